@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import zlib
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from authorizer.analysis.files.lines import wrong_line
 from authorizer.cli.failure import failure_of
 from records.errors import DecodeError, UnsupportedVersionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from authorizer.analysis.files.lines import Line
     from authorizer.cli.failure import Failure
+    from records.entries import AccessControlEntryRecord
     from records.errors import RecordError
 
+#: The path that means stdin.
+STDIN: Final = "-"
+NO_INPUT: Final = (
+    "stdin ended without a single byte, as when the command that writes it has failed (`set -o pipefail` "
+    "shows that). If there really are no ACLs, write an empty set: echo '[]'"
+)
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 
 
@@ -48,22 +56,41 @@ def _unpacked(lines: Iterable[bytes], path: str) -> Iterator[bytes]:
         raise DecodeError(f"not complete gzip: {error}", source=path) from error
 
 
-def payload_of(line: bytes) -> dict[str, Any]:
-    """The JSON object in a line.
+def read_acl_file(path: str) -> list[AccessControlEntryRecord]:
+    """The ACLs of a file, or of stdin for ``-``.
 
     Raises:
-        DecodeError: anything else.
+        OSError: it cannot be read.
+        DecodeError: it is in none of the forms, a line of it is not as it should be, or it ended early: stdin
+            without a single byte, too.
     """
+    from authorizer.analysis.files.acl_file import acls_of
+
+    return [acl for _, acl in acls_of(read_lines(path), path)]
+
+
+def read_lines(path: str, *, may_be_empty: bool = False) -> list[Line]:
+    """The lines of a file that are not empty; ``may_be_empty``: stdin without a byte has none.
+
+    Raises as ``read_acl_file``.
+    """
+    found: list[Line] = []
+    number = 0
+    with lines_of(path) as lines:
+        for number, line in enumerate(lines, 1):
+            if (text := _text(line, path, number)).strip():
+                found.append((number, text))
+    # A failed command leaves nothing in its pipe; an empty set can be written in every form.
+    if not number and path == STDIN and not may_be_empty:
+        raise DecodeError(NO_INPUT)
+    return found
+
+
+def _text(line: bytes, path: str, number: int) -> str:
     try:
-        # Said, as json would guess UTF-16 from the first bytes of anything.
-        payload = json.loads(line.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise DecodeError(f"not UTF-8: byte {line[error.start]:#04x} at {error.start}") from error
-    except (ValueError, RecursionError) as error:
-        raise DecodeError(f"not JSON: {error}") from error
-    if not isinstance(payload, dict):
-        raise DecodeError("not a JSON object")
-    return payload
+        return line.decode("utf-8-sig").rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise wrong_line("not UTF-8", path, number) from None
 
 
 def bad_line(error: RecordError, hint: str) -> Failure:

@@ -1,27 +1,16 @@
-"""The resources that a question can be about, as flags and files name them."""
+"""The flags that name a resource."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from authorizer.analysis.files.resources import RESOURCES
 from records.acl import CLUSTER_NAME, ResourceType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from authorizer.analysis.name_space import Key
-
-#: By the flag's parameter, or the key of a file.
-RESOURCES: Final = {
-    "topic": ResourceType.TOPIC,
-    "group": ResourceType.GROUP,
-    "cluster": ResourceType.CLUSTER,
-    "transactional_id": ResourceType.TRANSACTIONAL_ID,
-    "delegation_token": ResourceType.DELEGATION_TOKEN,
-    "user_principal": ResourceType.USER,
-}
 
 
 def flag_of(parameter: str) -> str:
@@ -46,8 +35,3 @@ def only_resource(given: Mapping[str, Any]) -> tuple[ResourceType, str]:
     if given[flag] == "":
         raise click.BadParameter("the name is empty", param_hint=f"'{flag_of(flag)}'")
     return RESOURCES[flag], CLUSTER_NAME if given[flag] is True else given[flag]
-
-
-def names_of(text: str) -> Key:
-    """``NAME*`` is all names that begin so."""
-    return (text[:-1], False) if text.endswith("*") else (text, True)

@@ -11,6 +11,17 @@ from __future__ import annotations
 import re
 from typing import Final
 
+#: Columns of ``aclog snapshot export --format csv``.
+CSV_HEADER: Final = (
+    "id",
+    "resourceType",
+    "resourceName",
+    "patternType",
+    "principal",
+    "host",
+    "operation",
+    "permissionType",
+)
 _MARK: Final = "'"
 #: Also their full-width forms, which some spreadsheets take for the same.
 _RISKY: Final = re.compile(

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING
 
 import fastavro
 import msgspec
@@ -30,7 +30,7 @@ from snapshot.code_names import code_to_name
 from snapshot.digest import DIGEST_BITS, digest_to_string
 from snapshot.errors import SnapshotError
 from snapshot.files.atomic_file import atomic_write
-from snapshot.files.csv_cell import cell_of_text
+from snapshot.files.csv_cell import CSV_HEADER, cell_of_text
 from snapshot.files.export_format import ExportFormat
 from snapshot.files.kip11 import kip11_resources
 
@@ -38,17 +38,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from snapshot.image import AclsImage
-
-CSV_HEADER: Final = (
-    "id",
-    "resourceType",
-    "resourceName",
-    "patternType",
-    "principal",
-    "host",
-    "operation",
-    "permissionType",
-)
 
 
 def export_image(

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from authorizer.cli.acls.kafka_acls_script import _TAKES, main, run
+from authorizer.analysis.files.kafka_acls_flags import VALUES_BY_FLAG
+from authorizer.cli.acls.kafka_acls_script import main, run
 from authorizer.cli.main import cli
 from records.acl import (
     AccessControlEntry,
@@ -386,7 +387,7 @@ def test_wrong_usage_lists_the_flags(capsys: pytest.CaptureFixture[str]) -> None
     """After its message stderr names every flag of kafka-acls."""
     assert run(["--nope"]) == 1
     listed = {word for word in capsys.readouterr().err.split() if word.startswith("--")}
-    known = {f"--{name}" for name in _TAKES}
+    known = {f"--{name}" for name in VALUES_BY_FLAG}
     assert known <= listed
 
 

@@ -18,8 +18,8 @@ from authorizer.api.acl_json import content_json
 from authorizer.api.errors import ApiError, ConfigError
 from authorizer.api.kafka_version import KAFKA_VERSION_CONFIG, NETWORKS_LEVEL, KafkaVersion
 from authorizer.cli.main import cli
+from authorizer.engine.acl_validation import HostRules, validate_binding
 from authorizer.engine.batch_query import answer
-from authorizer.node.writing.acl_control import HostRules, validate_binding
 from records.acl import (
     AccessControlEntry,
     AclBinding,

@@ -11,12 +11,8 @@ from msgspec.structs import replace
 
 from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
 from authorizer.api.errors import InvalidRequestError, PolicyViolationError
-from authorizer.node.writing.acl_control import (
-    RECORDS_PER_OPERATION_MAX,
-    plan_creation,
-    plan_deletion,
-    validate_binding,
-)
+from authorizer.engine.acl_validation import validate_binding
+from authorizer.node.writing.acl_control import RECORDS_PER_OPERATION_MAX, plan_creation, plan_deletion
 from records.acl import (
     AccessControlEntry,
     AccessControlEntryFilter,

@@ -15,7 +15,7 @@ from authorizer.api.errors import (
     InvalidRequestError,
     InvalidResourceError,
 )
-from authorizer.node.writing.acl_control import validate_binding
+from authorizer.engine.acl_validation import validate_binding
 from records.acl import AclBinding, AclOperation, AclPermissionType
 from support.node_acls import topic_acl
 

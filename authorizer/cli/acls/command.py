@@ -8,13 +8,15 @@ stops none of the others.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import click
 import msgspec
 
+from authorizer.analysis.files.kafka_acls_flags import AclsFlags, KafkaAclsUsageError, exactly
 from authorizer.api.acl_json import acl_json
 from authorizer.api.errors import (
     InvalidRequestError,
@@ -22,7 +24,7 @@ from authorizer.api.errors import (
     SidecarRefusedError,
     UnsupportedLevelError,
 )
-from authorizer.cli.acls.kafka_acls import AclsFlags, Entries, adding, already_there, confirmation
+from authorizer.cli.acls.kafka_acls_listing import adding, already_there, confirmation
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure, failure_of, write_attempt
 from authorizer.cli.options import (
@@ -39,7 +41,7 @@ from authorizer.cli.rendering.output import print_json, shown
 from authorizer.cli.rendering.streams import InputClosedError
 from authorizer.cli.sidecar import require_one_source, sidecar_options
 from authorizer.cli.workspace import Workspace
-from authorizer.node.writing.acl_control import matching_records, validate_filter
+from authorizer.engine.acl_validation import matching_records, validate_filter
 from records.acl import (
     AccessControlEntry,
     AccessControlEntryFilter,
@@ -53,6 +55,7 @@ from records.acl import (
 from records.entries import AccessControlEntryRecord
 
 if TYPE_CHECKING:
+    from authorizer.analysis.files.kafka_acls_flags import Entries
     from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
     from authorizer.api.errors import ApiError
     from records.columns.acl_table import AclTable
@@ -177,7 +180,8 @@ def acls_command(*, sidecar: str | None, as_json: bool, force: bool, **flags: An
       aclog acls --sidecar https://acls.example.org --token-file admin.token --list
     """
     wanted = AclsFlags(**flags)
-    wanted.check()
+    with _usage_errors():
+        wanted.check()
     require_one_source(sidecar, "--log", "--snapshots")
     workspace = Workspace.given()
     acls: Acls
@@ -190,10 +194,19 @@ def acls_command(*, sidecar: str | None, as_json: bool, force: bool, **flags: An
 
         acls = NodeAcls(sidecar, workspace.config.acl_update_timeout_ms)
     try:
-        perform(acls, wanted, force=force, as_json=as_json)
+        with _usage_errors():
+            perform(acls, wanted, force=force, as_json=as_json)
     except SidecarRefusedError as error:
         # This is what was asked for, and the node's own ACLs deny it.
         raise Failure(failure_of(error).message, ExitCode.NO) from error
+
+
+@contextmanager
+def _usage_errors() -> Iterator[None]:
+    try:
+        yield
+    except KafkaAclsUsageError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def perform(acls: Acls, given: AclsFlags, *, force: bool, as_json: bool = False) -> None:
@@ -308,11 +321,6 @@ def _remove(
                 removed[deleted.record.id] = deleted.record
     if as_json:
         print_json({"endOffset": end_offset, "removed": _json(removed.values())})
-
-
-def exactly(entry: AccessControlEntry) -> AccessControlEntryFilter:
-    """The filter that matches this entry alone."""
-    return AccessControlEntryFilter(entry.principal, entry.host, entry.operation, entry.permission_type)
 
 
 def _confirm(where: ResourcePatternFilter, entries: Entries, *, as_json: bool) -> bool:

@@ -1,7 +1,8 @@
 """How kafka-acls prints the ACLs that there are: a block for each resource. No I/O.
 
 By column, for there may be hundreds of thousands: each text is escaped once, and numbers are sorted in place
-of texts. The rules of ``kafka_acls`` are those of this file too.
+of texts. Control characters in names are escaped: a name from a log
+could otherwise forge lines.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from authorizer.analysis.files.kafka_acls_flags import Entries
+    from records.acl import AclBinding, ResourcePattern, ResourcePatternFilter
     from records.columns.acl_table import AclTable
     from records.columns.text_column import TextColumn
 
@@ -119,3 +122,27 @@ def _names_by_code(kind: type[IntEnum]) -> list[str]:
     """By int8, negative ones from the end."""
     codes = [*range(_CODES // 2), *range(-_CODES // 2, 0)]
     return [code_to_name(kind, code) for code in codes]
+
+
+def adding(pattern: ResourcePattern, entries: Entries) -> str:
+    """``--add``: what is being added to one resource."""
+    return f"Adding ACLs for resource `{shown(str(pattern))}`: \n {_tabbed(entries)}\n\n"
+
+
+def already_there(binding: AclBinding) -> str:
+    """``--add``: an ACL that needs no adding."""
+    return f"Acl {shown(str(binding))} already exists.\n"
+
+
+def confirmation(where: ResourcePatternFilter, entries: Entries) -> str:
+    """``--remove``: the question asked before."""
+    if not entries:
+        return f"Are you sure you want to delete all ACLs for resource filter `{shown(str(where))}`? (y/n)\n"
+    return (
+        f"Are you sure you want to remove ACLs: \n {_tabbed(entries)}\n "
+        f"from resource filter `{shown(str(where))}`? (y/n)\n"
+    )
+
+
+def _tabbed(entries: Entries) -> str:
+    return "\n".join(f"\t{shown(str(entry))}" for entry in entries)

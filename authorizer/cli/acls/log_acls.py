@@ -9,7 +9,8 @@ from authorizer.analysis.plan import PlanOrigin, PlanResult
 from authorizer.cli.failure import ExitCode, Failure, WriteAttempt, write_attempt
 from authorizer.cli.rendering.output import note
 from authorizer.cli.workspace import load_state, wait_until_readable
-from authorizer.node.writing.acl_control import HostRules, plan_creation, plan_deletion
+from authorizer.engine.acl_validation import HostRules
+from authorizer.node.writing.acl_control import plan_creation, plan_deletion
 from authorizer.node.writing.cluster_change import ClusterCreation, ClusterDeletion
 from authorizer.node.writing.cluster_plan import NOT_ATOMIC, ClusterPlan
 from authorizer.node.writing.plan_application import apply_plan

@@ -13,10 +13,11 @@ from contextlib import ExitStack, closing, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from authorizer.analysis.files.lines import payload_of
 from authorizer.api.audit_levels import OFF
 from authorizer.api.errors import SidecarRequestError
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.input import bad_line, lines_of, payload_of
+from authorizer.cli.input import bad_line, lines_of
 from authorizer.cli.rendering.output import JsonLines, Progress, note
 from authorizer.cli.workspace import Workspace, load_state, note_guess, note_trailing
 from authorizer.engine.batch_query import answer, question

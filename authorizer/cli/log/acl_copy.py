@@ -12,7 +12,7 @@ from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.rendering.acls import acl_line
 from authorizer.cli.rendering.output import Progress, Waiting, shown
 from authorizer.cli.workspace import wait_until_readable
-from authorizer.node.writing.acl_control import validate_binding
+from authorizer.engine.acl_validation import validate_binding
 from authorizer.node.writing.cluster_change import writer_of
 from authorizer.node.writing.cluster_requests import WriterRequests, carry_out
 from records.acl import AclPermissionType

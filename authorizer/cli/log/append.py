@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from authorizer.analysis.files.lines import payload_of
 from authorizer.cli.command import Command
 from authorizer.cli.failure import WriteAttempt, write_attempt
-from authorizer.cli.input import bad_line, lines_of, payload_of
+from authorizer.cli.input import bad_line, lines_of
 from authorizer.cli.options import CLUSTER_ID, config_option, json_option, log_option, progress_option
 from authorizer.cli.rendering.output import Progress, Waiting, note, print_json
 from authorizer.cli.workspace import Workspace, wait_until_readable

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from authorizer.analysis.files.resources import RESOURCES, names_of
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.input import bad_line
+from authorizer.cli.input import STDIN, bad_line, read_lines
 from authorizer.cli.options import (
     PRINCIPAL,
     completes,
@@ -23,14 +24,17 @@ from authorizer.cli.options import (
 )
 from authorizer.cli.plans.planned import bootstrap_option, given_planned, max_removed_option
 from authorizer.cli.rendering.output import Waiting, answer, note, print_json, shown
-from authorizer.cli.resources import RESOURCES, flag_of
+from authorizer.cli.resources import flag_of
 from authorizer.cli.sidecar import sidecar_options
 from authorizer.cli.workspace import Workspace
+from records.acl import CLUSTER_NAME, ResourceType
 from records.errors import RecordError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from authorizer.analysis.files.scope import Scope
+    from authorizer.analysis.name_space import Key
     from authorizer.analysis.plan_checks import PlanCounts, Warned
     from authorizer.cli.sets.diff_report import Report
 
@@ -134,11 +138,10 @@ def plan_command(
       aclog plan wanted.csv --topic 'pii-*' --bootstrap-server HOST:9092 --config client.properties
     """
     from authorizer.analysis.decision_changes import flips_by
+    from authorizer.analysis.files.desired_state import DesiredStateFile
     from authorizer.analysis.plan import AclPlan
     from authorizer.analysis.plan_checks import PlanCounts, denied_traffic, warnings_of
     from authorizer.cli.plans.plan_file import write_plan
-    from authorizer.cli.plans.scope import Scope
-    from authorizer.cli.plans.wanted import WantedFile
     from authorizer.cli.reviews.options import read_requests
     from authorizer.cli.sets.diff_report import Report
     from authorizer.cli.sets.source import AclSet
@@ -147,12 +150,12 @@ def plan_command(
     from records.request_traffic import Window
     from snapshot.restore import image_of
 
-    of_what = Scope.given(scope, everything=everything)
+    of_what = _scope_of(scope, everything=everything)
     workspace = Workspace.given()
     planned = given_planned(workspace, sidecar, bootstrap_servers)
     settings = AuthorizerSettings.from_configs(workspace.config.properties)
     with _bad_lines():
-        wanted = WantedFile.read(file, may_be_empty=allow_empty)
+        wanted = DesiredStateFile.of(read_lines(file, may_be_empty=allow_empty), file)
     if wanted.steps is not None and of_what is not None:
         raise click.UsageError(f"{file} is a file of changes: it cannot be used with a scope (--all, ...)")
     origin, image = planned.state()
@@ -186,6 +189,24 @@ def plan_command(
         raise click.exceptions.Exit(ExitCode.NO)
 
 
+def _scope_of(flags: Mapping[str, Any], *, everything: bool) -> Scope | None:
+    """The scope that flags name; None without such flags."""
+    from authorizer.analysis.files.scope import Scope
+
+    principals = tuple(str(each) for each in flags["principal"])
+    resources: list[tuple[ResourceType, Key]] = [
+        (kind, names_of(name))
+        for parameter, kind in RESOURCES.items()
+        if kind is not ResourceType.CLUSTER
+        for name in flags[parameter]
+    ]
+    if flags["cluster"]:
+        resources.append((ResourceType.CLUSTER, (CLUSTER_NAME, True)))
+    if everything and (principals or resources):
+        raise click.UsageError("--all is every ACL: it goes without --principal and resources")
+    return Scope(principals, tuple(resources)) if everything or principals or resources else None
+
+
 @contextmanager
 def _bad_lines() -> Iterator[None]:
     """Around what reads FILE: a line of it is wrong, not a log."""
@@ -196,8 +217,6 @@ def _bad_lines() -> Iterator[None]:
 
 
 def _would_empty(file: str, emptied: int, total: int) -> Failure:
-    from authorizer.cli.sets.acl_file import STDIN
-
     name = "stdin" if file == STDIN else file
     return Failure(
         f"{name} holds no ACL of the scope, so the plan would remove all that are in it: {emptied:,} of "

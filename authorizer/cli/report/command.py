@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from authorizer.analysis.files.resources import RESOURCES, names_of
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.options import (
@@ -22,7 +23,7 @@ from authorizer.cli.options import (
     raw_cells_option,
 )
 from authorizer.cli.rendering.output import Progress, Waiting, note
-from authorizer.cli.resources import RESOURCES, names_of, only_resource
+from authorizer.cli.resources import only_resource
 from authorizer.cli.sidecar import credentials_options
 from authorizer.cli.workspace import Workspace, is_log
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from authorizer.analysis.files.resources import names_of
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.options import (
@@ -19,7 +20,7 @@ from authorizer.cli.options import (
     shared,
 )
 from authorizer.cli.rendering.output import Waiting, note
-from authorizer.cli.resources import names_of, only_resource
+from authorizer.cli.resources import only_resource
 from authorizer.cli.sidecar import credentials_options
 from authorizer.cli.workspace import Workspace
 from records.acl import AclOperation

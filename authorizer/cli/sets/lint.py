@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from authorizer.cli.command import Command
-from authorizer.cli.failure import ExitCode
+from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.plans.plan_file import note_next_steps
 from authorizer.cli.rendering.output import Waiting, note
 from authorizer.cli.sets.allowed import given_set, set_source_options
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from authorizer.analysis.lint import Finding, Lint
+
+#: Read from the working directory.
+_USUAL_FILE: Final = Path(".aclog-lint.toml")
 
 
 @click.command("lint", cls=Command)
@@ -117,15 +120,19 @@ def lint_command(
       aclog lint --acls acls.txt --rules lint.toml --junit report.xml
       aclog lint --log kafka://HOST:9092/acls --changes removable.jsonl --json
     """
+    from authorizer.analysis.files.lines import FileFormatError
+    from authorizer.analysis.files.lint_file import parse_rules
     from authorizer.analysis.lint import Lint
     from authorizer.analysis.lint_rules import INFORMATIVE, LintRules
-    from authorizer.cli.sets.lint_file import USUAL_FILE, read_rules
     from authorizer.cli.sets.lint_report import acls_command, print_json_lines, print_text
 
-    if rules is None and USUAL_FILE.is_file():
-        rules = USUAL_FILE
+    if rules is None and _USUAL_FILE.is_file():
+        rules = _USUAL_FILE
         note(f"note: with the rules of {rules}")
-    wanted = LintRules() if rules is None else read_rules(rules)
+    try:
+        wanted = LintRules() if rules is None else parse_rules(rules.read_bytes(), str(rules))
+    except FileFormatError as error:
+        raise Failure(str(error), ExitCode.USAGE, "`aclog lint --help` has an example.") from error
     acls, settings = given_set(source)
     with Waiting("searching for findings"):
         lint = Lint(

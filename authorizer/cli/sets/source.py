@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import click
 
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.input import bad_line
+from authorizer.cli.input import bad_line, read_acl_file
 from authorizer.cli.invocation import words
 from authorizer.cli.plans.plan_file import is_plan, read_plan
 from authorizer.cli.rendering.output import Waiting, shown
-from authorizer.cli.sets.acl_file import read_acl_file
 from authorizer.cli.sidecar import is_node
 from authorizer.cli.snapshot.listing import only_cluster
 from authorizer.cli.workspace import is_log, load_state, note_age, note_guess

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from authorizer.cli.command import Command
-from authorizer.cli.failure import ExitCode
+from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.rendering.output import Waiting, answer, print_json, shown
 from authorizer.cli.rendering.terminal import bad, good
 from authorizer.cli.sets.allowed import given_set, set_source_options
@@ -56,10 +56,14 @@ def test_command(*, file: Path, source: str | None, as_json: bool, junit: Path |
     """
     from authorizer.analysis.acl_comparison import for_networks
     from authorizer.analysis.expectations import violations
+    from authorizer.analysis.files.expectation_file import parse_tests
+    from authorizer.analysis.files.lines import FileFormatError
     from authorizer.cli.rendering.junit import write_junit
-    from authorizer.cli.sets.expectation_file import read_tests
 
-    tests = read_tests(file)
+    try:
+        tests = parse_tests(file.read_bytes(), str(file))
+    except FileFormatError as error:
+        raise Failure(str(error), ExitCode.USAGE, "`aclog test --help` has an example.") from error
     acls, settings = given_set(source)
     table = acls.table()
     # What is expected must hold whatever the release is.

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from authorizer.analysis.acl_comparison import ChangedAcls
 from authorizer.analysis.classes import state_about
 from authorizer.analysis.decision_changes import flips_by
+from authorizer.analysis.files.desired_state import DesiredStateFile
+from authorizer.analysis.files.scope import Scope
 from authorizer.analysis.plan import AclPlan, PlanOrigin, replaced
 from authorizer.analysis.plan_checks import PlanCounts, warnings_of
 from authorizer.api.acl_json import acl_json, content_from_json
@@ -25,8 +27,8 @@ from authorizer.console.routes.paths import PLAN_PATH
 from authorizer.console.routes.queries import PlanQuery
 from authorizer.console.routes.same_origin import require_same_origin
 from authorizer.console.threads import ComparisonScheduler, run_in_console_thread
+from authorizer.engine.acl_validation import HostRules, validate_binding
 from authorizer.engine.decisions.notes import unknown_release
-from authorizer.node.writing.acl_control import HostRules, validate_binding
 from authorizer.node.writing.cluster_plan import NOT_ATOMIC
 from authorizer.sidecar.http.errors import invalid_request
 from authorizer.sidecar.http.json_body import decode_body
@@ -146,13 +148,9 @@ def _planned_changes(
 
 
 def _changed_by_text(query: PlanQuery, table: AclTable, note: Callable[[str], None]) -> ChangedAcls:
-    # Most pages never need these imports.
-    from authorizer.cli.plans.scope import Scope  # noqa: PLC0415
-    from authorizer.cli.plans.wanted import WantedFile  # noqa: PLC0415
-
     lines = [(number, line) for number, line in enumerate(query.text.split("\n"), 1) if line.strip()]
     try:
-        wanted = WantedFile.of(lines, _TEXT)
+        wanted = DesiredStateFile.of(lines, _TEXT)
         scope = Scope() if query.everything and wanted.steps is None else None
         return wanted.changed(table, scope, note)
     except DecodeError as error:

@@ -48,7 +48,8 @@ from authorizer.api.errors import (
     OperationTimedOutError,
     UnknownServerError,
 )
-from authorizer.node.writing.acl_control import HostRules, plan_creation, plan_deletion
+from authorizer.engine.acl_validation import HostRules
+from authorizer.node.writing.acl_control import plan_creation, plan_deletion
 from authorizer.node.writing.cluster_change import ClusterCreation, ClusterDeletion
 from authorizer.node.writing.cluster_plan import ClusterPlan
 from authorizer.node.writing.plan_application import apply_plan

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.api.authorizer_api import AclBindingDeleteResult, AclCreateResult, AclDeleteResult
 from authorizer.api.errors import ApiError, kafka_error
-from authorizer.node.writing.acl_control import validate_binding, validate_filter
+from authorizer.engine.acl_validation import validate_binding, validate_filter
 from records.entries import AccessControlEntryRecord
 from records.errors import LogReadOnlyError
 from records.ids import binding_uuid, content_uuid

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from authorizer.analysis.effective_permissions import never_cancelled
 from authorizer.analysis.plan import PlanResult
 from authorizer.analysis.plan_checks import MAX_REMOVED_PERCENT, PlanCounts
-from authorizer.node.writing.acl_control import Change, validate_binding
+from authorizer.engine.acl_validation import validate_binding
+from authorizer.node.writing.acl_control import Change
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.ids import content_uuid, uuid_to_string
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from authorizer.analysis.plan import AclPlan
-    from authorizer.node.writing.acl_control import HostRules
+    from authorizer.engine.acl_validation import HostRules
     from records.entries import AclRecord
     from records.ids import Uuid
     from records.log.base import LogIdentity

@@ -11,14 +11,13 @@ host = "10.0.0.0/8"                     # an address or a network; all, where it
 from __future__ import annotations
 
 from ipaddress import ip_network
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
 from authorizer.analysis.expectations import Expectation
-from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.resources import RESOURCES, names_of
+from authorizer.analysis.files.lines import FileFormatError
+from authorizer.analysis.files.resources import RESOURCES, names_of
 from records.acl import CLUSTER_NAME, AclOperation
 from records.principal import WILDCARD_PRINCIPAL, parse_kafka_principal
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _KINDS: Final = ("allow", "deny", "only")
-_HINT: Final = "`aclog test --help` has an example."
 
 
 class AccessTest(NamedTuple):
@@ -55,26 +53,25 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     expect: list[_Entry]
 
 
-def read_tests(path: Path) -> list[AccessTest]:
-    """What the file says.
+def parse_tests(content: bytes, path: str) -> list[AccessTest]:
+    """Parse the content of a file; ``path`` is for errors.
 
     Raises:
-        OSError: it cannot be read.
-        Failure: it is not such a file; the line of what is no TOML, or the entry that is wrong, is named.
+        FileFormatError: the content is not TOML, or an entry is wrong; names the line or entry.
     """
     try:
-        entries = msgspec.toml.decode(path.read_bytes(), type=_File).expect
+        entries = msgspec.toml.decode(content, type=_File).expect
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Failure(f"{path}: {error}", ExitCode.USAGE, _HINT) from error
+        raise FileFormatError(f"{path}: {error}") from error
     if not entries:
-        raise Failure(f"{path}: there is no [[expect]] in it", ExitCode.USAGE, _HINT)
+        raise FileFormatError(f"{path}: there is no [[expect]] in it")
     tests = []
     for number, entry in enumerate(entries, 1):
         try:
             tests.append(AccessTest(entry.name, tuple(_expectations(entry))))
         except ValueError as error:
             where = f"{path}: [[expect]] {number} ({entry.name})"
-            raise Failure(f"{where}: {error}", ExitCode.USAGE, _HINT) from error
+            raise FileFormatError(f"{where}: {error}") from error
     return tests
 
 

@@ -13,18 +13,11 @@ reason = "guards, ticket 1234"          # for people
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Final
-
 import msgspec
 
+from authorizer.analysis.files.lines import FileFormatError
 from authorizer.analysis.lint_rules import RULES, USUAL_TYPES, Accepted, LintRules, Rule
-from authorizer.cli.failure import ExitCode, Failure
 from records.acl import ResourceType
-
-#: Looked for in the working directory.
-USUAL_FILE: Final = Path(".aclog-lint.toml")
-_HINT: Final = "`aclog lint --help` has an example."
 
 
 class _Entry(msgspec.Struct, forbid_unknown_fields=True):
@@ -41,18 +34,17 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     accept: list[_Entry] = []
 
 
-def read_rules(path: Path) -> LintRules:
-    """What the file says.
+def parse_rules(content: bytes, path: str) -> LintRules:
+    """Parse the content of a file; ``path`` is for errors.
 
     Raises:
-        OSError: it cannot be read.
-        Failure: it is not such a file; what is wrong is named.
+        FileFormatError: it is not such a file; what is wrong is named.
     """
     try:
-        file = msgspec.toml.decode(path.read_bytes(), type=_File)
+        file = msgspec.toml.decode(content, type=_File)
         accepted = tuple(_accepted(number, entry) for number, entry in enumerate(file.accept, 1))
     except (msgspec.DecodeError, ValueError) as error:
-        raise Failure(f"{path}: {error}", ExitCode.USAGE, _HINT) from error
+        raise FileFormatError(f"{path}: {error}") from error
     return LintRules(principal_types=file.principal_types, off=file.off, accepted=accepted)
 
 

@@ -1,29 +1,29 @@
-"""What kafka-acls means by its flags, and how it prints: no I/O.
+"""Command lines of kafka-acls: their flags, and the ACLs that they mean.
 
 Source: org.apache.kafka.tools.AclCommand 4.3.1; messages and texts are Kafka's to the letter, and a test runs
 both side by side. Rules of this file:
 
 - One difference in what is accepted: an operation may also be written as on the wire (``DESCRIBE_CONFIGS``).
-- Two differences in what is printed: control characters in names are escaped, for a name from a log could
-  otherwise forge lines; and an operation that is refused is named.
-- Kafka prints in the order of a Java HashMap; here everything is sorted.
+- One difference in the messages: an operation that is refused is named.
+- Kafka returns ACLs in the order of a Java HashMap; here they are sorted.
+- Arguments are split as joptsimple does: ``-topic t`` and ``--topic=t`` are ``--topic t``, and arguments that
+  belong to no flag are ignored (``--cluster kafka-cluster``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from enum import Enum
+from typing import Any, Final
 
-import click
-
-from authorizer.cli.rendering.output import shown
+from authorizer.api.control_characters import ESCAPED
 from records.acl import (
     CLUSTER_NAME,
     SUPPORTED_OPERATIONS,
     WILDCARD,
     AccessControlEntry,
-    AclBinding,
+    AccessControlEntryFilter,
     AclOperation,
     AclPermissionType,
     PatternType,
@@ -40,7 +40,11 @@ _CLUSTER: Final = ResourcePatternFilter(ResourceType.CLUSTER, CLUSTER_NAME, Patt
 _JAVA_SPACE: Final = "".join(map(chr, range(0x21)))
 
 
-class ThrownError(click.UsageError):
+class KafkaAclsUsageError(ValueError):
+    """Wrong usage of kafka-acls; the message is Kafka's."""
+
+
+class ThrownError(KafkaAclsUsageError):
     """Wrong usage that AclCommand does not look for: classes of Kafka's throw when they meet it."""
 
 
@@ -69,9 +73,9 @@ class AclsFlags:
     idempotent: bool = False
 
     def check(self) -> None:
-        """AclCommandOptions.checkArgs: click.UsageError with Kafka's message."""
+        """AclCommandOptions.checkArgs: KafkaAclsUsageError with Kafka's message."""
         if self.add + self.remove + self.list != 1:
-            raise click.UsageError("Command must include exactly one action: --list, --add, --remove. ")
+            raise KafkaAclsUsageError("Command must include exactly one action: --list, --add, --remove. ")
         if self.list:
             self._refuse(
                 "list", "producer", "consumer", "allow_host", "allow_principal", "deny_host", "deny_principal"
@@ -80,16 +84,16 @@ class AclsFlags:
             if getattr(self, shortcut):
                 self._refuse(shortcut, "operation", "deny_principal", "deny_host")
         if self.principal and not self.list:
-            raise click.UsageError("The --principal option is only available if --list is set")
+            raise KafkaAclsUsageError("The --principal option is only available if --list is set")
         if self.producer and not self.topic:
-            raise click.UsageError("With --producer you must specify a --topic")
+            raise KafkaAclsUsageError("With --producer you must specify a --topic")
         if self.idempotent and not self.producer:
-            raise click.UsageError("The --idempotent option is only available if --producer is set")
+            raise KafkaAclsUsageError("The --idempotent option is only available if --producer is set")
         alone = self.consumer and not self.producer
         if self.consumer and (
             not self.topic or not self.group or (alone and (self.cluster or self.transactional_id))
         ):
-            raise click.UsageError(
+            raise KafkaAclsUsageError(
                 "With --consumer you must specify a --topic and a --group and no --cluster or "
                 "--transactional-id option should be specified."
             )
@@ -97,7 +101,7 @@ class AclsFlags:
     def _refuse(self, given: str, *others: str) -> None:
         for other in others:
             if getattr(self, other):
-                raise click.UsageError(
+                raise KafkaAclsUsageError(
                     f'Option "[{given}]" can\'t be used with option "[{other.replace("_", "-")}]"'
                 )
 
@@ -128,13 +132,13 @@ class AclsFlags:
     def bindings_to_add(self) -> dict[ResourcePattern, Entries]:
         """--add: the ACLs of each resource."""
         if self.resource_pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
-            raise click.UsageError(
+            raise KafkaAclsUsageError(
                 f"A '--resource-pattern-type' value of '{self.resource_pattern_type.name}' is not valid when "
                 "adding acls."
             )
         entries = self.entries_by_resource()
         if not all(entries.values()):
-            raise click.UsageError(
+            raise KafkaAclsUsageError(
                 "You must specify one of: --allow-principal, --deny-principal when trying to add ACLs."
             )
         return {
@@ -161,7 +165,7 @@ class AclsFlags:
     def _resources(self) -> tuple[ResourcePatternFilter, ...]:
         filters = self.resource_filters()
         if not filters:
-            raise click.UsageError(
+            raise KafkaAclsUsageError(
                 "You must provide at least one resource: --topic <topic> or --cluster or --group <group> or "
                 "--delegation-token <Delegation Token ID>"
             )
@@ -227,32 +231,113 @@ def _check_operations(found: Mapping[ResourcePatternFilter, Entries], given: Ite
         valid = (AclOperation.ALL, *SUPPORTED_OPERATIONS.get(where.resource_type, ()))
         if any(entry.operation not in valid for entry in entries):
             names = ", ".join(operation.name for operation in valid)
-            refused = [shown(name) for name in given if AclOperation.from_name(_trim(name)) not in valid]
-            raise click.UsageError(
+            refused = [
+                name.translate(ESCAPED) for name in given if AclOperation.from_name(_trim(name)) not in valid
+            ]
+            raise KafkaAclsUsageError(
                 f"ResourceType {where.resource_type.name} only supports operations [{names}], "
                 f"not {', '.join(refused)}"
             )
 
 
-def adding(pattern: ResourcePattern, entries: Entries) -> str:
-    """``--add``: what is being added to one resource."""
-    return f"Adding ACLs for resource `{shown(str(pattern))}`: \n {_tabbed(entries)}\n\n"
+def exactly(entry: AccessControlEntry) -> AccessControlEntryFilter:
+    """The filter that matches this entry alone."""
+    return AccessControlEntryFilter(entry.principal, entry.host, entry.operation, entry.permission_type)
 
 
-def already_there(binding: AclBinding) -> str:
-    """``--add``: an ACL that needs no adding."""
-    return f"Acl {shown(str(binding))} already exists.\n"
+BOOTSTRAP_FLAGS: Final = ("bootstrap-server", "bootstrap-controller")
+COMMAND_CONFIG: Final = "command-config"
+_PATTERN_TYPE: Final = "resource-pattern-type"
 
 
-def confirmation(where: ResourcePatternFilter, entries: Entries) -> str:
-    """``--remove``: the question asked before."""
-    if not entries:
-        return f"Are you sure you want to delete all ACLs for resource filter `{shown(str(where))}`? (y/n)\n"
-    return (
-        f"Are you sure you want to remove ACLs: \n {_tabbed(entries)}\n "
-        f"from resource filter `{shown(str(where))}`? (y/n)\n"
-    )
+class _Values(Enum):
+    """What comes after a flag."""
+
+    NOTHING = "nothing"
+    VALUE = "a value"
+    PERHAPS = "perhaps a value"
 
 
-def _tabbed(entries: Entries) -> str:
-    return "\n".join(f"\t{shown(str(entry))}" for entry in entries)
+#: The fields of AclsFlags that hold what was given, with their flags.
+_ACLS_FLAGS: Final = tuple(
+    (field.name, field.name.replace("_", "-"), _Values.NOTHING if field.default is False else _Values.VALUE)
+    for field in fields(AclsFlags)
+    if field.name != "resource_pattern_type"
+)
+#: Every flag of AclCommandOptions.
+VALUES_BY_FLAG: Final = {
+    **{flag: takes for _, flag, takes in _ACLS_FLAGS},
+    **dict.fromkeys((_PATTERN_TYPE, *BOOTSTRAP_FLAGS), _Values.VALUE),
+    **dict.fromkeys(("force", "help", "version"), _Values.NOTHING),
+    COMMAND_CONFIG: _Values.PERHAPS,
+}
+
+
+def flags_of(args: Sequence[str]) -> AclsFlags:
+    """What a command line with --add, --remove or --list asks for, wherever it is sent.
+
+    Raises:
+        KafkaAclsUsageError: with kafka-acls' own message.
+    """
+    given = parse_arguments(args)
+    return with_pattern_type(checked_flags(given), given)
+
+
+def checked_flags(given: dict[str, list[str]]) -> AclsFlags:
+    """Make and check flags. KafkaAclsUsageError: with the message of kafka-acls."""
+    values: dict[str, Any] = {
+        name: True if takes is _Values.NOTHING else tuple(given[flag])
+        for name, flag, takes in _ACLS_FLAGS
+        if flag in given
+    }
+    flags = AclsFlags(**values)
+    flags.check()
+    return flags
+
+
+def with_pattern_type(flags: AclsFlags, given: dict[str, list[str]]) -> AclsFlags:
+    """Set the pattern type. ThrownError: it has no such name."""
+    text = single_value(given, _PATTERN_TYPE)
+    if text is None:
+        return flags
+    pattern_type = PatternType.from_name(text)
+    if pattern_type.is_unknown:
+        raise ThrownError(f"Cannot parse argument '{text}' of option {_PATTERN_TYPE}")
+    return replace(flags, resource_pattern_type=pattern_type)
+
+
+def single_value(given: dict[str, list[str]], flag: str) -> str | None:
+    """OptionSet.valueOf: the value of a flag that makes sense once."""
+    values = given.get(flag, [])
+    if len(values) > 1:
+        raise ThrownError(f"Found multiple arguments for option {flag}, but you asked for only one")
+    return values[0] if values else None
+
+
+def parse_arguments(args: Sequence[str]) -> dict[str, list[str]]:
+    """Flags with their values, as joptsimple.OptionParser finds them, abbreviations not allowed."""
+    given: dict[str, list[str]] = {}
+    rest = list(args)
+    while rest and (argument := rest.pop(0)) != "--":
+        if not _looks_like_a_flag(argument):
+            continue
+        is_long = argument.startswith("--")
+        flag, _, value = argument.removeprefix("--" if is_long else "-").partition("=")
+        takes = VALUES_BY_FLAG.get(flag)
+        if takes is None:
+            # joptsimple names the first of letters that are put together.
+            raise KafkaAclsUsageError(f"{flag if is_long else flag[:1]} is not a recognized option")
+        values = given.setdefault(flag, [])
+        if takes is _Values.NOTHING:
+            continue
+        if not value and rest and (takes is _Values.VALUE or not _looks_like_a_flag(rest[0])):
+            value = rest.pop(0)
+        elif not value and takes is _Values.VALUE:
+            raise KafkaAclsUsageError(f"Option {flag} requires an argument")
+        if value or takes is _Values.VALUE:
+            values.append(value)
+    return given
+
+
+def _looks_like_a_flag(argument: str) -> bool:
+    return argument.startswith("-") and argument not in ("-", "--")

@@ -1,11 +1,11 @@
-"""A file of changes: what is to be added and removed, line by line, in one of these forms.
+r"""A file of changes: what is to be added and removed, line by line, in one of these forms.
 
     command lines     kafka-acls' own, with or without its name: --add ..., --remove ...
     JSON lines        {"acl": "added" | "removed", ...}, as `aclog diff --json` and `aclog review` print
                       them; their other lines are passed by
 
-Lines that begin with # are comments, and \\ at the end of a command line goes on with the next. Every other
-form is a set that is wanted (`sets.acl_file`).
+Lines that begin with # are comments, and \ at the end of a command line goes on with the next. Every other
+form is a desired state (``acl_file``).
 """
 
 from __future__ import annotations
@@ -15,14 +15,11 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import click
-
+from authorizer.analysis.files.acl_file import numbered_acl
+from authorizer.analysis.files.kafka_acls_flags import KafkaAclsUsageError, exactly, flags_of
+from authorizer.analysis.files.lines import payload_of, wrong_line
 from authorizer.api.errors import ApiError
-from authorizer.cli.acls.command import exactly
-from authorizer.cli.acls.kafka_acls_script import flags_of
-from authorizer.cli.input import payload_of
-from authorizer.cli.sets.acl_file import Line, numbered_acl, wrong_line
-from authorizer.node.writing.acl_control import validate_filter
+from authorizer.engine.acl_validation import validate_filter
 from records.acl import AccessControlEntryFilter, AclBinding, AclBindingFilter
 from records.entries import AccessControlEntryRecord
 from records.errors import DecodeError
@@ -30,6 +27,8 @@ from records.ids import binding_uuid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from authorizer.analysis.files.lines import Line
 
 _COMMANDS: Final = ("kafka-acls", "kafka-acls.sh", "aclog-kafka-acls")
 _KINDS: Final = ("added", "removed")
@@ -140,7 +139,6 @@ def _of_command(words: list[str], path: str, number: int) -> Step:
             for each in filters:
                 validate_filter(each)
             return Step(line=number, remove_matching=tuple(filters))
-    except (click.UsageError, ApiError) as error:
-        message = error.message if isinstance(error, click.UsageError) else str(error)
-        raise wrong_line(message.strip(), path, number) from error
+    except (KafkaAclsUsageError, ApiError) as error:
+        raise wrong_line(str(error).strip(), path, number) from error
     raise wrong_line("--list changes nothing: --add or --remove is to be there", path, number)

@@ -1,27 +1,29 @@
-"""What a file makes of a set of ACLs: by its changes, or as the set that is wanted."""
+"""A file of ``aclog plan``: the desired state of a set of ACLs, or changes to it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
 from authorizer.analysis.acl_comparison import ChangedAcls
+from authorizer.analysis.files.acl_file import acls_of
+from authorizer.analysis.files.change_file import steps_of
+from authorizer.analysis.files.lines import wrong_line
 from authorizer.analysis.plan import replaced
 from authorizer.api.errors import ApiError
-from authorizer.cli.plans.change_file import steps_of
-from authorizer.cli.sets.acl_file import acls_of, read_lines, wrong_line
-from authorizer.node.writing.acl_control import matching_records, validate_binding
+from authorizer.engine.acl_validation import matching_records, validate_binding
 from records.columns.acl_table import AclTable, AppliedAcl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from authorizer.cli.plans.change_file import Step
-    from authorizer.cli.plans.scope import Scope
-    from authorizer.cli.sets.acl_file import Line, NumberedAcl
+    from authorizer.analysis.files.acl_file import NumberedAcl
+    from authorizer.analysis.files.change_file import Step
+    from authorizer.analysis.files.lines import Line
+    from authorizer.analysis.files.scope import Scope
     from records.entries import AccessControlEntryRecord, AclContent
 
 
-class WantedFile(NamedTuple):
+class DesiredStateFile(NamedTuple):
     """A file that was read.
 
     Attributes:
@@ -35,13 +37,8 @@ class WantedFile(NamedTuple):
     acls: list[NumberedAcl]
 
     @classmethod
-    def read(cls, path: str, *, may_be_empty: bool = False) -> WantedFile:
-        """Raises as ``read_lines``; DecodeError names the line that is wrong."""
-        return cls.of(read_lines(path, may_be_empty=may_be_empty), path)
-
-    @classmethod
-    def of(cls, lines: list[Line], path: str) -> WantedFile:
-        """Of its lines. Raises as ``read``."""
+    def of(cls, lines: list[Line], path: str) -> DesiredStateFile:
+        """Parse the lines of a file. DecodeError names the line that is wrong."""
         steps = steps_of(lines, path)
         return cls(path, steps, [] if steps is not None else acls_of(lines, path))
 

@@ -19,15 +19,14 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from authorizer.cli.input import lines_of, payload_of
+from authorizer.analysis.files.lines import Line, payload_of, wrong_line
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.codecs.json import from_json
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.errors import DecodeError
 from records.ids import Uuid, content_uuid
 from snapshot.code_names import code_from_name
-from snapshot.files.csv_cell import text_of_cell
-from snapshot.files.export import CSV_HEADER
+from snapshot.files.csv_cell import CSV_HEADER, text_of_cell
 
 _RESOURCE: Final = re.compile(
     r"Current ACLs for resource `ResourcePattern\(resourceType=(.*?), name=(.*), patternType=(.*?)\)`: ?"
@@ -37,51 +36,12 @@ _ENTRY: Final = re.compile(r"\s*\(principal=(.*), host=(.*?), operation=(.*?), p
 _DOCUMENTS: Final = {"acls", "resources"}
 _DEFAULTS: Final = {"patternType": PatternType.LITERAL.name, "host": "*"}
 _FIELDS: Final = tuple(field for field in CSV_HEADER if field != "id")
-
-
-#: The path that means stdin.
-STDIN: Final = "-"
-NO_INPUT: Final = (
-    "stdin ended without a single byte, as when the command that writes it has failed (`set -o pipefail` "
-    "shows that). If there really are no ACLs, write an empty set: echo '[]'"
-)
-
-#: A line that is not empty, with its number.
-Line = tuple[int, str]
 #: An ACL with the number of its line; 1 for all of a document.
 NumberedAcl = tuple[int, AccessControlEntryRecord]
 
 
-def read_acl_file(path: str) -> list[AccessControlEntryRecord]:
-    """The ACLs of a file, or of stdin for ``-``.
-
-    Raises:
-        OSError: it cannot be read.
-        DecodeError: it is in none of the forms, a line of it is not as it should be, or it ended early: stdin
-            without a single byte, too.
-    """
-    return [acl for _, acl in acls_of(read_lines(path), path)]
-
-
-def read_lines(path: str, *, may_be_empty: bool = False) -> list[Line]:
-    """The lines of a file that are not empty; ``may_be_empty``: stdin without a byte has none.
-
-    Raises as ``read_acl_file``.
-    """
-    found: list[Line] = []
-    number = 0
-    with lines_of(path) as lines:
-        for number, line in enumerate(lines, 1):
-            if (text := _text(line, path, number)).strip():
-                found.append((number, text))
-    # A failed command leaves nothing in its pipe; an empty set can be written in every form.
-    if not number and path == STDIN and not may_be_empty:
-        raise DecodeError(NO_INPUT)
-    return found
-
-
 def acls_of(lines: list[Line], path: str) -> list[NumberedAcl]:
-    """The ACLs that the lines of a file are. DecodeError as ``read_acl_file``."""
+    """Parse the lines of a file. DecodeError: they are in none of the forms, or a line is wrong."""
     first = lines[0][1].lstrip() if lines else ""
     if not first or first.startswith(("Current ACLs", "ACLs for principal")):
         return list(_listed(lines, path))
@@ -94,18 +54,6 @@ def acls_of(lines: list[Line], path: str) -> list[NumberedAcl]:
     raise DecodeError(
         "neither what kafka-acls --list prints, nor JSON lines, nor KIP-11's JSON, nor CSV", source=path
     )
-
-
-def _text(line: bytes, path: str, number: int) -> str:
-    try:
-        return line.decode("utf-8-sig").rstrip("\r\n")
-    except UnicodeDecodeError:
-        raise wrong_line("not UTF-8", path, number) from None
-
-
-def wrong_line(what: str, path: str, number: int) -> DecodeError:
-    """What is said of a line."""
-    return DecodeError(what, source=f"{path} line {number}")
 
 
 def _is_line(text: str) -> bool:

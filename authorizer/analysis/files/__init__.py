@@ -1,0 +1,1 @@
+"""Formats of text files: sets of ACLs, changes, expectations and lint rules."""

@@ -1,0 +1,163 @@
+"""Kafka's checks of a binding and of a filter, and which ACLs a filter matches.
+
+Source: AclControlManager (controller) and, before it, AclApis (broker), as in Kafka 4.3.1 and 4.4.0; the
+messages are Kafka's. Like Kafka's, the checks are thin: any operation on any resource type, and any host that
+HostRules allow.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
+
+from authorizer.api.errors import (
+    InvalidAclError,
+    InvalidOperationError,
+    InvalidPrincipalError,
+    InvalidRequestError,
+    InvalidResourceError,
+    UnsupportedLevelError,
+)
+from authorizer.api.ip_network import read_network
+from authorizer.api.kafka_version import NETWORKS_LEVEL, NEWEST, VersionInForce
+from records.acl import CLUSTER_NAME, WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from authorizer.api.kafka_version import KafkaVersion
+    from records.acl import AclBinding, AclBindingFilter
+    from records.entries import AccessControlEntryRecord
+    from snapshot.image import AclsImage
+
+#: Maximum length of a text in a record, in UTF-8 (Kafka's generated message code).
+STRING_BYTES_MAX: Final = 0x7FFF
+
+
+class HostRules(NamedTuple):
+    """What a host may be: of the release that is followed, and of the log's metadata.version.
+
+    Attributes:
+        networks: whether the release matches networks.
+        level: of metadata.version; None in a log that has none, where nothing is held back.
+    """
+
+    networks: bool
+    level: int | None = None
+
+    @classmethod
+    def of(cls, configured: KafkaVersion | None, image: AclsImage) -> Self:
+        """Of the log that a state is from; the newest, which refuses most, where the release is not known."""
+        metadata = image.metadata
+        version = VersionInForce.of(configured, metadata.brokers, metadata.metadata_version).version
+        return cls((version or NEWEST).matches_networks, metadata.metadata_version)
+
+
+def validate_binding(binding: AclBinding, hosts: HostRules | None = None) -> None:
+    """Raise for a binding that Kafka refuses, with its message; without ``hosts`` any host will do.
+
+    Raises:
+        InvalidRequestError: in KIP-50's kinds.
+        UnsupportedLevelError: a network, below the metadata.version that has them.
+    """
+    pattern, entry = binding.pattern, binding.entry
+    # AclApis.handleCreateAcls
+    if pattern.resource_type is ResourceType.CLUSTER and pattern.name != CLUSTER_NAME:
+        raise InvalidResourceError(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
+    if not pattern.name:
+        raise InvalidResourceError("Invalid empty resource name")
+    # AclControlManager.validateNewAcl
+    if pattern.resource_type in (ResourceType.UNKNOWN, ResourceType.ANY):
+        raise InvalidResourceError(f"Invalid resourceType {pattern.resource_type.name}")
+    if pattern.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
+        raise InvalidResourceError(f"Invalid patternType {pattern.pattern_type.name}")
+    if entry.operation in (AclOperation.UNKNOWN, AclOperation.ANY):
+        raise InvalidOperationError(f"Invalid operation {entry.operation.name}")
+    if entry.permission_type not in (AclPermissionType.DENY, AclPermissionType.ALLOW):
+        raise InvalidAclError(f"Invalid permissionType {entry.permission_type.name}")
+    if ":" not in entry.principal:
+        raise InvalidPrincipalError(
+            f"Could not parse principal from `{entry.principal}` (no colon is present separating the "
+            "principal type from the principal name)"
+        )
+    if hosts is not None:
+        _validate_host(entry.host, hosts)
+    # What no record can hold never reaches Kafka's checks: its protocol cannot carry it either.
+    for field, text, kind in (
+        ("resource name", pattern.name, InvalidResourceError),
+        ("principal", entry.principal, InvalidPrincipalError),
+        ("host", entry.host, InvalidAclError),
+    ):
+        _require_recordable(field, text, kind)
+
+
+def _validate_host(host: str, rules: HostRules) -> None:
+    """AclControlManager.validateHostPattern, which 4.4 is the first to have."""
+    if not rules.networks:
+        return
+    if not host:
+        raise InvalidAclError("Host pattern cannot be null or empty")
+    if "/" in host:
+        if rules.level is not None and rules.level < NETWORKS_LEVEL:
+            raise UnsupportedLevelError(
+                "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher."
+            )
+        try:
+            read_network(host)
+        except ValueError as error:
+            raise InvalidAclError(f"Invalid CIDR notation '{host}': {error}") from error
+
+
+def _require_recordable(field: str, text: str, kind: type[InvalidRequestError]) -> None:
+    try:
+        size = len(text.encode("utf-8"))
+    except UnicodeEncodeError as error:
+        raise kind(f"Invalid {field}: it is not Unicode text (half of a surrogate pair)") from error
+    if size > STRING_BYTES_MAX:
+        raise kind(f"Invalid {field}: it takes {size} bytes, and a record holds {STRING_BYTES_MAX} at most")
+
+
+def validate_filter(acl_filter: AclBindingFilter) -> None:
+    """Raise InvalidRequestError for a filter that holds a code without a name."""
+    if acl_filter.pattern_filter.is_unknown:
+        raise InvalidRequestError("Unknown patternFilter.")
+    if acl_filter.entry_filter.is_unknown:
+        raise InvalidRequestError("Unknown entryFilter.")
+
+
+def matching_records(
+    acls: Iterable[AccessControlEntryRecord], acl_filter: AclBindingFilter
+) -> Iterator[AccessControlEntryRecord]:
+    """The ACLs that a valid filter matches, as AclBindingFilter.matches.
+
+    Compared as records, because making a binding of each of a million of them takes seconds. A pattern type
+    without a name is a prefix for MATCH, where Kafka throws: as it decides, and as it is listed (8.4).
+    """
+    pattern, entry = acl_filter.pattern_filter, acl_filter.entry_filter
+    any_type = pattern.resource_type is ResourceType.ANY
+    any_pattern = pattern.pattern_type in (PatternType.ANY, PatternType.MATCH)
+    any_operation = entry.operation is AclOperation.ANY
+    any_permission = entry.permission_type is AclPermissionType.ANY
+    name = pattern.name
+    may_be_covered = pattern.pattern_type is PatternType.MATCH
+    for record in acls:
+        if (
+            (any_type or record.resource_type == pattern.resource_type)
+            and (any_pattern or record.pattern_type == pattern.pattern_type)
+            and (
+                name is None
+                or record.resource_name == name
+                or (may_be_covered and _covers(record.pattern_type, record.resource_name, name))
+            )
+            and (entry.principal is None or record.principal == entry.principal)
+            and (entry.host is None or record.host == entry.host)
+            and (any_operation or record.operation == entry.operation)
+            and (any_permission or record.permission_type == entry.permission_type)
+        ):
+            yield record
+
+
+def _covers(pattern_type: int, pattern_name: str, name: str) -> bool:
+    """Whether a pattern that is not the name itself covers it."""
+    if pattern_type == PatternType.LITERAL:
+        return pattern_name == WILDCARD
+    return name.startswith(pattern_name)
