@@ -23,6 +23,7 @@ from authorizer.configuration.keys.names import LOG_URL, SNAPSHOT_STORE
 from authorizer.configuration.keys.table import BY_NAME
 from records.errors import LogStorageError
 from records.log.open import POLLED, QUORUM, TOPIC, open_log
+from records.polling import poll_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -185,14 +186,11 @@ def wait_until_readable(log: MetadataLog, end_offset: int) -> None:
     A commit is answered before the marker is in the log that readers wait for, and the next command is to
     find what this one wrote.
     """
-    give_up_s = time.monotonic() + _READABLE_TIMEOUT_S
+    deadline_s = time.monotonic() + _READABLE_TIMEOUT_S
     with suppress(LogStorageError):  # it is written, though the cluster is away now
-        while log.high_watermark() < end_offset:
-            if time.monotonic() > give_up_s:
-                if (transaction := log.open_transaction()) is not None:
-                    note(f"note: it is written, and cannot be read yet: {transaction}")
-                return
-            time.sleep(_LOOK_S)
+        is_readable = poll_until(lambda: log.high_watermark() >= end_offset, _LOOK_S, deadline_s)
+        if not is_readable and (transaction := log.open_transaction()) is not None:
+            note(f"note: it is written, and cannot be read yet: {transaction}")
 
 
 def has_beginning(log: MetadataLog) -> bool:

@@ -24,7 +24,6 @@ from authorizer.api.errors import (
     SidecarRefusedError,
     UnsupportedLevelError,
 )
-from authorizer.cli.acls.kafka_acls_listing import adding, already_there, confirmation
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure, failure_of, write_attempt
 from authorizer.cli.options import (
@@ -272,6 +271,8 @@ def _print_added(end_offset: int, results: Mapping[AclBinding, AclCreateResult])
 def _print_adding(
     wanted: Mapping[ResourcePattern, Entries], results: Mapping[AclBinding, AclCreateResult]
 ) -> None:
+    from authorizer.cli.acls.kafka_acls_listing import adding, already_there
+
     for pattern, entries in wanted.items():
         new: list[AccessControlEntry] = []
         for entry in entries:
@@ -324,6 +325,8 @@ def _remove(
 
 
 def _confirm(where: ResourcePatternFilter, entries: Entries, *, as_json: bool) -> bool:
+    from authorizer.cli.acls.kafka_acls_listing import confirmation
+
     click.echo(confirmation(where, entries), nl=False, err=as_json)
     try:
         answer: str = sys.stdin.readline()

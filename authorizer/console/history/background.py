@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 import structlog
+
+from records.polling import PeriodicThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,29 +67,19 @@ class ScanThread:
                     return
 
 
-class Prefetcher:
+class Prefetcher(PeriodicThread):
     """Prefetches the page's first view in a thread, while the context is open."""
 
     def __init__(self, prefetch: Callable[[], bool]) -> None:
         """``prefetch``: computes the view unless it is up to date; False while the node is not ready."""
-        self._prefetch = prefetch
-        self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="aclog-console-ahead", daemon=True)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self._closing.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        wait_s = 0.0
-        while not self._closing.wait(wait_s):
+        def work() -> float:
             try:
-                wait_s = _REFRESH_INTERVAL_S if self._prefetch() else _RETRY_INTERVAL_S
+                is_ready = prefetch()
             except Exception:
                 # A request for the view gets the same error, and the page shows it.
                 log.exception("console_prefetch_failed")
-                wait_s = _REFRESH_INTERVAL_S
+                return _REFRESH_INTERVAL_S
+            return _REFRESH_INTERVAL_S if is_ready else _RETRY_INTERVAL_S
+
+        super().__init__("aclog-console-ahead", work)

@@ -13,7 +13,6 @@ The decision log, where there is one, takes the same decisions from the same thr
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections import deque
 from datetime import UTC, datetime
@@ -28,6 +27,7 @@ from authorizer.engine.decisions.audit import AuditLine, AuditLog, audit_line, a
 from authorizer.node.decision_log.decision_log import DecisionLog
 from authorizer.node.decision_log.metrics import DecisionLogCollector
 from authorizer.node.dropped_event_counter import Losses
+from records.polling import PeriodicThread
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -78,9 +78,10 @@ class AuditWriter(AuditLog):
         self._handler, self._as_json = output
         self.max_lines = max_lines
         self._queue: deque[Answered] = deque()
-        self._closing = threading.Event()
         self._losses = Losses()
-        self._thread = threading.Thread(target=self._run, name="aclog-audit", daemon=True)
+        self._thread = PeriodicThread(
+            "aclog-audit", self._run, delay_s=_INTERVAL_S, on_close=self._write_remaining
+        )
         if max_lines or decision_log is not None:
             self._thread.start()
 
@@ -126,9 +127,7 @@ class AuditWriter(AuditLog):
     def close(self) -> None:
         """Write what waits; from here on each line is written at once. Idempotent."""
         self.max_lines = 0
-        self._closing.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._thread.close()
         if self.decision_log is not None:
             self.decision_log.close()
 
@@ -144,13 +143,15 @@ class AuditWriter(AuditLog):
         if self.decision_log is not None and level >= self.decision_log.level:
             self.decision_log.lost += 1
 
-    def _run(self) -> None:
-        queue, pause_s = self._queue, _INTERVAL_S
-        while not self._closing.wait(pause_s):
-            pause_s = _SHORT_PAUSE_S if len(queue) > _PIECE else _PAUSE_S if queue else _INTERVAL_S
-            self._write_some()
-            self._say_lost()
-        while queue:
+    def _run(self) -> float:
+        queue = self._queue
+        pause_s = _SHORT_PAUSE_S if len(queue) > _PIECE else _PAUSE_S if queue else _INTERVAL_S
+        self._write_some()
+        self._say_lost()
+        return pause_s
+
+    def _write_remaining(self) -> None:
+        while self._queue:
             self._write_some()
         self._say_lost(is_last=True)
 
