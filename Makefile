@@ -172,6 +172,13 @@ docs: $(STAMP) ## Write docs/cli.md and docs/configuration.md anew from the comm
 	@$(BIN)/python -m authorizer.cli.reference
 	@$(BIN)/python -m authorizer.configuration.reference docs/configuration.md
 
+.PHONY: docs-site
+docs-site: $(STAMP) ## Build the site of docs/ into build/site; a dead link is an error
+	@$(SAY) 'installing what builds the site: 40 MB to fetch the first time'
+	@$(PIP) --quiet install --require-hashes --requirement requirements/site.lock
+	@$(SAY) 'docs-site'
+	@$(BIN)/zensical build --strict
+
 .PHONY: lock
 lock: ## Write all lock files anew, with newer versions where pyproject.toml allows
 	@$(SAY) 'requirements/*.lock, and those of the image in deploy/'
@@ -180,6 +187,7 @@ lock: ## Write all lock files anew, with newer versions where pyproject.toml all
 	@$(COMPILE) --group setup --constraints requirements/dev.lock --output-file requirements/setup.lock
 	@$(COMPILE) pyproject.toml --all-extras --constraints requirements/dev.lock --output-file requirements/run.lock
 	@$(COMPILE) --group bench --constraints requirements/dev.lock --output-file requirements/bench.lock
+	@$(COMPILE) --group site --constraints requirements/dev.lock --output-file requirements/site.lock
 	@$(COMPILE) pyproject.toml --extra kafka --extra oidc --extra otel --extra s3 --constraints requirements/dev.lock --output-file deploy/requirements.lock
 	@$(COMPILE) deploy/build-requirements.in --constraints requirements/dev.lock --output-file deploy/requirements-build.lock
 

@@ -23,7 +23,7 @@ from benchmarks.report import missed, put_between_markers, to_markdown, to_text
 from benchmarks.run import Run, combined, read_runs, write_runs
 from benchmarks.settings import Settings, progress
 
-DOCUMENT = ROOT / "docs" / "performance.md"
+DOCUMENT = ROOT / "docs" / "performance-tables.md"
 RESULTS = {
     MAIN: ROOT / "benchmarks" / "latest.json",
     "spark": ROOT / "benchmarks" / "latest-spark.json",
@@ -37,7 +37,7 @@ _IN_MAIN = frozenset(case.name for case in CASES if case.section == MAIN)
 _EPILOG = """\
 \b
 Examples:
-  python -m benchmarks --runs 3                         everything; writes docs/performance.md
+  python -m benchmarks --runs 3                         everything; writes docs/performance-tables.md
   python -m benchmarks --quick                          everything, shorter; only prints
   python -m benchmarks --only authorize --workloads w3 --quick
   python -m benchmarks --only update --only acls --rounds 9
@@ -82,7 +82,7 @@ Examples:
     show_default=".cache/benchmarks",
     help="Where workloads, logs and snapshots are kept; 2 GB. Safe to delete.",
 )
-@click.option("--write", is_flag=True, help="Write docs/performance.md, although not everything is measured.")
+@click.option("--write", is_flag=True, help="Write docs/performance-tables.md even if not all is measured.")
 def main(  # noqa: PLR0913 - a command takes its options as arguments
     *,
     names: tuple[str, ...],

@@ -1,4 +1,4 @@
-"""The figures as text for a terminal, and as Markdown for docs/performance.md."""
+"""The figures as text for a terminal, and as Markdown for docs/performance-tables.md."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Case:
         title: above its table.
         workloads: that it is measured on.
         measure: gives its rows.
-        section: of docs/performance.md. What is not in the main one is measured when it is asked for.
+        section: of docs/performance-tables.md. What is not in the main one is measured when it is asked for.
     """
 
     name: str

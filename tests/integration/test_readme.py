@@ -17,6 +17,7 @@ import pytest
 
 from support.kafka_broker import HOST, free_ports
 from support.kafka_cluster import KafkaCluster
+from support.pasted_commands import commands, script
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group("broker")]
 
@@ -28,35 +29,6 @@ ELSEWHERE = {
     ".venv/bin/python -m examples.cluster": "tests/integration/test_examples_cluster.py",
     "docker compose up": "tests/unit/test_deploy_files.py",
 }
-# Between two commands a reader types; in the background a node comes up.
-UNTIL_READY = """\
-for _ in $(seq 300); do
-    "$PYTHON" -c 'import sys, urllib.request as u; u.urlopen(sys.argv[1])' "$READY" 2> /dev/null && break
-    sleep 0.2
-done"""
-# Not every machine has it: `curl -s URL -d DATA` is all that the README asks of it.
-CURL = """\
-command -v curl > /dev/null || curl() {
-    "$PYTHON" -c 'import sys, urllib.request as http
-_, url, _, data = sys.argv[1:]
-print(http.urlopen("http://" + url, data.encode()).read().decode())' "$@"
-}"""
-
-
-def commands(text: str) -> list[str]:
-    """What stands after ``$`` in indented blocks, with the lines that go on."""
-    found = re.findall(r"^    \$ (.+(?:\n    (?!\$ ).+)*)", text, re.MULTILINE)
-    return [re.sub(r"^    ", "", command, flags=re.MULTILINE) for command in found]
-
-
-def script(lines: list[str]) -> str:
-    """All in one shell, with job control; each says its number and exit code on a line of its own."""
-    parts = [CURL, "set -m"]
-    for number, line in enumerate(lines):
-        parts += [line, f"echo; echo '#{number}' $?"]
-        if line.rstrip().endswith("&"):
-            parts.append(UNTIL_READY)
-    return "\n".join([*parts, "kill $(jobs -p)", "wait"])
 
 
 def test_what_is_not_run_here_has_a_test_elsewhere() -> None:

@@ -1,0 +1,35 @@
+"""The commands of a page, as a reader pastes them into one shell."""
+
+from __future__ import annotations
+
+import re
+
+# Between two commands a reader types; in the background a node comes up.
+UNTIL_READY = """\
+for _ in $(seq 300); do
+    "$PYTHON" -c 'import sys, urllib.request as u; u.urlopen(sys.argv[1])' "$READY" 2> /dev/null && break
+    sleep 0.2
+done"""
+# Not every machine has it: `curl -s URL -d DATA` is all that the README asks of it.
+CURL = """\
+command -v curl > /dev/null || curl() {
+    "$PYTHON" -c 'import sys, urllib.request as http
+_, url, _, data = sys.argv[1:]
+print(http.urlopen("http://" + url, data.encode()).read().decode())' "$@"
+}"""
+
+
+def commands(text: str) -> list[str]:
+    """What stands after ``$`` in indented blocks, with the lines that go on."""
+    found = re.findall(r"^    \$ (.+(?:\n    (?!\$ ).+)*)", text, re.MULTILINE)
+    return [re.sub(r"^    ", "", command, flags=re.MULTILINE) for command in found]
+
+
+def script(lines: list[str]) -> str:
+    """All in one shell, with job control; each says its number and exit code on a line of its own."""
+    parts = [CURL, "set -m"]
+    for number, line in enumerate(lines):
+        parts += [line, f"code=$?; echo; echo '#{number}' $code"]
+        if line.rstrip().endswith("&"):
+            parts.append(UNTIL_READY)
+    return "\n".join([*parts, "kill $(jobs -p)", "wait"])
