@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from authorizer.analysis.patterns import Rows
+    from authorizer.analysis.patterns import PatternRows
     from authorizer.api.ip_network import Network
 
 #: The host of an ACL for every host; others are numbered from 0.
 EVERY_HOST: Final = -1
 #: Around a place that no prefix is around.
-NOWHERE: Final = -1
+NO_PATTERN: Final = -1
 # Places with more ACLs have a table of them by host.
 _FEW_ACLS: Final = 16
 
 
-class Acls:
+class DecidingAcls:
     """The rows that decide, as lists: one ACL is looked at after the other.
 
     Attributes:
-        keys: of the place of each (see `patterns.Rows`).
+        keys: of the place of each (see `patterns.PatternRows`).
         masks: what each says.
         hosts: the host of each.
         wider: of a host, the networks that have it, and more; ``narrower``: the other way round.
@@ -44,7 +44,7 @@ class Acls:
 
     __slots__ = ("hosts", "keys", "masks", "narrower", "networks", "principals", "texts", "types", "wider")
 
-    def __init__(self, rows: Rows, *, networks: bool) -> None:
+    def __init__(self, rows: PatternRows, *, networks: bool) -> None:
         codes = np.arange(len(rows.host_texts))
         codes[[host == WILDCARD for host in rows.host_texts]] = EVERY_HOST
         self.wider: dict[int, list[int]] = {}
@@ -70,7 +70,7 @@ class Acls:
             if place is not None and codes[code] == code:
                 self.networks[code] = place
                 for network, other in first.items():
-                    if other != code and place.within(network):
+                    if other != code and place.is_within(network):
                         self.wider.setdefault(code, []).append(other)
                         self.narrower.setdefault(other, []).append(code)
 
@@ -79,10 +79,12 @@ class Acls:
         return other if host == EVERY_HOST or other in self.narrower.get(host, ()) else host
 
 
-class Forest:
+class AclForest:
     """Some of the ACLs, in a tree for each resource type and principal, or for each resource type."""
 
-    def __init__(self, rows: Rows, acls: Acls, numbers: npt.NDArray[np.int64], *, of_all: bool) -> None:
+    def __init__(
+        self, rows: PatternRows, acls: DecidingAcls, numbers: npt.NDArray[np.int64], *, of_all: bool
+    ) -> None:
         """Of the ACLs with these numbers; ``of_all``: principals share a tree."""
         principals = np.zeros_like(numbers) if of_all else rows.principals[numbers]
         types, keys = rows.types[numbers], rows.keys[numbers]
@@ -125,12 +127,12 @@ class AclTree:
 
     Attributes:
         first: the number of the first place.
-        outer: of each place, from the first one on, the next prefix around it, or ``NOWHERE``.
+        outer: of each place, from the first one on, the next prefix around it, or ``NO_PATTERN``.
     """
 
     __slots__ = ("_by_host", "_every_host", "_forest", "_named", "end", "first", "outer")
 
-    def __init__(self, forest: Forest, first: int, end: int) -> None:
+    def __init__(self, forest: AclForest, first: int, end: int) -> None:
         self._forest = forest
         self.first = first
         self.end = end
@@ -141,35 +143,36 @@ class AclTree:
         self._by_host: dict[int, dict[int, list[int]]] = {}
         keys, starts, numbers, acls = forest.keys, forest.starts, forest.numbers, forest.acls
         texts, hosts, masks = acls.texts, acls.hosts, acls.masks
-        around: list[tuple[str, int]] = []
+        # Not by `enclosing_prefixes`, for which each key would have to be made a tuple.
+        open_prefixes: list[tuple[str, int]] = []
         for place in range(first, end):
             key = keys[place]
             name = texts[key >> 1]
-            while around and not name.startswith(around[-1][0]):
-                around.pop()
-            outer = around[-1][1] if around else NOWHERE
+            while open_prefixes and not name.startswith(open_prefixes[-1][0]):
+                open_prefixes.pop()
+            outer = open_prefixes[-1][1] if open_prefixes else NO_PATTERN
             self.outer.append(outer)
-            said = self._every_host[outer - first] if around else 0
+            combined_mask = self._every_host[outer - first] if open_prefixes else 0
             for number in numbers[starts[place] : starts[place + 1]]:
                 host = hosts[number]
                 if host == EVERY_HOST:
-                    said |= masks[number]
+                    combined_mask |= masks[number]
                 else:
                     named = self._named.setdefault(place, {})
                     named[host] = named.get(host, 0) | masks[number]
-            self._every_host.append(said)
+            self._every_host.append(combined_mask)
             if not key & 1:
-                around.append((name, place))
+                open_prefixes.append((name, place))
 
     def at(self, place: int) -> list[int]:
         """The ACLs of a place."""
         starts = self._forest.starts
         return self._forest.numbers[starts[place] : starts[place + 1]]
 
-    def around(self, key: int) -> int:
-        """The narrowest place that covers the key; ``NOWHERE`` if none does."""
+    def pattern_around(self, key: int) -> int:
+        """The narrowest place that covers the key; ``NO_PATTERN`` if none does."""
         if self.first == self.end:
-            return NOWHERE
+            return NO_PATTERN
         keys, texts = self._forest.keys, self._forest.acls.texts
         place = bisect_right(keys, key, self.first, self.end) - 1
         name = texts[key >> 1]
@@ -178,28 +181,28 @@ class AclTree:
             if here == key or (not here & 1 and name.startswith(texts[here >> 1])):
                 return place
             place = self.outer[place - self.first]
-        return NOWHERE
+        return NO_PATTERN
 
-    def said(self, place: int, host: int) -> int:
+    def combined_mask(self, place: int, host: int) -> int:
         """What is said to a host, at a place and around it."""
-        if place == NOWHERE:
+        if place == NO_PATTERN:
             return 0
-        said = self._every_host[place - self.first]
+        combined_mask = self._every_host[place - self.first]
         if host != EVERY_HOST and self._named:
-            while place != NOWHERE:
+            while place != NO_PATTERN:
                 if place in self._named:
                     named = self._named[place]
-                    said |= named.get(host, 0)
+                    combined_mask |= named.get(host, 0)
                     for wider in self._forest.acls.wider.get(host, ()):
-                        said |= named.get(wider, 0)
+                        combined_mask |= named.get(wider, 0)
                 place = self.outer[place - self.first]
-        return said
+        return combined_mask
 
     def covering(self, key: int, host: int) -> list[int]:
         """The ACLs for the host, or for every host, that cover the key, the narrowest places first."""
         found: list[int] = []
-        place = self.around(key)
-        while place != NOWHERE:
+        place = self.pattern_around(key)
+        while place != NO_PATTERN:
             found += self._of_host(place, host)
             place = self.outer[place - self.first]
         return found
@@ -207,8 +210,8 @@ class AclTree:
     def covering_in_part(self, key: int, host: int) -> Iterator[int]:
         """The ACLs for some of the addresses of a network alone that cover the key."""
         narrower = self._forest.acls.narrower.get(host, ())
-        place = self.around(key) if narrower else NOWHERE
-        while place != NOWHERE:
+        place = self.pattern_around(key) if narrower else NO_PATTERN
+        while place != NO_PATTERN:
             by_host = self._hosts_at(place)
             for each in narrower:
                 yield from by_host.get(each, ())
@@ -222,8 +225,8 @@ class AclTree:
         acls = self._forest.acls
         narrower = acls.narrower.get(host, ())
         shared = {EVERY_HOST, host, *acls.wider.get(host, ()), *narrower}
-        place = self.around(key)
-        while place != NOWHERE:
+        place = self.pattern_around(key)
+        while place != NO_PATTERN:
             near = self.at(place) if host == EVERY_HOST or narrower else self._of_host(place, host)
             for number in near:
                 if acls.masks[number] & bits and (host == EVERY_HOST or acls.hosts[number] in shared):

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from snapshot.image import AclsImage
 
 
-class Answer(NamedTuple):
+class SubjectAnswer(NamedTuple):
     """What is answered at one moment.
 
     Attributes:
@@ -83,12 +83,12 @@ class Subject(Protocol):
     def index(self, image: AclsImage) -> AclIndex:
         """To answer from."""
 
-    def answer(self, index: AclIndex) -> Answer:
+    def answer(self, index: AclIndex) -> SubjectAnswer:
         """The answer, where the ACLs that have to do with it are these; others may be among them."""
 
 
 @dataclass(frozen=True, slots=True)
-class AskedQuestion:
+class RequestSubject:
     """May this be done? See `Subject`."""
 
     context: RequestContext
@@ -134,14 +134,14 @@ class AskedQuestion:
     def index(self, image: AclsImage) -> AclIndex:
         return self.settings.index(image)
 
-    def answer(self, index: AclIndex) -> Answer:
+    def answer(self, index: AclIndex) -> SubjectAnswer:
         state = AuthorizerState(index, self.settings, is_ready=True, not_ready_reason="")
         decision = decide(state, self.context, self.action)
         by: tuple[AppliedAcl, ...] = ()
         if decision.rule is Rule.MATCHING_ACL:
             matching = matching_acls(index, self.context, self.action)
             by = tuple(acl for acl in matching if allows(acl.record) is decision.is_allowed)
-        return Answer(decision.is_allowed, decision, by)
+        return SubjectAnswer(decision.is_allowed, decision, by)
 
     def _covers(self, name: str, *, is_literal: bool) -> bool:
         asked = self.action.resource_pattern.name
@@ -168,7 +168,7 @@ def _where(column: TextColumn, is_wanted: list[bool]) -> npt.NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedAcl:
+class AclSubject:
     """Is this ACL in force? By its id, or by all that it says. See `Subject`."""
 
     id: Uuid | None = None
@@ -198,9 +198,9 @@ class AskedAcl:
     def index(self, image: AclsImage) -> AclIndex:
         return AclIndex.of(image)
 
-    def answer(self, index: AclIndex) -> Answer:
+    def answer(self, index: AclIndex) -> SubjectAnswer:
         by = sorted((acl for acl in index.image if self.is_wanted(acl.record)), key=lambda acl: acl.record.id)
-        return Answer(bool(by), None, tuple(by))
+        return SubjectAnswer(bool(by), None, tuple(by))
 
 
 class Change(NamedTuple):
@@ -234,12 +234,12 @@ class NewRelease(NamedTuple):
     was: str
 
 
-class Turn(NamedTuple):
+class AnswerChange(NamedTuple):
     """Where the answer, or what makes it so, became another one; and the records that did it."""
 
     changes: tuple[Change | NewRelease, ...]
-    before: Answer
-    after: Answer
+    before: SubjectAnswer
+    after: SubjectAnswer
 
     @property
     def flips(self) -> bool:
@@ -247,7 +247,7 @@ class Turn(NamedTuple):
         return self.before.holds != self.after.holds
 
 
-class Followed:
+class DecisionTracker:
     """A subject through a history.
 
     Attributes:
@@ -271,7 +271,7 @@ class Followed:
         """Of the ACLs that are in force, and have to do with the subject."""
         return [acl.record.id for acl in self._index.image]
 
-    def after(self, records: Iterable[LogRecord]) -> Turn | None:
+    def after(self, records: Iterable[LogRecord]) -> AnswerChange | None:
         """Take records that become visible at once; None if nothing is answered otherwise."""
         image = self._index.image
         delta, metadata = AclsDelta(image), image.metadata
@@ -294,7 +294,7 @@ class Followed:
         last, self.answer = self.answer, self._subject.answer(self._index)
         if last == self.answer:
             return None
-        return Turn(tuple(each for each in changes if each is not None), last, self.answer)
+        return AnswerChange(tuple(each for each in changes if each is not None), last, self.answer)
 
     def _new_release(
         self, logged: LogRecord, before: MetadataImage, after: MetadataImage

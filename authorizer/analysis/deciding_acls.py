@@ -1,4 +1,4 @@
-"""DecidingAcls: which ACLs decide questions of a class: one for all of it, or several, each for a part.
+"""DecidingAcls: which ACLs decide requests of a class: one for all of it, or several, each for a part.
 
 A class has many names, hosts and operations. The ACL that decides its witness may say nothing of the others.
 """
@@ -10,20 +10,20 @@ from collections import defaultdict
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from authorizer.analysis.effective_permissions import EVERYBODY
 from authorizer.analysis.host_answers import OPERATION_BITS
-from authorizer.analysis.host_tree import place_of
-from authorizer.analysis.related_acls import near
+from authorizer.analysis.host_tree import network_of_host
+from authorizer.analysis.related_acls import related_to
 from authorizer.engine.decisions.reason import allows
-from authorizer.engine.index.masks import EVERYTHING, acl_mask, denied
+from authorizer.engine.index.masks import EVERYTHING, acl_mask, denied_operations
 from authorizer.engine.index.pattern_keys import LITERAL_PATTERN
 from records.acl import WILDCARD
+from records.principal import WILDCARD_PRINCIPAL
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from authorizer.analysis.access_queries import Hosts, Names, Questions
     from authorizer.analysis.name_space import Key
+    from authorizer.analysis.request_class import HostSet, NameSet, RequestClass
     from authorizer.engine.decisions.decision import Decision
     from records.acl import ResourceType
     from records.columns.acl_table import AclTable
@@ -34,7 +34,7 @@ _MAXIMUM: Final = 20
 
 
 class OtherAcls(NamedTuple):
-    """The ACLs that decide questions of a class beside the one that decides its witness.
+    """The ACLs that decide requests of a class beside the one that decides its witness.
 
     Attributes:
         acls: those that were looked for; equal ones under several ids once.
@@ -53,26 +53,26 @@ class OtherAcls(NamedTuple):
 class DecidingAcls:
     """Of a set of ACLs."""
 
-    def __init__(self, table: AclTable, classes: Collection[Questions]) -> None:
+    def __init__(self, table: AclTable, classes: Collection[RequestClass]) -> None:
         """From the ACLs that have to do with some classes."""
         wheres: dict[ResourceType, set[Key]] = defaultdict(set)
         principals: set[str] = set()
         for each in classes:
             wheres[each.resource_type].update((names.text, names.is_name) for names in each.names)
-            principals.add(each.asker.principal or EVERYBODY)
+            principals.add(each.principals.principal or WILDCARD_PRINCIPAL)
         self._acls: dict[tuple[int, str], dict[Key, list[AccessControlEntryRecord]]] = {}
-        for acl in near(table, wheres, principals):
+        for acl in related_to(table, wheres, principals):
             record = acl.record
             here = self._acls.setdefault((record.resource_type, record.principal), {})
             here.setdefault(_key(record), []).append(record)
         self._keys = {whose: sorted(here) for whose, here in self._acls.items()}
 
-    def others(self, questions: Questions, decision: Decision, *, is_allowed: bool) -> OtherAcls:
+    def others(self, requests: RequestClass, decision: Decision, *, is_allowed: bool) -> OtherAcls:
         """Those for questions with this answer, beside the ACL of ``decision``, which is on the witness."""
-        wanted = sum(OPERATION_BITS[operation] for operation in questions.operations)
+        wanted = sum(OPERATION_BITS[operation] for operation in requests.operations)
         first = None if decision.acl is None else decision.acl.record.content
         found: dict[object, AccessControlEntryRecord] = {}
-        for record in self._of(questions, wanted, is_allowed=is_allowed):
+        for record in self._of(requests, wanted, is_allowed=is_allowed):
             if record.content != first:
                 found.setdefault(record.content, record)
             if len(found) > _MAXIMUM:
@@ -81,21 +81,23 @@ class DecidingAcls:
         return OtherAcls(acls[:_MAXIMUM], len(acls) <= _MAXIMUM)
 
     def _of(
-        self, questions: Questions, wanted: int, *, is_allowed: bool
+        self, requests: RequestClass, wanted: int, *, is_allowed: bool
     ) -> Iterator[AccessControlEntryRecord]:
         """The ACLs for a question of the class, some several times."""
-        for principal in dict.fromkeys((questions.asker.principal or EVERYBODY, EVERYBODY)):
-            key = int(questions.resource_type), principal
+        for principal in dict.fromkeys(
+            (requests.principals.principal or WILDCARD_PRINCIPAL, WILDCARD_PRINCIPAL)
+        ):
+            key = int(requests.resource_type), principal
             if key not in self._acls:
                 continue
-            for names in questions.names:
+            for names in requests.names:
                 for place in _about(names, self._acls[key], self._keys[key]):
                     for record in self._acls[key][place]:
                         mask = acl_mask(record.operation, record.permission_type)
                         if (
                             allows(record) is is_allowed
-                            and (mask & EVERYTHING if is_allowed else denied(mask)) & wanted
-                            and _shares(questions.hosts, record.host)
+                            and (mask & EVERYTHING if is_allowed else denied_operations(mask)) & wanted
+                            and _shares(requests.hosts, record.host)
                         ):
                             yield record
 
@@ -106,7 +108,7 @@ def _key(record: AccessControlEntryRecord) -> Key:
     return record.resource_name, False
 
 
-def _about(names: Names, acls: Collection[Key], keys: list[Key]) -> Iterator[Key]:
+def _about(names: NameSet, acls: Collection[Key], keys: list[Key]) -> Iterator[Key]:
     """Which of the patterns are about a name of a region: around it, and within it."""
     text = names.text
     for length in range(len(text) + 1):
@@ -116,26 +118,28 @@ def _about(names: Names, acls: Collection[Key], keys: list[Key]) -> Iterator[Key
         if (text, True) in acls:
             yield text, True
         return
-    but = set(names.but)
+    excluded = set(names.excluded)
     for key in islice(keys, bisect_left(keys, (text, True)), None):
         name = key[0]
         if not name.startswith(text):
             return
-        is_elsewhere = key in but or any((name[:length], False) in but for length in range(len(name) + 1))
+        is_elsewhere = key in excluded or any(
+            (name[:length], False) in excluded for length in range(len(name) + 1)
+        )
         if not is_elsewhere:
             yield key
 
 
-def _shares(hosts: Hosts, host: str) -> bool:
+def _shares(hosts: HostSet, host: str) -> bool:
     """Whether an ACL's host is one of those of a class, or has one of them."""
     if WILDCARD in (host, hosts.host):
         return True
-    place = place_of(host)
-    for each in hosts.but:
-        other = place_of(each)
-        if each == host or (place is not None and other is not None and place.within(other)):
+    place = network_of_host(host)
+    for each in hosts.excluded:
+        other = network_of_host(each)
+        if each == host or (place is not None and other is not None and place.is_within(other)):
             return False
     if hosts.host is None or hosts.host == host:
         return True
-    own = place_of(hosts.host)
-    return place is not None and own is not None and (place.within(own) or own.within(place))
+    own = network_of_host(hosts.host)
+    return place is not None and own is not None and (place.is_within(own) or own.is_within(place))

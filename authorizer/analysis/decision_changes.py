@@ -1,23 +1,24 @@
-"""Flips: the questions that two sets of ACLs answer differently, in classes; granted and revoked apart."""
+"""Decision changes: the requests that two sets of ACLs decide differently, in classes, granted or revoked."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from authorizer.analysis.access_queries import Asker, Questions, questions_of
 from authorizer.analysis.acl_comparison import for_networks
-from authorizer.analysis.effective_permissions import EVERYBODY, Meaning, never_cancelled
-from authorizer.analysis.host_answers import NOTHING, without
+from authorizer.analysis.effective_permissions import EffectivePermissions, never_cancelled
+from authorizer.analysis.host_answers import NO_OPERATIONS, subtract
 from authorizer.analysis.name_map import NameMap, overlay
 from authorizer.analysis.name_space import NAME_SPACES
-from authorizer.analysis.related_acls import near
+from authorizer.analysis.related_acls import related_to
+from authorizer.analysis.request_class import PrincipalSet, RequestClass, request_classes
 from authorizer.api.kafka_version import NEWEST
+from records.principal import WILDCARD_PRINCIPAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from authorizer.analysis.acl_comparison import ChangedAcls
-    from authorizer.analysis.effective_permissions import Answers, Departures
+    from authorizer.analysis.effective_permissions import Answers, Overrides
     from authorizer.analysis.host_answers import Answer
     from authorizer.analysis.name_space import NameSpace
     from authorizer.api.kafka_version import KafkaVersion
@@ -27,20 +28,20 @@ if TYPE_CHECKING:
 Direction = Literal["granted", "revoked"]
 
 
-class Flip(NamedTuple):
-    """Questions that the second set allows and the first one does not, or the other way round.
+class DecisionChange(NamedTuple):
+    """A class of requests that only the second set allows (granted), or only the first (revoked).
 
     Attributes:
-        version: by the rules of this release and its like alone; None: by all that are followed.
+        version: the change holds only by the rules of this release; None: by all rules that are followed.
     """
 
     direction: Direction
-    questions: Questions
+    request_class: RequestClass
     version: KafkaVersion | None = None
 
     @property
     def releases(self) -> str | None:
-        """Which releases alone, in words: ``from Kafka 4.4 on``."""
+        """The releases by which the change holds, in words: ``from Kafka 4.4 on``; None: all."""
         if self.version is None:
             return None
         newest = f"Kafka {NEWEST.value}"
@@ -48,132 +49,137 @@ class Flip(NamedTuple):
 
 
 class _Changes(NamedTuple):
-    """What is granted and what is revoked, name by name."""
+    """What is granted and what is revoked, by name."""
 
     granted: Answers
     revoked: Answers
 
 
-_NOTHING: Answers = NameMap(NOTHING)
-_SAME = _Changes(_NOTHING, _NOTHING)
+_NOTHING: Answers = NameMap(NO_OPERATIONS)
+_NO_CHANGES = _Changes(_NOTHING, _NOTHING)
 
 
-def flips_by(
+def decision_changes_by(
     changed: ChangedAcls,
     table: AclTable,
     settings: AuthorizerSettings,
     check_cancelled: Callable[[], None] = never_cancelled,
-) -> list[Flip]:
-    """Every class of questions that some changes of a table's ACLs make flip.
+) -> list[DecisionChange]:
+    """Return every class of requests that some changes of a table's ACLs decide differently.
 
-    Worked out from the ACLs that have to do with the names that the changes are about: about others every
-    question has the answer that it had. ``check_cancelled`` is called for each principal; what it raises ends
-    the computation.
+    Only the ACLs related to the names of the changes are read: no other request can have another answer.
+    ``check_cancelled`` is called for each principal; an exception that it raises ends the computation.
     """
-    before = _near(changed, table, settings)
-    return _flips(changed, before, changed.applied_to(before), settings, check_cancelled)
+    before = _related(changed, table, settings)
+    return _decision_changes(changed, before, changed.applied_to(before), settings, check_cancelled)
 
 
-def flips_of_states(
+def decision_changes_of_states(
     changed: ChangedAcls,
     before: AclTable,
     after: AclTable,
     settings: AuthorizerSettings,
     check_cancelled: Callable[[], None] = never_cancelled,
-) -> list[Flip]:
-    """The same between two tables, which differ in no more than what is ``changed``."""
-    old, new = _near(changed, before, settings), _near(changed, after, settings)
-    return _flips(changed, old, new, settings, check_cancelled)
+) -> list[DecisionChange]:
+    """Return the same between two tables that differ in no more than ``changed``."""
+    old, new = _related(changed, before, settings), _related(changed, after, settings)
+    return _decision_changes(changed, old, new, settings, check_cancelled)
 
 
-def _near(changed: ChangedAcls, table: AclTable, settings: AuthorizerSettings) -> AclTable:
-    return near(table, changed.names, None if settings.allow_everyone else _whose(changed))
+def _related(changed: ChangedAcls, table: AclTable, settings: AuthorizerSettings) -> AclTable:
+    return related_to(table, changed.names, None if settings.allow_everyone else _affected(changed))
 
 
-def _flips(
+def _decision_changes(
     changed: ChangedAcls,
     before: AclTable,
     after: AclTable,
     settings: AuthorizerSettings,
     check_cancelled: Callable[[], None],
-) -> list[Flip]:
-    whose = _whose(changed)
+) -> list[DecisionChange]:
+    affected = _affected(changed)
     has_networks = any(for_networks(each).any() for each in (before, after))
-    apart = settings.apart(has_networks=has_networks)
+    rule_sets = settings.by_possible_rules(has_networks=has_networks)
     found = []
-    for how in apart:
-        meanings = (Meaning.of(each, how, whose, check_cancelled=check_cancelled) for each in (before, after))
-        found.append(list(flips_between(*meanings, check_cancelled=check_cancelled)))
+    for rules in rule_sets:
+        permissions = (
+            EffectivePermissions.of(each, rules, affected, check_cancelled=check_cancelled)
+            for each in (before, after)
+        )
+        found.append(list(decision_changes_between(*permissions, check_cancelled=check_cancelled)))
     if len(found) == 1:
         return found[0]
     in_all = set(found[0]).intersection(*found[1:])
-    flips = [flip for flip in found[0] if flip in in_all]
-    for how, theirs in zip(apart, found, strict=True):
-        flips += [flip._replace(version=how.kafka_version) for flip in theirs if flip not in in_all]
-    return flips
+    changes = [change for change in found[0] if change in in_all]
+    for rules, of_rules in zip(rule_sets, found, strict=True):
+        changes += [
+            change._replace(version=rules.kafka_version) for change in of_rules if change not in in_all
+        ]
+    return changes
 
 
-def _whose(changed: ChangedAcls) -> set[str] | None:
-    """Whose answers may be others: an ACL for a principal changes that one's, one for everybody anyone's."""
-    return None if EVERYBODY in changed.principals else changed.principals
+def _affected(changed: ChangedAcls) -> set[str] | None:
+    """Principals affected by the change; None if a User:* ACL changed."""
+    return None if WILDCARD_PRINCIPAL in changed.principals else changed.principals
 
 
-def flips_between(
-    before: Meaning, after: Meaning, *, check_cancelled: Callable[[], None] = never_cancelled
-) -> Iterator[Flip]:
-    """Every class of questions whose answer differs: by resource type, everybody first."""
+def decision_changes_between(
+    before: EffectivePermissions,
+    after: EffectivePermissions,
+    *,
+    check_cancelled: Callable[[], None] = never_cancelled,
+) -> Iterator[DecisionChange]:
+    """Yield every class of requests with another answer: by resource type, unlisted principals first."""
     known = before.principals.keys() | after.principals.keys()
     for resource_type, space in NAME_SPACES.items():
-        usual = before.everybody[resource_type], after.everybody[resource_type]
-        everybody = _changes(usual, space)
+        wildcards = before.wildcard[resource_type], after.wildcard[resource_type]
+        usual = _NO_CHANGES if wildcards[0] == wildcards[1] else _changes(overlay(wildcards), space)
         listed = {}
         for principal in sorted(known):
             check_cancelled()
-            theirs = before.departures(principal, resource_type), after.departures(principal, resource_type)
-            changes = _changes_of_principal(usual, everybody, theirs, space)
-            if changes != everybody:
+            overrides = before.overrides(principal, resource_type), after.overrides(principal, resource_type)
+            changes = _changes_of_principal(wildcards, usual, overrides, space)
+            if changes != usual:
                 listed[principal] = changes
-        askers = [(Asker.everybody(listed, known), everybody)]
-        askers += [(Asker.of(principal), changes) for principal, changes in listed.items()]
-        for asker, (granted, revoked) in askers:
+        changes_of = [(PrincipalSet.all_but(listed, known), usual)]
+        changes_of += [(PrincipalSet.of(principal), changes) for principal, changes in listed.items()]
+        for principals, (granted, revoked) in changes_of:
             check_cancelled()
-            for questions in questions_of(granted, asker, resource_type):
-                yield Flip("granted", questions)
-            for questions in questions_of(revoked, asker, resource_type):
-                yield Flip("revoked", questions)
-
-
-def _changes(pair: tuple[Answers, Answers], space: NameSpace) -> _Changes:
-    return _SAME if pair[0] == pair[1] else _made(overlay(pair), space)
+            for requests in request_classes(granted, principals, resource_type):
+                yield DecisionChange("granted", requests)
+            for requests in request_classes(revoked, principals, resource_type):
+                yield DecisionChange("revoked", requests)
 
 
 def _changes_of_principal(
-    usual: tuple[Answers, Answers],
-    everybody: _Changes,
-    theirs: tuple[Departures, Departures],
+    wildcards: tuple[Answers, Answers],
+    usual: _Changes,
+    overrides: tuple[Overrides, Overrides],
     space: NameSpace,
 ) -> _Changes:
-    """As `_changes`, of a principal that departs from what is usual."""
-    if theirs[0] == theirs[1]:
-        return everybody if everybody == _SAME else _elsewhere(everybody, theirs[0], space)
-    places = (
+    """The changes for a principal with overrides; ``usual`` are those for a principal without any."""
+    if overrides[0] == overrides[1]:
+        return usual if usual == _NO_CHANGES else _changes_elsewhere(usual, overrides[0], space)
+    entries = (
         (name, is_name, (both[0] if before is None else before, both[1] if after is None else after))
-        for name, is_name, (before, after, *both) in overlay((*theirs, *usual))
+        for name, is_name, (before, after, *both) in overlay((*overrides, *wildcards))
     )
-    return _made(places, space)
+    return _changes(entries, space)
 
 
-def _elsewhere(everybody: _Changes, departures: Departures, space: NameSpace) -> _Changes:
-    """What changes for everybody, where a principal does not depart from that before and after."""
+def _changes_elsewhere(usual: _Changes, overrides: Overrides, space: NameSpace) -> _Changes:
+    """The usual changes, where a principal has no overrides before and after."""
     granted, revoked = (
-        departures.combined(changes, lambda own, change: change if own is None else NOTHING, space)
-        for changes in everybody
+        overrides.combined(
+            changes, lambda override, change: change if override is None else NO_OPERATIONS, space
+        )
+        for changes in usual
     )
     return _Changes(granted, revoked)
 
 
-def _made(places: Iterable[tuple[str, bool, Sequence[Answer]]], space: NameSpace) -> _Changes:
-    known = list(places)
-    granted = ((name, is_name, without(after, before)) for name, is_name, (before, after) in known)
-    revoked = ((name, is_name, without(before, after)) for name, is_name, (before, after) in known)
-    return _Changes(NameMap.of(NOTHING, granted, space), NameMap.of(NOTHING, revoked, space))
+def _changes(entries: Iterable[tuple[str, bool, Sequence[Answer]]], space: NameSpace) -> _Changes:
+    known = list(entries)
+    granted = ((name, is_name, subtract(after, before)) for name, is_name, (before, after) in known)
+    revoked = ((name, is_name, subtract(before, after)) for name, is_name, (before, after) in known)
+    return _Changes(NameMap.of(NO_OPERATIONS, granted, space), NameMap.of(NO_OPERATIONS, revoked, space))

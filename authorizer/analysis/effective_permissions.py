@@ -1,10 +1,10 @@
-"""Meaning: what a set of ACLs answers to every question there can be, canonical and as short as it can be.
+"""EffectivePermissions: the answer of a set of ACLs to every possible request, canonical and minimal.
 
-A question is a principal, a host, an operation and a resource that can exist. What everybody is answered is
-said once for each resource type; of a principal only where it is answered otherwise. Two sets of ACLs have
-equal meanings if and only if each question has the same answer.
+A request is a principal, a host, an operation and a resource that can exist. The wildcard answers, to a
+principal without ACLs of its own, are stored once for each resource type; for each principal only the rest.
+Two sets of ACLs have equal effective permissions if and only if every request has the same answer.
 
-Source: StandardAuthorizerData.authorize; `engine.decisions.authorize` answers one question alike.
+Source: StandardAuthorizerData.authorize; `engine.decisions.authorize` answers single requests.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ import numpy as np
 from authorizer.analysis.host_answers import Answer
 from authorizer.analysis.name_map import NameMap
 from authorizer.analysis.name_space import NAME_SPACES
-from authorizer.analysis.patterns import covered, patterns_of
-from authorizer.analysis.wildcard_principal import Everybody
+from authorizer.analysis.patterns import patterns_of, patterns_with_acls
+from authorizer.analysis.wildcard_principal import WildcardAnswers
 from records.acl import ResourceType
+from records.principal import WILDCARD_PRINCIPAL
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -30,32 +31,56 @@ if TYPE_CHECKING:
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.columns.acl_table import AclTable
 
-#: ACLs for this principal are everybody's.
-EVERYBODY: Final = "User:*"
-
 Answers = NameMap[Answer]
-Departures = NameMap[Answer | None]
+#: A principal's answers where they differ from the wildcard's; None elsewhere.
+Overrides = NameMap[Answer | None]
 
-#: Of the ACLs that are worked on at once where only the digest is wanted.
+# ACLs that are computed together where only the digest is wanted.
 _SLICE_ROWS: Final = 20_000
-_NONE: Final[Departures] = NameMap(None)
+_NO_OVERRIDES: Final[Overrides] = NameMap(None)
+_DIGEST_BYTES: Final = 16
 
 
 def never_cancelled() -> None:
-    """For computations that nobody cancels."""
+    """Cancellation check of computations that are never cancelled."""
+
+
+class SemanticDigest(NamedTuple):
+    """The digest of effective permissions, by principal: equal answers have equal digests. 16 bytes each.
+
+    A principal's answers depend on its own ACLs and those for ``User:*``. A change of other principals' ACLs
+    leaves its digest as it is.
+
+    Attributes:
+        wildcard: of the answers to a principal without ACLs of its own.
+        principals: of the answers to each principal that differ from these.
+    """
+
+    wildcard: bytes
+    principals: Mapping[str, bytes]
+
+    @property
+    def combined(self) -> bytes:
+        """The digest of all answers to all principals: equal if and only if each of them is."""
+        return _digest([self.wildcard, sorted(self.principals.items())])
+
+    def with_changes(self, part: SemanticDigest, principals: Collection[str]) -> SemanticDigest:
+        """Replace the digests of these principals, and the wildcard's, by those of ``part``."""
+        unchanged = {each: digest for each, digest in self.principals.items() if each not in principals}
+        return SemanticDigest(part.wildcard, {**unchanged, **part.principals})
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class EffectivePermissions:
     """See the module.
 
     Attributes:
-        everybody: for each resource type what a principal without ACLs of its own is answered.
-        principals: of the others, as ``Type:name``, where they are answered otherwise, and how.
+        wildcard: for each resource type the answers to a principal without ACLs of its own.
+        principals: for the others, ``Type:name``, the answers that differ from these.
     """
 
-    everybody: Mapping[ResourceType, Answers]
-    principals: Mapping[str, Mapping[ResourceType, Departures]]
+    wildcard: Mapping[ResourceType, Answers]
+    principals: Mapping[str, Mapping[ResourceType, Overrides]]
 
     @classmethod
     def of(
@@ -66,15 +91,20 @@ class Meaning:
         *,
         check_cancelled: Callable[[], None] = never_cancelled,
     ) -> Self:
-        """From ACLs by column; of some principals and everybody, where not all are wanted.
+        """Compute them from ACLs by column.
 
-        ``check_cancelled`` is called for each principal; what it raises ends the computation.
+        Args:
+            table: the ACLs.
+            settings: super users, and what no ACL covers.
+            principals: only these, and the wildcard; None: all.
+            check_cancelled: called for each principal; an exception that it raises ends the computation.
         """
-        everybody = _everybody(table, settings)
+        wildcard = _wildcard_answers(table, settings)
         chosen = table if principals is None else of_principals(table, principals)
-        found = dict(_departing(chosen, everybody, settings, check_cancelled))
+        found = dict(_overrides_by_principal(chosen, wildcard, settings, check_cancelled))
         return cls(
-            {each: theirs.answers for each, theirs in everybody.items()}, found | _supers(everybody, settings)
+            {each: answers.answers for each, answers in wildcard.items()},
+            found | _super_user_overrides(wildcard, settings),
         )
 
     @staticmethod
@@ -84,62 +114,60 @@ class Meaning:
         principals: Collection[str] | None = None,
         *,
         check_cancelled: Callable[[], None] = never_cancelled,
-    ) -> MeaningDigest:
-        """The digest alone, of some principals and everybody where not all are wanted.
-
-        The meaning is never held as a whole, and other threads are not kept waiting for much of it.
-        ``check_cancelled`` is as in `of`.
-        """
-        everybody = _everybody(table, settings)
+    ) -> SemanticDigest:
+        """Compute the digest alone, in slices of the ACLs; the arguments are as in `of`."""
+        wildcard = _wildcard_answers(table, settings)
         chosen = table if principals is None else of_principals(table, principals)
         found = {
-            principal: digest_of(theirs)
+            principal: _digest_of(overrides)
             for part in _slices(chosen, check_cancelled)
-            for principal, theirs in _departing(part, everybody, settings, check_cancelled)
+            for principal, overrides in _overrides_by_principal(part, wildcard, settings, check_cancelled)
         }
-        found |= {principal: digest_of(theirs) for principal, theirs in _supers(everybody, settings).items()}
-        return MeaningDigest(digest_of({each: theirs.answers for each, theirs in everybody.items()}), found)
+        found |= {each: _digest_of(maps) for each, maps in _super_user_overrides(wildcard, settings).items()}
+        return SemanticDigest(
+            _digest_of({each: answers.answers for each, answers in wildcard.items()}), found
+        )
 
     @staticmethod
     def digest_after(
-        before: MeaningDigest,
+        before: SemanticDigest,
         table: AclTable,
         settings: AuthorizerSettings,
         principals: Collection[str],
         *,
         check_cancelled: Callable[[], None] = never_cancelled,
-    ) -> MeaningDigest:
-        """The digest of another table, in which the ACLs of these principals alone are others."""
-        if EVERYBODY in principals:
-            return Meaning.digest_of(table, settings, check_cancelled=check_cancelled)
-        part = Meaning.digest_of(table, settings, principals, check_cancelled=check_cancelled)
-        return before.changed(part, {*principals, *settings.super_users})
+    ) -> SemanticDigest:
+        """Compute the digest of a table in which only the ACLs of these principals differ from ``before``."""
+        if WILDCARD_PRINCIPAL in principals:
+            return EffectivePermissions.digest_of(table, settings, check_cancelled=check_cancelled)
+        part = EffectivePermissions.digest_of(table, settings, principals, check_cancelled=check_cancelled)
+        return before.with_changes(part, {*principals, *settings.super_users})
 
-    def departures(self, principal: str, resource_type: ResourceType) -> Departures:
-        """Where a principal is answered otherwise than everybody."""
-        return self.principals.get(principal, {}).get(resource_type, _NONE)
+    def overrides(self, principal: str, resource_type: ResourceType) -> Overrides:
+        """Return where the answers to a principal differ from the wildcard's."""
+        return self.principals.get(principal, {}).get(resource_type, _NO_OVERRIDES)
 
     @property
     def digest(self) -> bytes:
         """16 bytes for all answers to all principals: equal if and only if each of them is."""
-        principals = {principal: digest_of(theirs) for principal, theirs in self.principals.items()}
-        return MeaningDigest(digest_of(self.everybody), principals).whole
+        principals = {principal: _digest_of(maps) for principal, maps in self.principals.items()}
+        return SemanticDigest(_digest_of(self.wildcard), principals).combined
 
 
 def of_principals(table: AclTable, principals: Collection[str]) -> AclTable:
-    """The ACLs for exactly these principals."""
+    """Return the ACLs for exactly these principals."""
     return table.taken(np.flatnonzero(is_of(table, principals)))
 
 
 def is_of(table: AclTable, principals: Collection[str]) -> npt.NDArray[np.bool_]:
-    """For each ACL whether it is for one of exactly these principals."""
+    """Return for each ACL whether it is for one of exactly these principals."""
     texts = table.principals.texts
     is_wanted = np.fromiter((text in principals for text in texts), np.bool_, len(texts))
     return is_wanted[table.principals.codes]
 
 
 def _slices(table: AclTable, check_cancelled: Callable[[], None]) -> Iterator[AclTable]:
-    """All rows, those of a principal together."""
+    """All rows; those of a principal are in one slice."""
     codes = table.principals.codes
     ends = np.cumsum(np.bincount(codes, minlength=len(table.principals.texts)))
     slice_of = ends // _SLICE_ROWS
@@ -148,69 +176,43 @@ def _slices(table: AclTable, check_cancelled: Callable[[], None]) -> Iterator[Ac
         yield table.taken(np.flatnonzero(slice_of[codes] == each))
 
 
-def _everybody(table: AclTable, settings: AuthorizerSettings) -> dict[ResourceType, Everybody]:
-    patterns = patterns_of(of_principals(table, (EVERYBODY,)), networks=settings.networks)
-    said = {each.resource_type: each.said for each in patterns}
-    about = covered(table) if settings.allow_everyone else {}
+def _wildcard_answers(table: AclTable, settings: AuthorizerSettings) -> dict[ResourceType, WildcardAnswers]:
+    patterns = patterns_of(of_principals(table, (WILDCARD_PRINCIPAL,)), networks=settings.networks)
+    entries = {each.resource_type: each.entries for each in patterns}
+    covered = patterns_with_acls(table) if settings.allow_everyone else {}
     return {
-        each: Everybody(said.get(each, ()), space, about.get(each)) for each, space in NAME_SPACES.items()
+        each: WildcardAnswers(entries.get(each, ()), space, covered.get(each))
+        for each, space in NAME_SPACES.items()
     }
 
 
-def _departing(
+def _overrides_by_principal(
     table: AclTable,
-    everybody: Mapping[ResourceType, Everybody],
+    wildcard: Mapping[ResourceType, WildcardAnswers],
     settings: AuthorizerSettings,
     check_cancelled: Callable[[], None],
-) -> Iterator[tuple[str, Mapping[ResourceType, Departures]]]:
-    """Each principal that is answered otherwise than everybody somewhere; super users apart."""
-    found: dict[str, dict[ResourceType, Departures]] = {}
-    for principal, resource_type, said in patterns_of(table, networks=settings.networks):
+) -> Iterator[tuple[str, Mapping[ResourceType, Overrides]]]:
+    """Each principal with answers that differ from the wildcard's; without super users."""
+    found: dict[str, dict[ResourceType, Overrides]] = {}
+    for principal, resource_type, entries in patterns_of(table, networks=settings.networks):
         check_cancelled()
-        if principal != EVERYBODY and principal not in settings.super_users:
-            theirs = everybody[resource_type].departures(said)
-            if theirs != _NONE:
-                found.setdefault(principal, {})[resource_type] = theirs
+        if principal != WILDCARD_PRINCIPAL and principal not in settings.super_users:
+            overrides = wildcard[resource_type].overrides(entries)
+            if overrides != _NO_OVERRIDES:
+                found.setdefault(principal, {})[resource_type] = overrides
     yield from found.items()
 
 
-def _supers(
-    everybody: Mapping[ResourceType, Everybody], settings: AuthorizerSettings
-) -> dict[str, Mapping[ResourceType, Departures]]:
-    """The super users, if they are answered otherwise than everybody."""
-    supers = {each: theirs.to_everything() for each, theirs in everybody.items()}
-    supers = {each: theirs for each, theirs in supers.items() if theirs != _NONE}
-    return dict.fromkeys(settings.super_users, supers) if supers else {}
+def _super_user_overrides(
+    wildcard: Mapping[ResourceType, WildcardAnswers], settings: AuthorizerSettings
+) -> dict[str, Mapping[ResourceType, Overrides]]:
+    overrides = {each: answers.super_user_overrides() for each, answers in wildcard.items()}
+    overrides = {each: maps for each, maps in overrides.items() if maps != _NO_OVERRIDES}
+    return dict.fromkeys(settings.super_users, overrides) if overrides else {}
 
 
-_DIGEST_BYTES: Final = 16
-
-
-class MeaningDigest(NamedTuple):
-    """See the module; 16 bytes each.
-
-    Attributes:
-        everybody: of what a principal without ACLs of its own is answered.
-        principals: of where the others are answered otherwise, and how; none for one that is nowhere.
-    """
-
-    everybody: bytes
-    principals: Mapping[str, bytes]
-
-    @property
-    def whole(self) -> bytes:
-        """Of all answers to all principals: equal if and only if each of them is."""
-        return _digest([self.everybody, sorted(self.principals.items())])
-
-    def changed(self, part: MeaningDigest, principals: Collection[str]) -> MeaningDigest:
-        """With ``part`` in place of what was of these principals, and of everybody."""
-        kept = {each: digest for each, digest in self.principals.items() if each not in principals}
-        return MeaningDigest(part.everybody, {**kept, **part.principals})
-
-
-def digest_of(maps: Mapping[ResourceType, NameMap[Any]]) -> bytes:
-    """Of what is said for each resource type."""
-    return _digest([(int(each), maps[each].default, maps[each].places) for each in sorted(maps)])
+def _digest_of(maps: Mapping[ResourceType, NameMap[Any]]) -> bytes:
+    return _digest([(int(each), maps[each].default, maps[each].entries) for each in sorted(maps)])
 
 
 def _digest(value: object) -> bytes:

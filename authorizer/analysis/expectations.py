@@ -1,34 +1,34 @@
-"""Expectations: access that must be there, or must not, for every name, host and principal there could be."""
+"""Expectations: access that must exist, or must not, for all possible names, hosts and principals."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from authorizer.analysis.access_queries import Asker, questions_of
-from authorizer.analysis.effective_permissions import Meaning
-from authorizer.analysis.host_answers import OPERATION_BITS, without
+from authorizer.analysis.access_queries import answers_for, below_prefix, permitted_principals
+from authorizer.analysis.effective_permissions import EffectivePermissions
+from authorizer.analysis.host_answers import OPERATION_BITS, Answer, subtract
 from authorizer.analysis.name_map import NameMap
 from authorizer.analysis.name_space import NAME_SPACES
-from authorizer.analysis.rights_below_prefix import answers_of, who_can, within
+from authorizer.analysis.request_class import PrincipalSet, request_classes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from ipaddress import IPv4Network, IPv6Network
 
-    from authorizer.analysis.access_queries import Questions
     from authorizer.analysis.name_space import Key
+    from authorizer.analysis.request_class import RequestClass
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.acl import AclOperation, ResourceType
     from records.columns.acl_table import AclTable
 
 
 class Expectation(NamedTuple):
-    """What must hold for an operation on a name, or on all names with a prefix.
+    """What must be true for an operation on a name, or on all names with a prefix.
 
     Attributes:
-        kind: ``allow``: each of the principals may, on every name and from every host; ``deny``: none of them
-            may, on any name from any host; ``only``: nobody else may, super users excepted.
-        network: the hosts that are meant; None for all.
+        kind: ``allow``: each of the principals may, on every name from every host; ``deny``: none of them
+            may, on any name from any host; ``only``: no other principal may, except super users.
+        network: only hosts in this network; None: all hosts.
     """
 
     kind: Literal["allow", "deny", "only"]
@@ -39,26 +39,33 @@ class Expectation(NamedTuple):
     network: IPv4Network | IPv6Network | None = None
 
 
-def violations(table: AclTable, settings: AuthorizerSettings, expected: Expectation) -> Iterator[Questions]:
-    """Every class of questions that is answered otherwise than is expected, with a witness in the network."""
-    for questions in _broken(table, settings, expected):
+def violations(
+    table: AclTable, settings: AuthorizerSettings, expected: Expectation
+) -> Iterator[RequestClass]:
+    """Yield each class of requests with another answer than expected, with a witness in the network."""
+    for requests in _violations(table, settings, expected):
         host = (
-            questions.witness.host if expected.network is None else questions.hosts.any_in(expected.network)
+            requests.witness.host if expected.network is None else requests.hosts.example_in(expected.network)
         )
         if host is not None:
-            yield questions._replace(witness=questions.witness._replace(host=host))
+            yield requests._replace(witness=requests.witness._replace(host=host))
 
 
-def _broken(table: AclTable, settings: AuthorizerSettings, expected: Expectation) -> Iterator[Questions]:
+def _violations(
+    table: AclTable, settings: AuthorizerSettings, expected: Expectation
+) -> Iterator[RequestClass]:
     kind, principals, operation, resource_type, where, _ = expected
     if kind == "only":
-        may = {*principals, *settings.super_users}
-        yield from who_can(table, settings, resource_type, where, operation, exempt=may)
+        exempt = {*principals, *settings.super_users}
+        yield from permitted_principals(table, settings, resource_type, where, operation, exempt=exempt)
         return
-    meaning = Meaning.of(table, settings, principals)
+    permissions = EffectivePermissions.of(table, settings, principals)
     for principal in principals:
-        answered = within(answers_of(meaning, principal, resource_type), where, operation, resource_type)
+        answers = below_prefix(
+            answers_for(permissions, principal, resource_type), where, operation, resource_type
+        )
         if kind == "allow":
-            asked = within(NameMap(OPERATION_BITS[operation]), where, operation, resource_type)
-            answered = asked.combined(answered, without, NAME_SPACES[resource_type])
-        yield from questions_of(answered, Asker.of(principal), resource_type)
+            everything: NameMap[Answer] = NameMap(OPERATION_BITS[operation])
+            expected_answers = below_prefix(everything, where, operation, resource_type)
+            answers = expected_answers.combined(answers, subtract, NAME_SPACES[resource_type])
+        yield from request_classes(answers, PrincipalSet.of(principal), resource_type)

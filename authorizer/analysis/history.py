@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from authorizer.analysis.blame import Followed, NewRelease
+from authorizer.analysis.blame import DecisionTracker, NewRelease
 from authorizer.api.acl_json import acl_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from authorizer.analysis.blame import Answer, Change, Subject, Turn
+    from authorizer.analysis.blame import AnswerChange, Change, Subject, SubjectAnswer
     from records.columns.acl_table import AppliedAcl
     from records.ids import Uuid
     from records.log_batch import LogRecord
@@ -67,13 +67,13 @@ class AnswerHistory(Generic[_StepT]):
 
     def __init__(self, source: HistorySource[_StepT], subject: Subject) -> None:
         self._source = source
-        self._tracker = Followed(subject, source.initial_acls(), source.metadata)
+        self._tracker = DecisionTracker(subject, source.initial_acls(), source.metadata)
 
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> SubjectAnswer:
         return self._tracker.answer
 
-    def steps(self) -> Iterator[tuple[_StepT, Turn | None]]:
+    def steps(self) -> Iterator[tuple[_StepT, AnswerChange | None]]:
         """Every step, with the change of the answer that it caused."""
         for step in self._source.steps(self._tracker.ids):
             yield step, self._tracker.after(step.records)

@@ -10,13 +10,13 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from authorizer.analysis.host_tree import UNSPECIFIED, mask_at, shortest
+from authorizer.analysis.host_tree import UNSPECIFIED, mask_at, minimal_host_masks
 from authorizer.api.ip_address import host_address
 from authorizer.api.ip_network import network_of
 from authorizer.engine.index.masks import (
     OPERATIONS,
     Leaf,
-    allowed,
+    allowed_operations,
     leaf_hosts,
     leaf_mask,
     leaf_networks,
@@ -33,7 +33,7 @@ HostAnswers = tuple[int, tuple[tuple[str, int], ...]]
 Answer = int | HostAnswers
 
 #: Nothing is allowed.
-NOTHING: Final = 0
+NO_OPERATIONS: Final = 0
 #: The mask of each operation that an ACL can name.
 OPERATION_BITS: Final = {operation: 1 << bit for bit, operation in enumerate(OPERATIONS)}
 # Of which a leaf asked for it says what it says to all that it does not name.
@@ -43,20 +43,20 @@ _NO_HOST: Final = ""
 def answer_of(leaf: Leaf) -> Answer:
     """What the decider answers where everything that covers a name says ``leaf`` together."""
     if isinstance(leaf, int):
-        return allowed(leaf)
-    named = {host: allowed(leaf_mask(leaf, host)) for host in leaf_hosts(leaf)}
-    networks = {str(each): allowed(network_mask(leaf, each)) for each in leaf_networks(leaf)}
+        return allowed_operations(leaf)
+    named = {host: allowed_operations(leaf_mask(leaf, host)) for host in leaf_hosts(leaf)}
+    networks = {str(each): allowed_operations(network_mask(leaf, each)) for each in leaf_networks(leaf)}
     if networks:
-        networks[UNSPECIFIED] = allowed(leaf_mask(leaf, UNSPECIFIED))
-    return _by_host(networks | named, allowed(leaf_mask(leaf, _NO_HOST)))
+        networks[UNSPECIFIED] = allowed_operations(leaf_mask(leaf, UNSPECIFIED))
+    return _by_host(networks | named, allowed_operations(leaf_mask(leaf, _NO_HOST)))
 
 
 def _by_host(named: Mapping[str, int], other: int) -> Answer:
-    other, named = shortest(named, other)
+    other, named = minimal_host_masks(named, other)
     return (other, tuple(sorted(named.items()))) if named else other
 
 
-def by_host(*answers: Answer) -> Iterator[tuple[str | None, tuple[int, ...]]]:
+def masks_by_host(*answers: Answer) -> Iterator[tuple[str | None, tuple[int, ...]]]:
     """The masks of several answers, for each host or network that one of them names; None: for all others.
 
     That of a network holds where nothing narrower is named.
@@ -68,13 +68,13 @@ def by_host(*answers: Answer) -> Iterator[tuple[str | None, tuple[int, ...]]]:
 
 
 @lru_cache(1 << 12)
-def without(answer: Answer, other: Answer) -> Answer:
+def subtract(answer: Answer, other: Answer) -> Answer:
     """What the one allows and the other does not. Few pairs come again and again."""
-    (_, (ours, theirs)), *named = by_host(answer, other)
+    (_, (ours, theirs)), *named = masks_by_host(answer, other)
     return _by_host({host: mine & ~yours for host, (mine, yours) in named if host}, ours & ~theirs)
 
 
-def only(answer: Answer, operation: AclOperation) -> Answer:
+def intersect(answer: Answer, operation: AclOperation) -> Answer:
     """What is allowed of one operation."""
     bit = OPERATION_BITS[operation]
     if isinstance(answer, int):
@@ -87,7 +87,7 @@ def operations_of(mask: int) -> list[AclOperation]:
     return [operation for bit, operation in enumerate(OPERATIONS) if mask >> bit & 1]
 
 
-def can_be_asked_from(host: str, *, networks: bool) -> bool:
+def is_client_host(host: str, *, networks: bool) -> bool:
     """Whether requests can: from an address as Java writes it, or from a network where hosts may be some."""
     if networks and network_of(host) is not None:
         return True

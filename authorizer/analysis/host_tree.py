@@ -33,7 +33,7 @@ _SETTLING: Final = 2
 
 
 @lru_cache(1 << 12)
-def place_of(host: str) -> Network | None:
+def network_of_host(host: str) -> Network | None:
     """The network that a host is, a single address included; None for a text that is neither."""
     if "/" in host:
         return network_of(host)
@@ -45,28 +45,28 @@ def mask_at(host: str, named: Mapping[str, int], other: int) -> int:
     mask = named.get(host)
     if mask is not None or not named:
         return other if mask is None else mask
-    place, narrowest = place_of(host), -1
+    place, narrowest = network_of_host(host), -1
     found = other
     for each, said in named.items():
         if "/" in each and place is not None:
-            network = place_of(each)
-            if network is not None and network.length > narrowest and place.within(network):
+            network = network_of_host(each)
+            if network is not None and network.length > narrowest and place.is_within(network):
                 narrowest, found = network.length, said
     return found
 
 
 def outermost(named: Iterable[str]) -> list[str]:
     """Those that are in no other one."""
-    places = [(each, place_of(each)) for each in named]
+    places = [(each, network_of_host(each)) for each in named]
     networks = [place for each, place in places if place is not None and "/" in each]
     return [
         each
         for each, place in places
-        if place is None or not any(place != around and place.within(around) for around in networks)
+        if place is None or not any(place != around and place.is_within(around) for around in networks)
     ]
 
 
-def shortest(named: Mapping[str, int], other: int) -> tuple[int, dict[str, int]]:
+def minimal_host_masks(named: Mapping[str, int], other: int) -> tuple[int, dict[str, int]]:
     """The mask of the hosts that are not named, and what has to be named for all to be answered the same."""
     if not any("/" in host for host in named):
         named = {host: mask for host, mask in named.items() if mask != other}
@@ -75,7 +75,7 @@ def shortest(named: Mapping[str, int], other: int) -> tuple[int, dict[str, int]]
     places = {
         place: frozenset((mask,))
         for host, mask in named.items()
-        if "%" not in host and (place := place_of(host))
+        if "%" not in host and (place := network_of_host(host))
     }
     anything = frozenset((other, *named.values()))
     roots = []
@@ -95,7 +95,7 @@ def shortest(named: Mapping[str, int], other: int) -> tuple[int, dict[str, int]]
 
 def _make_networks(addresses: Iterable[str]) -> bool:
     """Whether two of them make one up: without such two, naming no network is shorter than naming them."""
-    places = {place for host in addresses if "%" not in host and (place := place_of(host))}
+    places = {place for host in addresses if "%" not in host and (place := network_of_host(host))}
     return any(place._replace(prefix=place.prefix ^ 1) in places for place in places)
 
 
@@ -126,7 +126,7 @@ def _tree(network: Network, own: frozenset[int], inside: list[tuple[Network, fro
         left, right = inner, _Node(network, 0, own, None)
     else:
         left, right = (
-            _tree(half, own, [each for each in below if each[0].within(half)]) for half in network.halves()
+            _tree(half, own, [each for each in below if each[0].is_within(half)]) for half in network.halves()
         )
     shared = left.best & right.best
     if shared and left.parts is None and right.parts is None:
@@ -157,7 +157,7 @@ def _name(node: _Node, around: int, found: dict[str, int]) -> None:
         _name(part, around, found)
 
 
-class Part(NamedTuple):
+class AddressMask(NamedTuple):
     """What one ACL says to some addresses.
 
     Attributes:
@@ -171,7 +171,7 @@ class Part(NamedTuple):
     number: int
 
 
-def cover(network: Network, wanted: int, parts: Sequence[Part]) -> set[int] | None:
+def covering_acls(network: Network, wanted: int, parts: Sequence[AddressMask]) -> set[int] | None:
     """The ACLs that together say all of ``wanted`` to each address of a network; None: they do not.
 
     An IPv6 address by itself covers nothing: a client may have it with a scope, which is another host, and
@@ -179,7 +179,7 @@ def cover(network: Network, wanted: int, parts: Sequence[Part]) -> set[int] | No
     """
     chosen: set[int] = set()
     for part in parts:
-        if part.mask & wanted and network.within(part.network) and _covers_scopes(part.network):
+        if part.mask & wanted and network.is_within(part.network) and _covers_scopes(part.network):
             chosen.add(part.number)
             wanted &= ~part.mask
     if not wanted:
@@ -187,13 +187,13 @@ def cover(network: Network, wanted: int, parts: Sequence[Part]) -> set[int] | No
     narrower = [
         part
         for part in parts
-        if part.mask & wanted and part.network != network and part.network.within(network)
+        if part.mask & wanted and part.network != network and part.network.is_within(network)
     ]
     # Each address takes a part that has it: a network with fewer addresses in its parts is not worth halving.
     if sum(part.network.end - part.network.first for part in narrower) < network.end - network.first:
         return None
     for half in network.halves():
-        found = cover(half, wanted, narrower)
+        found = covering_acls(half, wanted, narrower)
         if found is None:
             return None
         chosen |= found

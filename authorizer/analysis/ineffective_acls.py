@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from authorizer.analysis.host_answers import can_be_asked_from
+from authorizer.analysis.host_answers import is_client_host
 from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.api.ip_address import host_address
 from authorizer.api.ip_network import network_of
@@ -16,10 +16,10 @@ from snapshot.code_names import code_to_name
 if TYPE_CHECKING:
     from records.entries import AccessControlEntryRecord
 
-DeadBy = Literal["resource type", "operation", "principal", "host", "name"]
+IneffectiveField = Literal["resource type", "operation", "principal", "host", "name"]
 
 
-def why_dead(record: AccessControlEntryRecord, *, networks: bool) -> DeadBy | None:
+def ineffective_field(record: AccessControlEntryRecord, *, networks: bool) -> IneffectiveField | None:
     """The first field that no question can have; None if one can match it. The name is looked at last."""
     kind = ResourceType.from_code(record.resource_type)
     if kind not in NAME_SPACES:
@@ -28,17 +28,17 @@ def why_dead(record: AccessControlEntryRecord, *, networks: bool) -> DeadBy | No
         return "operation"
     if ":" not in record.principal:
         return "principal"
-    if record.host != WILDCARD and not can_be_asked_from(record.host, networks=networks):
+    if record.host != WILDCARD and not is_client_host(record.host, networks=networks):
         return "host"
     is_prefix = record.pattern_type != LITERAL_PATTERN
     return "name" if NAME_SPACES[kind].pattern(record.resource_name, is_prefix=is_prefix) is None else None
 
 
-def dead_because(record: AccessControlEntryRecord) -> str:
+def ineffective_reason(record: AccessControlEntryRecord) -> str:
     """The same in words, for an ACL that is dead."""
     kind = code_to_name(ResourceType, record.resource_type)
     # Where nothing else is wrong, hosts are no networks yet.
-    match why_dead(record, networks=True) or "host":
+    match ineffective_field(record, networks=True) or "host":
         case "resource type":
             return f"no resource has the type {kind}"
         case "operation":

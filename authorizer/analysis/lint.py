@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from authorizer.analysis.acl_comparison import DistinctAcls
-from authorizer.analysis.ineffective_acls import dead_because
+from authorizer.analysis.ineffective_acls import ineffective_reason
 from authorizer.analysis.lint_rules import RULES, LintRules, Rule
-from authorizer.analysis.removable_acls import Needless, needless_acls
+from authorizer.analysis.removable_acls import RemovableAcl, find_removable
 from authorizer.engine.decisions.reason import allows
 from authorizer.engine.index.pattern_keys import PATTERNS, PERMISSIONS
 from records.acl import WILDCARD, PatternType, ResourceType
@@ -102,7 +102,7 @@ class Lint:
         self._distinct = DistinctAcls.of(table)
         self.acls = self._distinct.table
         self.accepted = 0
-        self.needless = needless_acls(self.acls, settings, self._stays)
+        self.needless = find_removable(self.acls, settings, self._stays)
         self._go = np.zeros(len(self.acls), np.bool_)
         self._go[[each.row for each in self.needless]] = True
 
@@ -112,7 +112,7 @@ class Lint:
         yield from self._of_rule("unknown-code", self._has_unknown_code(), _unknown_code)
         yield from self._of_rule("principal-type", self._has_unused_type(), _unused_type)
         yield from self._of_rule("topic-gone", self._is_on_no_topic(), _on_no_topic)
-        found: dict[Rule, list[Needless]] = {rule: [] for rule in RULES}
+        found: dict[Rule, list[RemovableAcl]] = {rule: [] for rule in RULES}
         for each in self.needless:
             found[each.why].append(each)
         for same in found.values():
@@ -139,7 +139,7 @@ class Lint:
         """The ACLs that can go together, in order."""
         return self.acls.records(np.flatnonzero(self._go))
 
-    def _stays(self, needless: Needless) -> bool:
+    def _stays(self, needless: RemovableAcl) -> bool:
         if self._keep_by_type and not needless.by_type_stays:
             return True
         return self._accepts(needless.why, needless.row)
@@ -219,7 +219,7 @@ def _on_no_topic(acl: AccessControlEntryRecord) -> str:
 
 
 def _dead(acl: AccessControlEntryRecord, _: Sequence[AccessControlEntryRecord]) -> str:
-    return dead_because(acl)
+    return ineffective_reason(acl)
 
 
 def _of_super_user(acl: AccessControlEntryRecord, _: Sequence[AccessControlEntryRecord]) -> str:

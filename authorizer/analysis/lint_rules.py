@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
 
-from authorizer.analysis.removable_acls import Why
+from authorizer.analysis.removable_acls import RemovalRule
 from records.acl import ResourceType
 
 if TYPE_CHECKING:
     from records.entries import AccessControlEntryRecord
 
-Rule = Literal[Why, "duplicate", "unknown-code", "principal-type", "topic-gone"]
+Rule = Literal[RemovalRule, "duplicate", "unknown-code", "principal-type", "topic-gone"]
 
 #: In the order in which they are shown.
 RULES: Final[tuple[Rule, ...]] = (
@@ -20,7 +20,7 @@ RULES: Final[tuple[Rule, ...]] = (
     "unknown-code",
     "principal-type",
     "topic-gone",
-    *get_args(Why),
+    *get_args(RemovalRule),
 )
 #: Those whose findings are only to be known: nothing need be amiss.
 INFORMATIVE: Final[frozenset[Rule]] = frozenset(("topic-gone",))

@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from authorizer.analysis.effective_permissions import EVERYBODY, Meaning
-from authorizer.analysis.host_answers import NOTHING, by_host, without
-from authorizer.analysis.name_map import NameMap, Within
+from authorizer.analysis.access_queries import answers_for
+from authorizer.analysis.effective_permissions import EffectivePermissions
+from authorizer.analysis.host_answers import NO_OPERATIONS, masks_by_host, subtract
+from authorizer.analysis.name_map import NameMap, PrefixLookup
 from authorizer.analysis.name_space import NAME_SPACES
-from authorizer.analysis.related_acls import acls_of, changes_between
-from authorizer.analysis.rights_below_prefix import answers_of
+from authorizer.analysis.related_acls import acls_by_principal, changes_between
 from authorizer.engine.index.masks import EVERYTHING
 from authorizer.engine.index.pattern_keys import PREFIXED
 from records.acl import CLUSTER_NAME, WILDCARD, ResourceType
+from records.principal import WILDCARD_PRINCIPAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from authorizer.analysis.name_space import Key, NameSpace
     from authorizer.engine.decisions.state import AuthorizerSettings
     from authorizer.engine.index.acl_index import AclIndex
-    from authorizer.engine.index.pattern_keys import Place
+    from authorizer.engine.index.pattern_keys import PatternKey
     from authorizer.engine.index.resource_index import Change
 
 #: Characters that end a part of a name.
@@ -76,7 +77,7 @@ class Column:
 
     def __init__(self, answers: Answers) -> None:
         self.answers = answers
-        self._within = Within(answers)
+        self._within = PrefixLookup(answers)
         self._cells: dict[Key, Cell] = {}
 
     def cell(self, key: Key) -> Cell:
@@ -101,7 +102,7 @@ def both(cells: Iterable[Cell]) -> Cell:
 def _summed(answer: Answer) -> Cell:
     if isinstance(answer, int):
         return Cell(answer, answer)
-    return both(Cell(mask, mask) for _, (mask,) in by_host(answer))
+    return both(Cell(mask, mask) for _, (mask,) in masks_by_host(answer))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,7 @@ class Matrix:
         changed = {each.principal for each in records}
         settings = settings.with_version_of(index.image)
         known: dict[str | None, Column] = {}
-        if settings == self.settings and EVERYBODY not in changed and not settings.allow_everyone:
+        if settings == self.settings and WILDCARD_PRINCIPAL not in changed and not settings.allow_everyone:
             known = {each: theirs for each, theirs in self.known.items() if each not in changed}
         has_acls = {each for each in changed if _has_acls(index, each, self.resource_type)}
         principals = (self.principals - changed) | has_acls | settings.super_users
@@ -178,9 +179,9 @@ class Matrix:
             meaning = self._meaning(named)
             for each in missing:
                 answers = (
-                    meaning.everybody[self.resource_type]
+                    meaning.wildcard[self.resource_type]
                     if each is None
-                    else answers_of(meaning, each, self.resource_type)
+                    else answers_for(meaning, each, self.resource_type)
                 )
                 self.known[each] = Column(answers)
         return [self.known[each] for each in principals]
@@ -191,21 +192,23 @@ class Matrix:
         space = NAME_SPACES[self.resource_type]
         return [(gained(new, old, space), gained(old, new, space)) for old, new in pairs]
 
-    def _meaning(self, principals: Collection[str]) -> Meaning:
+    def _meaning(self, principals: Collection[str]) -> EffectivePermissions:
         if self.settings.allow_everyone:
             # What is open to everybody depends on everyone's ACLs.
-            return Meaning.of(self.index.image.merged().columns, self.settings, principals)
-        return Meaning.of(acls_of(self.index, {*principals, EVERYBODY}), self.settings)
+            return EffectivePermissions.of(self.index.image.merged().columns, self.settings, principals)
+        return EffectivePermissions.of(
+            acls_by_principal(self.index, {*principals, WILDCARD_PRINCIPAL}), self.settings
+        )
 
 
-_NOTHING_GAINED: Final = Column(NameMap(NOTHING))
+_NOTHING_GAINED: Final = Column(NameMap(NO_OPERATIONS))
 
 
 def gained(now: Column, then: Column, space: NameSpace) -> Column:
     """What the one allows and the other does not."""
     if now.answers == then.answers:
         return _NOTHING_GAINED
-    return Column(now.answers.combined(then.answers, without, space))
+    return Column(now.answers.combined(then.answers, subtract, space))
 
 
 def _principals(index: AclIndex, resource_type: ResourceType) -> frozenset[str]:
@@ -216,12 +219,12 @@ def _principals(index: AclIndex, resource_type: ResourceType) -> frozenset[str]:
     found |= {
         acl.record.principal for acl in index.added_of(None) if acl.record.resource_type == int(resource_type)
     }
-    return frozenset(each for each in found if ":" in each and each != EVERYBODY)
+    return frozenset(each for each in found if ":" in each and each != WILDCARD_PRINCIPAL)
 
 
 def _has_acls(index: AclIndex, principal: str, resource_type: ResourceType) -> bool:
     """Whether any of its own is about the type; never for ``User:*`` and what can be nobody's."""
-    if ":" not in principal or principal == EVERYBODY:
+    if ":" not in principal or principal == WILDCARD_PRINCIPAL:
         return False
     types = index.rows.columns.resource_types[index.rows_of(principal)]
     return bool((types == int(resource_type)).any()) or any(
@@ -277,7 +280,7 @@ def _with_names(
     return found
 
 
-def _places_of(key: Key, resource_type: ResourceType) -> Iterator[Place]:
+def _places_of(key: Key, resource_type: ResourceType) -> Iterator[PatternKey]:
     """Every place that is about these names."""
     text, is_name = key
     kind, space = int(resource_type), NAME_SPACES[resource_type]

@@ -19,7 +19,7 @@ Need = frozenset[int]
 EXACT_ACLS: Final = 16
 
 
-class Fewest(NamedTuple):
+class MinimalCover(NamedTuple):
     """ACLs that meet all needs.
 
     Attributes:
@@ -32,7 +32,7 @@ class Fewest(NamedTuple):
     guessed: int
 
 
-def narrowest(needs: Collection[Need]) -> set[int]:
+def narrowest_cover(needs: Collection[Need]) -> set[int]:
     """An ACL is among these only if some need cannot be met by narrower ones: exact, and irreducible."""
     needed_by: dict[int, list[int]] = defaultdict(list)
     left = []
@@ -50,7 +50,7 @@ def narrowest(needs: Collection[Need]) -> set[int]:
     return kept
 
 
-def fewest(needs: Collection[Need]) -> Fewest:
+def minimal_cover(needs: Collection[Need]) -> MinimalCover:
     """As few ACLs as possible: of equally many mostly the narrower ones."""
     found: set[int] = set()
     groups = guessed = 0
@@ -63,7 +63,7 @@ def fewest(needs: Collection[Need]) -> Fewest:
             else:
                 guessed += 1
         found |= chosen
-    return Fewest(found, groups, guessed)
+    return MinimalCover(found, groups, guessed)
 
 
 def _groups(needs: Iterable[Need]) -> Iterator[Sequence[Need]]:
@@ -101,7 +101,7 @@ def _greedily(needs: Sequence[Need]) -> set[int]:
                 if acl != best and acl in needed_by:
                     needed_by[acl].discard(number)
         needed_by = {acl: left for acl, left in needed_by.items() if left}
-    return narrowest([need & chosen for need in needs])
+    return narrowest_cover([need & chosen for need in needs])
 
 
 def _exactly(needs: Sequence[Need], best: set[int]) -> set[int]:

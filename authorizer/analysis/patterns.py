@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from authorizer.analysis.host_answers import can_be_asked_from
+from authorizer.analysis.host_answers import is_client_host
 from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.api.ip_network import EXACT_HOSTS
-from authorizer.engine.index.masks import ALLOW_MASKS, DENY_MASKS, OwnLeaf, add_to_leaf, said_to, shared_masks
+from authorizer.engine.index.masks import (
+    ALLOW_MASKS,
+    DENY_MASKS,
+    PatternLeaf,
+    add_to_leaf,
+    host_reader,
+    shared_masks,
+)
 from authorizer.engine.index.pattern_keys import LITERAL_PATTERN
 from records.acl import CLUSTER_NAME, WILDCARD, AclPermissionType, ResourceType
 
@@ -29,7 +36,7 @@ if TYPE_CHECKING:
     from records.columns.text_column import TextColumn
 
 #: A prefix, or with True a single name, and what its ACLs say; sorted as in `name_map`.
-Said = tuple[str, bool, OwnLeaf]
+PatternEntry = tuple[str, bool, PatternLeaf]
 
 _CODES: Final = 1 << 8
 _MASKS: Final = {
@@ -43,13 +50,13 @@ class Patterns(NamedTuple):
 
     principal: str
     resource_type: ResourceType
-    said: list[Said]
+    entries: list[PatternEntry]
 
 
 def patterns_of(table: AclTable, *, networks: NetworkRules) -> Iterator[Patterns]:
     """By principal and resource type, each once; ``networks``: whether hosts may be some."""
-    rows = Rows.of(table, networks=networks)
-    read = said_to(networks=networks.deny)  # an ALLOW for what may be no network is not among the rows
+    rows = PatternRows.of(table, networks=networks)
+    read = host_reader(networks=networks.deny)  # an ALLOW for what may be no network is not among the rows
     order = np.lexsort((rows.keys, rows.types, rows.principals))
     keys, masks = rows.keys[order], rows.masks[order]
     whose = rows.principals[order] * len(ResourceType) + rows.types[order]
@@ -58,30 +65,30 @@ def patterns_of(table: AclTable, *, networks: NetworkRules) -> Iterator[Patterns
     if not len(starts):
         return
     hosts = rows.hosts[order]
-    has_host = np.array([host != WILDCARD for host in rows.host_texts], np.bool_)
-    is_narrow = np.logical_or.reduceat(has_host[hosts], starts)
-    leaves: list[OwnLeaf] = list(shared_masks(np.bitwise_or.reduceat(masks, starts).tolist()))
+    is_specific_host = np.array([host != WILDCARD for host in rows.host_texts], np.bool_)
+    is_narrow = np.logical_or.reduceat(is_specific_host[hosts], starts)
+    leaves: list[PatternLeaf] = list(shared_masks(np.bitwise_or.reduceat(masks, starts).tolist()))
     ends = np.append(starts[1:], len(order))
     for at in np.flatnonzero(is_narrow).tolist():
         here = slice(starts[at], ends[at])
-        leaf: OwnLeaf | None = None
+        leaf: PatternLeaf | None = None
         for host, mask in zip(hosts[here].tolist(), masks[here].tolist(), strict=True):
             leaf = add_to_leaf(leaf, read(rows.host_texts[host]), mask)
         leaves[at] = leaf or 0
-    said = [(*key, leaf) for key, leaf in zip(rows.named(keys[starts]), leaves, strict=True)]
+    entries = [(*key, leaf) for key, leaf in zip(rows.named(keys[starts]), leaves, strict=True)]
     firsts = np.flatnonzero(whose_changes[starts]).tolist()
-    for first, end in pairwise((*firsts, len(said))):
+    for first, end in pairwise((*firsts, len(entries))):
         principal, resource_type = divmod(whose[starts[first]].item(), len(ResourceType))
-        yield Patterns(rows.principal_texts[principal], ResourceType(resource_type), said[first:end])
+        yield Patterns(rows.principal_texts[principal], ResourceType(resource_type), entries[first:end])
 
 
-def covered(table: AclTable) -> dict[ResourceType, list[Key]]:
+def patterns_with_acls(table: AclTable) -> dict[ResourceType, list[Key]]:
     """By resource type, every name and prefix that an ACL of any principal is about; sorted."""
-    rows = Rows.of(table, networks=EXACT_HOSTS, only_deciding=False)
+    rows = PatternRows.of(table, networks=EXACT_HOSTS, only_deciding=False)
     return {each: list(rows.named(np.unique(rows.keys[rows.types == int(each)]))) for each in NAME_SPACES}
 
 
-class Rows(NamedTuple):
+class PatternRows(NamedTuple):
     """The rows that count, by column; ``at`` is where they are in the table.
 
     A row's key is twice the place of its prefix or name among the sorted texts, and one more for a name: keys
@@ -99,7 +106,7 @@ class Rows(NamedTuple):
     masks: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, table: AclTable, *, networks: NetworkRules, only_deciding: bool = True) -> Rows:
+    def of(cls, table: AclTable, *, networks: NetworkRules, only_deciding: bool = True) -> PatternRows:
         is_allow = table.permission_types == int(AclPermissionType.ALLOW)
         operations = table.operations.view(np.uint8)
         masks = np.where(is_allow, _MASKS[True][operations], _MASKS[False][operations])
@@ -138,7 +145,7 @@ def _where(column: TextColumn, is_wanted: Callable[[str], bool]) -> npt.NDArray[
 
 def _has_clients(hosts: TextColumn, *, networks: bool) -> npt.NDArray[np.bool_]:
     """For each row whether a request can come from its host."""
-    return _where(hosts, lambda host: host == WILDCARD or can_be_asked_from(host, networks=networks))
+    return _where(hosts, lambda host: host == WILDCARD or is_client_host(host, networks=networks))
 
 
 def _keys(table: AclTable, kept: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int64], list[str]]:

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from authorizer.analysis.acl_comparison import ChangedAcls, for_networks
-from authorizer.analysis.effective_permissions import Meaning, never_cancelled
+from authorizer.analysis.effective_permissions import EffectivePermissions, never_cancelled
 from authorizer.api.acl_json import content_from_json, content_json
 from authorizer.api.authorizer_api import AclMutator
 from authorizer.api.errors import PlanOutdatedError, PlanUnreadableError
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
     from concurrent.futures import Future
 
-    from authorizer.analysis.effective_permissions import MeaningDigest
+    from authorizer.analysis.effective_permissions import SemanticDigest
     from authorizer.api.errors import ApiError
     from snapshot.image import AclsImage
 
@@ -90,13 +90,13 @@ class AclPlan(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
         image: AclsImage,
         changed: ChangedAcls,
         settings: AuthorizerSettings,
-        known: MeaningDigest | None = None,
+        known: SemanticDigest | None = None,
         check_cancelled: Callable[[], None] = never_cancelled,
     ) -> Self:
         """The plan that makes these changes to ``image``.
 
         What all of that means is worked out here, unless it is ``known``; ``check_cancelled`` is as in
-        `Meaning.of`.
+        `EffectivePermissions.of`.
         """
         table = image.merged().columns
         settings = settings.with_version_of(image)
@@ -167,11 +167,11 @@ class AclPlan(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
 
     def result(self, table: AclTable) -> AclTable:
         """The ACLs after it."""
-        return replaced(table, self.removed, self.added)
+        return with_replacements(table, self.removed, self.added)
 
     def undone(self, table: AclTable) -> AclTable:
         """The ACLs before it, where a part of it was carried out."""
-        return replaced(table, self.added, self.removed)
+        return with_replacements(table, self.added, self.removed)
 
     def held(self, table: AclTable) -> AclTable:
         """The rows that the plan is about, equal ones under several ids too."""
@@ -255,7 +255,7 @@ def _digests(
     settings: AuthorizerSettings,
     principals: Collection[str],
     check_cancelled: Callable[[], None],
-    known: MeaningDigest | None = None,
+    known: SemanticDigest | None = None,
 ) -> tuple[str, str]:
     """The digests of two meanings, hexadecimal; several, where releases differ and it is not known which.
 
@@ -267,20 +267,22 @@ def _digests(
         check_cancelled: what it raises ends this.
         known: the digest of the first, if it has been computed.
     """
-    apart = settings.apart(has_networks=any(for_networks(each).any() for each in (before, after)))
+    apart = settings.by_possible_rules(has_networks=any(for_networks(each).any() for each in (before, after)))
     pairs = []
     for how in apart:
         digest = known if len(apart) == 1 else None
-        digest = digest or Meaning.digest_of(before, how, check_cancelled=check_cancelled)
-        changed = Meaning.digest_after(digest, after, how, principals, check_cancelled=check_cancelled)
+        digest = digest or EffectivePermissions.digest_of(before, how, check_cancelled=check_cancelled)
+        changed = EffectivePermissions.digest_after(
+            digest, after, how, principals, check_cancelled=check_cancelled
+        )
         pairs.append((digest, changed))
     digests = zip(*pairs, strict=True)
     before_all, after_all = map(_joined, digests)
     return before_all, after_all
 
 
-def _joined(digests: Iterable[MeaningDigest]) -> str:
-    return "+".join(dict.fromkeys(each.whole.hex() for each in digests))
+def _joined(digests: Iterable[SemanticDigest]) -> str:
+    return "+".join(dict.fromkeys(each.combined.hex() for each in digests))
 
 
 def _checksum(plan: AclPlan) -> str:
@@ -309,7 +311,7 @@ def _rows_of(table: AclTable, contents: Iterable[AclContent]) -> Any:
     return rows[np.fromiter(is_wanted, np.bool_, len(rows))]
 
 
-def replaced(table: AclTable, less: Sequence[AclContent], more: Sequence[AclContent]) -> AclTable:
+def with_replacements(table: AclTable, less: Sequence[AclContent], more: Sequence[AclContent]) -> AclTable:
     """The table without the rows that say ``less``, and with ``more`` once each."""
     return ChangedAcls(_table_of([*less, *more]), _table_of(more)).applied_to(table)
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self
 
 import numpy as np
 
-from authorizer.analysis.effective_permissions import EVERYBODY
-from authorizer.analysis.query import question_of
+from authorizer.analysis.witness import decision_arguments
 from authorizer.api.errors import MassRemovalError
 from authorizer.engine.decisions.authorize import decide
 from records.acl import AclOperation, AclPermissionType, ResourceType
+from records.principal import WILDCARD_PRINCIPAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,7 +85,7 @@ class PlanCounts(NamedTuple):
 _ALTERING = (AclOperation.ALTER, AclOperation.ALL)
 
 
-class Warned(NamedTuple):
+class PlanWarning(NamedTuple):
     """One thing to look at.
 
     Attributes:
@@ -101,37 +101,39 @@ class Warned(NamedTuple):
     acl: AccessControlEntryRecord | None = None
 
 
-def warnings_of(changed: ChangedAcls, after: AclTable) -> Iterator[Warned]:
+def plan_warnings(changed: ChangedAcls, after: AclTable) -> Iterator[PlanWarning]:
     """What to look at in changes that lead to the ACLs ``after``."""
     for acl in changed.added:
         record = acl.record
-        if record.permission_type == AclPermissionType.DENY and record.principal == EVERYBODY:
-            yield Warned("deny-everybody", "a DENY for everybody is added", EVERYBODY, record)
+        if record.permission_type == AclPermissionType.DENY and record.principal == WILDCARD_PRINCIPAL:
+            yield PlanWarning("deny-everybody", "a DENY for everybody is added", WILDCARD_PRINCIPAL, record)
         elif (
             record.permission_type == AclPermissionType.ALLOW
             and record.resource_type == ResourceType.CLUSTER
             and record.operation in _ALTERING
         ):
             text = f"{record.principal} may alter the cluster, and so every ACL"
-            yield Warned("cluster-alter", text, record.principal, record)
+            yield PlanWarning("cluster-alter", text, record.principal, record)
     for principal in sorted(_allowed(changed.removed) - _allowed(after)):
-        yield Warned("last-allow", f"{principal} loses its last ALLOW", principal)
+        yield PlanWarning("last-allow", f"{principal} loses its last ALLOW", principal)
 
 
-def denied_traffic(traffic: Traffic, before: AuthorizerState, after: AuthorizerState) -> Iterator[Warned]:
+def denied_traffic_warnings(
+    traffic: Traffic, before: AuthorizerState, after: AuthorizerState
+) -> Iterator[PlanWarning]:
     """Whose requests of a log ``before`` allows and ``after`` does not, one warning for each of them."""
     decisions: Counter[str] = Counter()
     examples: dict[str, Request] = {}
     for logged, count in traffic.counts.items():
         request = logged.request
-        question = question_of(request)
+        question = decision_arguments(*request)
         if not logged.is_probe and decide(before, *question).is_allowed > decide(after, *question).is_allowed:
             principal = request.principal
             decisions[principal] += count
             examples[principal] = min(request, examples.get(principal, request))
     for principal, example in sorted(examples.items()):
         _, host, operation, resource_type, name = example
-        yield Warned(
+        yield PlanWarning(
             "denied-traffic",
             f"{decisions[principal]:,} recorded requests of {principal} would be denied, such as "
             f"{operation.title} {resource_type.name} {name} from {host}",

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from authorizer.analysis.effective_permissions import EVERYBODY, is_of
+from authorizer.analysis.effective_permissions import is_of
 from records.acl import WILDCARD
 from records.columns.acl_table import AclTable
+from records.principal import WILDCARD_PRINCIPAL
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _PREFIXES_MAX: Final = 100
 
 
-def near(
+def related_to(
     table: AclTable,
     wheres: Mapping[ResourceType, Collection[Key]],
     principals: Collection[str] | None = None,
@@ -43,7 +44,7 @@ def near(
     for resource_type in wheres:
         is_kept |= table.resource_types == int(resource_type)
     if principals is not None:
-        is_kept &= is_of(table, {*principals, EVERYBODY})
+        is_kept &= is_of(table, {*principals, WILDCARD_PRINCIPAL})
     if "" not in below and len(below) <= _PREFIXES_MAX:
         names = table.names.texts
         is_near = np.fromiter(map(above.__contains__, names), np.bool_, len(names))
@@ -53,7 +54,7 @@ def near(
     return table.taken(np.flatnonzero(is_kept))
 
 
-def acls_of(index: AclIndex, principals: Collection[str]) -> AclTable:
+def acls_by_principal(index: AclIndex, principals: Collection[str]) -> AclTable:
     """The ACLs for exactly these principals."""
     rows = [index.rows_of(principal) for principal in principals]
     added = [acl for principal in principals for acl in index.added_of(principal)]

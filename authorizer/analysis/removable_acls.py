@@ -23,15 +23,20 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 import numpy as np
 
 from authorizer.analysis.acl_comparison import for_networks
-from authorizer.analysis.acl_tree import EVERY_HOST, Acls, AclTree, Forest
-from authorizer.analysis.effective_permissions import EVERYBODY
-from authorizer.analysis.host_tree import Part, cover
-from authorizer.analysis.ineffective_acls import why_dead
-from authorizer.analysis.patterns import Rows
-from authorizer.analysis.removal_side_effects import LastCovers, counts, stands_in, stated
+from authorizer.analysis.acl_tree import EVERY_HOST, AclForest, AclTree, DecidingAcls
+from authorizer.analysis.host_tree import AddressMask, covering_acls
+from authorizer.analysis.ineffective_acls import ineffective_field
+from authorizer.analysis.patterns import PatternRows
+from authorizer.analysis.removal_side_effects import (
+    AllowEveryoneCoverage,
+    explicit_operations,
+    is_considered,
+    substitutes_for,
+)
 from authorizer.api.ip_network import NETWORK_HOSTS
-from authorizer.engine.index.masks import ALLOW_MASKS, EVERYTHING, denied, settled
+from authorizer.engine.index.masks import ALLOW_MASKS, EVERYTHING, decided_operations, denied_operations
 from records.acl import AclOperation, ResourceType
+from records.principal import WILDCARD_PRINCIPAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -44,19 +49,19 @@ if TYPE_CHECKING:
 #: ``shadowed``: an ALLOW of what is denied. ``broader-twin``: an ALLOW that is there a second time, with a
 #: wildcard in one of its fields. ``redundant``: others say the same. ``idle-deny``: a DENY of what no ALLOW
 #: allows.
-Why = Literal["dead", "super-user", "shadowed", "broader-twin", "redundant", "idle-deny"]
+RemovalRule = Literal["dead", "super-user", "shadowed", "broader-twin", "redundant", "idle-deny"]
 
 # The literal `*` and the empty prefix: the empty text sorts first.
 _EVERY_NAME: Final = 0
 _ALLOW_ALL: Final = ALLOW_MASKS[int(AclOperation.ALL)]
 
 
-class Needless(NamedTuple):
+class RemovableAcl(NamedTuple):
     """An ACL that is not needed.
 
     Attributes:
         row: of the table.
-        why: see `Why`.
+        why: see `RemovalRule`.
         by: the rows that make it so; none where no other ACL is the reason.
         by_type_stays: whether authorize-by-resource-type is known to be answered as before without it.
         alone: whether it can go whatever stays of the others; else ``by`` is one of the ALLOWs that are to go
@@ -64,15 +69,15 @@ class Needless(NamedTuple):
     """
 
     row: int
-    why: Why
+    why: RemovalRule
     by: tuple[int, ...]
     by_type_stays: bool
     alone: bool = True
 
 
-def needless_acls(
-    table: AclTable, settings: AuthorizerSettings, stays: Callable[[Needless], bool] = lambda _: False
-) -> list[Needless]:
+def find_removable(
+    table: AclTable, settings: AuthorizerSettings, stays: Callable[[RemovableAcl], bool] = lambda _: False
+) -> list[RemovableAcl]:
     """All that can go together.
 
     Args:
@@ -85,19 +90,19 @@ def needless_acls(
 
 class _Search:
     def __init__(
-        self, table: AclTable, settings: AuthorizerSettings, stays: Callable[[Needless], bool]
+        self, table: AclTable, settings: AuthorizerSettings, stays: Callable[[RemovableAcl], bool]
     ) -> None:
         self._table = table
         self._stays = stays
-        self._covers = LastCovers(table) if settings.allow_everyone else None
+        self._covers = AllowEveryoneCoverage(table) if settings.allow_everyone else None
         # Where the release is not known, ACLs for networks may or may not match: they stay, and are no reason
         # for another one to go.
         is_known = settings.kafka_version is not None
         self._networks = settings.networks if is_known else NETWORK_HOSTS
-        self._rows = rows = Rows.of(table, networks=self._networks)
-        self._acls = Acls(rows, networks=self._networks.deny)
+        self._rows = rows = PatternRows.of(table, networks=self._networks)
+        self._acls = DecidingAcls(rows, networks=self._networks.deny)
         self._at: list[int] = rows.at.tolist()
-        supers = settings.super_users - {EVERYBODY}
+        supers = settings.super_users - {WILDCARD_PRINCIPAL}
         is_super = np.array([each in supers for each in rows.principal_texts], np.bool_)
         self._of_supers = np.flatnonzero(is_super[rows.principals])
         self._others = np.flatnonzero(~is_super[rows.principals])
@@ -105,12 +110,12 @@ class _Search:
         self._judged = self._others[~is_open[self._others]]
         codes = {each: code for code, each in enumerate(rows.principal_texts)}
         self._nobody = len(codes)
-        self._everybody = codes.get(EVERYBODY, self._nobody)
+        self._everybody = codes.get(WILDCARD_PRINCIPAL, self._nobody)
         self._gone: set[int] = set()
         # Those with ACLs for names that cannot exist, to which authorize-by-resource-type listens.
         self._heard_types: set[int] = set()
 
-    def __iter__(self) -> Iterator[Needless]:
+    def __iter__(self) -> Iterator[RemovableAcl]:
         yield from self._dead()
         for number in self._of_supers.tolist():
             found = self._needless(self._at[number], "super-user", (), by_type_stays=True)
@@ -120,8 +125,8 @@ class _Search:
         mine = dict(self._needless_allows())
         is_kept = is_allow.copy()
         is_kept[[*mine]] = False
-        self._denies = Forest(self._rows, self._acls, self._judged[~is_allow[self._judged]], of_all=False)
-        self._allows = Forest(self._rows, self._acls, self._judged[is_kept[self._judged]], of_all=False)
+        self._denies = AclForest(self._rows, self._acls, self._judged[~is_allow[self._judged]], of_all=False)
+        self._allows = AclForest(self._rows, self._acls, self._judged[is_kept[self._judged]], of_all=False)
         for number, is_denied in mine.items():
             found = self._allow(number, is_denied=is_denied)
             if self._stays(found):
@@ -140,7 +145,7 @@ class _Search:
         allows = self._others[is_allow[self._others]]
         left, gone = allows[is_kept[allows]], allows[~is_kept[allows]]
         self._allows_left, self._allows_gone = (
-            tuple(Forest(self._rows, self._acls, each, of_all=of_all) for of_all in (False, True))
+            tuple(AclForest(self._rows, self._acls, each, of_all=of_all) for of_all in (False, True))
             for each in (left, gone)
         )
         for number in sorted(self._denies.numbers, key=self._breadth):
@@ -148,7 +153,7 @@ class _Search:
                 self._gone.add(number)
                 yield idle
 
-    def _goes(self, found: Needless) -> bool:
+    def _goes(self, found: RemovableAcl) -> bool:
         """Whether it can be left out, and does not stay for another reason."""
         if (self._covers is not None and not self._covers.can_go(found.row)) or self._stays(found):
             return False
@@ -156,15 +161,15 @@ class _Search:
             self._covers.went(found.row)
         return True
 
-    def _dead(self) -> Iterator[Needless]:
-        """What `Rows` leaves out."""
+    def _dead(self) -> Iterator[RemovableAcl]:
+        """What `PatternRows` leaves out."""
         is_dead = np.ones(len(self._table), np.bool_)
         is_dead[self._rows.at] = False
         dead = np.flatnonzero(is_dead)
         for row, record in zip(dead.tolist(), self._table.records(dead), strict=True):
-            is_heard = why_dead(
+            is_heard = ineffective_field(
                 record, networks=self._networks.of(record.permission_type)
-            ) == "name" and counts(record)
+            ) == "name" and is_considered(record)
             if is_heard:
                 self._heard_types.add(record.resource_type)
             found = self._needless(row, "dead", (), by_type_stays=not is_heard)
@@ -173,7 +178,7 @@ class _Search:
 
     def _needless_allows(self) -> Iterator[tuple[int, bool]]:
         """Each, and whether a DENY is about some of what it allows."""
-        forest = Forest(self._rows, self._acls, self._judged, of_all=False)
+        forest = AclForest(self._rows, self._acls, self._judged, of_all=False)
         for resource_type, principal, tree in forest.ranges():
             everybody = self._nobody if principal == self._everybody else self._everybody
             everybodys = forest.tree(resource_type, everybody)
@@ -191,7 +196,7 @@ class _Search:
     ) -> Iterator[tuple[int, bool]]:
         masks, hosts = self._acls.masks, self._acls.hosts
         numbers = tree.at(place)
-        outer, around = tree.outer[place - tree.first], everybodys.around(key)
+        outer, pattern_around = tree.outer[place - tree.first], everybodys.pattern_around(key)
         by_host: dict[int, list[int]] = {}
         every = 0
         for number in numbers:
@@ -200,30 +205,30 @@ class _Search:
             if host == EVERY_HOST:
                 every |= masks[number]
         for host, here in by_host.items():
-            said = tree.said(outer, host) | everybodys.said(around, host)
+            combined_mask = tree.combined_mask(outer, host) | everybodys.combined_mask(pattern_around, host)
             if host != EVERY_HOST:
-                said |= every
+                combined_mask |= every
                 for wider in self._acls.wider.get(host, ()):
                     for number in by_host.get(wider, ()):
-                        said |= masks[number]
+                        combined_mask |= masks[number]
             if len(here) == 1:
                 allowed = masks[here[0]] & EVERYTHING
-                if allowed and not allowed & ~settled(said):
-                    yield here[0], bool(allowed & denied(said))
+                if allowed and not allowed & ~decided_operations(combined_mask):
+                    yield here[0], bool(allowed & denied_operations(combined_mask))
                 continue
             # Of ACLs that differ in the operation alone those with the fewest go first.
             left = sorted(here, key=lambda each: (masks[each].bit_count(), each))
             for number in tuple(left):
-                others = said
+                others = combined_mask
                 for each in left:
                     if each != number:
                         others |= masks[each]
                 allowed = masks[number] & EVERYTHING
-                if allowed and not allowed & ~settled(others):
+                if allowed and not allowed & ~decided_operations(others):
                     left.remove(number)
-                    yield number, bool(allowed & denied(others))
+                    yield number, bool(allowed & denied_operations(others))
 
-    def _covering(self, number: int, forest: Forest) -> list[int]:
+    def _covering(self, number: int, forest: AclForest) -> list[int]:
         """The ACLs of a forest that are no narrower than this one, the broadest last."""
         acls = self._acls
         resource_type, whose = acls.types[number], acls.principals[number]
@@ -233,7 +238,7 @@ class _Search:
             found += forest.tree(resource_type, self._everybody).covering(key, host)
         return [each for each in found if each != number and each not in self._gone] if found else found
 
-    def _allow(self, number: int, *, is_denied: bool) -> Needless:
+    def _allow(self, number: int, *, is_denied: bool) -> RemovableAcl:
         """Why an ALLOW is needless: by DENYs, and by ALLOWs that are needed."""
         masks = self._acls.masks
         allowed = masks[number] & EVERYTHING
@@ -249,21 +254,25 @@ class _Search:
         chosen = self._chosen(allowed, [*denies, *allows])
         return self._found(number, "redundant", chosen or [], [*allows, *denies])
 
-    def _united_allow(self, number: int) -> Needless | None:
+    def _united_allow(self, number: int) -> RemovableAcl | None:
         """Why an ALLOW for a network is needless by ACLs for parts of it, if it is."""
         acls = self._acls
         key, host, whose = acls.keys[number], acls.hosts[number], acls.principals[number]
         denies = self._parts(key, host, acls.types[number], whose, self._denies)
         allows = self._parts(key, host, acls.types[number], whose, self._allows)
         allowed = acls.masks[number] & EVERYTHING
-        chosen = cover(acls.networks[host], allowed, [each for each in denies if each.number != number])
+        chosen = covering_acls(
+            acls.networks[host], allowed, [each for each in denies if each.number != number]
+        )
         if chosen is not None:
             return self._found(number, "shadowed", sorted(chosen), ())
         others = [each for each in (*denies, *allows) if each.number != number]
-        chosen = cover(acls.networks[host], allowed, others)
+        chosen = covering_acls(acls.networks[host], allowed, others)
         return None if chosen is None else self._found(number, "redundant", sorted(chosen), ())
 
-    def _parts(self, key: int, host: int, resource_type: int, whose: int, forest: Forest) -> list[Part]:
+    def _parts(
+        self, key: int, host: int, resource_type: int, whose: int, forest: AclForest
+    ) -> list[AddressMask]:
         """What ACLs that cover a place say to addresses of a network."""
         acls, network = self._acls, self._acls.networks[host]
         found = []
@@ -273,13 +282,13 @@ class _Search:
                 if number not in self._gone:
                     own = acls.hosts[number]
                     place = network if own == EVERY_HOST else acls.networks[own]
-                    found.append(Part(place, settled(acls.masks[number]), number))
+                    found.append(AddressMask(place, decided_operations(acls.masks[number]), number))
         return found
 
-    def _deny(self, number: int) -> Needless | None:
+    def _deny(self, number: int) -> RemovableAcl | None:
         """Why a DENY is needless, if it is."""
         acls = self._acls
-        mine = denied(acls.masks[number])
+        mine = denied_operations(acls.masks[number])
         others = self._covering(number, self._denies)
         chosen = self._chosen(mine, others)
         if chosen is not None:
@@ -287,7 +296,9 @@ class _Search:
         if acls.hosts[number] in acls.narrower:
             key, host = acls.keys[number], acls.hosts[number]
             parts = self._parts(key, host, acls.types[number], acls.principals[number], self._denies)
-            united = cover(acls.networks[host], mine, [each for each in parts if each.number != number])
+            united = covering_acls(
+                acls.networks[host], mine, [each for each in parts if each.number != number]
+            )
             if united is not None:
                 return self._found(number, "redundant", sorted(united), others)
         is_heard = acls.types[number] in self._heard_types
@@ -307,7 +318,7 @@ class _Search:
         idle = self._needless(self._at[number], "idle-deny", by, by_type_stays=not is_heard)
         return idle._replace(alone=first is None)
 
-    def _overlapping(self, number: int, bits: int, allows: tuple[Forest, ...]) -> Iterator[int]:
+    def _overlapping(self, number: int, bits: int, allows: tuple[AclForest, ...]) -> Iterator[int]:
         """The ALLOWs of some of these operations that share a name, a host and a principal with a DENY."""
         acls = self._acls
         key, host = acls.keys[number], acls.hosts[number]
@@ -327,23 +338,26 @@ class _Search:
         key = max(acls.keys[number], acls.keys[allow])
         host = acls.narrower_of(acls.hosts[number], acls.hosts[allow])
         whose = acls.principals[allow] if acls.principals[number] == everybody else acls.principals[number]
-        rest = acls.masks[allow] & denied(acls.masks[number])
+        rest = acls.masks[allow] & denied_operations(acls.masks[number])
         for each in dict.fromkeys((whose, everybody)):
             for other in self._denies.tree(acls.types[number], each).covering(key, host):
                 if other != number and other not in self._gone:
-                    rest &= ~denied(acls.masks[other])
+                    rest &= ~denied_operations(acls.masks[other])
         if not rest or host not in acls.narrower:
             return bool(rest)
         parts = self._parts(key, host, acls.types[number], whose, self._denies)
-        return cover(acls.networks[host], rest, [each for each in parts if each.number != number]) is None
+        return (
+            covering_acls(acls.networks[host], rest, [each for each in parts if each.number != number])
+            is None
+        )
 
     def _chosen(self, wanted: int, among: Iterable[int]) -> list[int] | None:
         """A few ACLs that together settle these operations, the last first; None if all of them do not."""
         masks, chosen = self._acls.masks, []
         for each in reversed([*among]):
-            if wanted & settled(masks[each]):
+            if wanted & decided_operations(masks[each]):
                 chosen.append(each)
-                wanted &= ~settled(masks[each])
+                wanted &= ~decided_operations(masks[each])
                 if not wanted:
                     return chosen
         return None
@@ -364,21 +378,25 @@ class _Search:
                 wider += 1
         return wider == 1
 
-    def _found(self, number: int, why: Why, chosen: list[int], others: Iterable[int]) -> Needless:
+    def _found(self, number: int, why: RemovalRule, chosen: list[int], others: Iterable[int]) -> RemovableAcl:
         row = self._at[number]
         record = self._record(number)
-        wanted = stated(self._acls.masks[number]) if counts(record) else 0
+        wanted = explicit_operations(self._acls.masks[number]) if is_considered(record) else 0
         for each in others:
-            if wanted & stated(self._acls.masks[each]) and stands_in(self._record(each), record):
-                wanted &= ~stated(self._acls.masks[each])
+            if wanted & explicit_operations(self._acls.masks[each]) and substitutes_for(
+                self._record(each), record
+            ):
+                wanted &= ~explicit_operations(self._acls.masks[each])
         by = tuple(self._at[each] for each in chosen)
         return self._needless(row, why, by, by_type_stays=not wanted)
 
-    def _needless(self, row: int, why: Why, by: tuple[int, ...], *, by_type_stays: bool) -> Needless:
+    def _needless(
+        self, row: int, why: RemovalRule, by: tuple[int, ...], *, by_type_stays: bool
+    ) -> RemovableAcl:
         # Authorize-by-resource-type asks for a name, also of the cluster, that only other types can have; and
         # what no ACL covers may be open.
         is_asked = self._covers is not None and self._table.resource_types[row] == ResourceType.CLUSTER
-        return Needless(row, why, by, by_type_stays=by_type_stays and not is_asked)
+        return RemovableAcl(row, why, by, by_type_stays=by_type_stays and not is_asked)
 
     def _record(self, number: int) -> AccessControlEntryRecord:
         return self._table.acl(self._at[number]).record

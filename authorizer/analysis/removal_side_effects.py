@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from authorizer.analysis.acl_tree import NOWHERE, Acls, AclTree, Forest
+from authorizer.analysis.acl_tree import NO_PATTERN, AclForest, AclTree, DecidingAcls
 from authorizer.analysis.name_space import NAME_SPACES
-from authorizer.analysis.patterns import Rows
+from authorizer.analysis.patterns import PatternRows
 from authorizer.api.ip_network import EXACT_HOSTS
-from authorizer.engine.index.masks import ALLOW_BITS, ASKED_AS_STATED, OPERATIONS, denied
-from authorizer.engine.index.pattern_keys import LITERAL_PATTERN, is_odd
+from authorizer.engine.index.masks import ALLOW_BITS, EXPLICIT_REQUEST_BITS, OPERATIONS, denied_operations
+from authorizer.engine.index.pattern_keys import LITERAL_PATTERN, has_unknown_code
 from records.acl import WILDCARD, AclPermissionType
 
 if TYPE_CHECKING:
@@ -27,23 +27,24 @@ if TYPE_CHECKING:
     from records.entries import AccessControlEntryRecord
 
 _STATED: Final = tuple(
-    (ASKED_AS_STATED[operation] & ALLOW_BITS, denied(ASKED_AS_STATED[operation])) for operation in OPERATIONS
+    (EXPLICIT_REQUEST_BITS[operation] & ALLOW_BITS, denied_operations(EXPLICIT_REQUEST_BITS[operation]))
+    for operation in OPERATIONS
 )
 _ALL_STATED: Final = sum(bit for bit, _ in _STATED)
 
 
 @cache
-def stated(mask: int) -> int:
+def explicit_operations(mask: int) -> int:
     """The operations that a mask allows or denies by their names, as bits."""
-    return mask & _ALL_STATED | sum(bit for bit, deny in _STATED if denied(mask) & deny)
+    return mask & _ALL_STATED | sum(bit for bit, deny in _STATED if denied_operations(mask) & deny)
 
 
-def stands_in(other: AccessControlEntryRecord, record: AccessControlEntryRecord) -> bool:
+def substitutes_for(other: AccessControlEntryRecord, record: AccessControlEntryRecord) -> bool:
     """Whether what ``other`` says of all that ``record`` is about counts there, too.
 
     ``other`` is known to cover the same names, hosts and principals.
     """
-    if is_odd(other):
+    if has_unknown_code(other):
         return False
     if other.pattern_type == LITERAL_PATTERN:
         if other.resource_name == WILDCARD:
@@ -52,20 +53,20 @@ def stands_in(other: AccessControlEntryRecord, record: AccessControlEntryRecord)
     return bool(other.resource_name) or other.permission_type == AclPermissionType.ALLOW
 
 
-def counts(record: AccessControlEntryRecord) -> bool:
+def is_considered(record: AccessControlEntryRecord) -> bool:
     """Whether it is looked at at all; an empty prefix that denies is not."""
-    if is_odd(record):
+    if has_unknown_code(record):
         return False
     is_prefix = record.pattern_type != LITERAL_PATTERN
     return not (is_prefix and not record.resource_name and record.permission_type != AclPermissionType.ALLOW)
 
 
-class LastCovers:
+class AllowEveryoneCoverage:
     """How many ACLs are left at each place: of all principals, and whether they can decide or not."""
 
     def __init__(self, table: AclTable) -> None:
-        rows = Rows.of(table, networks=EXACT_HOSTS, only_deciding=False)
-        forest = Forest(rows, Acls(rows, networks=False), np.arange(len(rows.at)), of_all=True)
+        rows = PatternRows.of(table, networks=EXACT_HOSTS, only_deciding=False)
+        forest = AclForest(rows, DecidingAcls(rows, networks=False), np.arange(len(rows.at)), of_all=True)
         at = rows.at.tolist()
         self._places: dict[int, tuple[AclTree, int]] = {}
         self._left: dict[int, int] = {}
@@ -83,7 +84,7 @@ class LastCovers:
         tree, place = self._places[row]
         if self._left[place] > 1:
             return True
-        while (place := tree.outer[place - tree.first]) != NOWHERE:
+        while (place := tree.outer[place - tree.first]) != NO_PATTERN:
             if self._left[place]:
                 return True
         return False

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from snapshot.columns import AclColumns
 
 
-def too_early(columns: Sequence[AclColumns], rows_maximum: int) -> int:
+def count_to_evict(columns: Sequence[AclColumns], rows_maximum: int) -> int:
     """How many of the first states stand on too many rows of earlier columns, or come before these.
 
     Args:

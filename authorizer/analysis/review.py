@@ -17,18 +17,18 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from authorizer.analysis.minimal_cover import Fewest, fewest, narrowest
+from authorizer.analysis.minimal_cover import MinimalCover, minimal_cover, narrowest_cover
 from authorizer.analysis.name_space import NAME_SPACES
-from authorizer.analysis.query import question_of
+from authorizer.analysis.witness import decision_arguments
 from authorizer.api.audit_levels import OFF
 from authorizer.api.ip_network import address_of, network_of
 from authorizer.engine.decisions.audit import AuditLog
 from authorizer.engine.decisions.authorize import authorize_actions
 from authorizer.engine.decisions.by_resource_type import allows_some_resource
-from authorizer.engine.decisions.decision import BY_SUPER_USER, Answered, DecisionCounts
+from authorizer.engine.decisions.decision import BY_SUPER_USER, DecidedAction, DecisionCounts
 from authorizer.engine.decisions.reason import allows, matching_acls
 from authorizer.engine.index.masks import ALLOW_MASKS, EVERYTHING, acl_mask
-from authorizer.engine.index.pattern_keys import LITERAL_PATTERN, is_odd
+from authorizer.engine.index.pattern_keys import LITERAL_PATTERN, has_unknown_code
 from records.acl import WILDCARD, AclOperation
 from records.principal import WILDCARD_PRINCIPAL
 from records.request_line import DEFAULT_ALLOW, SUPER_USER
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 
 #: ``needed``: by a request; ``denies``: something that an ALLOW which stays is about; ``closes``: without it
 #: a name would be open to everybody; ``unknown``: it has a code that this build does not know.
-WhyKept = Literal["needed", "denies", "closes", "unknown"]
+RetainReason = Literal["needed", "denies", "closes", "unknown"]
 #: ``unused``: it allowed nothing; ``covered``: what it allowed, ACLs that stay allow; ``denies nothing``.
-WhyNot = Literal["unused", "covered", "denies nothing"]
+UnusedReason = Literal["unused", "covered", "denies nothing"]
 
 _SILENT: Final = AuditLog(OFF)
 _DENY_SHIFT: Final = 16
@@ -55,7 +55,7 @@ _DENY_SHIFT: Final = 16
 _IMPLIED: Final = (AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
 
 
-class Kept(NamedTuple):
+class RetainedAcl(NamedTuple):
     """An ACL that stays.
 
     Attributes:
@@ -64,19 +64,19 @@ class Kept(NamedTuple):
     """
 
     acl: AccessControlEntryRecord
-    why: WhyKept
+    why: RetainReason
     requests: int = 0
     example: Request | None = None
 
 
-class Unneeded(NamedTuple):
+class UnusedAcl(NamedTuple):
     """An ACL that could go."""
 
     acl: AccessControlEntryRecord
-    why: WhyNot
+    why: UnusedReason
 
 
-class Turned(NamedTuple):
+class ChangedDecision(NamedTuple):
     """A request that is answered otherwise now than when it was logged."""
 
     request: Request
@@ -84,7 +84,7 @@ class Turned(NamedTuple):
     is_allowed_now: bool
 
 
-class Answers(NamedTuple):
+class RequestCounts(NamedTuple):
     """Of the window's requests: how many decisions, and how many different requests."""
 
     decisions: int
@@ -101,14 +101,14 @@ class Review(NamedTuple):
         least: of which kind ``kept`` is: None: the narrowest; else how the fewest were found.
     """
 
-    unneeded: list[Unneeded]
-    kept: list[Kept]
-    turned: list[Turned]
-    by_acls: Answers
-    by_super_users: Answers
-    by_default: Answers
-    denied: Answers
-    least: Fewest | None
+    unneeded: list[UnusedAcl]
+    kept: list[RetainedAcl]
+    turned: list[ChangedDecision]
+    by_acls: RequestCounts
+    by_super_users: RequestCounts
+    by_default: RequestCounts
+    denied: RequestCounts
+    least: MinimalCover | None
 
 
 def review(
@@ -129,24 +129,26 @@ def review(
         on_progress: called with how many of how many different requests were looked at.
     """
     acls = _Acls(table)
-    seen = _Seen(acls, state)
+    seen = _Requests(acls, state)
     # Probes last: whether one matters, other requests say.
     found = sorted(traffic.counts.items(), key=lambda each: each[0].is_probe)
     for number, (logged, decisions) in enumerate(found):
         on_progress(number, len(found))
         seen.look_at(logged, decisions)
-    least = fewest(seen.needs) if is_fewest else None
-    needed = narrowest(seen.needs) if least is None else least.acls
-    kept: dict[int, Kept] = {place: Kept(acls.records[place], "needed") for place in needed}
+    least = minimal_cover(seen.needs) if is_fewest else None
+    needed = narrowest_cover(seen.needs) if least is None else least.acls
+    kept: dict[int, RetainedAcl] = {place: RetainedAcl(acls.records[place], "needed") for place in needed}
     for need, (requests, example) in seen.needs.items():
         only, *others = need & needed
         if not others:
             acl, why, before, first = kept[only]
-            kept[only] = Kept(acl, why, before + requests, example if first is None else min(first, example))
+            kept[only] = RetainedAcl(
+                acl, why, before + requests, example if first is None else min(first, example)
+            )
     acls.keep_beside(kept, closes=state.settings.allow_everyone)
     used = frozenset().union(*seen.needs)
     unneeded = [
-        Unneeded(acl, ("covered" if place in used else "unused") if allows(acl) else "denies nothing")
+        UnusedAcl(acl, ("covered" if place in used else "unused") if allows(acl) else "denies nothing")
         for place, acl in enumerate(acls.records)
         if place not in kept
     ]
@@ -162,20 +164,20 @@ def review(
     )
 
 
-class _Seen:
+class _Requests:
     """What was asked, and which ACLs would do."""
 
     def __init__(self, acls: _Acls, state: AuthorizerState) -> None:
         self.needs: dict[Need, tuple[int, Request]] = {}
-        self.turned: list[Turned] = []
+        self.turned: list[ChangedDecision] = []
         self._acls = acls
         self._state = state
         self._decisions: Counter[str] = Counter()
         self._requests: Counter[str] = Counter()
         self._named: set[tuple[object, ...]] = set()
 
-    def answers(self, kind: str) -> Answers:
-        return Answers(self._decisions[kind], self._requests[kind])
+    def answers(self, kind: str) -> RequestCounts:
+        return RequestCounts(self._decisions[kind], self._requests[kind])
 
     def look_at(self, logged: Logged, decisions: int) -> None:
         """One more of the different requests."""
@@ -192,13 +194,13 @@ class _Seen:
                 return "denied"  # it is, and the request may have been allowed
             if request.operation not in _IMPLIED and request[:4] in self._named:
                 return "acl"  # it may do that on a name that it asked for
-        context, action = question_of(request)
-        decided: list[Answered] = []
+        context, action = decision_arguments(*request)
+        decided: list[DecidedAction] = []
         authorize_actions(self._state, context, (action,), _SILENT, DecisionCounts(), decided)
         (now,) = decided
         if not logged.is_allowed:
             if now.is_allowed:
-                self.turned.append(Turned(request, decisions, True))
+                self.turned.append(ChangedDecision(request, decisions, True))
             return "denied"
         if now.found is BY_SUPER_USER:
             return "super"
@@ -219,7 +221,7 @@ class _Seen:
             request.resource_type, request.resource_name
         ):
             return "default"  # the settings are others than the log's
-        self.turned.append(Turned(request, decisions, False))
+        self.turned.append(ChangedDecision(request, decisions, False))
         return "turned"
 
 
@@ -242,21 +244,21 @@ class _Acls:
         places = self._places
         return frozenset(places[acl.record.content] for acl in matching if allows(acl.record))
 
-    def keep_beside(self, kept: dict[int, Kept], *, closes: bool) -> None:
+    def keep_beside(self, kept: dict[int, RetainedAcl], *, closes: bool) -> None:
         """Add what stays for other reasons than requests."""
         for place, record in enumerate(self.records):
             if (
-                is_odd(record)
+                has_unknown_code(record)
                 or record.operation not in ALLOW_MASKS
                 or record.resource_type not in NAME_SPACES
             ):
-                kept.setdefault(place, Kept(record, "unknown"))
+                kept.setdefault(place, RetainedAcl(record, "unknown"))
         self._keep_denies(kept)
         if closes:
             self._keep_closing(kept)
             self._keep_denies(kept)
 
-    def _keep_denies(self, kept: dict[int, Kept]) -> None:
+    def _keep_denies(self, kept: dict[int, RetainedAcl]) -> None:
         allowing: dict[tuple[int, str], list[AccessControlEntryRecord]] = defaultdict(list)
         for each in kept.values():
             if allows(each.acl):
@@ -270,9 +272,9 @@ class _Acls:
             )
             near = (acl for each in whose for acl in allowing.get((record.resource_type, each), ()))
             if any(_denies_some(record, acl) for acl in near):
-                kept[place] = Kept(record, "denies")
+                kept[place] = RetainedAcl(record, "denies")
 
-    def _keep_closing(self, kept: dict[int, Kept]) -> None:
+    def _keep_closing(self, kept: dict[int, RetainedAcl]) -> None:
         by_pattern: dict[tuple[int, bool, str], list[int]] = defaultdict(list)
         for place, record in enumerate(self.records):
             name, is_prefix = _pattern(record)
@@ -288,7 +290,7 @@ class _Acls:
             elif not any((resource_type, False, name[:length]) in closed for length in lengths):
                 closed.add(pattern)
                 place = min(here, key=lambda each: (allows(self.records[each]), each))
-                kept[place] = Kept(self.records[place], "closes")
+                kept[place] = RetainedAcl(self.records[place], "closes")
 
 
 def _pattern(record: AccessControlEntryRecord) -> tuple[str, bool]:
@@ -318,7 +320,7 @@ def _may_share(host: str, other: str) -> bool:
         return True
     places = [network_of(each) or address_of(each) for each in (host, other)]
     one, another = places
-    return one is not None and another is not None and (one.within(another) or another.within(one))
+    return one is not None and another is not None and (one.is_within(another) or another.is_within(one))
 
 
 def _denies_some(deny: AccessControlEntryRecord, allow: AccessControlEntryRecord) -> bool:

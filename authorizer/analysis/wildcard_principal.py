@@ -1,7 +1,7 @@
-"""What the ACLs for ``User:*`` say about a resource type, and what a principal's own ACLs change in that.
+"""What the ACLs for ``User:*`` answer, and what a principal's own ACLs change in that.
 
-It is worked out once, not once for each principal: a principal's own ACLs are looked at, and of those for
-everybody the ones that cover them or lie below them.
+The wildcard answers are computed once. For each principal only its own ACLs are read, and the ``User:*`` ACLs
+that cover them or are below them.
 """
 
 from __future__ import annotations
@@ -9,95 +9,83 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
-from authorizer.analysis.host_answers import NOTHING, Answer, answer_of
+from authorizer.analysis.host_answers import NO_OPERATIONS, Answer, answer_of
 from authorizer.analysis.name_map import NameMap
-from authorizer.analysis.name_space import Key
 from authorizer.engine.index.masks import EVERYTHING, Leaf, union_leaf
+from authorizer.engine.index.nested_prefixes import NO_PREFIX, enclosing_prefixes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from authorizer.analysis.name_space import NameSpace
-    from authorizer.analysis.patterns import Said
+    from authorizer.analysis.name_space import Key, NameSpace
+    from authorizer.analysis.patterns import PatternEntry
 
 
-class Everybody:
-    """Of one resource type.
+class WildcardAnswers:
+    """The answers for one resource type to a principal without ACLs of its own, by name.
 
     Attributes:
-        answers: what is answered to a principal that has no ACLs of its own.
+        answers: these.
     """
 
-    __slots__ = ("_keys", "_leaves", "_outer", "_space", "answers")
+    __slots__ = ("_enclosing", "_keys", "_leaves", "_space", "answers")
 
-    def __init__(self, said: Sequence[Said], space: NameSpace, covered: Sequence[Key] | None) -> None:
-        """From what is said.
+    def __init__(
+        self, entries: Sequence[PatternEntry], space: NameSpace, covered: Sequence[Key] | None
+    ) -> None:
+        """Compute the answers.
 
         Args:
-            said: by the ACLs for ``User:*``.
+            entries: the ACLs for ``User:*``.
             space: the names of the type.
-            covered: what the ACLs of all principals are about, where other names are open to everybody
+            covered: the patterns of all principals' ACLs, where other names are open to every principal
                 (``allow.everyone.if.no.acl.found``); None where they are not.
         """
         self._space = space
-        self._keys: list[Key] = []
+        self._keys: list[Key] = [(name, is_name) for name, is_name, _ in entries]
+        self._enclosing = enclosing_prefixes(entries)
         self._leaves: list[Leaf] = []
-        self._outer: list[int] = []
-        around = [-1]
-        for name, is_name, leaf in said:
-            while around[-1] >= 0 and not name.startswith(self._keys[around[-1]][0]):
-                around.pop()
-            outer = around[-1]
-            if not is_name:
-                around.append(len(self._keys))
-            self._keys.append((name, is_name))
-            self._leaves.append(union_leaf(leaf, self._leaves[outer]) if outer >= 0 else leaf)
-            self._outer.append(outer)
+        for (_, _, leaf), outer in zip(entries, self._enclosing, strict=True):
+            self._leaves.append(leaf if outer == NO_PREFIX else union_leaf(leaf, self._leaves[outer]))
         self.answers: NameMap[Answer]
         if covered is None:
             answers = [(*key, answer_of(leaf)) for key, leaf in zip(self._keys, self._leaves, strict=True)]
-            self.answers = NameMap.of(NOTHING, answers, space)
+            self.answers = NameMap.of(NO_OPERATIONS, answers, space)
         else:
             self.answers = NameMap.of(
-                EVERYTHING, ((*key, answer_of(self._at(key))) for key in covered), space
+                EVERYTHING, ((*key, answer_of(self._leaf_at(key))) for key in covered), space
             )
 
-    def departures(self, own: Sequence[Said]) -> NameMap[Answer | None]:
-        """Where a principal is answered otherwise than everybody, and how; None where it is not.
+    def overrides(self, entries: Sequence[PatternEntry]) -> NameMap[Answer | None]:
+        """Return the answers to a principal with these ACLs, None where the wildcard answers count."""
+        return NameMap.of(None, self._overrides(entries), self._space)
 
-        Args:
-            own: what the principal's own ACLs say.
-        """
-        return NameMap.of(None, self._departures(own), self._space)
-
-    def to_everything(self) -> NameMap[Answer | None]:
-        """Where a super user is answered otherwise than everybody."""
+    def super_user_overrides(self) -> NameMap[Answer | None]:
+        """Return the same for a super user."""
         usual = self.answers
-        places = ((name, is_name, _unless(here)) for name, is_name, here in usual.places)
-        return NameMap.of(_unless(usual.default), places, self._space)
+        entries = ((name, is_name, _unless_everything(answer)) for name, is_name, answer in usual.entries)
+        return NameMap.of(_unless_everything(usual.default), entries, self._space)
 
-    def _departures(self, own: Sequence[Said]) -> Iterator[tuple[str, bool, Answer | None]]:
-        around: list[tuple[str, Leaf]] = [("", 0)]
-        for name, is_name, leaf in self._among(own):
-            while not name.startswith(around[-1][0]):
-                around.pop()
-            outer = around[-1][1]
-            mine = union_leaf(leaf, outer) if outer else leaf
-            if not is_name:
-                around.append((name, mine))
-            # Everybody's answer may be another one where no ACL covers a name; here is one that does.
-            theirs = self._at((name, is_name))
-            if theirs:
-                answer, usual = answer_of(union_leaf(mine, theirs)), answer_of(theirs)
+    def _overrides(self, entries: Sequence[PatternEntry]) -> Iterator[tuple[str, bool, Answer | None]]:
+        entries = self._with_wildcard_keys_below(entries)
+        leaves: list[Leaf] = []
+        for (name, is_name, leaf), outer in zip(entries, enclosing_prefixes(entries), strict=True):
+            leaves.append(leaf if outer == NO_PREFIX else union_leaf(leaf, leaves[outer]))
+            # Without wildcard ACLs here the wildcard answer may be EVERYTHING (no ACL covers the name). This
+            # entry covers it, so it does not count.
+            wildcard_leaf = self._leaf_at((name, is_name))
+            if wildcard_leaf:
+                answer = answer_of(union_leaf(leaves[-1], wildcard_leaf))
+                usual = answer_of(wildcard_leaf)
             else:
-                answer, usual = answer_of(mine), NOTHING
+                answer, usual = answer_of(leaves[-1]), NO_OPERATIONS
             yield name, is_name, None if answer == usual else answer
 
-    def _among(self, own: Sequence[Said]) -> Iterable[Said]:
-        """A principal's own places; and everybody's below them, where it says nothing itself."""
-        below: list[Said] = []
+    def _with_wildcard_keys_below(self, entries: Sequence[PatternEntry]) -> Sequence[PatternEntry]:
+        """Add the wildcard's keys below the principal's prefixes, with an empty leaf."""
+        below: list[PatternEntry] = []
         outermost: str | None = None
-        for name, is_name, _ in own:
+        for name, is_name, _ in entries:
             if is_name or (outermost is not None and name.startswith(outermost)):
                 continue
             outermost = name
@@ -107,21 +95,21 @@ class Everybody:
                     break
                 below.append((*key, 0))
         if not below:
-            return own
-        mine = {(name, is_name) for name, is_name, _ in own}
-        below = [each for each in below if each[:2] not in mine]
-        return sorted([*own, *below], key=lambda each: each[:2])
+            return entries
+        principal_keys = {(name, is_name) for name, is_name, _ in entries}
+        below = [each for each in below if each[:2] not in principal_keys]
+        return sorted([*entries, *below], key=lambda each: each[:2])
 
-    def _at(self, key: Key) -> Leaf:
-        """What everything says together that covers the name, or all names with the prefix."""
+    def _leaf_at(self, key: Key) -> Leaf:
+        """The union of what covers the name, or all names with the prefix."""
         at = bisect_right(self._keys, key) - 1
         while at >= 0:
             name, is_name = self._keys[at]
             if key == self._keys[at] or (not is_name and key[0].startswith(name)):
                 return self._leaves[at]
-            at = self._outer[at]
+            at = self._enclosing[at]
         return 0
 
 
-def _unless(usual: Answer) -> Answer | None:
+def _unless_everything(usual: Answer) -> Answer | None:
     return None if usual == EVERYTHING else EVERYTHING

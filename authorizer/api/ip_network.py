@@ -45,7 +45,7 @@ class Network(NamedTuple):
     length: int
     prefix: int
 
-    def within(self, other: Network) -> bool:
+    def is_within(self, other: Network) -> bool:
         """Whether all of it is in the other one."""
         bits, length, prefix = other
         return self.bits == bits and self.length >= length and self.prefix >> (self.length - length) == prefix
@@ -145,7 +145,7 @@ def host_matches(acl_host: str, host: str, *, networks: bool) -> bool:
     if not networks or (network := network_of(acl_host)) is None:
         return False
     address = address_of(host)
-    return address is not None and address.within(network)
+    return address is not None and address.is_within(network)
 
 
 def matches_host(record: AccessControlEntryRecord, host: str, networks: NetworkRules) -> bool:

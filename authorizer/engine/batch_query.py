@@ -53,7 +53,7 @@ _FETCH: Final = 1
 _LEVEL_NAMES: Final = {level: name for name, level in AUDIT_LEVELS.items()}
 
 
-class Answering(Protocol):
+class BatchAuthorizer(Protocol):
     """What is asked: a StandardAuthorizer, or a node that has one."""
 
     @property
@@ -80,7 +80,7 @@ class Answering(Protocol):
         """How many ACLs are in force, by id."""
 
 
-def answer(authorizer: Answering, query: Mapping[str, Any]) -> dict[str, Any]:
+def answer_query(authorizer: BatchAuthorizer, query: Mapping[str, Any]) -> dict[str, Any]:
     """Answer one query by the authorizer's current state.
 
     Raises:
@@ -99,7 +99,7 @@ def answer(authorizer: Answering, query: Mapping[str, Any]) -> dict[str, Any]:
         return {"error": f"IllegalArgumentException: {error}"}
 
 
-def question(query: Mapping[str, Any]) -> tuple[RequestContext, Action]:
+def request_of_query(query: Mapping[str, Any]) -> tuple[RequestContext, Action]:
     """What a query of kind authorize asks.
 
     Raises:
@@ -122,8 +122,8 @@ def question(query: Mapping[str, Any]) -> tuple[RequestContext, Action]:
     return context, action
 
 
-def _authorize(authorizer: Answering, query: Mapping[str, Any]) -> dict[str, Any]:
-    context, action = question(query)
+def _authorize(authorizer: BatchAuthorizer, query: Mapping[str, Any]) -> dict[str, Any]:
+    context, action = request_of_query(query)
     decision = authorizer.decide(context, action)
     found: dict[str, Any] = {
         "result": decision.result.value,
@@ -139,7 +139,7 @@ def _authorize(authorizer: Answering, query: Mapping[str, Any]) -> dict[str, Any
     return found
 
 
-def _authorized_operations(authorizer: Answering, query: Mapping[str, Any]) -> dict[str, Any]:
+def _authorized_operations(authorizer: BatchAuthorizer, query: Mapping[str, Any]) -> dict[str, Any]:
     context = _context(query)
     operations = authorizer.authorized_operations(
         context, _code(ResourceType, query["resourceType"]), query["resourceName"]
@@ -151,7 +151,7 @@ def _authorized_operations(authorizer: Answering, query: Mapping[str, Any]) -> d
     }
 
 
-def _authorize_by_resource_type(authorizer: Answering, query: Mapping[str, Any]) -> dict[str, Any]:
+def _authorize_by_resource_type(authorizer: BatchAuthorizer, query: Mapping[str, Any]) -> dict[str, Any]:
     context = _context(query)
     result = authorizer.authorize_by_resource_type(
         context, _code(AclOperation, query["operation"]), _code(ResourceType, query["resourceType"])
@@ -159,7 +159,7 @@ def _authorize_by_resource_type(authorizer: Answering, query: Mapping[str, Any])
     return {"result": result.value, **_host_address(query, context)}
 
 
-def _acls(authorizer: Answering, query: Mapping[str, Any]) -> dict[str, Any]:
+def _acls(authorizer: BatchAuthorizer, query: Mapping[str, Any]) -> dict[str, Any]:
     acl_filter = AclBindingFilter(
         ResourcePatternFilter(
             _code(ResourceType, query.get("resourceType", ResourceType.ANY)),
@@ -176,11 +176,11 @@ def _acls(authorizer: Answering, query: Mapping[str, Any]) -> dict[str, Any]:
     return {"acls": [_binding_json(binding) for binding in authorizer.acls(acl_filter)]}
 
 
-def _acl_count(authorizer: Answering, _query: Mapping[str, Any]) -> dict[str, Any]:
+def _acl_count(authorizer: BatchAuthorizer, _query: Mapping[str, Any]) -> dict[str, Any]:
     return {"aclCount": authorizer.acl_count()}
 
 
-_KINDS: Final[dict[str, Callable[[Answering, Mapping[str, Any]], dict[str, Any]]]] = {
+_KINDS: Final[dict[str, Callable[[BatchAuthorizer, Mapping[str, Any]], dict[str, Any]]]] = {
     "authorize": _authorize,
     "authorizedOperations": _authorized_operations,
     "authorizeByResourceType": _authorize_by_resource_type,

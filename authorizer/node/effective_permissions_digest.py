@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
-from authorizer.analysis.effective_permissions import EVERYBODY, Meaning
-from authorizer.analysis.related_acls import acls_of, changed_principals
+from authorizer.analysis.effective_permissions import EffectivePermissions
+from authorizer.analysis.related_acls import acls_by_principal, changed_principals
 from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.node.switch_interval import giving_way
+from records.principal import WILDCARD_PRINCIPAL
 
 if TYPE_CHECKING:
-    from authorizer.analysis.effective_permissions import MeaningDigest
+    from authorizer.analysis.effective_permissions import SemanticDigest
     from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
     from authorizer.node.standard_authorizer import StandardAuthorizer
 
@@ -41,7 +42,7 @@ class _Worked(NamedTuple):
     """What was worked out last."""
 
     state: AuthorizerState
-    digest: MeaningDigest
+    digest: SemanticDigest
     known: KnownMeaning
 
 
@@ -72,7 +73,7 @@ class NodeMeaning:
                 self._thread.start()
         return None if worked is None else worked.known
 
-    def digest_of(self, state: AuthorizerState) -> MeaningDigest:
+    def digest_of(self, state: AuthorizerState) -> SemanticDigest:
         """Of a state of the authorizer, worked out by the thread that asks, as far as it is not known.
 
         Raises:
@@ -102,7 +103,7 @@ class NodeMeaning:
     def _made(self, state: AuthorizerState, last: _Worked | None) -> _Worked:
         with giving_way():
             digest = _digest(state, last, self._go_on)
-        worked = _Worked(state, digest, KnownMeaning(state.end_offset, digest.whole))
+        worked = _Worked(state, digest, KnownMeaning(state.end_offset, digest.combined))
         with self._lock:
             self._worked = worked
         return worked
@@ -130,16 +131,20 @@ def _settings(state: AuthorizerState) -> AuthorizerSettings:
     return state.settings.with_version_of(state.index.image)
 
 
-def _digest(state: AuthorizerState, last: _Worked | None, go_on: Callable[[], None]) -> MeaningDigest:
+def _digest(state: AuthorizerState, last: _Worked | None, go_on: Callable[[], None]) -> SemanticDigest:
     index, settings = state.index, _settings(state)
     changed = None
     if last is not None and _settings(last.state) == settings:
         changed = changed_principals(last.state.index, index)
-    if last is None or changed is None or EVERYBODY in changed:
-        return Meaning.digest_of(index.image.merged().columns, settings, check_cancelled=go_on)
+    if last is None or changed is None or WILDCARD_PRINCIPAL in changed:
+        return EffectivePermissions.digest_of(index.image.merged().columns, settings, check_cancelled=go_on)
     if settings.allow_everyone:
         # What is open to everybody depends on everyone's ACLs.
-        part = Meaning.digest_of(index.image.merged().columns, settings, changed, check_cancelled=go_on)
+        part = EffectivePermissions.digest_of(
+            index.image.merged().columns, settings, changed, check_cancelled=go_on
+        )
     else:
-        part = Meaning.digest_of(acls_of(index, changed | {EVERYBODY}), settings, check_cancelled=go_on)
-    return last.digest.changed(part, changed | settings.super_users)
+        part = EffectivePermissions.digest_of(
+            acls_by_principal(index, changed | {WILDCARD_PRINCIPAL}), settings, check_cancelled=go_on
+        )
+    return last.digest.with_changes(part, changed | settings.super_users)

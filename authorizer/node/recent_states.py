@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from authorizer.analysis.retained_tables import too_early
+from authorizer.analysis.retained_tables import count_to_evict
 from authorizer.engine.decisions.state import AuthorizerState
 from replay.manifest import ReloadManifest
 
@@ -90,7 +90,9 @@ class RecentStates:
             while len(held) > HELD_MAXIMUM:
                 held.popleft()
             if len(held) > 1 and index.rows is not held[-2].index.rows:
-                for _ in range(too_early([each.index.rows.columns for each in held], EARLIER_ROWS_MAXIMUM)):
+                for _ in range(
+                    count_to_evict([each.index.rows.columns for each in held], EARLIER_ROWS_MAXIMUM)
+                ):
                     held.popleft()
 
     def on_ready(self) -> None:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         AuthorizerServerInfo,
         Endpoint,
     )
-    from authorizer.engine.decisions.decision import Answered, Decision
+    from authorizer.engine.decisions.decision import DecidedAction, Decision
     from authorizer.engine.explanation.explain import Explanation
     from records.acl import AclBinding, AclBindingFilter, AclOperation, ResourceType
     from replay.manifest import LoaderManifest
@@ -121,7 +121,7 @@ class StandardAuthorizer:
         with self._changing:
             state = self._state
             index = state.index
-            if not settings.fits(index, index.image):
+            if not settings.matches_rules_of(index, index.image):
                 index = settings.index(index.image)
             self._state = AuthorizerState(index, settings, state.is_ready, state.not_ready_reason)
 
@@ -172,7 +172,7 @@ class StandardAuthorizer:
         index, settings = self._state.index, self._state.settings
         is_next = delta.image is index.image
         if image.metadata is not index.image.metadata:
-            is_next &= settings.fits(index, image)
+            is_next &= settings.matches_rules_of(index, image)
         index = index.advanced(delta, image) if is_next else settings.index(image)
         if index.resources.count != image.count:
             raise InvariantError(f"the index holds {index.resources.count} ACLs, its image {image.count}")
@@ -236,8 +236,8 @@ class StandardAuthorizer:
 
     def answer(
         self, context: AuthorizableRequestContext, action: Action, state: AuthorizerState | None = None
-    ) -> Answered:
-        """As ``decide``, but for the reason, which `Answered` finds where it is wanted."""
+    ) -> DecidedAction:
+        """As ``decide``, but for the reason, which `DecidedAction` finds where it is wanted."""
         return self.answer_all(context, (action,), state)[0]
 
     def answer_all(
@@ -245,10 +245,10 @@ class StandardAuthorizer:
         context: AuthorizableRequestContext,
         actions: Sequence[Action],
         state: AuthorizerState | None = None,
-    ) -> list[Answered]:
+    ) -> list[DecidedAction]:
         """As ``answer``, for all of them on one state."""
         state = self._state if state is None else state
-        decided: list[Answered] = []
+        decided: list[DecidedAction] = []
         authorize_actions(state, context, actions, self._audit, self.metrics, decided)
         return decided
 

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from authorizer.analysis.access_queries import permitted_principals
 from authorizer.analysis.acl_comparison import ChangedAcls
-from authorizer.analysis.decision_changes import flips_by
-from authorizer.analysis.effective_permissions import Meaning
-from authorizer.analysis.rights_below_prefix import who_can
+from authorizer.analysis.decision_changes import decision_changes_by
+from authorizer.analysis.effective_permissions import EffectivePermissions
 from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.engine.decisions.authorize import decide
 from authorizer.engine.decisions.state import AuthorizerState
@@ -80,7 +80,7 @@ def measure(arena: Arena) -> Iterator[Row]:
     everything = _Enumeration(principals, names, hosts)
     touched = _Enumeration(sorted(edits.principals), names, hosts)
     below = _Enumeration(principals, [each for each in names if each.startswith(prefix)], hosts)
-    meaning = Meaning.of(table, settings)
+    meaning = EffectivePermissions.of(table, settings)
     rounds, loads = arena.settings.rounds, arena.settings.loads
 
     def row(
@@ -103,8 +103,17 @@ def measure(arena: Arena) -> Iterator[Row]:
             note=f"{asked.total:,} questions, by {_SAMPLE:,} of them",
         )
 
-    yield row("the whole meaning", "s", "meaning", everything, lambda: Meaning.of(table, settings), loads)
-    yield row("its digest", "s", None, everything, lambda: Meaning.digest_of(table, settings), loads)
+    yield row(
+        "the whole meaning",
+        "s",
+        "meaning",
+        everything,
+        lambda: EffectivePermissions.of(table, settings),
+        loads,
+    )
+    yield row(
+        "its digest", "s", None, everything, lambda: EffectivePermissions.digest_of(table, settings), loads
+    )
     yield Row(
         what="the digest of a meaning that is there",
         workload=arena.workload,
@@ -112,14 +121,19 @@ def measure(arena: Arena) -> Iterator[Row]:
         ours=Spread(tuple(_seconds(lambda: meaning.digest) for _ in range(loads))),
     )
     yield row(
-        f"diff after {EDITS} edits", "ms", "diff", touched, lambda: flips_by(edits, table, settings), rounds
+        f"diff after {EDITS} edits",
+        "ms",
+        "diff",
+        touched,
+        lambda: decision_changes_by(edits, table, settings),
+        rounds,
     )
     yield row(
         "who-can on a prefix",
         "ms",
         "who-can",
         below,
-        lambda: [*who_can(table, settings, ResourceType.TOPIC, (prefix, False), _OPERATION)],
+        lambda: [*permitted_principals(table, settings, ResourceType.TOPIC, (prefix, False), _OPERATION)],
         rounds,
     )
     yield from commands.measure_diff(arena)

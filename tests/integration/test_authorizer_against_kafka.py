@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from authorizer.engine.batch_query import answer
+from authorizer.engine.batch_query import answer_query
 from records.acl import AclOperation, ResourceType
 from records.entries import AccessControlEntryRecord
 from records.ids import Uuid
@@ -89,9 +89,9 @@ def state(rng: random.Random) -> dict[str, Any]:
 def own_answer(replayed: Replayed, asked: dict[str, Any]) -> dict[str, str]:
     """aclog's, in AskAuthorizer's shape."""
     if "resourceName" not in asked:
-        by_type = answer(replayed.authorizer, {**asked, "kind": "authorizeByResourceType"})
+        by_type = answer_query(replayed.authorizer, {**asked, "kind": "authorizeByResourceType"})
         return {"result": by_type["result"]}
-    decided = answer(replayed.authorizer, {**asked, "audit": True})
+    decided = answer_query(replayed.authorizer, {**asked, "audit": True})
     return {"result": decided["result"], "rule": decided["rule"], "level": decided["audit"]["level"]}
 
 

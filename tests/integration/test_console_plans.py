@@ -14,14 +14,14 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from authorizer.analysis.decision_changes import flips_by
-from authorizer.analysis.effective_permissions import EVERYBODY
+from authorizer.analysis.decision_changes import decision_changes_by
 from authorizer.node.fleet import Fleet
 from authorizer.node.node import Node
 from records.acl import (
     CLUSTER_NAME,
     AclOperation,
 )
+from records.principal import WILDCARD_PRINCIPAL
 from support.console_page import LOOKS, ColorScheme, assert_everyone_can_use, console_page
 from support.fleets import fleet_config, node_of, running_fleet
 from support.node_acls import acl, is_allowed, on_cluster
@@ -272,8 +272,8 @@ def test_a_small_plan_waits_for_no_large_one_which_ends_with_its_client(
     begun, ended = threading.Event(), threading.Event()
 
     def endless(changed: Any, *args: Any) -> Any:
-        if EVERYBODY not in changed.principals:
-            return flips_by(changed, *args)
+        if WILDCARD_PRINCIPAL not in changed.principals:
+            return decision_changes_by(changed, *args)
         check_cancelled = args[-1]
         begun.set()
         try:

@@ -9,8 +9,8 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from authorizer.analysis.classes import hosts, who
-from authorizer.analysis.rights_below_prefix import what_can, who_can
+from authorizer.analysis.access_queries import permissions_of, permitted_principals
+from authorizer.analysis.request_class_text import describe_hosts, describe_principal
 from authorizer.node.node import Node
 from records.acl import (
     AclOperation,
@@ -95,12 +95,12 @@ def test_what_is_answered_of_one_is_what_the_library_works_out(url: str, node: N
         allowed = [each for each in found["classes"] if each["allowed"]]  # type: ignore[attr-defined]
         expected = [
             each
-            for each in what_can(table, state.settings, principal)
+            for each in permissions_of(table, state.settings, principal)
             if each.resource_type == ResourceType.TOPIC and READ in each.operations
         ]
         names = [{(name["text"], name["is_name"]) for name in each["names"]} for each in allowed]
         assert names == [{(name.text, name.is_name) for name in each.names} for each in expected]
-        assert [each["hosts"] for each in allowed] == [hosts(each) for each in expected]
+        assert [each["hosts"] for each in allowed] == [describe_hosts(each) for each in expected]
 
 
 @pytest.mark.long
@@ -141,13 +141,13 @@ def test_who_may_is_listed_page_by_page(page: Page, url: str, node: Node) -> Non
     page.get_by_label("Principal", exact=True).fill("")
     state = node.authorizer.state
     table = state.index.image.merged().columns
-    expected = list(who_can(table, state.settings, ResourceType.TOPIC, ("orders.", False), READ))
+    expected = list(permitted_principals(table, state.settings, ResourceType.TOPIC, ("orders.", False), READ))
     expect(page.locator(".result")).to_have_text(f"{len(expected)} answers")
     expect(page.locator(".classes li")).to_have_count(50)
     page.get_by_label("Later answers").click()
     expect(page.locator(".classes li")).to_have_count(len(expected) - 50)
     found = asked(url, operation="READ", name="orders.", prefix=True, count=200)
-    assert [each["who"] for each in found["classes"]] == [who(each) for each in expected]  # type: ignore[attr-defined]
+    assert [each["who"] for each in found["classes"]] == [describe_principal(each) for each in expected]  # type: ignore[attr-defined]
     assert_everyone_can_use(page, "who-may-1280-light")
 
 

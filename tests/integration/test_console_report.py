@@ -17,9 +17,9 @@ import pytest
 from click.testing import CliRunner, Result
 from playwright.sync_api import Browser, Page, expect
 
-from authorizer.analysis.decision_changes import flips_between
-from authorizer.analysis.effective_permissions import Meaning
-from authorizer.analysis.host_answers import by_host, operations_of
+from authorizer.analysis.decision_changes import decision_changes_between
+from authorizer.analysis.effective_permissions import EffectivePermissions
+from authorizer.analysis.host_answers import masks_by_host, operations_of
 from authorizer.analysis.matrix import Matrix
 from authorizer.analysis.name_map import NameMap
 from authorizer.api.ip_network import EXACT_HOSTS
@@ -309,21 +309,21 @@ def test_json_is_what_the_acls_mean() -> None:
     found = json_of("--log", REAL, "--since", SINCE)
     now, then = image_at(), image_at(SINCE)
     settings = AuthorizerSettings.from_configs({}).with_version_of(now)
-    meaning, earlier = (Meaning.of(each.merged().columns, settings) for each in (now, then))
+    meaning, earlier = (EffectivePermissions.of(each.merged().columns, settings) for each in (now, then))
     assert found[0]["report"]["meaning"] == meaning.digest.hex()
     # The lines of access are the meaning itself: nothing is lost.
-    for resource_type, everybody in meaning.everybody.items():
+    for resource_type, everybody in meaning.wildcard.items():
         lines = [each for each in found if each.get("access") == resource_type.name]
         for principal in {each["principal"] for each in lines}:
-            expected = everybody if principal == "*" else meaning.departures(principal, resource_type)
+            expected = everybody if principal == "*" else meaning.overrides(principal, resource_type)
             assert _said(lines, principal) == _expected(expected), (resource_type, principal)
         assert {each["principal"] for each in lines} >= {
             principal for principal, theirs in meaning.principals.items() if resource_type in theirs
         }
     acls = {each["id"] for each in found if each.get("acl") == "inForce"}
     assert len(acls) == len(now)
-    flips = list(flips_between(earlier, meaning))
-    assert sum(len(each.questions.operations) for each in flips) == sum("flip" in each for each in found)
+    flips = list(decision_changes_between(earlier, meaning))
+    assert sum(len(each.request_class.operations) for each in flips) == sum("flip" in each for each in found)
     changes = [each for each in found if "change" in each]
     added, removed = (sum(each["change"] == kind for each in changes) for kind in ("added", "removed"))
     assert len(then) + added - removed == len(now)
@@ -346,13 +346,16 @@ def _said(lines: list[dict[str, Any]], principal: str) -> dict[tuple[str, bool],
 
 
 def _expected(answers: NameMap[Any]) -> dict[tuple[str, bool], Any]:
-    places = list(answers.places)
+    places = list(answers.entries)
     if answers.default is not None or not places:
         places.insert(0, ("", False, answers.default))
     return {
         (name, is_name): None
         if answer is None
-        else {host or "*": [each.name for each in operations_of(mask)] for host, (mask,) in by_host(answer)}
+        else {
+            host or "*": [each.name for each in operations_of(mask)]
+            for host, (mask,) in masks_by_host(answer)
+        }
         for name, is_name, answer in places
     }
 

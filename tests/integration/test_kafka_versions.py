@@ -19,7 +19,7 @@ from authorizer.api.errors import ApiError, ConfigError
 from authorizer.api.kafka_version import KAFKA_VERSION_CONFIG, NETWORKS_LEVEL, KafkaVersion
 from authorizer.cli.main import cli
 from authorizer.engine.acl_validation import HostRules, validate_binding
-from authorizer.engine.batch_query import answer
+from authorizer.engine.batch_query import answer_query
 from records.acl import (
     AccessControlEntry,
     AclBinding,
@@ -86,9 +86,11 @@ class State:
 def own_answer(replayed: Replayed, question: Json) -> Json:
     if "resourceName" not in question:
         return {
-            "result": answer(replayed.authorizer, {**question, "kind": "authorizeByResourceType"})["result"]
+            "result": answer_query(replayed.authorizer, {**question, "kind": "authorizeByResourceType"})[
+                "result"
+            ]
         }
-    decided = answer(replayed.authorizer, {**question, "audit": True})
+    decided = answer_query(replayed.authorizer, {**question, "audit": True})
     return {"result": decided["result"], "rule": decided["rule"], "level": decided["audit"]["level"]}
 
 

@@ -15,7 +15,7 @@ import pytest
 import uvicorn
 from structlog.testing import capture_logs
 
-from authorizer.analysis.effective_permissions import Meaning
+from authorizer.analysis.effective_permissions import EffectivePermissions
 from authorizer.api.audit_levels import AUDIT_LOGGER_NAME
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.load import load_config
@@ -363,7 +363,7 @@ def test_state_health_and_metrics_tell_where_the_node_stands(
     acls = node.authorizer.state
     assert meaning["offset"] == acls.end_offset
     table = acls.index.image.merged().columns
-    assert meaning["digest"] == Meaning.of(table, acls.settings).digest.hex()
+    assert meaning["digest"] == EffectivePermissions.of(table, acls.settings).digest.hex()
     assert client.get("/livez").json() == {"live": True}
     assert client.get("/readyz").status_code == 200
     metrics = client.get("/metrics")

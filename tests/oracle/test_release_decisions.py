@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from authorizer.api.kafka_version import KAFKA_VERSION_CONFIG, KafkaVersion
-from authorizer.engine.batch_query import answer
+from authorizer.engine.batch_query import answer_query
 from records.acl import AclOperation, ResourceType
 from records.codecs.json import from_json
 from records.entries import AccessControlEntryRecord
@@ -40,7 +40,7 @@ def own_answers(state: Json, version: str | None) -> list[Any]:
     answers = []
     for question in state["questions"]:
         kind = "authorize" if "resourceName" in question else "authorizeByResourceType"
-        found = answer(authorizer, {"kind": kind, **question})
+        found = answer_query(authorizer, {"kind": kind, **question})
         answers.append(found.get("result", found.get("bits")))
     return answers
 

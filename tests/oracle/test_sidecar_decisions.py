@@ -23,7 +23,7 @@ from authorizer.api.kafka_version import KAFKA_VERSION_CONFIG
 from authorizer.cli.check.sidecar_authorizer import SidecarAuthorizer
 from authorizer.client import Client, Question, calls
 from authorizer.configuration.load import load_config
-from authorizer.engine.batch_query import answer, question
+from authorizer.engine.batch_query import answer_query, request_of_query
 from authorizer.node.node import Node
 from authorizer.sidecar.http.server import Sidecar
 from records.acl import AclOperation, ResourceType
@@ -127,11 +127,13 @@ def compared(client: Client, replayed: Replayed, asked: list[tuple[Json, Json]])
     for query, _ in asked:
         with suppress(KeyError, ValueError, DecodeError):
             if query.get("kind", "authorize") == "authorize":
-                decisions.append(question(query))
+                decisions.append(request_of_query(query))
     sidecar.ask_all(decisions)
     for number, (query, recorded) in enumerate(asked):
         expected = {key: value for key, value in recorded.items() if key != "audit"}
-        own = {key: value for key, value in answer(replayed.authorizer, query).items() if key != "audit"}
+        own = {
+            key: value for key, value in answer_query(replayed.authorizer, query).items() if key != "audit"
+        }
         try:
             over_http = answered(client, sidecar, query)
         except DecodeError:
@@ -145,7 +147,7 @@ def compared(client: Client, replayed: Replayed, asked: list[tuple[Json, Json]])
             assert over_http == own, query
             found["Java's alone"] += 1
         if number % EXPLAINED == 0 and "rule" in over_http:
-            context, action = question(query)
+            context, action = request_of_query(query)
             pattern = action.resource_pattern
             explained = client.ask(
                 calls.explanation(
@@ -166,7 +168,7 @@ def compared(client: Client, replayed: Replayed, asked: list[tuple[Json, Json]])
 def answered(client: Client, sidecar: SidecarAuthorizer, query: Json) -> Json:
     """KIP-430 by its own endpoint, all else as the command asks it."""
     if query.get("kind") != "authorizedOperations":
-        return answer(sidecar, {key: value for key, value in query.items() if key != "audit"})
+        return answer_query(sidecar, {key: value for key, value in query.items() if key != "audit"})
     host = host_address(query["host"])
     call = calls.authorized_operations(
         parse_kafka_principal(query["principal"]),

@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from authorizer.analysis.access_queries import Asker, questions_of
+from authorizer.analysis.access_queries import answers_for, permitted_principals
 from authorizer.analysis.acl_comparison import ChangedAcls
-from authorizer.analysis.decision_changes import flips_between, flips_by
-from authorizer.analysis.effective_permissions import Meaning
-from authorizer.analysis.rights_below_prefix import answers_of, who_can
+from authorizer.analysis.decision_changes import decision_changes_between, decision_changes_by
+from authorizer.analysis.effective_permissions import EffectivePermissions
+from authorizer.analysis.request_class import PrincipalSet, request_classes
 from authorizer.engine.decisions.state import AuthorizerSettings
 from records.acl import ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl
@@ -37,30 +37,34 @@ def test_classes_and_flips_of_random_pairs() -> None:
         )
         plain = naive.Settings(configured.super_users, configured.allow_everyone)
         tables = [table_of(records) for records in pair]
-        meanings = [Meaning.of(table, configured) for table in tables]
+        meanings = [EffectivePermissions.of(table, configured) for table in tables]
         truths = [answers(records, plain, GROUP) for records in pair]
         for meaning, truth in zip(meanings, truths, strict=True):
             classes = [
                 questions
                 for principal in PRINCIPALS
-                for questions in questions_of(
-                    answers_of(meaning, principal, GROUP), Asker.of(principal), GROUP
+                for questions in request_classes(
+                    answers_for(meaning, principal, GROUP), PrincipalSet.of(principal), GROUP
                 )
             ]
             assert said(classes) == truth, pair
         before, after = truths
         # Of two meanings, or of the ACLs that have to do with what changed.
         changed = ChangedAcls.between(*tables)
-        found_flips = flips_by(changed, tables[0], configured) if number % 3 else flips_between(*meanings)
-        flips = [flip for flip in found_flips if flip.questions.resource_type is GROUP]
+        found_flips = (
+            decision_changes_by(changed, tables[0], configured)
+            if number % 3
+            else decision_changes_between(*meanings)
+        )
+        flips = [flip for flip in found_flips if flip.request_class.resource_type is GROUP]
         for direction, one, other in (("granted", after, before), ("revoked", before, after)):
-            found = said([flip.questions for flip in flips if flip.direction == direction])
+            found = said([flip.request_class for flip in flips if flip.direction == direction])
             assert found == {asked: one[asked] & ~other[asked] for asked in EVERY_KIND}, pair
         assert (meanings[0] == meanings[1]) == (before == after), pair
         if number % 5 == 0:
-            digest = Meaning.digest_of(tables[0], configured)
-            moved = Meaning.digest_after(digest, tables[1], configured, changed.principals)
-            assert moved.whole == meanings[1].digest, pair
+            digest = EffectivePermissions.digest_of(tables[0], configured)
+            moved = EffectivePermissions.digest_after(digest, tables[1], configured, changed.principals)
+            assert moved.combined == meanings[1].digest, pair
         if number % 50 == 0:
             ask_who_can(rng, tables[0], configured, before)
             confirm(rng, pair[0], plain, before)
@@ -71,7 +75,7 @@ def ask_who_can(
 ) -> None:
     """On all names: everybody is one of the askers."""
     operation = rng.choice(OPERATIONS)
-    found = said(list(who_can(table, configured, GROUP, ("", False), operation)))
+    found = said(list(permitted_principals(table, configured, GROUP, ("", False), operation)))
     for asked, names in truth.items():
         assert found[asked] == (names if asked.operation is operation else 0)
 

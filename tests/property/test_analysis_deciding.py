@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 import pytest
 
-from authorizer.analysis.access_queries import Questions
-from authorizer.analysis.classes import decided, state_about
+from authorizer.analysis.access_queries import permissions_of, permitted_principals
 from authorizer.analysis.deciding_acls import DecidingAcls
-from authorizer.analysis.effective_permissions import EVERYBODY
-from authorizer.analysis.rights_below_prefix import what_can, who_can
+from authorizer.analysis.request_class import RequestClass
+from authorizer.analysis.witness import decide_witness, state_for_witnesses
 from authorizer.engine.decisions.state import AuthorizerSettings
 from records.acl import AclPermissionType, PatternType, ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord, AclContent
 from records.ids import content_uuid
+from records.principal import WILDCARD_PRINCIPAL
 from support.brute_force import HOSTS, OPERATIONS, covered_by, matches, names_of, random_set
 
 SETS = 3_000
@@ -31,17 +31,19 @@ class Class(NamedTuple):
     hosts: tuple[str, ...]
 
 
-def class_of(questions: Questions) -> Class:
+def class_of(questions: RequestClass) -> Class:
     names = 0
     for each in questions.names:
         names |= names_of(each)
     host, but = questions.hosts
     hosts = tuple(each for each in HOSTS if (each not in but if host is None else each == host))
-    principal = questions.asker.principal
-    return Class((EVERYBODY,) if principal is None else (principal, EVERYBODY), names, hosts)
+    principal = questions.principals.principal
+    return Class(
+        (WILDCARD_PRINCIPAL,) if principal is None else (principal, WILDCARD_PRINCIPAL), names, hosts
+    )
 
 
-def deciding(records: list[AccessControlEntryRecord], questions: Questions) -> set[AclContent]:
+def deciding(records: list[AccessControlEntryRecord], questions: RequestClass) -> set[AclContent]:
     """Every ALLOW that is about a question of the class."""
     principals, names, hosts = class_of(questions)
     return {
@@ -69,16 +71,19 @@ def test_the_acls_of_a_class_are_those_that_decide_some_of_it() -> None:
         table = AclTable.of([AppliedAcl(record, None, 0) for record in records])
         operation = rng.choice(OPERATIONS)
         classes = [
-            *what_can(table, settings, "User:a"),
-            *who_can(
+            *permissions_of(table, settings, "User:a"),
+            *permitted_principals(
                 table, settings, GROUP, rng.choice((("", False), ("a", False), ("ab", True))), operation
             ),
         ]
-        acls, state = DecidingAcls(table, classes), state_about(table, classes, settings)
+        acls, state = (
+            DecidingAcls(table, classes),
+            state_for_witnesses(table, [each.witness for each in classes], settings),
+        )
         for questions in classes:
             if not class_of(questions).hosts or questions.names == ():
                 continue
-            decision = decided(state, questions, questions.operations[0])
+            decision = decide_witness(state, questions.witness, questions.operations[0])
             assert decision.acl is not None
             others = acls.others(questions, decision, is_allowed=True)
             assert others.is_complete

@@ -72,7 +72,7 @@ def test_each_witness_violates_the_expectation() -> None:
                 witness.name,
             )
             is_allowed = naive.decide(records, asked, plain)[0]
-            who, but, _ = each.asker
+            who, but, _ = each.principals
             assert is_allowed == (kind != "allow"), (records, kind, principals, each)
             assert witness.name == where[0] if where[1] else witness.name.startswith(where[0])
             may = {*principals, *supers}

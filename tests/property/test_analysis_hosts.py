@@ -8,15 +8,15 @@ from itertools import product
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from authorizer.analysis.decision_changes import flips_between
-from authorizer.analysis.effective_permissions import Meaning
-from authorizer.analysis.host_answers import Answer, answer_of, without
-from authorizer.analysis.host_tree import mask_at, shortest
-from authorizer.analysis.removable_acls import needless_acls
+from authorizer.analysis.decision_changes import decision_changes_between
+from authorizer.analysis.effective_permissions import EffectivePermissions
+from authorizer.analysis.host_answers import Answer, answer_of, subtract
+from authorizer.analysis.host_tree import mask_at, minimal_host_masks
+from authorizer.analysis.removable_acls import find_removable
 from authorizer.api.ip_network import host_matches
 from authorizer.api.kafka_version import KafkaVersion
 from authorizer.engine.decisions.state import AuthorizerSettings
-from authorizer.engine.index.masks import add_to_leaf, allowed, leaf_mask, said_to, union_leaf
+from authorizer.engine.index.masks import add_to_leaf, allowed_operations, host_reader, leaf_mask, union_leaf
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord
 from records.ids import Uuid
@@ -63,7 +63,7 @@ def said(acls: list[tuple[str, int]], host: str) -> int:
 @settings(max_examples=300, deadline=None)
 def test_leaves_and_answers_of_networks(one: list[tuple[str, int]], other: list[tuple[str, int]]) -> None:
     """In any order, and united: each address is answered as by all ACLs; equal answers are equal."""
-    read = said_to(networks=True)
+    read = host_reader(networks=True)
     leaves = []
     for acls in (one, other):
         leaf = None
@@ -74,10 +74,14 @@ def test_leaves_and_answers_of_networks(one: list[tuple[str, int]], other: list[
             assert leaf_mask(leaves[-1], host) == said(acls, host), host
     union = union_leaf(*leaves)
     answers = [answer_of(each) for each in (*leaves, union)]
-    difference = without(answers[0], answers[1])
+    difference = subtract(answers[0], answers[1])
     for host in ADDRESSES:
         assert leaf_mask(union, host) == said(one, host) | said(other, host)
-        masks = [allowed(said(one, host)), allowed(said(other, host)), allowed(leaf_mask(union, host))]
+        masks = [
+            allowed_operations(said(one, host)),
+            allowed_operations(said(other, host)),
+            allowed_operations(leaf_mask(union, host)),
+        ]
         assert [mask_of(each, host) for each in answers] == masks, host
         assert mask_of(difference, host) == masks[0] & ~masks[1]
     turned = None
@@ -99,9 +103,9 @@ def mask_of(answer: Answer, host: str) -> int:
 def test_what_is_named_depends_on_the_answers_alone(masks: list[int], other: int) -> None:
     """Said address by address, and by any networks over it: the same comes out, and it says the same."""
     addresses = SMALL[4:]
-    plain = shortest(dict(zip(addresses, masks, strict=True)), other)
+    plain = minimal_host_masks(dict(zip(addresses, masks, strict=True)), other)
     over = {"10.0.0.0/29": 2, "10.0.0.4/30": 1, "10.0.0.2/31": 0, **dict(zip(addresses, masks, strict=True))}
-    assert shortest(over, other) == plain
+    assert minimal_host_masks(over, other) == plain
     default, named = plain
     assert [mask_at(each, named, default) for each in addresses] == masks
     assert mask_at("10.9.9.9", named, default) == mask_at("fd00:0:0:0:0:0:0:1", named, default) == other
@@ -117,7 +121,7 @@ def test_what_is_said_to_nobody_makes_no_difference(
     one: list[tuple[str, int]], other: list[tuple[str, int]]
 ) -> None:
     """An IPv4 address written as IPv6 is no client's: answers are equal just where those to clients are."""
-    read, answers = said_to(networks=True), []
+    read, answers = host_reader(networks=True), []
     for hosts in (one, other):
         leaf = None
         for host, mask in hosts:
@@ -177,11 +181,14 @@ def test_flips_between_sets_and_releases(
     old, new = (AuthorizerSettings(kafka_version=each) for each in (KafkaVersion.V4_3, KafkaVersion.V4_4))
     pairs = (((records, new), (more, new)), ((records, old), (records, new)))
     for (one, of_one), (other, of_other) in pairs:
-        before, after = Meaning.of(table_of(one), of_one), Meaning.of(table_of(other), of_other)
-        flips = list(flips_between(before, after))
+        before, after = (
+            EffectivePermissions.of(table_of(one), of_one),
+            EffectivePermissions.of(table_of(other), of_other),
+        )
+        flips = list(decision_changes_between(before, after))
         for flip in flips:
-            witness = flip.questions.witness
-            if "READ" in {each.name for each in flip.questions.operations}:
+            witness = flip.request_class.witness
+            if "READ" in {each.name for each in flip.request_class.operations}:
                 asked = witness.principal, witness.host, witness.name
                 was = is_allowed(one, *asked, networks=of_one.networks.allow)
                 assert was == (flip.direction == "revoked"), flip
@@ -194,7 +201,7 @@ def test_flips_between_sets_and_releases(
         if before == after:
             assert same
             assert before.digest == after.digest
-        elif not any("READ" in {each.name for each in flip.questions.operations} for flip in flips):
+        elif not any("READ" in {each.name for each in flip.request_class.operations} for flip in flips):
             assert same
 
 
@@ -203,6 +210,6 @@ def test_flips_between_sets_and_releases(
 def test_needless_acls_change_nothing(records: list[AccessControlEntryRecord]) -> None:
     table = table_of(records)
     configured = AuthorizerSettings(kafka_version=KafkaVersion.V4_4)
-    gone = {each.row for each in needless_acls(table, configured)}
+    gone = {each.row for each in find_removable(table, configured)}
     left = table_of([acl.record for row, acl in enumerate(table) if row not in gone])
-    assert Meaning.of(left, configured) == Meaning.of(table, configured)
+    assert EffectivePermissions.of(left, configured) == EffectivePermissions.of(table, configured)

@@ -9,14 +9,14 @@ from string import ascii_lowercase, digits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from authorizer.analysis.access_queries import Names, Questions
+from authorizer.analysis.access_queries import permissions_of, permitted_principals
 from authorizer.analysis.acl_comparison import ChangedAcls
-from authorizer.analysis.decision_changes import flips_between
-from authorizer.analysis.effective_permissions import Meaning
-from authorizer.analysis.host_answers import by_host, operations_of
+from authorizer.analysis.decision_changes import decision_changes_between
+from authorizer.analysis.effective_permissions import EffectivePermissions
+from authorizer.analysis.host_answers import masks_by_host, operations_of
 from authorizer.analysis.name_map import NameMap
 from authorizer.analysis.name_space import NAME_SPACES, Key, NameSpace
-from authorizer.analysis.rights_below_prefix import what_can, who_can
+from authorizer.analysis.request_class import NameSet, RequestClass
 from authorizer.engine.decisions.state import AuthorizerSettings
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl
@@ -58,12 +58,12 @@ def table_of(records: list[AccessControlEntryRecord]) -> AclTable:
     return AclTable.of([AppliedAcl(record, None, 0) for record in records])
 
 
-def asked(meaning: Meaning, question: naive.Question) -> bool:
+def asked(meaning: EffectivePermissions, question: naive.Question) -> bool:
     principal = f"{question.principal_type}:{question.principal_name}"
-    answer = meaning.departures(principal, question.resource_type).at((question.name, True))
+    answer = meaning.overrides(principal, question.resource_type).value_of((question.name, True))
     if answer is None:
-        answer = meaning.everybody[question.resource_type].at((question.name, True))
-    masks = dict(by_host(answer))
+        answer = meaning.wildcard[question.resource_type].value_of((question.name, True))
+    masks = dict(masks_by_host(answer))
     (mask,) = masks.get(question.host, masks[None])
     return question.operation in operations_of(mask)
 
@@ -103,10 +103,10 @@ def test_what_changes_for_some_principals_is_worked_out_for_them_alone(
 ) -> None:
     before, after = table_of(records), table_of([*records[len(others) :], *others])
     whose = ChangedAcls.between(before, after).principals
-    known = Meaning.digest_of(before, configured)
-    changed = Meaning.digest_after(known, after, configured, whose)
-    assert changed == Meaning.digest_of(after, configured)
-    assert changed.whole == Meaning.of(after, configured).digest
+    known = EffectivePermissions.digest_of(before, configured)
+    changed = EffectivePermissions.digest_after(known, after, configured, whose)
+    assert changed == EffectivePermissions.digest_of(after, configured)
+    assert changed.combined == EffectivePermissions.of(after, configured).digest
 
 
 @given(st.lists(acls(), max_size=8), some_settings(), st.data())
@@ -114,7 +114,7 @@ def test_what_changes_for_some_principals_is_worked_out_for_them_alone(
 def test_every_answer(
     records: list[AccessControlEntryRecord], configured: AuthorizerSettings, data: st.DataObject
 ) -> None:
-    meaning = Meaning.of(table_of(records), configured)
+    meaning = EffectivePermissions.of(table_of(records), configured)
     plain = naive.Settings(configured.super_users, configured.allow_everyone)
     for question in data.draw(st.lists(st.sampled_from(FAVOURED), min_size=60, max_size=60)):
         assert asked(meaning, question) == naive.decide(records, question, plain)[0], question
@@ -129,7 +129,7 @@ def test_equal_meanings_are_equal_answers(
     configured: AuthorizerSettings,
 ) -> None:
     others = [each for at, each in enumerate(records) if not left_out >> at & 1] + more
-    one, other = (Meaning.of(table_of(each), configured) for each in (records, others))
+    one, other = (EffectivePermissions.of(table_of(each), configured) for each in (records, others))
     plain = naive.Settings(configured.super_users, configured.allow_everyone)
     same = all(
         naive.decide(records, question, plain)[0] == naive.decide(others, question, plain)[0]
@@ -146,7 +146,7 @@ SMALL_NAMES = [
 
 
 def values(made: NameMap[int]) -> list[int]:
-    return [made.at((name, True)) for name in SMALL_NAMES]
+    return [made.value_of((name, True)) for name in SMALL_NAMES]
 
 
 def small_maps() -> st.SearchStrategy[dict[tuple[str, bool], int]]:
@@ -186,18 +186,22 @@ def test_flips_are_all_differences(
     configured: AuthorizerSettings,
 ) -> None:
     others = [each for at, each in enumerate(records) if not left_out >> at & 1] + more
-    flips = list(flips_between(*(Meaning.of(table_of(each), configured) for each in (records, others))))
+    flips = list(
+        decision_changes_between(
+            *(EffectivePermissions.of(table_of(each), configured) for each in (records, others))
+        )
+    )
     plain = naive.Settings(configured.super_users, configured.allow_everyone)
     for question in all_about(records, others):
         before, after = (naive.decide(each, question, plain)[0] for each in (records, others))
-        found = {each.direction for each in flips if holds(each.questions, question)}
+        found = {each.direction for each in flips if holds(each.request_class, question)}
         assert found == (
             {"granted"} if after and not before else {"revoked"} if before and not after else set()
         )
     for flip in flips:
-        assert NAME_SPACES[flip.questions.resource_type].has(flip.questions.witness.name)
-        for question in witnesses(flip.questions):
-            assert holds(flip.questions, question)
+        assert NAME_SPACES[flip.request_class.resource_type].has(flip.request_class.witness.name)
+        for question in witnesses(flip.request_class):
+            assert holds(flip.request_class, question)
             answers = [naive.decide(each, question, plain)[0] for each in (records, others)]
             assert answers == [flip.direction == "revoked", flip.direction == "granted"]
 
@@ -212,7 +216,7 @@ def test_rights_are_all_that_is_allowed(
     plain = naive.Settings(configured.super_users, configured.allow_everyone)
     allowed = {question for question in FAVOURED if naive.decide(records, question, plain)[0]}
     for principal in PRINCIPALS:
-        classes = list(what_can(table, configured, ":".join(principal)))
+        classes = list(permissions_of(table, configured, ":".join(principal)))
         asked = [each for each in FAVOURED if (each.principal_type, each.principal_name) == principal]
         assert found(classes, asked) == allowed.intersection(asked)
     for resource_type, text, is_name in (
@@ -221,7 +225,7 @@ def test_rights_are_all_that_is_allowed(
         (ResourceType.TOPIC, "", False),
         (ResourceType.CLUSTER, "kafka-cluster", True),
     ):
-        classes = list(who_can(table, configured, resource_type, (text, is_name), operation))
+        classes = list(permitted_principals(table, configured, resource_type, (text, is_name), operation))
         asked = [
             question
             for question in FAVOURED
@@ -234,11 +238,11 @@ def test_rights_are_all_that_is_allowed(
             assert all(naive.decide(records, question, plain)[0] for question in witnesses(each))
 
 
-def found(classes: list[Questions], asked: list[naive.Question]) -> set[naive.Question]:
+def found(classes: list[RequestClass], asked: list[naive.Question]) -> set[naive.Question]:
     return {question for question in asked if any(holds(each, question) for each in classes)}
 
 
-def witnesses(questions: Questions) -> Iterator[naive.Question]:
+def witnesses(questions: RequestClass) -> Iterator[naive.Question]:
     """The witness with each operation."""
     witness = questions.witness
     principal_type, _, name = witness.principal.partition(":")
@@ -248,8 +252,8 @@ def witnesses(questions: Questions) -> Iterator[naive.Question]:
         )
 
 
-def holds(questions: Questions, question: naive.Question) -> bool:
-    principal, (mine, but, _) = f"{question.principal_type}:{question.principal_name}", questions.asker
+def holds(questions: RequestClass, question: naive.Question) -> bool:
+    principal, (mine, but, _) = f"{question.principal_type}:{question.principal_name}", questions.principals
     host, hosts = questions.hosts
     return (
         questions.resource_type is question.resource_type
@@ -260,11 +264,11 @@ def holds(questions: Questions, question: naive.Question) -> bool:
     )
 
 
-def has(names: Names, name: str) -> bool:
+def has(names: NameSet, name: str) -> bool:
     if names.is_name:
         return name == names.text
     return name.startswith(names.text) and not any(
-        name == text if is_name else name.startswith(text) for text, is_name in names.but
+        name == text if is_name else name.startswith(text) for text, is_name in names.excluded
     )
 
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from authorizer.analysis.acl_comparison import ChangedAcls
-from authorizer.analysis.effective_permissions import Meaning
-from authorizer.analysis.plan import AclPlan, PlanOrigin, replaced
+from authorizer.analysis.effective_permissions import EffectivePermissions
+from authorizer.analysis.plan import AclPlan, PlanOrigin, with_replacements
 from authorizer.api.authorizer_api import Action, AuthorizationResult, RequestContext
 from authorizer.engine.decisions.authorize import decide
 from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
@@ -66,7 +66,7 @@ def test_no_step_allows_what_is_allowed_neither_before_nor_after(
 ) -> None:
     configured = AuthorizerSettings(allow_everyone=allow_everyone)
     before, after = table_of(there), table_of(wanted)
-    meaning = Meaning.of(before, configured)
+    meaning = EffectivePermissions.of(before, configured)
     changed = ChangedAcls.between(before, after)
     made = AclPlan.of(PlanOrigin("x", "c"), image_of(before), changed, configured)
     plan = AclPlan.from_json(made.to_json())
@@ -74,14 +74,14 @@ def test_no_step_allows_what_is_allowed_neither_before_nor_after(
     first, last = allowed(before, configured), allowed(after, configured)
     step = before
     for added in plan.added:
-        step = replaced(step, (), [added])
+        step = with_replacements(step, (), [added])
         assert allowed(step, configured) <= first | last
         assert allow_everyone or first & last <= allowed(step, configured)
     for removed in plan.removed:
-        step = replaced(step, [removed], ())
+        step = with_replacements(step, [removed], ())
         assert allowed(step, configured) <= first | last
         assert allow_everyone or first & last <= allowed(step, configured)
-        assert Meaning.of(plan.undone(step), configured) == meaning
+        assert EffectivePermissions.of(plan.undone(step), configured) == meaning
     for table in (step, plan.result(before)):
         assert {acl.record.content for acl in table} == set(wanted)
     plan.require_meaning(image_of(before))

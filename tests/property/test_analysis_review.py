@@ -8,9 +8,9 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizer.analysis.decision_changes import flips_between
-from authorizer.analysis.effective_permissions import Meaning
-from authorizer.analysis.minimal_cover import EXACT_ACLS, fewest, narrowest
+from authorizer.analysis.decision_changes import decision_changes_between
+from authorizer.analysis.effective_permissions import EffectivePermissions
+from authorizer.analysis.minimal_cover import EXACT_ACLS, minimal_cover, narrowest_cover
 from authorizer.analysis.review import Review, review
 from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
 from authorizer.engine.index.acl_index import AclIndex
@@ -139,8 +139,8 @@ def test_nothing_is_lost_and_nothing_is_granted(
         return naive.decide(acls, question(logged.request), settings)[0]
 
     assert lost(kept) == set()
-    meanings = (Meaning.of(table_of(acls), ours) for acls in (now, kept))
-    assert [flip for flip in flips_between(*meanings) if flip.direction == "granted"] == []
+    meanings = (EffectivePermissions.of(table_of(acls), ours) for acls in (now, kept))
+    assert [flip for flip in decision_changes_between(*meanings) if flip.direction == "granted"] == []
     for each in found.kept:
         others = [acl for acl in kept if acl is not each.acl]
         if each.why == "needed":
@@ -185,17 +185,17 @@ def test_the_least_is_the_least(drawn: list[frozenset[int]]) -> None:
         for chosen in combinations(range(8), size)
         if all(need & set(chosen) for need in distinct)
     ]
-    found = fewest(distinct)
+    found = minimal_cover(distinct)
     assert found.guessed == 0
     assert found.acls in covers
     assert len(found.acls) == min(map(len, covers))
-    assert narrowest(distinct) == min(covers, key=lambda each: sorted(each, reverse=True))
+    assert narrowest_cover(distinct) == min(covers, key=lambda each: sorted(each, reverse=True))
 
 
 def test_a_large_group_is_guessed_and_irreducible() -> None:
     """Too many ACLs to be searched: what is found does, with none too many, and is said to be a guess."""
     drawn = [frozenset((number, number + 1, (7 * number) % 40)) for number in range(3 * EXACT_ACLS)]
-    found = fewest(drawn)
+    found = minimal_cover(drawn)
     assert (found.groups, found.guessed) == (1, 1)
     assert all(need & found.acls for need in drawn)
     for acl in found.acls:

@@ -7,12 +7,12 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from authorizer.analysis.decision_changes import flips_between
-from authorizer.analysis.effective_permissions import Meaning
+from authorizer.analysis.decision_changes import decision_changes_between
+from authorizer.analysis.effective_permissions import EffectivePermissions
 from authorizer.api.authorizer_api import Action, AuthorizationResult, RequestContext
 from authorizer.api.ip_address import host_address
 from authorizer.api.kafka_version import KafkaVersion
-from authorizer.engine.decisions.authorize import answer
+from authorizer.engine.decisions.authorize import authorize_action
 from authorizer.engine.decisions.by_release import release_difference
 from authorizer.engine.decisions.state import AuthorizerSettings
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
@@ -90,7 +90,7 @@ def test_the_answer_is_that_of_all_releases(
             by_release = [each.authorizer.decide(context, action).is_allowed for each in known]
             decision = unknown.authorizer.decide(context, action)
             assert decision.is_allowed is all(by_release), (principal, host, name)
-            difference = release_difference(answer(unknown.authorizer.state, context, action))
+            difference = release_difference(authorize_action(unknown.authorizer.state, context, action))
             told = None if difference is None else [*difference]
             assert told == (None if by_release[0] is by_release[1] else by_release)
         of_type = [
@@ -110,12 +110,14 @@ def test_the_meaning_is_what_all_releases_allow(
     """No release revokes anything of it, and what one allows besides, the other one denies."""
     table = AclTable.of([AppliedAcl(record, None, 0) for record in records])
     unknown = AuthorizerSettings(allow_everyone=allow_everyone)
-    meaning = Meaning.of(table, unknown)
+    meaning = EffectivePermissions.of(table, unknown)
     for version, other in (VERSIONS, VERSIONS[::-1]):
         denying = fed(records, [], other, allow_everyone=allow_everyone)
-        for flip in flips_between(meaning, Meaning.of(table, unknown.by_rules_of(version))):
+        for flip in decision_changes_between(
+            meaning, EffectivePermissions.of(table, unknown.with_version(version))
+        ):
             assert flip.direction == "granted"
-            witness = flip.questions.witness
+            witness = flip.request_class.witness
             pattern = ResourcePattern(witness.resource_type, witness.name, PatternType.LITERAL)
-            for operation in flip.questions.operations:
+            for operation in flip.request_class.operations:
                 assert not denying.allows(witness.principal, operation, pattern, witness.host), flip

@@ -8,11 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizer.engine.index.covers import NOTHING, Cover, alone
-from authorizer.engine.index.masks import HostMasks, Leaf, OwnLeaf, leaf_mask
+from authorizer.engine.index.covers import NO_COVER, Cover, single_cover
+from authorizer.engine.index.masks import HostMasks, Leaf, PatternLeaf, leaf_mask
 from authorizer.engine.index.pattern_keys import PREFIXED
 from authorizer.engine.index.prefix_ranges import PrefixRanges, successor
-from authorizer.engine.index.rights import NO_RIGHTS_OF_TYPE, MadeRights, Rights, WholeRights, cover_of
+from authorizer.engine.index.rights import (
+    NO_RIGHTS_OF_TYPE,
+    ListableRights,
+    MaterializedRights,
+    Rights,
+    cover_of,
+)
 from support.limits import make_small
 
 # The last code point has no successor; neighbours of it and of the surrogates' place in UTF-16.
@@ -23,10 +29,10 @@ LEAVES = st.integers(1, 7) | st.sampled_from(
 HOSTS = ("h", "i", "j", "other")
 
 
-def places(literals: dict[str, OwnLeaf], prefixes: dict[str, OwnLeaf]) -> list[Cover]:
+def places(literals: dict[str, PatternLeaf], prefixes: dict[str, PatternLeaf]) -> list[Cover]:
     """Each alone, as rights are made of them."""
-    found = [alone(0, name, leaf, None) for name, leaf in literals.items()]
-    return found + [alone(PREFIXED, prefix, leaf, None) for prefix, leaf in prefixes.items()]
+    found = [single_cover(0, name, leaf, None) for name, leaf in literals.items()]
+    return found + [single_cover(PREFIXED, prefix, leaf, None) for prefix, leaf in prefixes.items()]
 
 
 def said(rights: Rights, name: str, host: str) -> int:
@@ -57,8 +63,8 @@ def test_ranges_find_every_prefix_of_a_name() -> None:
         everywhere=LEAVES | st.just(0),
         names=st.lists(PREFIXES, min_size=1),
     )
-    def check(values: dict[str, OwnLeaf], everywhere: OwnLeaf, names: list[str]) -> None:
-        last = alone(0, "*", everywhere, None) if everywhere else NOTHING
+    def check(values: dict[str, PatternLeaf], everywhere: PatternLeaf, names: list[str]) -> None:
+        last = single_cover(0, "*", everywhere, None) if everywhere else NO_COVER
         ranges = PrefixRanges.of(places({}, values), last)
         assert list(ranges.bounds) == sorted(set(ranges.bounds))
         # No more ranges than need be.
@@ -93,18 +99,18 @@ def test_rights_are_what_covers_a_name() -> None:
     """The name, ``*`` and the prefixes, in every version, made anew or changed, whoever asks when."""
 
     @given(steps=STEPS)
-    def check(steps: list[tuple[bool, dict[str, OwnLeaf | None], dict[str, OwnLeaf | None]]]) -> None:
-        rights: WholeRights = NO_RIGHTS_OF_TYPE
-        literals: dict[str, OwnLeaf] = {}
-        prefixes: dict[str, OwnLeaf] = {}
-        versions: list[tuple[WholeRights, dict[str, OwnLeaf], dict[str, OwnLeaf]]] = []
+    def check(steps: list[tuple[bool, dict[str, PatternLeaf | None], dict[str, PatternLeaf | None]]]) -> None:
+        rights: ListableRights = NO_RIGHTS_OF_TYPE
+        literals: dict[str, PatternLeaf] = {}
+        prefixes: dict[str, PatternLeaf] = {}
+        versions: list[tuple[ListableRights, dict[str, PatternLeaf], dict[str, PatternLeaf]]] = []
         for is_anew, changed, changed_prefixes in steps:
-            before = MadeRights.of(places(literals, prefixes)) if is_anew else rights
+            before = MaterializedRights.of(places(literals, prefixes)) if is_anew else rights
             rights = with_changes(before, changed, changed_prefixes)
             literals, prefixes = merged(literals, changed), merged(prefixes, changed_prefixes)
             versions += [
                 (rights, literals, prefixes),
-                (MadeRights.of(places(literals, prefixes)), literals, prefixes),
+                (MaterializedRights.of(places(literals, prefixes)), literals, prefixes),
             ]
             expect(rights, literals, prefixes)
         for version in versions:
@@ -114,8 +120,8 @@ def test_rights_are_what_covers_a_name() -> None:
 
 
 def with_changes(
-    rights: WholeRights, literals: dict[str, OwnLeaf | None], prefixes: dict[str, OwnLeaf | None]
-) -> WholeRights:
+    rights: ListableRights, literals: dict[str, PatternLeaf | None], prefixes: dict[str, PatternLeaf | None]
+) -> ListableRights:
     for name, leaf in literals.items():
         rights = rights.with_place(0, name, leaf)
     for prefix, leaf in prefixes.items():
@@ -123,11 +129,13 @@ def with_changes(
     return rights
 
 
-def merged(before: dict[str, OwnLeaf], changes: dict[str, OwnLeaf | None]) -> dict[str, OwnLeaf]:
+def merged(before: dict[str, PatternLeaf], changes: dict[str, PatternLeaf | None]) -> dict[str, PatternLeaf]:
     return {name: leaf for name, leaf in {**before, **changes}.items() if leaf is not None}
 
 
-def expect(rights: WholeRights, literals: dict[str, OwnLeaf], prefixes: dict[str, OwnLeaf]) -> None:
+def expect(
+    rights: ListableRights, literals: dict[str, PatternLeaf], prefixes: dict[str, PatternLeaf]
+) -> None:
     """The rights say what these leaves say."""
     assert {each.name: each.leaf for each in rights.places() if not each.prefixed} == literals
     assert {each.name: each.leaf for each in rights.places() if each.prefixed} == prefixes
@@ -150,13 +158,13 @@ def expect(rights: WholeRights, literals: dict[str, OwnLeaf], prefixes: dict[str
 def test_literals_are_kept_once() -> None:
     """But where other names are remembered beside them."""
     covers = places({"a": 1, "b": HostMasks({"h": 1}, 0)}, {"a": 1})
-    rights = MadeRights.of(covers)
+    rights = MaterializedRights.of(covers)
     assert rights.named is rights.own
 
 
 def test_rights_without_changes_any_more_are_those_before() -> None:
     """What came and went leaves nothing behind."""
-    made = MadeRights.of(places({"a": 1}, {"p": 1}))
+    made = MaterializedRights.of(places({"a": 1}, {"p": 1}))
     changed = made.with_place(0, "b", 2).with_place(PREFIXED, "q", 2)
     assert changed is not made
     assert changed.with_place(0, "b", None).with_place(PREFIXED, "q", None) is made
@@ -164,11 +172,11 @@ def test_rights_without_changes_any_more_are_those_before() -> None:
 
 def test_many_changes_are_put_together() -> None:
     """What decisions look at apart stays little beside what they find at once."""
-    rights: WholeRights = MadeRights.of(places({}, {}))
+    rights: ListableRights = MaterializedRights.of(places({}, {}))
     made = 0
     for number in range(1_000):
         rights = rights.with_place(0, str(number), 1)
-        made += isinstance(rights, MadeRights)
+        made += isinstance(rights, MaterializedRights)
     assert 10 < made < 60
     assert len([*rights.places()]) == 1_000
 
@@ -176,23 +184,25 @@ def test_many_changes_are_put_together() -> None:
 def test_names_are_remembered_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
     """By rights that do so, of a usual length; others are found anew each time."""
     make_small(monkeypatch)
-    literals: dict[str, OwnLeaf] = {"ab": 8}
-    prefixes: dict[str, OwnLeaf] = {"a": 1, "ab": 2}
+    literals: dict[str, PatternLeaf] = {"ab": 8}
+    prefixes: dict[str, PatternLeaf] = {"a": 1, "ab": 2}
     names = ("x" * 250, "ab", "abc", "x", "ac")
-    remembering = MadeRights.of(places(literals, prefixes), remembers=True)
+    remembering = MaterializedRights.of(places(literals, prefixes), remembers=True)
     changed = remembering.with_place(0, "b", 4)
-    for rights in (remembering, changed, MadeRights.of(places(literals, prefixes))):
+    for rights in (remembering, changed, MaterializedRights.of(places(literals, prefixes))):
         for _ in range(2):
             assert [said(rights, name, "h") for name in names] == [0, 11, 3, 0, 1]
     assert {name: cover.said for name, cover in remembering.named.items()} == {"ab": 11, "abc": 3, "x": 0}
-    assert MadeRights.of(places({}, {"a": 1, "c": 1, "e": 1})).remembers
+    assert MaterializedRights.of(places({}, {"a": 1, "c": 1, "e": 1})).remembers
     assert changed.named == {}
-    assert MadeRights.of(places(literals, prefixes)).named.keys() == {"ab"}
+    assert MaterializedRights.of(places(literals, prefixes)).named.keys() == {"ab"}
 
 
 def test_a_name_that_changed_is_remembered_until_the_next_change() -> None:
     """Put together once, and anew when anything changes; a version of before stays what it was."""
-    changed = MadeRights.of(places({"pa": 1}, {"p": 2})).with_place(0, "pa", 4).with_place(0, "pb", None)
+    changed = (
+        MaterializedRights.of(places({"pa": 1}, {"p": 2})).with_place(0, "pa", 4).with_place(0, "pb", None)
+    )
     assert changed.named == {}
     cover = cover_of(changed, "pa")
     assert (cover.said, said(changed, "pb", "h"), said(changed, "pc", "h")) == (6, 2, 2)
@@ -205,9 +215,9 @@ def test_a_name_that_changed_is_remembered_until_the_next_change() -> None:
 
 def test_what_is_remembered_is_not_what_changes_say() -> None:
     """A name that rights remember is asked again after each change of what covers it."""
-    rights = MadeRights.of(places({"t": 1}, {"p": 2}), remembers=True)
+    rights = MaterializedRights.of(places({"t": 1}, {"p": 2}), remembers=True)
     assert [said(rights, name, "h") for name in ("pq", "x")] == [2, 0]
-    later: list[tuple[WholeRights, list[int]]] = [
+    later: list[tuple[ListableRights, list[int]]] = [
         (rights.with_place(0, "x", 4), [2, 4]),
         (rights.with_place(0, "*", 4), [6, 4]),
         (rights.with_place(PREFIXED, "p", None), [0, 0]),
@@ -223,11 +233,11 @@ def test_rights_put_together_again_remember_anew(monkeypatch: pytest.MonkeyPatch
     """Whether they do is kept; what they remembered is not."""
     make_small(monkeypatch)
     for remembers in (False, True):
-        rights: WholeRights = MadeRights.of(places({}, {"p": 2}), remembers=remembers)
+        rights: ListableRights = MaterializedRights.of(places({}, {"p": 2}), remembers=remembers)
         assert said(rights, "pq", "h") == 2
         for prefix in ("pq", "pr"):
             rights = rights.with_place(PREFIXED, prefix, 4)
-        assert isinstance(rights, MadeRights)
+        assert isinstance(rights, MaterializedRights)
         assert rights.remembers is remembers
         assert said(rights, "pq", "h") == 6
         assert rights.named.keys() == ({"pq"} if remembers else set())

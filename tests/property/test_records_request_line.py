@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from authorizer.api.audit_levels import DEBUG
 from authorizer.api.authorizer_api import Action, AuthorizationResult, HttpRequestContext, RequestContext
 from authorizer.engine.decisions.audit import AuditLine, audit_line
-from authorizer.engine.decisions.decision import Answered, Decision, Rule
+from authorizer.engine.decisions.decision import DecidedAction, Decision, Rule
 from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
 from authorizer.engine.index.acl_index import AclIndex
-from authorizer.engine.index.covers import NOTHING
+from authorizer.engine.index.covers import NO_COVER
 from authorizer.node.decision_log.event import decision_event, encode_event
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.columns.acl_table import AppliedAcl
@@ -148,8 +148,8 @@ def test_an_audit_line_is_read_back(drawn: tuple) -> None:
 def test_a_decision_event_is_read_back(drawn: tuple, one_in: int, count: int) -> None:
     """Folded, it is several decisions; sampled, it says so."""
     context, action, decision = drawn
-    answered = Answered(
-        *(STATE, context, action, DEBUG, 0, decision.result, NOTHING, NOTHING, decision, AT.timestamp())
+    answered = DecidedAction(
+        *(STATE, context, action, DEBUG, 0, decision.result, NO_COVER, NO_COVER, decision, AT.timestamp())
     )
     event = decision_event(answered, str(context.principal), "//host/aclog", one_in)
     event.data.count = count

@@ -12,7 +12,7 @@ from functools import cache
 from itertools import product
 from typing import NamedTuple
 
-from authorizer.analysis.access_queries import Names, Questions
+from authorizer.analysis.request_class import NameSet, RequestClass
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.entries import AccessControlEntryRecord
 from support import naive
@@ -98,7 +98,7 @@ def answers(
     return found
 
 
-def said(classes: Collection[Questions]) -> dict[Asked, int]:
+def said(classes: Collection[RequestClass]) -> dict[Asked, int]:
     """The same by classes of questions: for each kind the names that they are about."""
     found = dict.fromkeys(EVERY_KIND, 0)
     for questions in classes:
@@ -110,8 +110,8 @@ def said(classes: Collection[Questions]) -> dict[Asked, int]:
     return found
 
 
-def _kinds(questions: Questions) -> Iterator[Asked]:
-    principal, but, _ = questions.asker
+def _kinds(questions: RequestClass) -> Iterator[Asked]:
+    principal, but, _ = questions.principals
     host, other_hosts = questions.hosts
     for who in PRINCIPALS:
         if who in but if principal is None else who != principal:
@@ -124,12 +124,12 @@ def _kinds(questions: Questions) -> Iterator[Asked]:
                     yield Asked(who, where, operation)
 
 
-def names_of(names: Names) -> int:
+def names_of(names: NameSet) -> int:
     """The names that a class is about."""
     if names.is_name:
         return covered_by_name(names.text)
     found = covered_by(names.text, is_prefix=True)
-    for text, is_name in names.but:
+    for text, is_name in names.excluded:
         found &= ~(covered_by_name(text) if is_name else covered_by(text, is_prefix=True))
     return found
 

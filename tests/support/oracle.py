@@ -24,7 +24,7 @@ from typing import Any
 from authorizer.api.audit_levels import AUDIT_LOGGER_NAME, OFF, TRACE
 from authorizer.api.errors import ApiError, ConfigError
 from authorizer.api.kafka_version import KAFKA_VERSION_CONFIG
-from authorizer.engine.batch_query import answer, question
+from authorizer.engine.batch_query import answer_query, request_of_query
 from authorizer.engine.decisions.audit import AuditLog
 from authorizer.node.standard_authorizer import StandardAuthorizer
 from records.codecs.json import from_json
@@ -194,13 +194,13 @@ def _replayed(case: Case, java: JavaAcls) -> Replayed:
 
 
 def _compare_one(replayed: Replayed, left: Replayed, query: Json, expected: Json) -> str:
-    own = answer(replayed.authorizer, query)
+    own = answer_query(replayed.authorizer, query)
     if query.get("kind", "authorize") == "authorize":
         _check_authorize(replayed, query, own)
     if own == expected:
         return EQUAL
     if left is not replayed:
-        assert answer(left.authorizer, query) == expected, query
+        assert answer_query(left.authorizer, query) == expected, query
         reason = OTHER_STATE
     else:
         # On kinds that list: authorizeByResourceType does.
@@ -249,7 +249,7 @@ class _Captured(logging.Handler):
 
 def _check_authorize(replayed: Replayed, query: Json, own: Json) -> None:
     """authorize() itself says the same as the decision with its reason, and so does the audit log."""
-    context, action = question(query)
+    context, action = request_of_query(query)
     captured = _Captured()
     logger = logging.getLogger(AUDIT_LOGGER_NAME)
     if query.get("audit"):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from authorizer.analysis.effective_permissions import Meaning
+from authorizer.analysis.effective_permissions import EffectivePermissions
 from authorizer.analysis.lint import Finding, Lint
 from authorizer.analysis.lint_rules import Accepted, LintRules
 from authorizer.api.kafka_version import KafkaVersion
@@ -253,7 +253,10 @@ def test_the_cluster_has_one_name() -> None:
 def same_meaning(table: AclTable, settings: AuthorizerSettings = STRICT) -> int:
     """How many ACLs can go, after a look at the meaning of the others."""
     lint = Lint(table, settings, USUAL)
-    assert Meaning.of(lint.needed(), settings).digest == Meaning.of(table, settings).digest
+    assert (
+        EffectivePermissions.of(lint.needed(), settings).digest
+        == EffectivePermissions.of(table, settings).digest
+    )
     again = Lint(lint.needed(), settings, USUAL)
     assert again.needless == []
     return len(lint.needless)

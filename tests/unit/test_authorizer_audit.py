@@ -23,10 +23,10 @@ from authorizer.api.authorizer_api import (
 )
 from authorizer.configuration.log_setup import setup_logging
 from authorizer.engine.decisions.audit import AuditLog, audit_line
-from authorizer.engine.decisions.decision import Answered, Decision, Rule
+from authorizer.engine.decisions.decision import DecidedAction, Decision, Rule
 from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
 from authorizer.engine.index.acl_index import AclIndex
-from authorizer.engine.index.covers import NOTHING
+from authorizer.engine.index.covers import NO_COVER
 from authorizer.node.audit.audit_writer import AuditWriter
 from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.columns.acl_table import AppliedAcl
@@ -61,7 +61,9 @@ def write(
     """As authorize() does."""
     if level >= audit.threshold:
         state = state_at(end_offset)
-        audit.write(Answered(state, context, action, level, 0, decision.result, NOTHING, NOTHING, decision))
+        audit.write(
+            DecidedAction(state, context, action, level, 0, decision.result, NO_COVER, NO_COVER, decision)
+        )
 
 
 def state_at(end_offset: int) -> AuthorizerState:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from authorizer.engine.batch_query import answer
+from authorizer.engine.batch_query import answer_query
 from records.errors import DecodeError
 from support.decisions import READ, Fed, allow, topic
 
@@ -22,10 +22,10 @@ QUESTION = {
 def test_names_and_codes_mean_the_same() -> None:
     """Names in any case; the numbers of the protocol."""
     fed = Fed(allow("User:a", READ, topic("t")))
-    expected = answer(fed.authorizer, QUESTION)
+    expected = answer_query(fed.authorizer, QUESTION)
     assert expected["result"] == "ALLOWED"
     for fields in ({"operation": 3, "resourceType": 2}, {"operation": "read", "patternType": "LITERAL"}):
-        assert answer(fed.authorizer, {**QUESTION, **fields}) == expected
+        assert answer_query(fed.authorizer, {**QUESTION, **fields}) == expected
 
 
 @pytest.mark.parametrize(
@@ -38,32 +38,34 @@ def test_names_and_codes_mean_the_same() -> None:
 )
 def test_what_is_no_query_is_bad_data(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(DecodeError, match=message):
-        answer(Fed().authorizer, {**QUESTION, **changes})
+        answer_query(Fed().authorizer, {**QUESTION, **changes})
 
 
 @pytest.mark.parametrize("field", sorted(QUESTION))
 def test_a_missing_field_is_named(field: str) -> None:
     query = {key: value for key, value in QUESTION.items() if key != field}
     with pytest.raises(DecodeError, match=f"kind authorize has no field '{field}'"):
-        answer(Fed().authorizer, query)
+        answer_query(Fed().authorizer, query)
 
 
 def test_what_kafka_refuses_is_answered_with_its_error() -> None:
     """Class and message; a null message where Java's is null."""
-    assert answer(Fed(ready=False).authorizer, QUESTION) == {"error": "AuthorizerNotReadyException: null"}
-    assert answer(Fed().authorizer, {**QUESTION, "patternType": "PREFIXED"}) == {
+    assert answer_query(Fed(ready=False).authorizer, QUESTION) == {
+        "error": "AuthorizerNotReadyException: null"
+    }
+    assert answer_query(Fed().authorizer, {**QUESTION, "patternType": "PREFIXED"}) == {
         "error": "IllegalArgumentException: Only literal resources are supported. Got: PREFIXED"
     }
     expected = "expected a string in format principalType:principalName but got nocolon"
-    assert answer(Fed().authorizer, {**QUESTION, "principal": "nocolon"}) == {
+    assert answer_query(Fed().authorizer, {**QUESTION, "principal": "nocolon"}) == {
         "error": f"IllegalArgumentException: {expected}"
     }
 
 
 def test_a_host_written_otherwise_is_shown() -> None:
     """As ACLs are compared with it; a name is an error."""
-    assert answer(Fed().authorizer, {**QUESTION, "host": "::1"})["hostAddress"] == "0:0:0:0:0:0:0:1"
-    assert "hostAddress" not in answer(Fed().authorizer, QUESTION)
-    assert answer(Fed().authorizer, {**QUESTION, "host": "localhost"}) == {
+    assert answer_query(Fed().authorizer, {**QUESTION, "host": "::1"})["hostAddress"] == "0:0:0:0:0:0:0:1"
+    assert "hostAddress" not in answer_query(Fed().authorizer, QUESTION)
+    assert answer_query(Fed().authorizer, {**QUESTION, "host": "localhost"}) == {
         "error": "IllegalArgumentException: `localhost` is not an IP address"
     }

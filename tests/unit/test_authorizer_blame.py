@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from authorizer.analysis.blame import AskedAcl, AskedQuestion, Change, Followed, NewRelease, Turn
+from authorizer.analysis.blame import (
+    AclSubject,
+    AnswerChange,
+    Change,
+    DecisionTracker,
+    NewRelease,
+    RequestSubject,
+)
 from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.api.kafka_version import KafkaVersion
 from authorizer.engine.decisions.authorize import decide
@@ -107,13 +114,13 @@ def random_batches(rng: random.Random, count: int) -> list[list[MetadataRecord]]
     return [*batches, [EndTransactionRecord()]] if is_open else batches
 
 
-def random_subject(rng: random.Random) -> AskedQuestion | AskedAcl:
+def random_subject(rng: random.Random) -> RequestSubject | AclSubject:
     kind = rng.random()
     if kind < 0.1:
-        return AskedAcl(id=rng.choice(IDS[:12]))
+        return AclSubject(id=rng.choice(IDS[:12]))
     if kind < 0.2:
-        return AskedAcl(content=random_acl(rng).content)
-    return AskedQuestion(
+        return AclSubject(content=random_acl(rng).content)
+    return RequestSubject(
         RequestContext(parse_kafka_principal(rng.choice(["User:a", "User:a", "User:super"])), "10.0.0.1"),
         Action(
             rng.choice([AclOperation.READ, AclOperation.DESCRIBE]),
@@ -128,17 +135,17 @@ def random_subject(rng: random.Random) -> AskedQuestion | AskedAcl:
 
 
 def turns(
-    log: SimLog, subject: AskedQuestion | AskedAcl, beginning: Beginning | None = None
-) -> tuple[Followed, list[tuple[Step, Turn | None]]]:
+    log: SimLog, subject: RequestSubject | AclSubject, beginning: Beginning | None = None
+) -> tuple[DecisionTracker, list[tuple[Step, AnswerChange | None]]]:
     beginning = beginning or first_state(log, [], SystemClock())
-    followed = Followed(subject, [acl for acl in beginning.image if subject.is_wanted(acl.record)])
+    followed = DecisionTracker(subject, [acl for acl in beginning.image if subject.is_wanted(acl.record)])
     found = steps(log, beginning, subject, followed.ids, lambda done, total: None)
     return followed, [(step, followed.after(step.records)) for step in found]
 
 
-def expected(image: AclsImage, subject: AskedQuestion | AskedAcl) -> object:
+def expected(image: AclsImage, subject: RequestSubject | AclSubject) -> object:
     """By the whole state: the decision, or the ACLs in force that are the one."""
-    if isinstance(subject, AskedAcl):
+    if isinstance(subject, AclSubject):
         return {(acl.record.id, acl.offset) for acl in image if subject.is_wanted(acl.record)}
     state = AuthorizerState(
         subject.settings.index(image), subject.settings, is_ready=True, not_ready_reason=""
@@ -163,7 +170,7 @@ def visible(log: SimLog) -> Iterator[tuple[int, AclsImage]]:
         yield batch.end_offset, image
 
 
-def said(followed: Followed) -> object:
+def said(followed: DecisionTracker) -> object:
     answer = followed.answer
     if answer.decision is None:
         return {(acl.record.id, acl.offset) for acl in answer.by}
@@ -185,7 +192,7 @@ def test_every_state_of_a_log(kind: type[SimLog]) -> None:
             subject = random_subject(rng)
             beginning = first_state(log, [], SystemClock())
             assert beginning.is_whole
-            followed = Followed(subject, ())
+            followed = DecisionTracker(subject, ())
             found = {
                 step.end_offset: step for step in steps(log, beginning, subject, (), lambda done, total: None)
             }
@@ -211,7 +218,7 @@ def of_alice(**other: Any) -> AccessControlEntryRecord:
     )
 
 
-ALICE = AskedQuestion(
+ALICE = RequestSubject(
     RequestContext(parse_kafka_principal("User:alice"), "10.0.0.1"),
     Action(AclOperation.READ, ResourcePattern(ResourceType.TOPIC, "t", PatternType.LITERAL)),
     AuthorizerSettings(),
@@ -241,7 +248,7 @@ def test_the_release_of_the_time_is_followed(kind: type[SimLog]) -> None:
     # Where nothing from before is read, the brokers of the beginning count.
     image = load_image(log, at_offset=2).image
     later = Beginning(image=image, origin="offset 3", end=log.high_watermark())
-    followed = Followed(ALICE, [*image], image.metadata)
+    followed = DecisionTracker(ALICE, [*image], image.metadata)
     assert not followed.answer.holds
     for step in steps(log, later, ALICE, followed.ids, lambda done, total: None):
         followed.after(step.records)

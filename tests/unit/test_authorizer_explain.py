@@ -7,7 +7,7 @@ import pytest
 from authorizer.api.authorizer_api import Action
 from authorizer.engine.decisions.decision import Rule
 from authorizer.engine.explanation.explain import Explanation
-from authorizer.engine.explanation.near_misses import KEPT_MAXIMUM, KEPT_OF_ONE_FIELD
+from authorizer.engine.explanation.near_misses import NEAR_MISSES_MAXIMUM, NEAR_MISSES_PER_FIELD
 from records.acl import SUPPORTED_OPERATIONS, AclOperation, PatternType, ResourcePattern, ResourceType
 from records.entries import AccessControlEntryRecord
 from records.ids import uuid_to_string
@@ -163,7 +163,7 @@ def test_near_misses_do_not_depend_on_how_the_acls_came() -> None:
     acls = [allow(f"User:{name}", READ, topic("t")) for name in "bcdefgh"]
     shown = [explained(Fed(*order), topic("t")).near_misses for order in (acls, acls[::-1])]
     first, second = ([miss.acl.record for miss in misses] for misses in shown)
-    assert first == second == acls[:KEPT_OF_ONE_FIELD]
+    assert first == second == acls[:NEAR_MISSES_PER_FIELD]
 
 
 def test_few_near_misses_are_kept_the_closest_first() -> None:
@@ -176,8 +176,8 @@ def test_few_near_misses_are_kept_the_closest_first() -> None:
     fields = [miss.field for miss in misses]
     assert fields == ["patternType"] * 2 + ["host"] * 3 + ["resourceName"] * 3 + ["principal"] * 2
     assert [miss.has for miss in misses if miss.field == "resourceName"] == ["ORDERS-EU", "orders-us", "zzz"]
-    assert len(misses) <= KEPT_MAXIMUM
-    assert max(map(fields.count, fields)) <= KEPT_OF_ONE_FIELD
+    assert len(misses) <= NEAR_MISSES_MAXIMUM
+    assert max(map(fields.count, fields)) <= NEAR_MISSES_PER_FIELD
 
 
 def test_a_super_users_explanation_looks_at_no_acl() -> None:

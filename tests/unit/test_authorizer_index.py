@@ -12,10 +12,10 @@ from authorizer.engine.index.principal_index import PrincipalRights
 from authorizer.engine.index.rights import (
     NO_RIGHTS_OF_TYPE,
     ChangedRights,
-    MadeRights,
+    ListableRights,
+    MaterializedRights,
     Rights,
     RowRights,
-    WholeRights,
     cover_of,
 )
 from records.columns.acl_table import AppliedAcl
@@ -56,7 +56,7 @@ def rights_of(index: AclIndex, principal: str) -> PrincipalRights | None:
     return index.principals.rights_of(principal)
 
 
-def topic_rights(index: AclIndex, principal: str) -> WholeRights:
+def topic_rights(index: AclIndex, principal: str) -> ListableRights:
     """There are some."""
     mine = rights_of(index, principal)
     assert mine is not None
@@ -64,7 +64,7 @@ def topic_rights(index: AclIndex, principal: str) -> WholeRights:
     return mine[TOPIC]
 
 
-def names_in(rights: WholeRights) -> set[str]:
+def names_in(rights: ListableRights) -> set[str]:
     """All names and prefixes."""
     return {cover.name for cover in rights.places()}
 
@@ -106,10 +106,10 @@ def test_rights_are_made_when_a_principal_has_asked_often_enough(
     ]
     index = Changing(*acls).index
     everyone = index.principals.everyone[TOPIC]
-    assert isinstance(everyone, MadeRights)
+    assert isinstance(everyone, MaterializedRights)
     assert everyone.remembers
     kinds = [type(asked(index, "User:a")) for _ in range(4)]
-    assert kinds == [RowRights, RowRights, MadeRights, MadeRights]
+    assert kinds == [RowRights, RowRights, MaterializedRights, MaterializedRights]
     assert asked(index, "User:a") is asked(index, "User:a")
     assert isinstance(asked(index, "User:b"), RowRights)
     assert asked(index, "User:c") is NO_RIGHTS_OF_TYPE
@@ -122,14 +122,14 @@ def test_actions_of_one_call_count_as_questions(monkeypatch: pytest.MonkeyPatch)
     index = Changing(*(allow("User:a", READ, topic(name)) for name in "abc")).index
     own, _ = index.principals.rights_for(parse_kafka_principal("User:a"))
     kinds = [type(own[TOPIC]) for _ in range(6)]
-    assert kinds == [RowRights] * 2 + [MadeRights] * 4
+    assert kinds == [RowRights] * 2 + [MaterializedRights] * 4
 
 
 def test_a_principal_with_few_acls_gets_its_rights_at_once() -> None:
     """Making them takes no longer than an answer from the rows."""
     index = Changing(allow("User:a", READ, topic("t"))).index
     rights = asked(index, "User:a")
-    assert isinstance(rights, MadeRights)
+    assert isinstance(rights, MaterializedRights)
     assert not rights.remembers
 
 
@@ -163,7 +163,7 @@ def test_rights_in_very_many_places_are_made_at_once(monkeypatch: pytest.MonkeyP
     acls = [allow(f"User:{count}", READ, topic(str(at))) for count in (2, 3) for at in range(count)]
     index = Changing(*acls).index
     assert isinstance(asked(index, "User:2"), RowRights)
-    assert isinstance(asked(index, "User:3"), MadeRights)
+    assert isinstance(asked(index, "User:3"), MaterializedRights)
 
 
 def test_an_update_shares_what_it_does_not_touch() -> None:
@@ -230,7 +230,7 @@ def test_nothing_is_left_of_acls_that_came_and_went() -> None:
     assert rights_of(index, "User:new") is None
     assert rights_of(index, "Other:new") is None
     assert [list(named) for named in index.principals._changed.values()] == [["a"], []]
-    assert isinstance(topic_rights(index, "User:a"), MadeRights)
+    assert isinstance(topic_rights(index, "User:a"), MaterializedRights)
     mine = rights_of(index, "User:a")
     assert mine is not None
     assert mine[GROUP] is NO_RIGHTS_OF_TYPE

@@ -6,8 +6,8 @@ import pytest
 
 from authorizer.engine.index.masks import (
     ALLOW_BITS,
-    ASKED,
-    ASKED_AS_STATED,
+    EXPLICIT_REQUEST_BITS,
+    REQUEST_BITS,
     HostMasks,
     acl_mask,
     add_to_leaf,
@@ -31,7 +31,7 @@ IMPLIED = {
 }
 
 
-def said(mask: int, asked: tuple[int, ...] = ASKED) -> tuple[set[AclOperation], set[AclOperation]]:
+def said(mask: int, asked: tuple[int, ...] = REQUEST_BITS) -> tuple[set[AclOperation], set[AclOperation]]:
     """(allowed, denied) by a mask."""
     hits = {operation: mask & asked[operation] for operation in NAMED}
     return (
@@ -53,8 +53,8 @@ def test_allow_implies_and_deny_does_not(operation: AclOperation) -> None:
 def test_stated_bits_know_no_implication(operation: AclOperation) -> None:
     """KIP-679 looks at what an ACL says, not at what it implies."""
     all_of_it = NAMED if operation is AclOperation.ALL else {operation}
-    assert said(acl_mask(operation, ALLOW), ASKED_AS_STATED) == (all_of_it, set())
-    assert said(acl_mask(operation, DENY), ASKED_AS_STATED) == (set(), all_of_it)
+    assert said(acl_mask(operation, ALLOW), EXPLICIT_REQUEST_BITS) == (all_of_it, set())
+    assert said(acl_mask(operation, DENY), EXPLICIT_REQUEST_BITS) == (set(), all_of_it)
 
 
 @pytest.mark.parametrize("permission", [-128, 0, 1, 4, 127])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from authorizer.analysis.effective_permissions import Meaning
+from authorizer.analysis.effective_permissions import EffectivePermissions
 from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.node.effective_permissions_digest import KnownMeaning, NodeMeaning
@@ -52,13 +52,13 @@ def known_at(meaning: NodeMeaning, end_offset: int) -> KnownMeaning:
 def test_the_digest_of_every_state(allow_everyone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """As of all ACLs at once; and all of them are looked at only where everybody's changed."""
     whole = []
-    digest_of = Meaning.digest_of
+    digest_of = EffectivePermissions.digest_of
 
     def counted(table: AclTable, settings: AuthorizerSettings, *principals: Any, **more: Any) -> Any:
         whole.append(len(table) > 150 and not principals)
         return digest_of(table, settings, *principals, **more)
 
-    monkeypatch.setattr(Meaning, "digest_of", staticmethod(counted))
+    monkeypatch.setattr(EffectivePermissions, "digest_of", staticmethod(counted))
     rng = random.Random(33)
     settings = AuthorizerSettings(frozenset(["User:a"]), allow_everyone=allow_everyone)
     authorizer = StandardAuthorizer()
@@ -75,7 +75,7 @@ def test_the_digest_of_every_state(allow_everyone: bool, monkeypatch: pytest.Mon
     for number in range(12):
         end_offset = image.provenance.end_offset
         known = known_at(meaning, end_offset)
-        assert known.digest == Meaning.of(image.merged().columns, settings).digest
+        assert known.digest == EffectivePermissions.of(image.merged().columns, settings).digest
         digests.add(known.digest)
         delta = AclsDelta(image)
         for each in range(3):
@@ -97,8 +97,8 @@ def test_who_waits_gets_the_digest_of_that_state() -> None:
     for number in range(3):
         state = authorizer.state
         digest = meaning.digest_of(state)
-        assert digest == Meaning.digest_of(state.index.image.merged().columns, state.settings)
-        assert meaning.asked() == KnownMeaning(state.end_offset, digest.whole)
+        assert digest == EffectivePermissions.digest_of(state.index.image.merged().columns, state.settings)
+        assert meaning.asked() == KnownMeaning(state.end_offset, digest.combined)
         delta = AclsDelta(image)
         delta.put(AppliedAcl(random_acl(rng, number), number, 0))
         image = delta.apply(Provenance(1000 + number, 1, 0))

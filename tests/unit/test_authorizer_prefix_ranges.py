@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import gc
 
-from authorizer.engine.index.covers import NOTHING, Cover, alone
-from authorizer.engine.index.masks import HostMasks, OwnLeaf
+from authorizer.engine.index.covers import NO_COVER, Cover, single_cover
+from authorizer.engine.index.masks import HostMasks, PatternLeaf
 from authorizer.engine.index.pattern_keys import PREFIXED
 from authorizer.engine.index.prefix_ranges import PrefixRanges
 
 
-def stored(leaves: dict[str, OwnLeaf]) -> dict[str, Cover]:
+def stored(leaves: dict[str, PatternLeaf]) -> dict[str, Cover]:
     """These prefixes, each alone yet."""
-    return {name: alone(PREFIXED, name, leaf, None) for name, leaf in leaves.items()}
+    return {name: single_cover(PREFIXED, name, leaf, None) for name, leaf in leaves.items()}
 
 
 def test_prefixes_cut_all_names_into_ranges() -> None:
     """As the module draws them; a prefix that ends where the next one begins leaves no empty range."""
     prefixes = stored({"a": 1, "ab": 2})
-    ranges = PrefixRanges.of(prefixes.values(), NOTHING)
+    ranges = PrefixRanges.of(prefixes.values(), NO_COVER)
     assert ranges.bounds == ("a", "ab", "ac", "b")
-    assert ranges.covers == (NOTHING, prefixes["a"], prefixes["ab"], prefixes["a"], NOTHING)
+    assert ranges.covers == (NO_COVER, prefixes["a"], prefixes["ab"], prefixes["a"], NO_COVER)
     assert [cover.said for cover in ranges.covers] == [0, 1, 3, 1, 0]
     assert [*prefixes["ab"]] == [prefixes["ab"], prefixes["a"]]
     assert [*ranges.stored()] == [*prefixes.values()]
-    ranges = PrefixRanges.of(stored({"a": 1, "b": 2}).values(), alone(0, "*", 4, None))
+    ranges = PrefixRanges.of(stored({"a": 1, "b": 2}).values(), single_cover(0, "*", 4, None))
     assert ranges.bounds == ("a", "b", "c")
     assert [cover.said for cover in ranges.covers] == [4, 5, 6, 4]
 
@@ -33,7 +33,7 @@ def test_the_garbage_collector_has_nothing_to_look_at() -> None:
     """Else its pauses would grow with all that was ever asked about."""
     hosts = HostMasks({"h": 1}, 2)
     prefixes = stored({f"p{number}": 1 if number % 2 else hosts for number in range(100)})
-    ranges = PrefixRanges.of(prefixes.values(), NOTHING)
+    ranges = PrefixRanges.of(prefixes.values(), NO_COVER)
     gc.collect()
     held = (hosts, prefixes, *prefixes.values(), ranges, ranges.bounds, ranges.covers)
     assert not any(map(gc.is_tracked, held))

@@ -9,8 +9,15 @@ from itertools import product
 import numpy as np
 import pytest
 
-from authorizer.engine.index.masks import ALLOW_BITS, ASKED, DENY_BITS, OwnLeaf, acl_mask, add_to_leaf
-from authorizer.engine.index.pattern_keys import KINDS, PREFIXED, is_odd, place_of
+from authorizer.engine.index.masks import (
+    ALLOW_BITS,
+    DENY_BITS,
+    REQUEST_BITS,
+    PatternLeaf,
+    acl_mask,
+    add_to_leaf,
+)
+from authorizer.engine.index.pattern_keys import KINDS, PREFIXED, has_unknown_code, pattern_key
 from authorizer.engine.index.row_index import RowIndex
 from records.acl import AclOperation
 from records.columns.acl_table import AppliedAcl
@@ -50,7 +57,7 @@ def test_rows_are_found_by_place_and_by_principal(seed: int, count: int) -> None
     """Also where there are none, of names and principals that nobody has."""
     records = drawn(seed, count)
     index = RowIndex(AclColumns.of([AppliedAcl(record, 0, 0) for record in records]))
-    places = [place_of(record) for record in records]
+    places = [pattern_key(record) for record in records]
     for kind, name in product(range(KINDS), (*NAMES, "unknown")):
         here = [row for row, place in enumerate(places) if place == (kind, name)]
         assert index.rows_at(kind, name).tolist() == here
@@ -64,7 +71,7 @@ def test_rows_are_found_by_place_and_by_principal(seed: int, count: int) -> None
             assert index.leaf(mine) == leaf(records, mine)
             if group is not None:
                 assert index.leaf_of(group) == leaf(records, mine)
-            for asked in (ASKED[AclOperation.READ], DENY_BITS, ALLOW_BITS):
+            for asked in (REQUEST_BITS[AclOperation.READ], DENY_BITS, ALLOW_BITS):
                 saying = [records[row] for row in mine if says(records[row], asked)]
                 for _ in range(2):  # the first answers are remembered
                     found = [] if group is None else index.acls_saying(asked, group)
@@ -76,7 +83,7 @@ def test_rows_are_found_by_place_and_by_principal(seed: int, count: int) -> None
         assert index.lengths[resource_type] == tuple(sorted(lengths, reverse=True))
     assert sorted(index.every_row().tolist()) == [*range(count)]
     odd = Counter(
-        place[0] % PREFIXED for place, record in zip(places, records, strict=True) if is_odd(record)
+        place[0] % PREFIXED for place, record in zip(places, records, strict=True) if has_unknown_code(record)
     )
     assert index.odd == tuple(odd[resource_type] for resource_type in range(PREFIXED))
 
@@ -108,7 +115,7 @@ def test_leaves_say_what_all_rows_of_a_principal_say(count: int) -> None:
         assert sorted(index.rows_of(principal).tolist()) == mine
         by_place: dict[tuple[int, str], list[int]] = {}
         for row in mine:
-            by_place.setdefault(place_of(records[row]), []).append(row)
+            by_place.setdefault(pattern_key(records[row]), []).append(row)
         code = index.code_of(principal)
         if code is None:
             assert not mine
@@ -125,8 +132,8 @@ def test_leaves_say_what_all_rows_of_a_principal_say(count: int) -> None:
         assert (code in index.principals_in(1)) is (len(by_place) > 1)
 
 
-def leaf(records: list[AccessControlEntryRecord], rows: list[int]) -> OwnLeaf | None:
-    said: OwnLeaf | None = None
+def leaf(records: list[AccessControlEntryRecord], rows: list[int]) -> PatternLeaf | None:
+    said: PatternLeaf | None = None
     for row in rows:
         record = records[row]
         said = add_to_leaf(said, record.host, acl_mask(record.operation, record.permission_type))

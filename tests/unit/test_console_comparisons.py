@@ -14,8 +14,8 @@ import pytest
 from starlette.requests import Request
 
 from authorizer.analysis.acl_comparison import ChangedAcls
-from authorizer.analysis.decision_changes import flips_by
-from authorizer.analysis.effective_permissions import Meaning
+from authorizer.analysis.decision_changes import decision_changes_by
+from authorizer.analysis.effective_permissions import EffectivePermissions
 from authorizer.analysis.plan import AclPlan, PlanOrigin
 from authorizer.api.acl_json import content_from_json
 from authorizer.api.http.error_code import ErrorCode
@@ -200,8 +200,8 @@ def test_every_part_of_a_plan_can_be_ended_between_two_principals() -> None:
     plan = AclPlan.of(PlanOrigin("log", "c"), image, changed, settings)
     other = image_of(table(*own, acl("x", "User:x")))
     for work in (
-        lambda check: flips_by(changed, before, settings, check),
-        lambda check: Meaning.digest_of(before, settings, check_cancelled=check),
+        lambda check: decision_changes_by(changed, before, settings, check),
+        lambda check: EffectivePermissions.digest_of(before, settings, check_cancelled=check),
         lambda check: AclPlan.of(PlanOrigin("log", "c"), image, changed, settings, None, check),
         lambda check: plan.require_meaning(other, check),
     ):

@@ -8,7 +8,7 @@ from authorizer.analysis.acl_comparison import ChangedAcls
 from authorizer.analysis.files.acl_file import acls_of
 from authorizer.analysis.files.change_file import steps_of
 from authorizer.analysis.files.lines import wrong_line
-from authorizer.analysis.plan import replaced
+from authorizer.analysis.plan import with_replacements
 from authorizer.api.errors import ApiError
 from authorizer.engine.acl_validation import matching_records, validate_binding
 from records.columns.acl_table import AclTable, AppliedAcl
@@ -113,7 +113,7 @@ def _stepped(table: AclTable, steps: Sequence[Step], path: str, note: Callable[[
             added.pop(content, None)
         removed |= removing
         added |= {record.content: record for record in step.add}
-    return replaced(table, [*removed], [*added])
+    return with_replacements(table, [*removed], [*added])
 
 
 def _table(records: Sequence[AccessControlEntryRecord]) -> AclTable:

@@ -32,7 +32,7 @@ from records.ids import uuid_from_string
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from authorizer.analysis.blame import AskedAcl, AskedQuestion
+    from authorizer.analysis.blame import AclSubject, RequestSubject
     from authorizer.cli.blame.log_history import NamedHistory
     from records.principal import KafkaPrincipal
 
@@ -155,9 +155,9 @@ def _subject(
     host: str | None,
     resource_pattern_type: PatternType,
     **resource: Any,
-) -> AskedQuestion | AskedAcl:
+) -> RequestSubject | AclSubject:
     """The access, or the ACL, whose answer is followed."""
-    from authorizer.analysis.blame import AskedAcl
+    from authorizer.analysis.blame import AclSubject
 
     flags = {
         "--principal": principal,
@@ -171,7 +171,7 @@ def _subject(
         if operation is not None or host is not None or any(resource.values()):
             raise click.UsageError("--id identifies the ACL: name no other of its fields")
         try:
-            return AskedAcl(id=uuid_from_string(acl_id))
+            return AclSubject(id=uuid_from_string(acl_id))
         except DecodeError as error:
             raise click.BadParameter(str(error), param_hint="--id") from error
     if operation is None:
@@ -182,7 +182,7 @@ def _subject(
     permission = AclPermissionType.DENY if allow_principal is None else AclPermissionType.ALLOW
     if resource_pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
         raise click.UsageError("--resource-pattern-type: an ACL is LITERAL or PREFIXED")
-    return AskedAcl(
+    return AclSubject(
         content=(
             int(resource_type),
             name,
@@ -202,8 +202,8 @@ def _access(
     operation: AclOperation,
     resource_type: Any,
     name: str,
-) -> AskedQuestion:
-    from authorizer.analysis.blame import AskedQuestion
+) -> RequestSubject:
+    from authorizer.analysis.blame import RequestSubject
     from authorizer.api.authorizer_api import Action, RequestContext
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.acl import ResourcePattern
@@ -214,7 +214,7 @@ def _access(
         raise click.BadParameter(
             f"{error}; the broker sees addresses, never names", param_hint="--host"
         ) from error
-    return AskedQuestion(
+    return RequestSubject(
         RequestContext(principal, address),
         Action(operation, ResourcePattern(resource_type, name, PatternType.LITERAL)),
         AuthorizerSettings.from_configs(workspace.config.properties),
@@ -224,7 +224,7 @@ def _access(
 @contextmanager
 def _open_history(
     workspace: Workspace,
-    subject: AskedQuestion | AskedAcl,
+    subject: RequestSubject | AclSubject,
     history: str | None,
     cluster_id: str | None,
     spark: SparkFlags,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.analysis.blame import AskedQuestion, NewRelease
+from authorizer.analysis.blame import NewRelease, RequestSubject
 from authorizer.analysis.history import change_json
 from authorizer.api.acl_json import applied_acl_json
 from authorizer.cli.rendering.acls import acl_line
@@ -13,7 +13,7 @@ from authorizer.cli.rendering.terminal import bad, good
 from records.ids import uuid_to_string
 
 if TYPE_CHECKING:
-    from authorizer.analysis.blame import Answer, AskedAcl, Change, Turn
+    from authorizer.analysis.blame import AclSubject, AnswerChange, Change, SubjectAnswer
     from authorizer.analysis.history import HistoryStep
     from authorizer.cli.blame.log_history import NamedHistory
     from records.columns.acl_table import AppliedAcl
@@ -26,7 +26,7 @@ _SIGNS: Final = {"added": "+", "replaced": "~", "removed": "-"}
 class Report:
     """Prints while the history is read, which may take long."""
 
-    def __init__(self, history: NamedHistory, subject: AskedQuestion | AskedAcl, *, as_json: bool) -> None:
+    def __init__(self, history: NamedHistory, subject: RequestSubject | AclSubject, *, as_json: bool) -> None:
         self._history = history
         self._subject = subject
         self._as_json = as_json
@@ -35,10 +35,10 @@ class Report:
         # No record is missing from this offset on.
         self._known_from = history.begin
 
-    def begin(self, first: Answer) -> None:
+    def begin(self, first: SubjectAnswer) -> None:
         """Print the first answer."""
         history = self._history
-        if isinstance(self._subject, AskedQuestion) and self._subject.is_of_super_user:
+        if isinstance(self._subject, RequestSubject) and self._subject.is_of_super_user:
             note("note: the principal is a super user: no ACL affects it")
         if self._as_json:
             print_json(
@@ -70,7 +70,7 @@ class Report:
                 indent=4,
             )
 
-    def change(self, step: HistoryStep, turn: Turn) -> None:
+    def change(self, step: HistoryStep, turn: AnswerChange) -> None:
         """Print a change of the answer, or of the ACLs that decide it."""
         if turn.flips and step.unknown_from is None:
             self._since = turn.changes[-1]
@@ -107,7 +107,7 @@ class Report:
                 answer(f"    was {acl_line(change.was)}", 6)
         answer(f"    {title}  {_words(turn.before)}, then {_words(turn.after)}", 6)
 
-    def end(self, last: Answer) -> None:
+    def end(self, last: SubjectAnswer) -> None:
         """Print the answer now, since when, and the ACLs that decide it."""
         since = self._since
         if self._as_json:
@@ -131,7 +131,7 @@ class Report:
         _print_acls(last)
 
 
-def _json(current: Answer) -> dict[str, Any]:
+def _json(current: SubjectAnswer) -> dict[str, Any]:
     decision = current.decision
     if decision is None:
         return {"inForce": current.holds}
@@ -139,7 +139,7 @@ def _json(current: Answer) -> dict[str, Any]:
     return {"result": decision.result.value, "rule": decision.rule.value, "acl": acl}
 
 
-def _words(current: Answer) -> str:
+def _words(current: SubjectAnswer) -> str:
     """The answer with the offset and id of its ACL; the content was printed when it was added."""
     decision = current.decision
     if decision is None:
@@ -148,7 +148,7 @@ def _words(current: Answer) -> str:
     return f"{decision.result.value} by {by}"
 
 
-def _print_acls(current: Answer) -> None:
+def _print_acls(current: SubjectAnswer) -> None:
     for acl in current.by:
         answer(f"  by {_source_text(acl)}: {acl_line(acl.record)}", 6)
 

@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from authorizer.analysis.blame import AskedAcl, AskedQuestion
+from authorizer.analysis.blame import AclSubject, RequestSubject
 from authorizer.cli.rendering.output import note
 from authorizer.cli.spark.job import located, note_start, spark_session_of
 from authorizer.cli.spark.requirements import require_spark
@@ -36,7 +36,7 @@ def open_spark_history(
     directory: str,
     cluster_id: str | None,
     flags: SparkFlags,
-    subject: AskedQuestion | AskedAcl,
+    subject: RequestSubject | AclSubject,
     first: int | None,
 ) -> Iterator[NamedHistory]:
     """Read a stored history while the context is open; ``first`` as for ``LogHistory.open``."""
@@ -56,7 +56,7 @@ class SparkHistory:
 
     name: str
     history: History
-    subject: AskedQuestion | AskedAcl
+    subject: RequestSubject | AclSubject
     first: int | None
 
     @property
@@ -114,11 +114,11 @@ class SparkHistory:
             )
 
 
-def _rows(rows: Any, subject: AskedQuestion | AskedAcl) -> Iterator[Mapping[str, Any]]:
+def _rows(rows: Any, subject: RequestSubject | AclSubject) -> Iterator[Mapping[str, Any]]:
     """The rows that may concern the subject, in order."""
     from snapshot.jobs.changes.history import covering_resource, of_id, of_resource
 
-    if isinstance(subject, AskedQuestion):
+    if isinstance(subject, RequestSubject):
         pattern = subject.action.resource_pattern
         chosen = covering_resource(rows, pattern.resource_type.name, pattern.name)
     elif subject.content is not None:

@@ -20,7 +20,7 @@ from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.input import bad_line, lines_of
 from authorizer.cli.rendering.output import JsonLines, Progress, note
 from authorizer.cli.workspace import Workspace, load_state, note_guess, note_trailing
-from authorizer.engine.batch_query import answer, question
+from authorizer.engine.batch_query import answer_query, request_of_query
 from authorizer.engine.decisions.audit import AuditLog
 from authorizer.engine.decisions.notes import unknown_release, unknown_settings
 from authorizer.node.standard_authorizer import StandardAuthorizer
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from authorizer.client import Client
-    from authorizer.engine.batch_query import Answering
+    from authorizer.engine.batch_query import BatchAuthorizer
     from authorizer.engine.decisions.state import AuthorizerState
     from records.entries import MetadataRecord
     from records.log.base import MetadataLog
@@ -96,7 +96,7 @@ class _States(ABC):
     has_log_offsets = True
 
     @abstractmethod
-    def authorizer(self, end_offset: int | None, queries: Sequence[dict[str, Any]]) -> Answering:
+    def authorizer(self, end_offset: int | None, queries: Sequence[dict[str, Any]]) -> BatchAuthorizer:
         """What answers these; ``end_offset``: everything below counts; None for the newest state.
 
         Raises:
@@ -127,7 +127,7 @@ class _States(ABC):
                 continue
             for number, query in queries:
                 try:
-                    found[number] = answer(authorizer, query)
+                    found[number] = answer_query(authorizer, query)
                 except DecodeError as error:
                     refuse(number, error)
         return found
@@ -145,7 +145,7 @@ class _SidecarStates(_States):
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    def authorizer(self, end_offset: int | None, queries: Sequence[dict[str, Any]]) -> Answering:
+    def authorizer(self, end_offset: int | None, queries: Sequence[dict[str, Any]]) -> BatchAuthorizer:
         from authorizer.cli.check.sidecar_authorizer import SidecarAuthorizer
 
         authorizer = SidecarAuthorizer(self._client, None if end_offset is None else end_offset - 1)
@@ -154,7 +154,7 @@ class _SidecarStates(_States):
             # The answer to this line reports the error.
             with suppress(KeyError, ValueError, DecodeError):
                 if query.get("kind", "authorize") == "authorize":
-                    asked.append(question(query))
+                    asked.append(request_of_query(query))
         authorizer.ask_all(asked)
         return authorizer
 
@@ -172,7 +172,7 @@ class _LogStates(_States):
         if not from_file:
             note_guess(log)
 
-    def authorizer(self, end_offset: int | None, queries: Sequence[dict[str, Any]]) -> Answering:
+    def authorizer(self, end_offset: int | None, queries: Sequence[dict[str, Any]]) -> BatchAuthorizer:
         if end_offset is None and self._newest is not None:
             return self._newest
         authorizer = StandardAuthorizer(audit=AuditLog(OFF))

@@ -210,16 +210,16 @@ def _report(
 
 def _meaning(image: AclsImage, workspace: Workspace, *, per_principal: bool) -> dict[str, Any]:
     """The digest of all answers: equal where every question has the same answer, by whatever ACLs."""
-    from authorizer.analysis.effective_permissions import Meaning
+    from authorizer.analysis.effective_permissions import EffectivePermissions
     from authorizer.engine.decisions.state import AuthorizerSettings
 
     settings = AuthorizerSettings.from_configs(workspace.config.properties).with_version_of(image)
     with Waiting("computing the effective permissions"):
-        found = Meaning.digest_of(image.merged().columns, settings)
-    report: dict[str, Any] = {"meaning": found.whole.hex()}
+        found = EffectivePermissions.digest_of(image.merged().columns, settings)
+    report: dict[str, Any] = {"meaning": found.combined.hex()}
     if per_principal:
         principals = {each: found.principals[each].hex() for each in sorted(found.principals)}
-        report["meanings"] = {"everybody": found.everybody.hex(), "principals": principals}
+        report["meanings"] = {"everybody": found.wildcard.hex(), "principals": principals}
     return report
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from authorizer.analysis.files.scope import Scope
     from authorizer.analysis.name_space import Key
-    from authorizer.analysis.plan_checks import PlanCounts, Warned
+    from authorizer.analysis.plan_checks import PlanCounts, PlanWarning
     from authorizer.cli.sets.diff_report import Report
 
 
@@ -137,10 +137,10 @@ def plan_command(
       aclog plan changes.txt --log DIR --requests /var/log/kafka/kafka-authorizer.log
       aclog plan wanted.csv --topic 'pii-*' --bootstrap-server HOST:9092 --config client.properties
     """
-    from authorizer.analysis.decision_changes import flips_by
+    from authorizer.analysis.decision_changes import decision_changes_by
     from authorizer.analysis.files.desired_state import DesiredStateFile
     from authorizer.analysis.plan import AclPlan
-    from authorizer.analysis.plan_checks import PlanCounts, denied_traffic, warnings_of
+    from authorizer.analysis.plan_checks import PlanCounts, denied_traffic_warnings, plan_warnings
     from authorizer.cli.plans.plan_file import write_plan
     from authorizer.cli.reviews.options import read_requests
     from authorizer.cli.sets.diff_report import Report
@@ -168,11 +168,11 @@ def plan_command(
     with Waiting("comparing"):
         result = changed.applied_to(before.table())
         after = AclSet(f"after {file}", image_of(result))
-        flips = flips_by(changed, before.table(), settings)
-        warnings = list(warnings_of(changed, result))
+        flips = decision_changes_by(changed, before.table(), settings)
+        warnings = list(plan_warnings(changed, result))
     if requests:
         traffic = read_requests(requests, Window())
-        warnings += denied_traffic(traffic, before.state(settings), after.state(settings))
+        warnings += denied_traffic_warnings(traffic, before.state(settings), after.state(settings))
     for each in unknown_release(after.state(settings)):
         note(f"note: {each}")
     report = Report((before, after), changed, flips, (settings, settings), ("now", "then"))
@@ -226,7 +226,9 @@ def _would_empty(file: str, emptied: int, total: int) -> Failure:
     )
 
 
-def _print(counts: PlanCounts, limit: int, report: Report, warnings: list[Warned], *, as_json: bool) -> None:
+def _print(
+    counts: PlanCounts, limit: int, report: Report, warnings: list[PlanWarning], *, as_json: bool
+) -> None:
     from authorizer.api.acl_json import acl_json
     from authorizer.cli.rendering.acls import acl_line
     from authorizer.cli.rendering.terminal import doubtful

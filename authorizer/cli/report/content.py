@@ -7,10 +7,10 @@ from importlib.metadata import version
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.analysis.classes import decided
-from authorizer.analysis.decision_changes import Flip
-from authorizer.analysis.effective_permissions import Meaning
+from authorizer.analysis.decision_changes import DecisionChange
+from authorizer.analysis.effective_permissions import EffectivePermissions
 from authorizer.analysis.matrix import Matrix
+from authorizer.analysis.witness import decide_witness
 from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.cli.rendering.output import Waiting
 from authorizer.cli.report.matrix_table import Sheet
@@ -66,11 +66,11 @@ class Report:
     version: VersionInForce
     state: AuthorizerState
     before: AuthorizerState | None
-    meaning: Meaning
+    meaning: EffectivePermissions
     sheets: list[Sheet]
     acls: Listing
     findings: Mapping[Uuid, list[dict[str, Any]]] | None
-    flips: list[Flip]
+    flips: list[DecisionChange]
     lines_maximum: int | None
     left_out: list[str]
 
@@ -110,20 +110,20 @@ class Report:
             )
             yield from change_entries(state._replace(changes=wanted))
 
-    def decided(self, flip: Flip) -> list[Decision]:
+    def decided(self, flip: DecisionChange) -> list[Decision]:
         """What decides the witness before and after, for the first of the operations."""
         return [
-            decided(each, flip.questions, flip.questions.operations[0])
+            decide_witness(each, flip.request_class.witness, flip.request_class.operations[0])
             for each in (self.before, self.state)
             if each is not None
         ]
 
-    def explained(self, flip: Flip) -> list[Explanation]:
+    def explained(self, flip: DecisionChange) -> list[Explanation]:
         """The same, explained."""
-        witness = flip.questions.witness
+        witness = flip.request_class.witness
         pattern = ResourcePattern(witness.resource_type, witness.name, PatternType.LITERAL)
         context = RequestContext(parse_kafka_principal(witness.principal), witness.host)
-        action = Action(flip.questions.operations[0], pattern)
+        action = Action(flip.request_class.operations[0], pattern)
         return [explain(each, context, action) for each in (self.before, self.state) if each is not None]
 
 
@@ -160,7 +160,9 @@ def gather(
     flips = []
     if before is not None:
         with Waiting("comparing"):
-            flips = [each for each in find_decision_changes(before, state) if scope.has_some(each.questions)]
+            flips = [
+                each for each in find_decision_changes(before, state) if scope.has_some(each.request_class)
+            ]
     changes = sum(len(each.changes or ()) for each in source.states)
     for total, what in ((changes, "changes"), (len(flips), "classes that are answered otherwise")):
         if lines_maximum is not None and total > lines_maximum:
@@ -186,14 +188,18 @@ def gather(
 
 def _understood(
     image: AclsImage, scope: Scope, settings: AuthorizerSettings
-) -> tuple[AuthorizerState, AuthorizerState, Meaning]:
+) -> tuple[AuthorizerState, AuthorizerState, EffectivePermissions]:
     """The whole state, that of the ACLs in the scope, and what these mean."""
     state = AclSet("", image).state(settings)
     if scope.is_whole:
-        return state, state, Meaning.of(image.merged().columns, settings)
+        return state, state, EffectivePermissions.of(image.merged().columns, settings)
     table = scope.table(image.merged().columns)
     part = restore_image([table], provenance=image.provenance, metadata=image.metadata)
-    return state, AclSet("", part).state(settings), Meaning.of(table, settings, scope.principals or None)
+    return (
+        state,
+        AclSet("", part).state(settings),
+        EffectivePermissions.of(table, settings, scope.principals or None),
+    )
 
 
 def _place(image: AclsImage) -> dict[str, Any]:

@@ -6,18 +6,16 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.analysis.classes import (
-    decided,
-    decision_json,
-    example,
-    hosts,
-    operations,
-    operations_text,
-    questions_json,
-    where,
-    who,
+from authorizer.analysis.host_answers import masks_by_host, operations_of
+from authorizer.analysis.request_class_text import (
+    describe_hosts,
+    describe_names,
+    describe_operation_set,
+    describe_operations,
+    describe_principal,
+    describe_witness,
 )
-from authorizer.analysis.host_answers import by_host, operations_of
+from authorizer.analysis.witness import decide_witness
 from authorizer.api.acl_json import applied_acl_json
 from authorizer.cli.rendering.acls import decided_by
 from authorizer.cli.rendering.output import json_line, shown, utc
@@ -79,12 +77,12 @@ def _objects(report: Report) -> Iterator[dict[str, Any]]:
     for flip in report.flips:
         if report.before is None:
             continue
-        for operation in flip.questions.operations:
+        for operation in flip.request_class.operations:
             yield {
                 "flip": flip.direction,
-                **questions_json(flip.questions, operation),
-                "before": decision_json(decided(report.before, flip.questions, operation)),
-                "after": decision_json(decided(report.state, flip.questions, operation)),
+                **flip.request_class.to_json(operation),
+                "before": decide_witness(report.before, flip.request_class.witness, operation).to_json(),
+                "after": decide_witness(report.state, flip.request_class.witness, operation).to_json(),
             }
     yield {"summary": counts}
 
@@ -92,7 +90,9 @@ def _objects(report: Report) -> Iterator[dict[str, Any]]:
 def _answer_json(answer: Answer | None) -> dict[str, Any]:
     if answer is None:
         return {"as": EVERYONE}
-    said = {host or "*": [each.name for each in operations_of(mask)] for host, (mask,) in by_host(answer)}
+    said = {
+        host or "*": [each.name for each in operations_of(mask)] for host, (mask,) in masks_by_host(answer)
+    }
     return {"allowed": said}
 
 
@@ -128,8 +128,8 @@ def _rows(report: Report) -> Iterator[dict[str, Any]]:
                 if answer is None:
                     yield place | {"kind": "as everyone"}
                     continue
-                for host, (mask,) in by_host(answer):
-                    said = {"operations": operations_text(operations_of(mask)), "hosts": host or "*"}
+                for host, (mask,) in masks_by_host(answer):
+                    said = {"operations": describe_operation_set(operations_of(mask)), "hosts": host or "*"}
                     yield place | {"kind": "allowed" if mask else "nothing"} | said
     for acl in report.acls.acls():
         fields = _acl_row(applied_acl_json(acl))
@@ -150,17 +150,17 @@ def _rows(report: Report) -> Iterator[dict[str, Any]]:
             }
         )
     for flip in report.flips:
-        questions = flip.questions
+        questions = flip.request_class
         before, after = (f"{each.result.value} by {decided_by(each)}" for each in report.decided(flip))
         yield {
             "section": "flip",
             "kind": flip.direction,
-            "principal": who(questions),
-            "operations": operations(questions),
+            "principal": describe_principal(questions),
+            "operations": describe_operations(questions),
             "resourceType": questions.resource_type.name,
-            "name": where(questions),
-            "hosts": hosts(questions),
-            "detail": f"such as {example(questions)}: before {before}; after {after}",
+            "name": describe_names(questions),
+            "hosts": describe_hosts(questions),
+            "detail": f"such as {describe_witness(questions)}: before {before}; after {after}",
         }
 
 

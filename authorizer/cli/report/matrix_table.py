@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from authorizer.analysis.access_queries import answers_for
 from authorizer.analysis.matrix import Column, Matrix, each_once, gained, outline, range_of
-from authorizer.analysis.name_map import Within
+from authorizer.analysis.name_map import PrefixLookup
 from authorizer.analysis.name_space import NAME_SPACES
-from authorizer.analysis.rights_below_prefix import answers_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from authorizer.analysis.effective_permissions import Meaning
+    from authorizer.analysis.effective_permissions import EffectivePermissions
     from authorizer.analysis.host_answers import Answer
     from authorizer.analysis.matrix import Cell
     from authorizer.analysis.name_map import NameMap
@@ -51,9 +51,9 @@ class Sheet:
     def __init__(
         self,
         matrix: Matrix,
-        meaning: Meaning,
+        meaning: EffectivePermissions,
         scope: Scope,
-        before: tuple[Matrix, Meaning] | None = None,
+        before: tuple[Matrix, EffectivePermissions] | None = None,
     ) -> None:
         """``before``: of the state that it is compared with."""
         self.resource_type: ResourceType = matrix.resource_type
@@ -75,8 +75,8 @@ class Sheet:
         column = self._column(self._meaning, principal)
         if principal is None:
             return self._runs(column.answers.keys, column.cell)
-        departures = self._meaning.departures(principal, self.resource_type)
-        departing = Within(departures)
+        departures = self._meaning.overrides(principal, self.resource_type)
+        departing = PrefixLookup(departures)
 
         def cell(key: Key) -> Cell | None:
             return None if all(each is None for each in departing.values(key)) else column.cell(key)
@@ -102,21 +102,21 @@ class Sheet:
         names, as everybody has.
         """
         answers: NameMap[Answer] | NameMap[Answer | None] = (
-            self._meaning.everybody[self.resource_type]
+            self._meaning.wildcard[self.resource_type]
             if principal is None
-            else self._meaning.departures(principal, self.resource_type)
+            else self._meaning.overrides(principal, self.resource_type)
         )
-        within = Within[Any](answers)
+        within = PrefixLookup[Any](answers)
         said = [
             (key, next(within.values(key)))
             for key in sorted({self._scope.top, *filter(self._scope.has, answers.keys)})
         ]
         yield from said if len(said) == 1 or said[0][1] is not None else said[1:]
 
-    def _column(self, meaning: Meaning, principal: str | None) -> Column:
+    def _column(self, meaning: EffectivePermissions, principal: str | None) -> Column:
         if principal is None:
-            return Column(meaning.everybody[self.resource_type])
-        return Column(answers_of(meaning, principal, self.resource_type))
+            return Column(meaning.wildcard[self.resource_type])
+        return Column(answers_for(meaning, principal, self.resource_type))
 
     def _runs(self, places: Iterable[Key], said: Callable[[Key], Said]) -> list[tuple[int, Said]]:
         """What is said of each row, where it begins; it differs at these places and above them alone."""

@@ -8,8 +8,13 @@ import html
 import unicodedata
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.analysis.classes import example, operations_text, what, who
-from authorizer.analysis.host_answers import by_host, operations_of
+from authorizer.analysis.host_answers import masks_by_host, operations_of
+from authorizer.analysis.request_class_text import (
+    describe_class,
+    describe_operation_set,
+    describe_principal,
+    describe_witness,
+)
 from authorizer.api.acl_json import acl_json, applied_acl_json
 from authorizer.api.acl_text import literal_text, pattern_text
 from authorizer.cli.rendering.output import utc
@@ -166,9 +171,11 @@ def _access(sheet: Sheet) -> Iterator[tuple[str, ...]]:
 
 
 def _answer(answer: Answer) -> str:
-    (_, (others,)), *named = by_host(answer)
-    said = [operations_text(operations_of(others)) or "nothing"]
-    said += [f"from {host}: {operations_text(operations_of(mask)) or 'nothing'}" for host, (mask,) in named]
+    (_, (others,)), *named = masks_by_host(answer)
+    said = [describe_operation_set(operations_of(others)) or "nothing"]
+    said += [
+        f"from {host}: {describe_operation_set(operations_of(mask)) or 'nothing'}" for host, (mask,) in named
+    ]
     return "".join(f"<div>{_text(each)}</div>" for each in said)
 
 
@@ -211,15 +218,15 @@ def _changes(report: Report) -> Iterator[tuple[str, ...]]:
 
 def _flips(report: Report) -> Iterator[tuple[str, ...]]:
     for flip in report.flips[: report.lines_maximum]:
-        questions = flip.questions
+        questions = flip.request_class
         answers = [
             f"<div>{label}: {_decision(each)}</div>"
             for label, each in zip(("before", "after"), report.decided(flip), strict=True)
         ]
         yield (
             _text(flip.direction),
-            f"{_name(who(questions))}: {_name(what(questions))}",
-            f"<div>{_name(example(questions))}</div>{''.join(answers)}",
+            f"{_name(describe_principal(questions))}: {_name(describe_class(questions))}",
+            f"<div>{_name(describe_witness(questions))}</div>{''.join(answers)}",
         )
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from authorizer.analysis.effective_permissions import EVERYBODY
 from authorizer.analysis.name_space import NAME_SPACES
-from authorizer.analysis.related_acls import near
+from authorizer.analysis.related_acls import related_to
 from authorizer.engine.index.pattern_keys import LITERAL_PATTERN
 from records.acl import ResourceType
+from records.principal import WILDCARD_PRINCIPAL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from authorizer.analysis.access_queries import Questions
     from authorizer.analysis.name_space import Key
+    from authorizer.analysis.request_class import RequestClass
     from records.columns.acl_table import AclTable
     from records.entries import AccessControlEntryRecord
 
@@ -51,7 +51,7 @@ class Scope(NamedTuple):
         """The ACLs that have to do with it."""
         if self.is_whole:
             return table
-        return near(table, {each: [self.top] for each in self.types}, self.principals or None)
+        return related_to(table, {each: [self.top] for each in self.types}, self.principals or None)
 
     def has(self, key: Key) -> bool:
         """Whether a name, or all names with a prefix, are within it."""
@@ -60,7 +60,7 @@ class Scope(NamedTuple):
 
     def has_acl(self, acl: AccessControlEntryRecord) -> bool:
         """Whether an ACL has to do with it."""
-        if self.principals and acl.principal not in (*self.principals, EVERYBODY):
+        if self.principals and acl.principal not in (*self.principals, WILDCARD_PRINCIPAL):
             return False
         resource_type = ResourceType.from_code(acl.resource_type)
         if self.is_whole or resource_type not in self.types:
@@ -69,9 +69,9 @@ class Scope(NamedTuple):
         key = NAME_SPACES[resource_type].pattern(acl.resource_name, is_prefix=is_prefix)
         return key is not None and self._meets(*key)
 
-    def has_some(self, questions: Questions) -> bool:
+    def has_some(self, questions: RequestClass) -> bool:
         """Whether a class of questions has to do with it."""
-        asker = questions.asker.principal
+        asker = questions.principals.principal
         if asker is not None and self.principals and asker not in self.principals:
             return False
         return questions.resource_type in self.types and any(

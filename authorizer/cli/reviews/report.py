@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from authorizer.analysis.review import Answers, Review
+    from authorizer.analysis.review import RequestCounts, Review
     from authorizer.cli.sets.source import AclSet
     from records.entries import AccessControlEntryRecord
     from records.request_line import Request
@@ -205,7 +205,7 @@ def _labelled(label: str, text: str) -> None:
     answer(f"{label:{_LABEL}}{text}", _LABEL)
 
 
-def _counted(answers: Answers) -> str:
+def _counted(answers: RequestCounts) -> str:
     return f"{answers.decisions:,} requests, {answers.requests:,} different"
 
 
@@ -240,7 +240,7 @@ def _request_json(request: Request) -> dict[str, str]:
     }
 
 
-def _answers_json(answers: Answers) -> dict[str, int]:
+def _answers_json(answers: RequestCounts) -> dict[str, int]:
     return {"decisions": answers.decisions, "requests": answers.requests}
 
 

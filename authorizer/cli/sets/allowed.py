@@ -26,7 +26,7 @@ from authorizer.cli.workspace import Workspace
 from records.acl import AclOperation
 
 if TYPE_CHECKING:
-    from authorizer.analysis.access_queries import Questions
+    from authorizer.analysis.request_class import RequestClass
     from authorizer.cli.sets.source import AclSet
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.principal import KafkaPrincipal
@@ -87,12 +87,12 @@ def who_can_command(
       aclog who-can --acls acls.txt --operation Read --topic 'pii-*' --json
       aclog who-can --log kafka://HOST:9092/acls --config server.properties --operation Alter --cluster
     """
-    from authorizer.analysis.rights_below_prefix import who_can
+    from authorizer.analysis.access_queries import permitted_principals
 
     resource_type, name = only_resource(resource)
     acls, settings = given_set(source)
     with Waiting("searching"):
-        found = list(who_can(acls.table(), settings, resource_type, names_of(name), operation))
+        found = list(permitted_principals(acls.table(), settings, resource_type, names_of(name), operation))
     _print(found, acls, settings, as_csv=as_csv, as_json=as_json, raw_cells=raw_cells)
 
 
@@ -114,11 +114,11 @@ def what_can_command(
       aclog what-can --log DIR --principal User:alice
       aclog what-can --acls s3://bucket/snapshots --principal User:alice --csv
     """
-    from authorizer.analysis.rights_below_prefix import what_can
+    from authorizer.analysis.access_queries import permissions_of
 
     acls, settings = given_set(source)
     with Waiting("searching"):
-        found = list(what_can(acls.table(), settings, str(principal)))
+        found = list(permissions_of(acls.table(), settings, str(principal)))
     _print(found, acls, settings, as_csv=as_csv, as_json=as_json, raw_cells=raw_cells)
 
 
@@ -136,7 +136,7 @@ def given_set(source: str | None) -> tuple[AclSet, AuthorizerSettings]:
 
 
 def _print(
-    classes: list[Questions],
+    classes: list[RequestClass],
     acls: AclSet,
     settings: AuthorizerSettings,
     *,
@@ -144,12 +144,12 @@ def _print(
     as_json: bool,
     raw_cells: bool,
 ) -> None:
-    from authorizer.analysis.classes import state_about
     from authorizer.analysis.deciding_acls import DecidingAcls
+    from authorizer.analysis.witness import state_for_witnesses
     from authorizer.cli.sets.allowed_report import print_allowed
 
     table = acls.table()
-    state = state_about(table, classes, settings)
+    state = state_for_witnesses(table, (each.witness for each in classes), settings)
     deciding = DecidingAcls(table, classes)
     print_allowed(classes, deciding, state, as_csv=as_csv, as_json=as_json, raw_cells=raw_cells)
     if not classes:

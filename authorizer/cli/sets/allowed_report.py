@@ -11,17 +11,15 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from authorizer.analysis.classes import (
-    decided,
-    decision_json,
-    example,
-    hosts,
-    operations,
-    questions_json,
-    what,
-    where,
-    who,
+from authorizer.analysis.request_class_text import (
+    describe_class,
+    describe_hosts,
+    describe_names,
+    describe_operations,
+    describe_principal,
+    describe_witness,
 )
+from authorizer.analysis.witness import decide_witness
 from authorizer.api.acl_json import acl_json
 from authorizer.cli.rendering.acls import acl_line, decided_by
 from authorizer.cli.rendering.output import answer, print_json, shown
@@ -30,15 +28,15 @@ from snapshot.files.csv_cell import cell_of_text
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from authorizer.analysis.access_queries import Questions
     from authorizer.analysis.deciding_acls import DecidingAcls
+    from authorizer.analysis.request_class import RequestClass
     from authorizer.engine.decisions.state import AuthorizerState
 
 _CSV_HEADER: Final = ("principal", "operations", "resourceType", "names", "hosts", "decidedBy")
 
 
 def print_allowed(
-    classes: Collection[Questions],
+    classes: Collection[RequestClass],
     acls: DecidingAcls,
     state: AuthorizerState,
     *,
@@ -53,50 +51,50 @@ def print_allowed(
     for questions in classes:
         if as_json:
             for operation in questions.operations:
-                decision = decided(state, questions, operation)
+                decision = decide_witness(state, questions.witness, operation)
                 one = questions._replace(operations=(operation,))
                 others = acls.others(one, decision, is_allowed=True)
                 print_json(
-                    questions_json(questions, operation)
-                    | decision_json(decision)
+                    questions.to_json(operation)
+                    | decision.to_json()
                     | {
                         "otherAcls": [acl_json(record) for record in others.acls],
                         "otherAclsComplete": others.is_complete,
                     }
                 )
         else:
-            answer(shown(f"{who(questions)}: {what(questions)}"), indent=4)
-            decision = decided(state, questions, questions.operations[0])
+            answer(shown(f"{describe_principal(questions)}: {describe_class(questions)}"), indent=4)
+            decision = decide_witness(state, questions.witness, questions.operations[0])
             others = acls.others(questions, decision, is_allowed=True)
             if not others.acls:
                 answer(f"    by {decided_by(decision)}", indent=8)
                 continue
-            answer(f"    such as {shown(example(questions))}: by {decided_by(decision)}", indent=8)
+            answer(f"    such as {shown(describe_witness(questions))}: by {decided_by(decision)}", indent=8)
             answer(f"    other requests of the class by {others.count_text} more ACLs:", indent=8)
             for record in others.acls:
                 answer(f"      {acl_line(record)}", indent=8)
 
 
 def _print_csv(
-    classes: Iterable[Questions], acls: DecidingAcls, state: AuthorizerState, *, raw_cells: bool
+    classes: Iterable[RequestClass], acls: DecidingAcls, state: AuthorizerState, *, raw_cells: bool
 ) -> None:
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\r\n")
     rows.writerow(_CSV_HEADER)
     for questions in classes:
-        decision = decided(state, questions, questions.operations[0])
+        decision = decide_witness(state, questions.witness, questions.operations[0])
         others = acls.others(questions, decision, is_allowed=True)
         more = (
-            f" for {example(questions)}; other requests by {others.count_text} more ACLs"
+            f" for {describe_witness(questions)}; other requests by {others.count_text} more ACLs"
             if others.acls
             else ""
         )
         row = (
-            who(questions),
-            operations(questions),
+            describe_principal(questions),
+            describe_operations(questions),
             questions.resource_type.name,
-            where(questions),
-            hosts(questions),
+            describe_names(questions),
+            describe_hosts(questions),
             decided_by(decision) + more,
         )
         rows.writerow(row if raw_cells else [shown(cell_of_text(text)) for text in row])

@@ -64,12 +64,13 @@ def diff_command(*, before: str, after: str | None, releases: tuple[str, ...], a
       kafka-acls --bootstrap-server HOST:9092 --list | aclog diff - kafka://HOST:9092/acls --json
     """
     from authorizer.analysis.acl_comparison import ChangedAcls, with_networks
-    from authorizer.analysis.decision_changes import flips_between, flips_by
-    from authorizer.analysis.effective_permissions import EVERYBODY, Meaning
+    from authorizer.analysis.decision_changes import decision_changes_between, decision_changes_by
+    from authorizer.analysis.effective_permissions import EffectivePermissions
     from authorizer.cli.sets.diff_report import Report
     from authorizer.cli.sets.source import load_set
     from authorizer.engine.decisions.notes import unknown_release
     from authorizer.engine.decisions.state import AuthorizerSettings
+    from records.principal import WILDCARD_PRINCIPAL
 
     if before == after == "-":
         raise click.UsageError("A and B cannot both read stdin")
@@ -83,18 +84,20 @@ def diff_command(*, before: str, after: str | None, releases: tuple[str, ...], a
     labels = "A", "B"
     if releases:
         first, last = releases[0], releases[-1]
-        by = settings.by_rules_of(KafkaVersion(first)), settings.by_rules_of(KafkaVersion(last))
+        by = settings.with_version(KafkaVersion(first)), settings.with_version(KafkaVersion(last))
         labels = labels if after is not None else (first, last)
     with Waiting("comparing"):
         changed = ChangedAcls.between(*(each.table() for each in sets))
         if by[0].networks == by[1].networks:
-            flips = flips_by(changed, sets[0].table(), by[0])
+            flips = decision_changes_by(changed, sets[0].table(), by[0])
         else:
             whose = changed.principals | with_networks(sets[0].table())
             # An ACL for User:* may change any principal's permissions; another ACL only its principal's.
-            chosen = None if EVERYBODY in whose else whose
-            meanings = (Meaning.of(each.table(), how, chosen) for each, how in zip(sets, by, strict=True))
-            flips = list(flips_between(*meanings)) if whose else []
+            chosen = None if WILDCARD_PRINCIPAL in whose else whose
+            meanings = (
+                EffectivePermissions.of(each.table(), how, chosen) for each, how in zip(sets, by, strict=True)
+            )
+            flips = list(decision_changes_between(*meanings)) if whose else []
     if by[0].kafka_version is None or by[1].kafka_version is None:
         for each in dict.fromkeys(
             text for one, how in zip(sets, by, strict=True) for text in unknown_release(one.state(how))

@@ -7,15 +7,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from authorizer.analysis.classes import (
-    decided,
-    decision_json,
-    example,
-    questions_json,
-    state_about,
-    what,
-    who,
-)
+from authorizer.analysis.request_class_text import describe_class, describe_principal, describe_witness
+from authorizer.analysis.witness import decide_witness, state_for_witnesses
 from authorizer.api.acl_json import acl_json
 from authorizer.cli.rendering.acls import decided_by, print_changed_acls
 from authorizer.cli.rendering.output import answer, shown
@@ -25,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from authorizer.analysis.acl_comparison import ChangedAcls
-    from authorizer.analysis.decision_changes import Flip
+    from authorizer.analysis.decision_changes import DecisionChange
     from authorizer.cli.sets.source import AclSet
     from authorizer.engine.decisions.decision import Decision
     from authorizer.engine.decisions.state import AuthorizerSettings
@@ -46,7 +39,7 @@ class Report(NamedTuple):
 
     sets: tuple[AclSet, AclSet]
     changed: ChangedAcls
-    flips: list[Flip]
+    flips: list[DecisionChange]
     settings: tuple[AuthorizerSettings, AuthorizerSettings]
     labels: tuple[str, str] = ("A", "B")
 
@@ -57,14 +50,14 @@ class Report(NamedTuple):
                 yield {"acl": kind} | acl_json(record)
         counts: Counter[str] = Counter()
         for flip, decisions in self._decided():
-            for operation, (before, after) in zip(flip.questions.operations, decisions, strict=True):
+            for operation, (before, after) in zip(flip.request_class.operations, decisions, strict=True):
                 counts[flip.direction] += 1
                 yield {
                     "flip": flip.direction,
                     "releases": flip.releases,
-                    **questions_json(flip.questions, operation),
-                    "before": decision_json(before),
-                    "after": decision_json(after),
+                    **flip.request_class.to_json(operation),
+                    "before": before.to_json(),
+                    "after": after.to_json(),
                 }
         yield {
             "same": not self.flips,
@@ -87,27 +80,36 @@ class Report(NamedTuple):
         answer(f"{'meaning':{_LABEL}}{bad('DIFFERENT')}", _LABEL)
         for flip, decisions in self._decided():
             title = good("GRANTED") if flip.direction == "granted" else bad("REVOKED")
-            questions, ((before, after), *_) = flip.questions, decisions
+            questions, ((before, after), *_) = flip.request_class, decisions
             only = "" if flip.releases is None else f" ({flip.releases})"
-            answer(f"  {title}{only}  {shown(f'{who(questions)}: {what(questions)}')}", indent=6)
-            answer(f"    such as {shown(example(questions))}", indent=6)
+            answer(
+                f"  {title}{only}  {shown(f'{describe_principal(questions)}: {describe_class(questions)}')}",
+                indent=6,
+            )
+            answer(f"    such as {shown(describe_witness(questions))}", indent=6)
             for label, decision in zip(self.labels, (before, after), strict=True):
                 answer(f"    {label}: {decision.result.value} by {decided_by(decision)}", indent=6)
 
-    def _decided(self) -> Iterator[tuple[Flip, list[tuple[Decision, Decision]]]]:
+    def _decided(self) -> Iterator[tuple[DecisionChange, list[tuple[Decision, Decision]]]]:
         """Each class with what decides its witness on both sides, operation by operation."""
         for version, flips in groupby(self.flips, key=attrgetter("version")):
             some = list(flips)
-            classes = [flip.questions for flip in some]
+            classes = [flip.request_class for flip in some]
+            witnesses = [each.witness for each in classes]
             before, after = (
-                state_about(each.table(), classes, how if version is None else how.by_rules_of(version))
+                state_for_witnesses(
+                    each.table(), witnesses, how if version is None else how.with_version(version)
+                )
                 for each, how in zip(self.sets, self.settings, strict=True)
             )
             for flip, asked in zip(some, classes, strict=True):
                 yield (
                     flip,
                     [
-                        (decided(before, asked, each), decided(after, asked, each))
+                        (
+                            decide_witness(before, asked.witness, each),
+                            decide_witness(after, asked.witness, each),
+                        )
                         for each in asked.operations
                     ],
                 )

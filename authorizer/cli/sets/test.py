@@ -14,7 +14,7 @@ from authorizer.cli.rendering.terminal import bad, good
 from authorizer.cli.sets.allowed import given_set, set_source_options
 
 if TYPE_CHECKING:
-    from authorizer.analysis.access_queries import Questions
+    from authorizer.analysis.request_class import RequestClass
 
 
 @click.command("test", cls=Command)
@@ -67,8 +67,8 @@ def test_command(*, file: Path, source: str | None, as_json: bool, junit: Path |
     acls, settings = given_set(source)
     table = acls.table()
     # What is expected must hold whatever the release is.
-    apart = settings.apart(has_networks=bool(for_networks(table).any()))
-    results: list[tuple[str, list[Questions]]] = []
+    apart = settings.by_possible_rules(has_networks=bool(for_networks(table).any()))
+    results: list[tuple[str, list[RequestClass]]] = []
     with Waiting("testing"):
         for name, expected in tests:
             found = [each for one in expected for how in apart for each in violations(table, how, one)]
@@ -87,14 +87,14 @@ def test_command(*, file: Path, source: str | None, as_json: bool, junit: Path |
         raise click.exceptions.Exit(ExitCode.NO)
 
 
-def sentence(questions: Questions) -> str:
+def sentence(questions: RequestClass) -> str:
     """The principals and the class of requests, with one example."""
-    from authorizer.analysis.classes import example, what, who
+    from authorizer.analysis.request_class_text import describe_class, describe_principal, describe_witness
 
-    return f"{who(questions)}: {what(questions)}; such as {example(questions)}"
+    return (
+        f"{describe_principal(questions)}: {describe_class(questions)}; such as {describe_witness(questions)}"
+    )
 
 
-def _json(questions: Questions) -> dict[str, Any]:
-    from authorizer.analysis.classes import questions_json
-
-    return questions_json(questions, questions.operations[0])
+def _json(questions: RequestClass) -> dict[str, Any]:
+    return questions.to_json(questions.operations[0])

@@ -14,7 +14,7 @@ from records.log_batch import LogRecord
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from authorizer.analysis.blame import AskedQuestion
+    from authorizer.analysis.blame import RequestSubject
     from authorizer.console.history.history_states import Change, HistoryState
     from authorizer.engine.decisions.state import AuthorizerState
     from records.columns.acl_table import AppliedAcl
@@ -62,7 +62,7 @@ def _kind(change: Change) -> str:
     return "added" if change.before is None else "replaced"
 
 
-def decision_history_json(subject: AskedQuestion, states: Sequence[HistoryState]) -> dict[str, Any]:
+def decision_history_json(subject: RequestSubject, states: Sequence[HistoryState]) -> dict[str, Any]:
     """The first known decision, and each later change of it."""
     first = max((at for at, each in enumerate(states) if each.changes is None), default=0)
     history = AnswerHistory(_HeldStates(subject, states[first:]), subject)
@@ -90,7 +90,7 @@ class _StateStep(NamedTuple):
 class _HeldStates:
     """History source of states in memory; the changes of all but the first one are known."""
 
-    def __init__(self, subject: AskedQuestion, states: Sequence[HistoryState]) -> None:
+    def __init__(self, subject: RequestSubject, states: Sequence[HistoryState]) -> None:
         self._subject = subject
         self._states = states
 

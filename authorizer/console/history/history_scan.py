@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 import structlog
 
-from authorizer.analysis.retained_tables import too_early
+from authorizer.analysis.retained_tables import count_to_evict
 from authorizer.console.history.history_states import (
     EARLIER_ROWS_MAXIMUM,
     HistoryState,
@@ -264,7 +264,7 @@ class HistoryScan:
         """Drop the oldest states, or the changes of the oldest states, over the limits; whether any."""
         states = self._states
         columns = [each.image.columns for each in states]
-        drop = max(len(states) - STATES_MAXIMUM, too_early(columns, EARLIER_ROWS_MAXIMUM))
+        drop = max(len(states) - STATES_MAXIMUM, count_to_evict(columns, EARLIER_ROWS_MAXIMUM))
         for _ in range(drop):
             self._change_count -= len(states.popleft().changes or ())
             self._stored = None  # records would be missing after it

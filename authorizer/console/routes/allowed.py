@@ -10,13 +10,14 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from authorizer.analysis.access_queries import Asker, questions_of
-from authorizer.analysis.classes import decided, decision_json, hosts, who
+from authorizer.analysis.access_queries import below_prefix, permitted_principals
 from authorizer.analysis.deciding_acls import DecidingAcls
-from authorizer.analysis.host_answers import NOTHING, OPERATION_BITS, without
+from authorizer.analysis.host_answers import NO_OPERATIONS, OPERATION_BITS, subtract
 from authorizer.analysis.name_map import NameMap
 from authorizer.analysis.name_space import NAME_SPACES
-from authorizer.analysis.rights_below_prefix import who_can, within
+from authorizer.analysis.request_class import PrincipalSet, request_classes
+from authorizer.analysis.request_class_text import describe_hosts, describe_principal
+from authorizer.analysis.witness import decide_witness
 from authorizer.api.acl_json import acl_json
 from authorizer.console.history.history_json import state_offset_json
 from authorizer.console.routes.queries import AllowedQuery
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from authorizer.analysis.access_queries import Names, Questions
     from authorizer.analysis.name_space import Key
+    from authorizer.analysis.request_class import NameSet, RequestClass
     from authorizer.console.history.state_cache import StateCache
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.engine.index.acl_index import AclIndex
@@ -67,7 +68,7 @@ class AllowedRoutes:
         self._caller_of = caller_of
         self._respond = respond
         self._lock = threading.Lock()
-        self._lists: OrderedDict[tuple[AclIndex, _Access], list[Questions]] = OrderedDict()
+        self._lists: OrderedDict[tuple[AclIndex, _Access], list[RequestClass]] = OrderedDict()
 
     async def allowed(self, request: Request) -> Response:
         """GET: the allowed names of a principal, or the allowed principals."""
@@ -85,7 +86,7 @@ class AllowedRoutes:
 
         def compute() -> dict[str, Any]:
             state = self._states.state_at(query.at_offset)
-            classes: list[tuple[bool, Questions]]
+            classes: list[tuple[bool, RequestClass]]
             answer: dict[str, Any] = {**state_offset_json(state), "principal": principal}
             if principal is None:
                 classes = [(True, each) for each in self._allowed_principals(state, access)]
@@ -103,24 +104,24 @@ class AllowedRoutes:
 
     def _of_one(
         self, state: AuthorizerState, access: _Access, principal: str
-    ) -> tuple[str, list[tuple[bool, Questions]]]:
+    ) -> tuple[str, list[tuple[bool, RequestClass]]]:
         """``all``, ``some`` or ``none``; the allowed classes, then the denied ones."""
         resource_type, where, operation = access
         (column,) = self._states.matrix(state, resource_type).columns([principal])
         bit, space = OPERATION_BITS[operation], NAME_SPACES[resource_type]
-        allowed = within(column.answers, where, operation, resource_type)
-        every = NameMap.of(NOTHING, [(*where, bit)], space)
-        denied = every.combined(allowed, without, space)
-        asker = Asker.of(principal)
+        allowed = below_prefix(column.answers, where, operation, resource_type)
+        every = NameMap.of(NO_OPERATIONS, [(*where, bit)], space)
+        denied = every.combined(allowed, subtract, space)
+        asker = PrincipalSet.of(principal)
         classes = [
             (is_allowed, questions)
             for is_allowed, answers in ((True, allowed), (False, denied))
-            for questions in questions_of(answers, asker, resource_type)
+            for questions in request_classes(answers, asker, resource_type)
         ]
         cell = column.cell(where)
         return "all" if cell.always & bit else "some" if cell.sometimes & bit else "none", classes
 
-    def _allowed_principals(self, state: AuthorizerState, access: _Access) -> list[Questions]:
+    def _allowed_principals(self, state: AuthorizerState, access: _Access) -> list[RequestClass]:
         """The classes of allowed principals, cached for the next page."""
         key = state.index, access
         with self._lock:
@@ -128,7 +129,9 @@ class AllowedRoutes:
                 settings = state.settings.with_version_of(state.index.image)
                 table = state.index.image.merged().columns
                 self._lists[key] = list(
-                    who_can(table, settings, access.resource_type, access.where, access.operation)
+                    permitted_principals(
+                        table, settings, access.resource_type, access.where, access.operation
+                    )
                 )
                 while len(self._lists) > _LISTS_MAXIMUM:
                     self._lists.popitem(last=False)
@@ -148,32 +151,32 @@ def _access_of(query: AllowedQuery) -> _Access:
 def _class_json(
     state: AuthorizerState,
     acls: DecidingAcls,
-    questions: Questions,
+    questions: RequestClass,
     operation: AclOperation,
     *,
     is_allowed: bool,
 ) -> dict[str, Any]:
     """The class in words, with the decision of its witness, and the ACLs that decide other requests of it."""
-    witness, decision = questions.witness, decided(state, questions, operation)
+    witness, decision = questions.witness, decide_witness(state, questions.witness, operation)
     others = acls.others(questions, decision, is_allowed=is_allowed)
     return {
         "allowed": is_allowed,
-        "who": who(questions),
+        "who": describe_principal(questions),
         "names_total": len(questions.names),
         "names": [_names_json(each) for each in questions.names[:_NAMES_MAXIMUM]],
-        "hosts": hosts(questions),
-        "decision": decision_json(decision),
+        "hosts": describe_hosts(questions),
+        "decision": decision.to_json(),
         "other_acls": [*map(acl_json, others.acls)],
         "other_acls_complete": others.is_complete,
         "witness": {"principal": witness.principal, "name": witness.name, "host": witness.host},
     }
 
 
-def _names_json(names: Names) -> dict[str, Any]:
-    but: Sequence[Key] = names.but[:_NAMES_MAXIMUM]
+def _names_json(names: NameSet) -> dict[str, Any]:
+    but: Sequence[Key] = names.excluded[:_NAMES_MAXIMUM]
     return {
         "text": names.text,
         "is_name": names.is_name,
         "but": [{"text": text, "is_name": is_name} for text, is_name in but],
-        "but_total": len(names.but),
+        "but_total": len(names.excluded),
     }

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.analysis.blame import AskedQuestion
+from authorizer.analysis.blame import RequestSubject
 from authorizer.api.acl_json import applied_acl_json
 from authorizer.api.cluster_name import CLUSTERS_PATH
 from authorizer.console.history.history_json import (
@@ -269,7 +269,7 @@ class ConsoleRoutes:
             )
             shown |= state_offset_json(state)
             if sees_all:
-                subject = AskedQuestion(context, asked.action(), state.settings)
+                subject = RequestSubject(context, asked.action(), state.settings)
                 shown["history"] = decision_history_json(subject, self._states.history().states)
             return shown
 

@@ -7,16 +7,17 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from authorizer.analysis.acl_comparison import ChangedAcls
-from authorizer.analysis.classes import decided, decision_json, state_about, what, who
-from authorizer.analysis.decision_changes import flips_between, flips_of_states
-from authorizer.analysis.effective_permissions import Meaning, never_cancelled
+from authorizer.analysis.decision_changes import decision_changes_between, decision_changes_of_states
+from authorizer.analysis.effective_permissions import EffectivePermissions, never_cancelled
+from authorizer.analysis.request_class_text import describe_class, describe_principal
+from authorizer.analysis.witness import decide_witness, state_for_witnesses
 from records.columns.acl_table import AclTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from authorizer.analysis.access_queries import Questions
-    from authorizer.analysis.decision_changes import Flip
+    from authorizer.analysis.decision_changes import DecisionChange
+    from authorizer.analysis.witness import Witness
     from authorizer.api.kafka_version import KafkaVersion
     from authorizer.console.history.history_scan import History
     from authorizer.console.history.history_states import HistoryState
@@ -28,7 +29,7 @@ def find_decision_changes(
     after: AuthorizerState,
     history: History | None = None,
     check_cancelled: Callable[[], None] = never_cancelled,
-) -> list[Flip]:
+) -> list[DecisionChange]:
     """Every class of requests that two states decide differently.
 
     ``history``: of the log, if both are its states. An error of ``check_cancelled`` ends the comparison.
@@ -38,13 +39,13 @@ def find_decision_changes(
     if old_settings != new_settings:
         # Under the rules of another release any decision may change.
         meanings = (
-            Meaning.of(table, settings, check_cancelled=check_cancelled)
+            EffectivePermissions.of(table, settings, check_cancelled=check_cancelled)
             for table, settings in ((old, old_settings), (new, new_settings))
         )
-        return list(flips_between(*meanings, check_cancelled=check_cancelled))
+        return list(decision_changes_between(*meanings, check_cancelled=check_cancelled))
     changed = None if history is None else _changed_between(history, before.end_offset, after.end_offset)
     changed = changed or ChangedAcls.between(old, new)
-    return flips_of_states(changed, old, new, new_settings, check_cancelled)
+    return decision_changes_of_states(changed, old, new, new_settings, check_cancelled)
 
 
 def _changed_between(history: History, first: int, last: int) -> ChangedAcls | None:
@@ -64,7 +65,7 @@ def _table(states: Sequence[HistoryState], *, after: bool) -> AclTable:
 
 
 def decision_changes_json(
-    flips: Sequence[Flip], count: int, before: AuthorizerState, after: AuthorizerState
+    flips: Sequence[DecisionChange], count: int, before: AuthorizerState, after: AuthorizerState
 ) -> dict[str, Any]:
     """The number of changes, and the first ones with the deciding ACL or rule on both sides."""
     granted = sum(flip.direction == "granted" for flip in flips)
@@ -73,7 +74,7 @@ def decision_changes_json(
         group = list(some)
         pair = before, after
         if version is not None:  # neither state was decided by the rules of this release
-            about = [flip.questions for flip in group]
+            about = [flip.request_class.witness for flip in group]
             pair = _by_rules_of(before, version, about), _by_rules_of(after, version, about)
         shown += [_decision_change_json(flip, *pair) for flip in group]
     return {
@@ -84,23 +85,23 @@ def decision_changes_json(
     }
 
 
-def _by_rules_of(
-    state: AuthorizerState, version: KafkaVersion, about: Sequence[Questions]
-) -> AuthorizerState:
+def _by_rules_of(state: AuthorizerState, version: KafkaVersion, about: Sequence[Witness]) -> AuthorizerState:
     table = state.index.image.merged().columns
-    return state_about(table, about, state.settings.by_rules_of(version))
+    return state_for_witnesses(table, about, state.settings.with_version(version))
 
 
-def _decision_change_json(flip: Flip, before: AuthorizerState, after: AuthorizerState) -> dict[str, Any]:
+def _decision_change_json(
+    flip: DecisionChange, before: AuthorizerState, after: AuthorizerState
+) -> dict[str, Any]:
     """The class in words, with its witness."""
-    questions = flip.questions
+    questions = flip.request_class
     operation = questions.operations[0]
     witness = questions.witness
     return {
         "direction": flip.direction,
         "releases": flip.releases,
-        "who": who(questions),
-        "what": what(questions),
+        "who": describe_principal(questions),
+        "what": describe_class(questions),
         "witness": {
             "principal": witness.principal,
             "operation": operation.name,
@@ -108,6 +109,6 @@ def _decision_change_json(flip: Flip, before: AuthorizerState, after: Authorizer
             "name": witness.name,
             "host": witness.host,
         },
-        "before": decision_json(decided(before, questions, operation)),
-        "after": decision_json(decided(after, questions, operation)),
+        "before": decide_witness(before, questions.witness, operation).to_json(),
+        "after": decide_witness(after, questions.witness, operation).to_json(),
     }

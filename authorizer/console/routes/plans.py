@@ -12,12 +12,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.analysis.acl_comparison import ChangedAcls
-from authorizer.analysis.classes import state_about
-from authorizer.analysis.decision_changes import flips_by
+from authorizer.analysis.decision_changes import decision_changes_by
 from authorizer.analysis.files.desired_state import DesiredStateFile
 from authorizer.analysis.files.scope import Scope
-from authorizer.analysis.plan import AclPlan, PlanOrigin, replaced
-from authorizer.analysis.plan_checks import PlanCounts, warnings_of
+from authorizer.analysis.plan import AclPlan, PlanOrigin, with_replacements
+from authorizer.analysis.plan_checks import PlanCounts, plan_warnings
+from authorizer.analysis.witness import state_for_witnesses
 from authorizer.api.acl_json import acl_json, content_from_json
 from authorizer.api.errors import ApiError
 from authorizer.console.history.history_json import state_offset_json
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from authorizer.analysis.plan_checks import Warned
+    from authorizer.analysis.plan_checks import PlanWarning
     from authorizer.console.history.state_cache import StateCache
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.node.node import Node
@@ -101,16 +101,16 @@ class PlanRoutes:
         table = image.merged().columns
         changed = _planned_changes(query, state, table, notes.append)
         after = changed.applied_to(table)
-        flips = flips_by(changed, table, settings, check_cancelled)
-        about = [flip.questions for flip in flips[: query.count]]
-        before, then = (state_about(each, about, settings) for each in (table, after))
+        flips = decision_changes_by(changed, table, settings, check_cancelled)
+        about = [flip.request_class.witness for flip in flips[: query.count]]
+        before, then = (state_for_witnesses(each, about, settings) for each in (table, after))
         found = {
             **state_offset_json(state),
             "counts": PlanCounts.of(table, changed, after).to_json(self._max_removed_percent),
             "added": _listed(changed.added),
             "removed": _listed(changed.removed),
             **decision_changes_json(flips, query.count, before, then),
-            "warnings": [_warning(each) for each in warnings_of(changed, after)],
+            "warnings": [_warning(each) for each in plan_warnings(changed, after)],
             "notes": notes,
         }
         if query.to_apply:
@@ -135,7 +135,7 @@ def _planned_changes(
         return _changed_by_text(query, table, note)
     to_add = [_added(query, at, state) for at in range(len(query.add))]
     to_remove = [_removed(acl, at) for at, acl in enumerate(query.remove)]
-    changed = ChangedAcls.between(table, replaced(table, to_remove, to_add))
+    changed = ChangedAcls.between(table, with_replacements(table, to_remove, to_add))
     added, removed = ({acl.record.content for acl in each} for each in (changed.added, changed.removed))
     for contents, found, why in (
         (to_add, added, "is in force already"),
@@ -182,5 +182,5 @@ def _listed(table: AclTable) -> dict[str, Any]:
     return {"total": len(table), "acls": [*map(acl_json, table.records(slice(_LISTED_MAXIMUM)))]}
 
 
-def _warning(warned: Warned) -> dict[str, Any]:
+def _warning(warned: PlanWarning) -> dict[str, Any]:
     return {"text": warned.text, "acl": None if warned.acl is None else acl_json(warned.acl)}

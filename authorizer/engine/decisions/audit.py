@@ -32,7 +32,7 @@ from records.ids import uuid_to_string
 
 if TYPE_CHECKING:
     from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
-    from authorizer.engine.decisions.decision import Answered, Decision
+    from authorizer.engine.decisions.decision import DecidedAction, Decision
     from authorizer.engine.decisions.state import AuthorizerState
     from records.columns.acl_table import AppliedAcl
 
@@ -179,7 +179,7 @@ class AuditLog:
             (each for each in (TRACE, DEBUG, INFO) if each >= level and self._logger.isEnabledFor(each)), OFF
         )
 
-    def write(self, decided: Answered) -> None:
+    def write(self, decided: DecidedAction) -> None:
         """Write one decision, whose level is not below the threshold. Never raises."""
         logger, level = self._logger, decided.level
         # Where a program has set up no logging, nothing takes the line.

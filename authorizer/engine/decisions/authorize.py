@@ -13,14 +13,14 @@ from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.engine.decisions.audit import AuditLog
 from authorizer.engine.decisions.decision import (
     BY_SUPER_USER,
-    Answered,
+    DecidedAction,
     DecisionCounts,
     require_literal,
     require_ready,
 )
 from authorizer.engine.decisions.reason import answer_acl_by_acl
-from authorizer.engine.index.covers import NOTHING
-from authorizer.engine.index.masks import ASKED, denies, leaf_mask
+from authorizer.engine.index.covers import NO_COVER
+from authorizer.engine.index.masks import REQUEST_BITS, denies, leaf_mask
 from authorizer.engine.index.rights import NO_RIGHTS_OF_TYPE
 from records.acl import PatternType
 
@@ -40,12 +40,14 @@ _LITERAL: Final = PatternType.LITERAL
 
 def decide(state: AuthorizerState, context: AuthorizableRequestContext, action: Action) -> Decision:
     """One decision with its reason, neither counted nor audited; raises as `authorize_actions`."""
-    return answer(state, context, action).decision()
+    return authorize_action(state, context, action).decision()
 
 
-def answer(state: AuthorizerState, context: AuthorizableRequestContext, action: Action) -> Answered:
+def authorize_action(
+    state: AuthorizerState, context: AuthorizableRequestContext, action: Action
+) -> DecidedAction:
     """The same without the reason, which is looked for where it is wanted."""
-    decided: list[Answered] = []
+    decided: list[DecidedAction] = []
     authorize_actions(state, context, (action,), AuditLog(OFF), DecisionCounts(), decided)
     return decided[0]
 
@@ -56,7 +58,7 @@ def authorize_actions(
     actions: Sequence[Action],
     audit: AuditLog,
     counts: DecisionCounts,
-    decided: list[Answered] | None = None,
+    decided: list[DecidedAction] | None = None,
 ) -> list[AuthorizationResult]:
     """One result for each action, all by one state; counted, and audited if the audit log wants to know.
 
@@ -84,7 +86,7 @@ def authorize_actions(
     last = last_type = None
     own_rights: Rights = NO_RIGHTS_OF_TYPE
     common_rights: Rights = NO_RIGHTS_OF_TYPE
-    own_cover = common = NOTHING
+    own_cover = common = NO_COVER
     results = []
     for action in actions:
         pattern = action.resource_pattern
@@ -102,10 +104,10 @@ def authorize_actions(
             mask = leaf if type(leaf) is int else leaf_mask(leaf, host)
             mask |= common_leaf if type(common_leaf) is int else leaf_mask(common_leaf, host)
             last = pattern
-        asked = ASKED[action.operation]
-        answer = mask & asked if asked else answer_acl_by_acl(state.index, context, action)
-        if answer:
-            if denies(answer):
+        asked = REQUEST_BITS[action.operation]
+        authorize_action = mask & asked if asked else answer_acl_by_acl(state.index, context, action)
+        if authorize_action:
+            if denies(authorize_action):
                 result = _DENIED
                 counts.acl_denied += 1
             else:
@@ -124,7 +126,9 @@ def authorize_actions(
         else:
             level = DEBUG if action.log_if_allowed else TRACE
         if level >= threshold:
-            answered = Answered(state, context, action, level, answer, result, own_cover, common)
+            answered = DecidedAction(
+                state, context, action, level, authorize_action, result, own_cover, common
+            )
             if decided is not None:
                 decided.append(answered)
             if level >= audit.threshold:
@@ -138,13 +142,15 @@ def _authorize_super_user(
     actions: Sequence[Action],
     audit: AuditLog,
     counts: DecisionCounts,
-    decided: list[Answered] | None,
+    decided: list[DecidedAction] | None,
 ) -> list[AuthorizationResult]:
     for action in actions:
         require_literal(action)
         counts.super_user_allowed += 1
         level = audit_level(action, allowed=True)
-        answered = Answered(state, context, action, level, 0, _ALLOWED, NOTHING, NOTHING, BY_SUPER_USER)
+        answered = DecidedAction(
+            state, context, action, level, 0, _ALLOWED, NO_COVER, NO_COVER, BY_SUPER_USER
+        )
         if decided is not None:
             decided.append(answered)
         if level >= audit.threshold:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from authorizer.api.ip_network import EXACT_HOSTS, NETWORK_HOSTS, STRICTEST
 from authorizer.api.kafka_version import NEWEST
 from authorizer.engine.decisions.reason import allows, matching_acls
-from authorizer.engine.index.masks import ASKED
+from authorizer.engine.index.masks import REQUEST_BITS
 
 if TYPE_CHECKING:
     from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
     from authorizer.api.ip_network import NetworkRules
-    from authorizer.engine.decisions.decision import Answered
+    from authorizer.engine.decisions.decision import DecidedAction
     from authorizer.engine.decisions.state import AuthorizerState
 
 
@@ -32,10 +32,13 @@ class ReleaseDifference(NamedTuple):
         return f"{since} from Kafka {NEWEST.value} on, {before} before"
 
 
-def release_difference(answered: Answered) -> ReleaseDifference | None:
+def release_difference(answered: DecidedAction) -> ReleaseDifference | None:
     """What the releases that it may be answer to one question, if that is not the same; else None."""
     # A mask that is an int depends on no host; operations without a mask are decided ACL by ACL.
-    if type(answered.own.said) is type(answered.common.said) is int and ASKED[answered.action.operation]:
+    if (
+        type(answered.own.said) is type(answered.common.said) is int
+        and REQUEST_BITS[answered.action.operation]
+    ):
         return None
     state, context, action = answered.state, answered.context, answered.action
     if state.index.rows.networks != STRICTEST or answered.is_allowed:

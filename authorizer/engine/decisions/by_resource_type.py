@@ -20,20 +20,20 @@ from authorizer.api.ip_network import EXACT_HOSTS, NETWORK_HOSTS, STRICTEST
 from authorizer.engine.decisions.by_release import is_allowed_by
 from authorizer.engine.decisions.listing import list_acls
 from authorizer.engine.decisions.reason import acl_principals
-from authorizer.engine.index.covers import alone
+from authorizer.engine.index.covers import single_cover
 from authorizer.engine.index.masks import (
     ALLOW_BITS,
-    ASKED_AS_STATED,
     DENY_BITS,
-    OwnLeaf,
+    EXPLICIT_REQUEST_BITS,
+    PatternLeaf,
     acl_mask,
     add_to_leaf,
     denies,
+    host_reader,
     leaf_mask,
-    said_to,
 )
-from authorizer.engine.index.pattern_keys import is_odd, place_of
-from authorizer.engine.index.rights import MadeRights, cover_of
+from authorizer.engine.index.pattern_keys import has_unknown_code, pattern_key
+from authorizer.engine.index.rights import MaterializedRights, cover_of
 from records.acl import (
     WILDCARD,
     AccessControlEntryFilter,
@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.engine.index.acl_index import AclIndex
     from authorizer.engine.index.covers import Cover
-    from authorizer.engine.index.pattern_keys import Place
-    from authorizer.engine.index.rights import WholeRights
+    from authorizer.engine.index.pattern_keys import PatternKey
+    from authorizer.engine.index.rights import ListableRights
     from records.principal import KafkaPrincipal
 
 _PROBED_NAME: Final = "hardcode"
@@ -93,8 +93,8 @@ def allows_some_resource(
     return _leaves_some(_rights(index, principal, resource_type), host, operation)
 
 
-def _leaves_some(askers: Sequence[WholeRights], host: str, operation: AclOperation) -> bool:
-    asked = ASKED_AS_STATED[operation]
+def _leaves_some(askers: Sequence[ListableRights], host: str, operation: AclOperation) -> bool:
+    asked = EXPLICIT_REQUEST_BITS[operation]
     deny, allow = asked & DENY_BITS, asked & ALLOW_BITS
 
     star = 0
@@ -152,7 +152,7 @@ def _rights(
     principal: KafkaPrincipal,
     resource_type: ResourceType,
     networks: NetworkRules | None = None,
-) -> list[WholeRights]:
+) -> list[ListableRights]:
     """What the ACLs of the asker and of ``User:*`` say about the type, without those to be passed over.
 
     ``networks``: by other rules than the index's.
@@ -166,17 +166,17 @@ def _rights(
 
 def _without_odd(
     index: AclIndex, principal: str, resource_type: ResourceType, networks: NetworkRules
-) -> MadeRights:
+) -> MaterializedRights:
     acl_filter = AclBindingFilter(
         ResourcePatternFilter(resource_type), AccessControlEntryFilter(principal=principal)
     )
-    leaves: dict[Place, OwnLeaf] = {}
+    leaves: dict[PatternKey, PatternLeaf] = {}
     for acl in list_acls(index, acl_filter).acls():
         record = acl.record
-        if not is_odd(record):
-            place, mask = place_of(record), acl_mask(record.operation, record.permission_type)
-            read = said_to(networks=networks.of(record.permission_type))
+        if not has_unknown_code(record):
+            place, mask = pattern_key(record), acl_mask(record.operation, record.permission_type)
+            read = host_reader(networks=networks.of(record.permission_type))
             leaves[place] = add_to_leaf(leaves.get(place), read(record.host), mask)
-    return MadeRights.of(
-        [alone(kind - resource_type, name, leaf, None) for (kind, name), leaf in leaves.items()]
+    return MaterializedRights.of(
+        [single_cover(kind - resource_type, name, leaf, None) for (kind, name), leaf in leaves.items()]
     )

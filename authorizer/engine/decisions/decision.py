@@ -12,10 +12,11 @@ Source: StandardAuthorizerData.authorize and its rules.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from authorizer.api.acl_json import acl_json
 from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.engine.decisions.reason import deciding_acl
@@ -52,6 +53,14 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     def is_allowed(self) -> bool:
         return self.result is _ALLOWED
 
+    def to_json(self) -> dict[str, Any]:
+        """The result, the rule, and the ACL that decided."""
+        return {
+            "result": self.result.value,
+            "rule": self.rule.value,
+            "acl": None if self.acl is None else acl_json(self.acl.record),
+        }
+
     def __str__(self) -> str:
         return str(self.rule) if self.acl is None else f"MatchingAcl(acl={self.acl.record.standard_acl()})"
 
@@ -65,7 +74,7 @@ _ALLOWED_BY_DEFAULT: Final = Decision(_ALLOWED, Rule.DEFAULT_ALLOW)
 _DENIED_BY_DEFAULT: Final = Decision(_DENIED, Rule.DEFAULT_DENY)
 
 
-class Answered(msgspec.Struct, gc=False):
+class DecidedAction(msgspec.Struct, gc=False):
     """A question and its result, whose reason is looked for where it is asked for.
 
     It may wait in a queue for that, by the thousand: no work for the garbage collector.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from authorizer.engine.index.acl_index import AclIndex
-    from authorizer.engine.index.pattern_keys import Place
+    from authorizer.engine.index.pattern_keys import PatternKey
     from records.acl import AclBinding, AclBindingFilter, ResourcePatternFilter
     from records.columns.acl_table import AppliedAcl
     from records.columns.text_column import TextColumn
@@ -107,7 +107,7 @@ def _candidates(index: AclIndex, acl_filter: AclBindingFilter) -> tuple[_Rows, l
     return np.concatenate(rows), added
 
 
-def _places(index: AclIndex, patterns: ResourcePatternFilter, name: str) -> Iterator[Place]:
+def _places(index: AclIndex, patterns: ResourcePatternFilter, name: str) -> Iterator[PatternKey]:
     """Where all are that the filter means, and few others."""
     wanted = patterns.resource_type
     for resource_type in ResourceType if wanted is ResourceType.ANY else (wanted,):

@@ -14,7 +14,7 @@ from authorizer.api.principal_lists import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CO
 from authorizer.engine.decisions.by_release import release_difference
 
 if TYPE_CHECKING:
-    from authorizer.engine.decisions.decision import Answered
+    from authorizer.engine.decisions.decision import DecidedAction
     from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
 
 _UNKNOWN: Final = {
@@ -49,7 +49,7 @@ def unknown_release(state: AuthorizerState) -> tuple[str, ...]:
     return (text,)
 
 
-def notes(answered: Answered) -> tuple[str, ...]:
+def notes(answered: DecidedAction) -> tuple[str, ...]:
     """The notes of one decision; none if it is ALLOWED, as no unknown setting denies."""
     if answered.is_allowed:
         return ()
@@ -69,7 +69,7 @@ def notes(answered: Answered) -> tuple[str, ...]:
     return tuple(found)
 
 
-def is_by_default(answered: Answered) -> bool:
+def is_by_default(answered: DecidedAction) -> bool:
     """Whether no ACL of any principal covers the name, so that the default decides."""
     pattern, resources = answered.action.resource_pattern, answered.state.index.resources
     return not answered.answer and not resources.covers(pattern.resource_type, pattern.name)

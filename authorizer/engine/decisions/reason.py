@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.api.ip_network import matches_host
 from authorizer.engine.decisions.kafka_order import entry_order, utf16
-from authorizer.engine.index.covers import NOTHING, Cover
-from authorizer.engine.index.masks import ALLOW_BITS, ASKED, DENY_BITS, acl_mask, leaf_mask
+from authorizer.engine.index.covers import NO_COVER, Cover
+from authorizer.engine.index.masks import ALLOW_BITS, DENY_BITS, REQUEST_BITS, acl_mask, leaf_mask
 from authorizer.engine.index.pattern_keys import PREFIXED
 from authorizer.engine.index.rights import cover_of
 from records.acl import (
@@ -77,7 +77,7 @@ def answer_acl_by_acl(index: AclIndex, context: AuthorizableRequestContext, acti
     """The answer to what masks have no bits for: UNKNOWN and ANY, as if it were about ALL."""
     answer = 0
     for acl in matching_acls(index, context, action):
-        answer |= acl_mask(_ALL, acl.record.permission_type) & ASKED[_ALL]
+        answer |= acl_mask(_ALL, acl.record.permission_type) & REQUEST_BITS[_ALL]
     return answer
 
 
@@ -92,7 +92,7 @@ def deciding_acl(
 ) -> AppliedAcl:
     """Of the ACLs that match, the one that Kafka names: the first DENY, else the last ALLOW. There is one."""
     end = 0 if denied else -1
-    asked = ASKED[action.operation] & (DENY_BITS if denied else ALLOW_BITS)
+    asked = REQUEST_BITS[action.operation] & (DENY_BITS if denied else ALLOW_BITS)
     if not asked:
         matching = matching_acls(index, context, action)
         return [acl for acl in matching if allows(acl.record) is not denied][end]
@@ -100,7 +100,7 @@ def deciding_acl(
     found: list[tuple[Cover, KafkaPrincipal]] = []
     for cover, principal in ((own, context.principal), (common, EVERYONE)):
         here = cover  # not by the chain's iterator, which takes twice as long
-        while here is not NOTHING:
+        while here is not NO_COVER:
             leaf = here.leaf
             if (leaf if type(leaf) is int else leaf_mask(leaf, host)) & asked:
                 found.append((here, principal))

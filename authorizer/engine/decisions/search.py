@@ -18,6 +18,7 @@ from authorizer.api.authorizer_api import Action, AuthorizationResult, RequestCo
 from authorizer.engine.decisions.audit import AuditLog
 from authorizer.engine.decisions.authorize import authorize_actions
 from authorizer.engine.decisions.decision import DecisionCounts
+from authorizer.engine.index.nested_prefixes import NO_PREFIX, enclosing_prefixes
 from authorizer.engine.index.pattern_keys import LITERAL_PATTERN, PREFIXED
 from authorizer.engine.index.principal_index import NO_RIGHTS
 from records.acl import WILDCARD, PatternType, ResourcePattern
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.engine.index.acl_index import AclIndex
-    from authorizer.engine.index.pattern_keys import Place
+    from authorizer.engine.index.pattern_keys import PatternKey
     from records.acl import AclOperation, ResourceType
     from records.columns.acl_table import AppliedAcl
 
@@ -144,13 +145,10 @@ def allowed_prefixes(
     answers = _allowed(state, context, _actions(operation, resource_type, names))
     allowed: list[str] = []
     denied: list[str] = []
-    around: list[tuple[str, bool]] = []
-    for prefix, answer in zip(prefixes, answers, strict=True):
-        while around and not prefix.startswith(around[-1][0]):
-            around.pop()
-        if answer is not (around[-1][1] if around else False):
+    enclosing = enclosing_prefixes((prefix, False) for prefix in prefixes)
+    for prefix, answer, outer in zip(prefixes, answers, enclosing, strict=True):
+        if answer is not (False if outer == NO_PREFIX else answers[outer]):
             (allowed if answer else denied).append(prefix)
-        around.append((prefix, answer))
     return allowed, denied
 
 
@@ -167,22 +165,18 @@ def exceptional_names(
     Names that are ``listed`` are left out; ``prefixes`` are what `allowed_prefixes` returns for the search.
     """
     names = sorted(mentioned_names(state.index, resource_type).difference(listed))
-    allowed_of = set(allowed_names(state, context, operation, resource_type, names))
-    places = [
+    allowed_set = set(allowed_names(state, context, operation, resource_type, names))
+    entries = [
         (prefix, False, is_allowed)
-        for is_allowed, each in zip((True, False), prefixes, strict=True)
-        for prefix in each
+        for is_allowed, of_answer in zip((True, False), prefixes, strict=True)
+        for prefix in of_answer
     ]
-    places += [(name, True, name in allowed_of) for name in names]
+    entries += [(name, True, name in allowed_set) for name in names]
+    entries.sort()
     allowed: list[str] = []
     denied: list[str] = []
-    around = [("", False)]
-    for text, is_name, is_allowed in sorted(places):
-        while not text.startswith(around[-1][0]):
-            around.pop()
-        if not is_name:
-            around.append((text, is_allowed))
-        elif is_allowed is not around[-1][1]:
+    for (text, is_name, is_allowed), outer in zip(entries, enclosing_prefixes(entries), strict=True):
+        if is_name and is_allowed is not (False if outer == NO_PREFIX else entries[outer][2]):
             (allowed if is_allowed else denied).append(text)
     return allowed, denied
 
@@ -205,7 +199,7 @@ def _in_order(names: Iterable[str], after: str | None) -> Iterator[str]:
     return merge(*parts)
 
 
-def _covering(index: AclIndex, resource_type: ResourceType, name: str) -> Iterator[Place]:
+def _covering(index: AclIndex, resource_type: ResourceType, name: str) -> Iterator[PatternKey]:
     for literal in dict.fromkeys((name, WILDCARD)):
         yield int(resource_type), literal
     for prefix in index.resources.prefixes_of(resource_type, name):

@@ -73,14 +73,14 @@ class AuthorizerSettings:
         """Whether hosts of ACLs may be networks, by this release; the strictest rules if it is not known."""
         return STRICTEST if self.kafka_version is None else self.kafka_version.networks
 
-    def apart(self, *, has_networks: bool) -> tuple[Self, ...]:
+    def by_possible_rules(self, *, has_networks: bool) -> tuple[Self, ...]:
         """These settings; if the release is not known and ACLs have networks, once for each set of rules.
 
         What holds for each of them holds whatever the release is.
         """
         if self.kafka_version is not None or not has_networks:
             return (self,)
-        return self.by_rules_of(LAST_WITHOUT_NETWORKS), self.by_rules_of(NEWEST)
+        return self.with_version(LAST_WITHOUT_NETWORKS), self.with_version(NEWEST)
 
     @classmethod
     def from_configs(cls, configs: Mapping[str, object], *, of_brokers: bool = False) -> Self:
@@ -111,9 +111,9 @@ class AuthorizerSettings:
     def with_version_of(self, image: AclsImage) -> Self:
         """The same, with the release whose rules are followed for a state; None if it is not known."""
         version = self.version_for(image)
-        return self.by_rules_of(None if version.networks == STRICTEST else version.releases[0])
+        return self.with_version(None if version.networks == STRICTEST else version.releases[0])
 
-    def by_rules_of(self, version: KafkaVersion | None) -> Self:
+    def with_version(self, version: KafkaVersion | None) -> Self:
         """The same, with another release."""
         return replace(self, kafka_version=version)
 
@@ -121,7 +121,7 @@ class AuthorizerSettings:
         """All ACLs of a state, by the rules of that release."""
         return AclIndex.of(image, networks=self.version_for(image).networks)
 
-    def fits(self, index: AclIndex, image: AclsImage) -> bool:
+    def matches_rules_of(self, index: AclIndex, image: AclsImage) -> bool:
         """Whether an index is by the rules that are followed for a state."""
         return index.rows.networks == self.version_for(image).networks
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace as replace_fields
 from authorizer.api.acl_json import applied_acl_from_json, applied_acl_json
 from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.api.kafka_version import VersionInForce
-from authorizer.engine.decisions.authorize import answer
+from authorizer.engine.decisions.authorize import authorize_action
 from authorizer.engine.decisions.decision import Decision, Rule
 from authorizer.engine.decisions.notes import notes
 from authorizer.engine.decisions.reason import matching_acls
@@ -115,7 +115,7 @@ def explain(state: AuthorizerState, context: AuthorizableRequestContext, action:
         ValueError: the resource is not LITERAL.
         AuthorizerNotReadyError: not ready, and not a super user.
     """
-    answered = answer(state, context, action)
+    answered = authorize_action(state, context, action)
     decision = answered.decision()
     matching: list[AppliedAcl] = []
     misses: tuple[NearMiss, ...] = ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from authorizer.engine.decisions.reason import allows
-from authorizer.engine.index.pattern_keys import is_odd
+from authorizer.engine.index.pattern_keys import has_unknown_code
 from records.acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, PatternType, ResourceType
 
 if TYPE_CHECKING:
@@ -63,7 +63,12 @@ def change_flags(record: AccessControlEntryRecord) -> tuple[str, ...] | None:
     """The words that name one ACL, to add or to remove it; None as `removal_flags`."""
     kind, operation = ResourceType.from_code(record.resource_type), AclOperation.from_code(record.operation)
     flags = _resource_flags(kind, record.resource_name)
-    if flags is None or is_odd(record) or not _has_operation(kind, operation) or ":" not in record.principal:
+    if (
+        flags is None
+        or has_unknown_code(record)
+        or not _has_operation(kind, operation)
+        or ":" not in record.principal
+    ):
         return None
     if record.pattern_type == PatternType.PREFIXED:
         flags = [*flags, "--resource-pattern-type", "prefixed"]

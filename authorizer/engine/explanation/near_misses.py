@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
     from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
     from authorizer.engine.index.acl_index import AclIndex
-    from authorizer.engine.index.pattern_keys import Place
+    from authorizer.engine.index.pattern_keys import PatternKey
     from authorizer.engine.index.resource_index import ResourceIndex
     from records.acl import AclOperation
     from records.columns.acl_table import AppliedAcl
     from records.entries import AccessControlEntryRecord
 
 #: Near misses that are kept in all, and of one field.
-KEPT_MAXIMUM: Final = 10
-KEPT_OF_ONE_FIELD: Final = 3
+NEAR_MISSES_MAXIMUM: Final = 10
+NEAR_MISSES_PER_FIELD: Final = 3
 # ACLs looked at for each way to miss.
 _LOOKED_AT_MAXIMUM: Final = 20_000
 
@@ -74,12 +74,14 @@ def near_misses(
     by_field: dict[str, list[tuple[float, NearMiss]]] = {field: [] for field in _FIELDS}
     for miss in chain(search.covering(), search.with_other_name(), search.of_other_type()):
         by_field[miss.field].append((_distance(miss), miss))
-    few = [each for field in _FIELDS for each in nsmallest(KEPT_OF_ONE_FIELD, by_field[field], key=_order)]
+    few = [
+        each for field in _FIELDS for each in nsmallest(NEAR_MISSES_PER_FIELD, by_field[field], key=_order)
+    ]
     few.sort(key=lambda each: each[0] >= _UNRELATED)
-    return tuple(miss for _, miss in few[:KEPT_MAXIMUM])
+    return tuple(miss for _, miss in few[:NEAR_MISSES_MAXIMUM])
 
 
-def covering_places(resources: ResourceIndex, resource_type: ResourceType, name: str) -> Iterator[Place]:
+def covering_places(resources: ResourceIndex, resource_type: ResourceType, name: str) -> Iterator[PatternKey]:
     """All places of a type that cover a name."""
     for literal in dict.fromkeys((name, WILDCARD)):
         yield int(resource_type), literal
@@ -160,7 +162,7 @@ class _Search:
                         if self._would_do(acl.record):
                             yield NearMiss(acl, "resourceType", resource_type.name, self._type.name)
 
-    def _places(self, resource_type: ResourceType) -> Iterator[Place]:
+    def _places(self, resource_type: ResourceType) -> Iterator[PatternKey]:
         return covering_places(self._index.resources, resource_type, self._name)
 
     def _is_here(self, record: AccessControlEntryRecord) -> bool:

@@ -134,7 +134,7 @@ def _free_address(network: Network, known: Iterable[Network]) -> str | None:
 
 
 def _inside(network: Network, known: Iterable[Network]) -> Iterator[Network]:
-    return (each for each in known if each != network and each.within(network))
+    return (each for each in known if each != network and each.is_within(network))
 
 
 def _listed(hosts: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from authorizer.engine.index.masks import Leaf, OwnLeaf, union_leaf
+from authorizer.engine.index.masks import Leaf, PatternLeaf, union_leaf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ class Cover(msgspec.Struct, gc=False, eq=False):
 
     prefixed: int
     name: str
-    leaf: OwnLeaf
+    leaf: PatternLeaf
     group: int | None
     said: Leaf
     behind: Cover
@@ -44,28 +44,28 @@ class Cover(msgspec.Struct, gc=False, eq=False):
     def __iter__(self) -> Iterator[Cover]:
         """The chain, from here on."""
         cover = self
-        while cover is not NOTHING:
+        while cover is not NO_COVER:
             yield cover
             cover = cover.behind
 
     def put_before(self, behind: Cover) -> None:
         """Put this place, that stands alone, in front of a chain."""
-        if behind is not NOTHING:
+        if behind is not NO_COVER:
             self.said = union_leaf(self.leaf, behind.said)
             self.behind = behind
 
     def before(self, behind: Cover) -> Cover:
         """The chain with this place in front, wherever it stands itself; as it is, if this is NOTHING."""
-        if self is NOTHING:
+        if self is NO_COVER:
             return behind
         said = union_leaf(self.leaf, behind.said)
         return Cover(self.prefixed, self.name, self.leaf, self.group, said, behind)
 
 
 #: No place: where there are no ACLs, and behind every chain.
-NOTHING: Final = Cover(0, "", 0, None, 0, None)  # type: ignore[arg-type] # nobody looks behind it
+NO_COVER: Final = Cover(0, "", 0, None, 0, None)  # type: ignore[arg-type] # nobody looks behind it
 
 
-def alone(prefixed: int, name: str, leaf: OwnLeaf, group: int | None) -> Cover:
+def single_cover(prefixed: int, name: str, leaf: PatternLeaf, group: int | None) -> Cover:
     """A chain of one place."""
-    return Cover(prefixed, name, leaf, group, leaf, NOTHING)
+    return Cover(prefixed, name, leaf, group, leaf, NO_COVER)

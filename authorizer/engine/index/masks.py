@@ -103,17 +103,17 @@ class HostMasks(msgspec.Struct, gc=False):
             masks[network] = self.within(network)
             self.networks = NetworkMasks.of(masks)
         for each in masks:
-            if each.within(network):
+            if each.is_within(network):
                 masks[each] |= mask
         for host in self.by_host:
-            if (address := address_of(host)) is not None and address.within(network):
+            if (address := address_of(host)) is not None and address.is_within(network):
                 self.by_host[host] |= mask
 
 
 #: What ACLs of one place say.
-OwnLeaf = int | HostMasks
+PatternLeaf = int | HostMasks
 #: What ACLs of several places say together.
-Leaf = OwnLeaf | tuple[OwnLeaf, ...]
+Leaf = PatternLeaf | tuple[PatternLeaf, ...]
 
 _DENY_SHIFT: Final = 16
 # Every mask from here on has a deny bit.
@@ -163,12 +163,12 @@ DENY_MASKS: Final = {int(operation): _deny_mask(operation) for operation in OPER
 _ALLOW_CODE: Final = int(AclPermissionType.ALLOW)
 
 #: By operation code: the allow bit and the deny bit to ask a mask for; 0 for UNKNOWN and ANY.
-ASKED: Final = tuple(
+REQUEST_BITS: Final = tuple(
     _allow_bit(operation) | _deny_bit(operation) if operation in OPERATIONS else 0
     for operation in AclOperation
 )
 #: The same with the stated bits in place of the implied ones (KIP-679).
-ASKED_AS_STATED: Final = tuple(
+EXPLICIT_REQUEST_BITS: Final = tuple(
     (_STATED.get(operation) or _allow_bit(operation)) | _deny_bit(operation) if operation in OPERATIONS else 0
     for operation in AclOperation
 )
@@ -179,19 +179,19 @@ EVERYTHING: Final = sum(map(_allow_bit, OPERATIONS))
 
 
 @cache
-def allowed(mask: int) -> int:
+def allowed_operations(mask: int) -> int:
     """The allow bits of the operations that a mask allows: a DENY beats every ALLOW."""
     return mask & ~(mask >> _DENY_SHIFT) & EVERYTHING
 
 
-def denied(mask: int) -> int:
-    """The bits of the operations that a mask denies, where `allowed` has them."""
+def denied_operations(mask: int) -> int:
+    """The bits of the operations that a mask denies, where `allowed_operations` has them."""
     return mask >> _DENY_SHIFT
 
 
 @cache
-def settled(mask: int) -> int:
-    """The bits of the operations that a mask allows or denies, where `allowed` has them."""
+def decided_operations(mask: int) -> int:
+    """The bits of the operations that a mask allows or denies, where `allowed_operations` has them."""
     return (mask | mask >> _DENY_SHIFT) & EVERYTHING
 
 
@@ -268,7 +268,7 @@ def union_leaf(one: Leaf, other: Leaf) -> Leaf:
     return union
 
 
-def _parts(leaf: Leaf) -> tuple[OwnLeaf, ...]:
+def _parts(leaf: Leaf) -> tuple[PatternLeaf, ...]:
     return leaf if isinstance(leaf, tuple) else (leaf,)
 
 
@@ -286,7 +286,7 @@ def shared_mask(mask: int) -> int:
     return _SHARED.setdefault(mask, mask)
 
 
-def add_to_leaf(leaf: OwnLeaf | None, host: str | Network, mask: int) -> OwnLeaf:
+def add_to_leaf(leaf: PatternLeaf | None, host: str | Network, mask: int) -> PatternLeaf:
     """The leaf with one more ACL's mask; changes ``leaf`` in place if that is HostMasks."""
     if host == WILDCARD:
         if not isinstance(leaf, HostMasks):
@@ -307,7 +307,7 @@ def add_to_leaf(leaf: OwnLeaf | None, host: str | Network, mask: int) -> OwnLeaf
     return leaf
 
 
-def said_to(*, networks: bool) -> Callable[[str], str | Network]:
+def host_reader(*, networks: bool) -> Callable[[str], str | Network]:
     """How hosts of ACLs are read: as networks where they are (from Kafka 4.4 on), or never."""
     return _host_or_network if networks else str
 

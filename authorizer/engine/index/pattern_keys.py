@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PREFIXED: Final = len(ResourceType)
 KINDS: Final = 2 * PREFIXED
 
-Place = tuple[int, str]
+PatternKey = tuple[int, str]
 
 LITERAL_PATTERN: Final = int(PatternType.LITERAL)
 #: What the pattern type and the permission type of an ACL can be.
@@ -39,7 +39,7 @@ _KNOWN: Final[Mapping[type[IntEnum], npt.NDArray[np.int8]]] = {
 }
 
 
-def place_of(record: AccessControlEntryRecord) -> Place:
+def pattern_key(record: AccessControlEntryRecord) -> PatternKey:
     """Where an ACL is."""
     kind = record.resource_type
     if not 0 <= kind < PREFIXED:
@@ -47,7 +47,7 @@ def place_of(record: AccessControlEntryRecord) -> Place:
     return (kind if record.pattern_type == LITERAL_PATTERN else kind + PREFIXED), record.resource_name
 
 
-def is_odd(record: AccessControlEntryRecord) -> bool:
+def has_unknown_code(record: AccessControlEntryRecord) -> bool:
     """Whether the pattern or permission type is one that only a filter has, or none that Kafka knows."""
     return record.pattern_type not in PATTERNS or record.permission_type not in PERMISSIONS
 

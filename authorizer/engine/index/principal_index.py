@@ -21,23 +21,29 @@ import immutables
 import msgspec
 
 from authorizer.engine.index import limits
-from authorizer.engine.index.covers import NOTHING
+from authorizer.engine.index.covers import NO_COVER
 from authorizer.engine.index.pattern_keys import PREFIXED
-from authorizer.engine.index.rights import NO_RIGHTS_OF_TYPE, MadeRights, Rights, RowRights, WholeRights
+from authorizer.engine.index.rights import (
+    NO_RIGHTS_OF_TYPE,
+    ListableRights,
+    MaterializedRights,
+    Rights,
+    RowRights,
+)
 from records.principal import EVERYONE, WILDCARD_PRINCIPAL, KafkaPrincipal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from authorizer.engine.index.masks import OwnLeaf
-    from authorizer.engine.index.pattern_keys import Place
+    from authorizer.engine.index.masks import PatternLeaf
+    from authorizer.engine.index.pattern_keys import PatternKey
     from authorizer.engine.index.resource_index import ResourceIndex
     from authorizer.engine.index.row_index import RowIndex
 
 #: Rights by resource type.
-PrincipalRights = tuple[WholeRights, ...]
+PrincipalRights = tuple[ListableRights, ...]
 # The same as the rows have them; a principal's code until they are made.
-_OfRows = int | tuple[MadeRights, ...]
+_OfRows = int | tuple[MaterializedRights, ...]
 NO_RIGHTS: Final[PrincipalRights] = (NO_RIGHTS_OF_TYPE,) * PREFIXED
 
 
@@ -51,7 +57,7 @@ class _Changed(msgspec.Struct, gc=False):
         rights: with all changes, once they are made. Two threads may do it at once, and store equal ones.
     """
 
-    leaves: immutables.Map[Place, OwnLeaf | None]
+    leaves: immutables.Map[PatternKey, PatternLeaf | None]
     added: int
     rights: PrincipalRights | None
 
@@ -132,7 +138,7 @@ class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
         named = self._changed.get(principal.principal_type)
         return None if named is None else named.get(principal.name)
 
-    def added_places(self, principal: KafkaPrincipal) -> Iterator[Place]:
+    def added_places(self, principal: KafkaPrincipal) -> Iterator[PatternKey]:
         """Where there may be ACLs for exactly this principal that are no rows."""
         changed = self._changed_of(principal)
         if changed is not None and changed.added:
@@ -152,7 +158,9 @@ class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
         leaves = _UNCHANGED if changed is None else changed.leaves
         return RowRights(self._rows, code, leaves, resource_type, self._lengths[resource_type])
 
-    def after(self, touched: Mapping[tuple[str, Place], int], resources: ResourceIndex) -> PrincipalIndex:
+    def after(
+        self, touched: Mapping[tuple[str, PatternKey], int], resources: ResourceIndex
+    ) -> PrincipalIndex:
         """The next one, of ``resources``, which differs at these places of principals, as ACLs have them.
 
         And by how many the added ACLs have grown there.
@@ -187,12 +195,12 @@ class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
                 by_type[principal_type] = named.delete(name)
         return PrincipalIndex(self._rows, self._known, self._asked, by_type, resources.lengths, everyone)
 
-    def _leaf_of_rows(self, of_rows: _OfRows | None, place: Place) -> OwnLeaf | None:
+    def _leaf_of_rows(self, of_rows: _OfRows | None, place: PatternKey) -> PatternLeaf | None:
         """What all rows of a principal say at a place, whether they are in force or not."""
         kind, name = place
         if isinstance(of_rows, tuple):
             cover = of_rows[kind % PREFIXED].at(kind - kind % PREFIXED, name)
-            return None if cover is NOTHING else cover.leaf
+            return None if cover is NO_COVER else cover.leaf
         group = self._rows.group_at(of_rows, kind, name)
         return None if group is None else self._rows.leaf_of(group)
 
@@ -217,19 +225,19 @@ class _FromRows:
         return made[resource_type]
 
 
-_UNCHANGED: Final[immutables.Map[Place, OwnLeaf | None]] = immutables.Map()
+_UNCHANGED: Final[immutables.Map[PatternKey, PatternLeaf | None]] = immutables.Map()
 _NOBODY: Final[immutables.Map[str, _Changed]] = immutables.Map()
 
 
-def _made(rows: RowIndex, principal: int, *, remembers: bool) -> tuple[MadeRights, ...]:
+def _made(rows: RowIndex, principal: int, *, remembers: bool) -> tuple[MaterializedRights, ...]:
     """What all rows of the principal with this code say, by rights that remember names or do not."""
     return tuple(
-        MadeRights.of(covers, remembers=remembers) if covers else NO_RIGHTS_OF_TYPE
+        MaterializedRights.of(covers, remembers=remembers) if covers else NO_RIGHTS_OF_TYPE
         for covers in rows.covers_of(principal)
     )
 
 
-def _with_leaf(before: PrincipalRights, place: Place, leaf: OwnLeaf | None) -> PrincipalRights:
+def _with_leaf(before: PrincipalRights, place: PatternKey, leaf: PatternLeaf | None) -> PrincipalRights:
     """The rights with what is said at this place."""
     kind, name = place
     resource_type = kind % PREFIXED

@@ -23,8 +23,8 @@ import msgspec
 import numpy as np
 
 from authorizer.api.ip_network import host_matches, matches_host
-from authorizer.engine.index.masks import HostMasks, OwnLeaf, acl_mask, add_to_leaf
-from authorizer.engine.index.pattern_keys import PREFIXED, Place, is_odd, place_of
+from authorizer.engine.index.masks import HostMasks, PatternLeaf, acl_mask, add_to_leaf
+from authorizer.engine.index.pattern_keys import PREFIXED, PatternKey, has_unknown_code, pattern_key
 from records.acl import WILDCARD
 from records.columns.acl_table import in_pieces
 
@@ -62,7 +62,7 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
     """
 
     _rows: RowIndex
-    _changed: immutables.Map[Place, _Changed]
+    _changed: immutables.Map[PatternKey, _Changed]
     lengths: tuple[tuple[int, ...], ...]
     count: int
     odd: tuple[int, ...]
@@ -73,7 +73,7 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
         """Of all rows."""
         return cls(rows, immutables.Map(), rows.lengths, len(rows.columns), rows.odd, {})
 
-    def has(self, place: Place) -> bool:
+    def has(self, place: PatternKey) -> bool:
         """Whether there is any ACL of exactly this name or prefix."""
         added, gone = self._changed.get(place, _UNCHANGED)
         return bool(added) or gone < self._rows.count_at(*place)
@@ -111,13 +111,13 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
         """The names and prefixes where something is not as the rows have it."""
         return {name for kind, name in self._changed if kind % PREFIXED == resource_type}
 
-    def acls(self, place: Place) -> Iterator[AppliedAcl]:
+    def acls(self, place: PatternKey) -> Iterator[AppliedAcl]:
         """The ACLs of exactly this name or prefix: those of rows in the rows' order, then the others."""
         for piece in in_pieces(self.rows_at(place, None)):
             yield from self._rows.columns.acls(piece)
         yield from self.added_at(place, None)
 
-    def rows_at(self, place: Place, principal: str | None) -> npt.NDArray[np.int32]:
+    def rows_at(self, place: PatternKey, principal: str | None) -> npt.NDArray[np.int32]:
         """The rows there that are in force, of everybody or of exactly one principal, in ascending order."""
         if principal is not None:
             return np.array(self._rows_of_at(principal, place), np.int32)
@@ -125,7 +125,7 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
         _, gone = self._changed.get(place, _UNCHANGED)
         return self._rows.without(rows, self._gone) if gone else rows
 
-    def added_at(self, place: Place, principal: str | None) -> Iterable[AppliedAcl]:
+    def added_at(self, place: PatternKey, principal: str | None) -> Iterable[AppliedAcl]:
         """The other ACLs there."""
         added, _ = self._changed.get(place, _UNCHANGED)
         if principal is None:
@@ -133,7 +133,7 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
         return added.get(principal, ())
 
     def acls_for(
-        self, place: Place, principal: str, host: str, networks: NetworkRules | None = None
+        self, place: PatternKey, principal: str, host: str, networks: NetworkRules | None = None
     ) -> list[AppliedAcl]:
         """Those for exactly this principal that match a host; ``networks``: by other rules."""
         columns = self._rows.columns
@@ -166,7 +166,7 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
             found += compress(added, map(asked.__and__, said))
         return found
 
-    def leaf(self, place: Place, principal: str, of_rows: OwnLeaf | None) -> OwnLeaf | None:
+    def leaf(self, place: PatternKey, principal: str, of_rows: PatternLeaf | None) -> PatternLeaf | None:
         """What the ACLs there for exactly this principal say together; None if there are none.
 
         ``of_rows`` is what all rows there say, whether they are in force or not.
@@ -182,7 +182,7 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
             leaf = add_to_leaf(leaf, read_host, acl_mask(record.operation, record.permission_type))
         return leaf
 
-    def _rows_of_at(self, principal: str, place: Place) -> list[int]:
+    def _rows_of_at(self, principal: str, place: PatternKey) -> list[int]:
         """The rows of one principal at a place that are in force."""
         every = self._rows
         rows = every.rows_in(every.group_at(every.code_of(principal), *place))
@@ -193,22 +193,22 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
 
     def after(
         self, pairs: Iterable[Change], image: AclsImage
-    ) -> tuple[ResourceIndex, dict[tuple[str, Place], int]]:
+    ) -> tuple[ResourceIndex, dict[tuple[str, PatternKey], int]]:
         """The next one, of ``image``, which these changes lead to.
 
         And by how many the added ACLs have grown, for each principal and place where there was a change.
         """
         changed, lengths, count, odd = self._changed, self.lengths, self.count, self.odd
-        touched: dict[tuple[str, Place], int] = {}
+        touched: dict[tuple[str, PatternKey], int] = {}
         for before, after in pairs:
             for acl, change in ((before, -1), (after, 1)):
                 if acl is None:
                     continue
                 record = acl.record
-                place = kind, name = place_of(record)
+                place = kind, name = pattern_key(record)
                 principal = record.principal
                 count += change
-                if is_odd(record):
+                if has_unknown_code(record):
                     of_type = kind % PREFIXED
                     odd = (*odd[:of_type], odd[of_type] + change, *odd[of_type + 1 :])
                 added, gone = changed.get(place, _UNCHANGED)

@@ -23,8 +23,8 @@ import immutables
 import msgspec
 
 from authorizer.engine.index import limits
-from authorizer.engine.index.covers import NOTHING, Cover, alone
-from authorizer.engine.index.masks import OwnLeaf
+from authorizer.engine.index.covers import NO_COVER, Cover, single_cover
+from authorizer.engine.index.masks import PatternLeaf
 from authorizer.engine.index.pattern_keys import PREFIXED
 from authorizer.engine.index.prefix_ranges import PrefixRanges
 from records.acl import WILDCARD
@@ -32,7 +32,7 @@ from records.acl import WILDCARD
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from authorizer.engine.index.pattern_keys import Place
+    from authorizer.engine.index.pattern_keys import PatternKey
     from authorizer.engine.index.row_index import RowIndex
 
 
@@ -67,7 +67,7 @@ def _key(prefixed: int, name: str) -> str | tuple[int, str]:
     return (prefixed, name) if prefixed else name
 
 
-class MadeRights(msgspec.Struct, eq=False, gc=False):
+class MaterializedRights(msgspec.Struct, eq=False, gc=False):
     """All put together; see the module.
 
     Attributes:
@@ -84,13 +84,13 @@ class MadeRights(msgspec.Struct, eq=False, gc=False):
     remembers: bool
 
     @classmethod
-    def of(cls, places: Collection[Cover], *, remembers: bool = False) -> MadeRights:
+    def of(cls, places: Collection[Cover], *, remembers: bool = False) -> MaterializedRights:
         """All stand alone yet, and are put together here. ``remembers`` other names, as many prefixes do."""
         literals = {cover.name: cover for cover in places if not cover.prefixed}
-        star = literals.pop(WILDCARD, NOTHING)
+        star = literals.pop(WILDCARD, NO_COVER)
         ranges = PrefixRanges.of([cover for cover in places if cover.prefixed], star)
         remembers = remembers or len(ranges.bounds) >= limits.REMEMBERED_BOUNDS
-        if ranges.bounds or star is not NOTHING:
+        if ranges.bounds or star is not NO_COVER:
             for name, cover in literals.items():
                 cover.put_before(ranges.cover(name))
         named = dict(literals) if remembers else literals
@@ -113,17 +113,17 @@ class MadeRights(msgspec.Struct, eq=False, gc=False):
         """One place; NOTHING if there are no ACLs."""
         if prefixed:
             cover = self.ranges.cover(name)
-            return cover if cover.prefixed and cover.name == name else NOTHING
-        return self.star if name == WILDCARD else self.own.get(name, NOTHING)
+            return cover if cover.prefixed and cover.name == name else NO_COVER
+        return self.star if name == WILDCARD else self.own.get(name, NO_COVER)
 
     def places(self) -> Iterator[Cover]:
         """Where there are ACLs."""
-        if self.star is not NOTHING:
+        if self.star is not NO_COVER:
             yield self.star
         yield from self.own.values()
         yield from self.ranges.stored()
 
-    def with_place(self, prefixed: int, name: str, leaf: OwnLeaf | None) -> WholeRights:
+    def with_place(self, prefixed: int, name: str, leaf: PatternLeaf | None) -> ListableRights:
         """With what is said at this place; None if nothing is."""
         return ChangedRights(self, _UNCHANGED, ()).with_place(prefixed, name, leaf)
 
@@ -135,7 +135,7 @@ class ChangedRights(msgspec.Struct, eq=False, gc=False):
     remembered; what is below a prefix that changed is looked at part by part.
     """
 
-    _made: MadeRights
+    _made: MaterializedRights
     _changes: _Changes
     _lengths: tuple[int, ...]  # of the prefixes that changed; one may have had its day
     named: dict[str, Cover] = {}
@@ -171,29 +171,29 @@ class ChangedRights(msgspec.Struct, eq=False, gc=False):
             if _key(cover.prefixed, cover.name) not in changes:
                 yield cover
         for cover in changes.values():
-            if cover is not NOTHING:
+            if cover is not NO_COVER:
                 yield cover
 
-    def with_place(self, prefixed: int, name: str, leaf: OwnLeaf | None) -> WholeRights:
+    def with_place(self, prefixed: int, name: str, leaf: PatternLeaf | None) -> ListableRights:
         """With what is said at this place; None if nothing is."""
         made, changes, lengths = self._made, self._changes, self._lengths
         key, here = _key(prefixed, name), made.at(prefixed, name)
-        if leaf != (None if here is NOTHING else here.leaf):
-            changes = changes.set(key, NOTHING if leaf is None else alone(prefixed, name, leaf, None))
+        if leaf != (None if here is NO_COVER else here.leaf):
+            changes = changes.set(key, NO_COVER if leaf is None else single_cover(prefixed, name, leaf, None))
             if prefixed and len(name) not in lengths:
                 lengths = (*lengths, len(name))
         elif key in changes:  # it is as it was
             changes = changes.delete(key)
         if len(changes) > limits.CHANGES and len(changes) > limits.CHANGES + len(made) // limits.CHANGES_PART:
             places = ChangedRights(made, changes, lengths).places()
-            return MadeRights.of([each.before(NOTHING) for each in places], remembers=made.remembers)
+            return MaterializedRights.of([each.before(NO_COVER) for each in places], remembers=made.remembers)
         return ChangedRights(made, changes, lengths) if changes else made
 
 
 #: Rights that can be listed, and followed by changes.
-WholeRights = MadeRights | ChangedRights
+ListableRights = MaterializedRights | ChangedRights
 #: What there is before the first ACL.
-NO_RIGHTS_OF_TYPE: Final = MadeRights.of(())
+NO_RIGHTS_OF_TYPE: Final = MaterializedRights.of(())
 
 
 class RowRights:
@@ -208,7 +208,7 @@ class RowRights:
         self,
         rows: RowIndex,
         principal: int,
-        changed: Mapping[Place, OwnLeaf | None],
+        changed: Mapping[PatternKey, PatternLeaf | None],
         resource_type: int,
         lengths: Sequence[int],
     ) -> None:
@@ -239,4 +239,4 @@ class RowRights:
         else:
             group = self._rows.group_at(self._principal, *place)
             leaf = None if group is None else self._rows.leaf_of(group)
-        return NOTHING if leaf is None else alone(prefixed, name, leaf, group)
+        return NO_COVER if leaf is None else single_cover(prefixed, name, leaf, group)

@@ -26,13 +26,13 @@ import numpy as np
 
 from authorizer.api.ip_network import STRICTEST
 from authorizer.engine.index import limits
-from authorizer.engine.index.covers import Cover, alone
+from authorizer.engine.index.covers import Cover, single_cover
 from authorizer.engine.index.masks import (
     ALLOW_MASKS,
     DENY_MASKS,
     acl_mask,
     add_to_leaf,
-    said_to,
+    host_reader,
     shared_masks,
 )
 from authorizer.engine.index.pattern_keys import LITERAL_PATTERN, PATTERNS, PERMISSIONS, PREFIXED, known_codes
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from authorizer.api.ip_network import Network, NetworkRules
-    from authorizer.engine.index.masks import OwnLeaf
+    from authorizer.engine.index.masks import PatternLeaf
     from records.columns.acl_table import AppliedAcl
     from records.ids import Uuid
     from snapshot.columns import AclColumns
@@ -114,7 +114,7 @@ class RowIndex:
         self.columns = columns
         self.networks = networks
         self.may_have_networks = any("/" in host for host in columns.hosts.texts)
-        self._read_allow, self._read_deny = (said_to(networks=each) for each in networks)
+        self._read_allow, self._read_deny = (host_reader(networks=each) for each in networks)
         self.name_codes = {text: code for code, text in enumerate(columns.names.texts)}
         self._principal_codes = {text: code for code, text in enumerate(columns.principals.texts)}
         types = known_codes(columns.resource_types, ResourceType)
@@ -210,7 +210,9 @@ class RowIndex:
         for group, place, mask in zip(range(first, last), places, shared_masks(masks), strict=True):
             prefixed, resource_type = divmod(place >> _NAME_BITS, PREFIXED)
             leaf = mask if mask != _HOSTED else self._hosted(group)
-            covers[resource_type].append(alone(prefixed * PREFIXED, texts[place & _NAME_MASK], leaf, group))
+            covers[resource_type].append(
+                single_cover(prefixed * PREFIXED, texts[place & _NAME_MASK], leaf, group)
+            )
         return covers
 
     def group_at(self, principal: int | None, kind: int, name: str) -> int | None:
@@ -224,7 +226,7 @@ class RowIndex:
         group = bisect_left(places, place, firsts[principal], last)
         return group if group < last and places[group] == place else None
 
-    def leaf_of(self, group: int) -> OwnLeaf:
+    def leaf_of(self, group: int) -> PatternLeaf:
         """What the rows of a group say."""
         mask = self._group_masks[group]
         return mask if mask != _HOSTED else self._hosted(group)
@@ -247,13 +249,13 @@ class RowIndex:
                 remembered[asked, group] = found
         return found
 
-    def _hosted(self, group: int) -> OwnLeaf:
+    def _hosted(self, group: int) -> PatternLeaf:
         return self.leaf(self.rows_in(group))  # type: ignore[return-value] # no group is empty
 
-    def leaf(self, rows: Iterable[int]) -> OwnLeaf | None:
+    def leaf(self, rows: Iterable[int]) -> PatternLeaf | None:
         """What these rows, of one principal and place, say together; None if there are none."""
         columns = self.columns
-        leaf: OwnLeaf | None = None
+        leaf: PatternLeaf | None = None
         for row in rows:
             host = self.read_host(columns.hosts.text(row), columns.permission_types.item(row))
             leaf = add_to_leaf(leaf, host, self.mask(row))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from authorizer.configuration.load import Config
     from authorizer.configuration.log_setup import LogOutput
-    from authorizer.engine.decisions.decision import Answered
+    from authorizer.engine.decisions.decision import DecidedAction
 
 log = structlog.get_logger(__name__)
 
@@ -77,7 +77,7 @@ class AuditWriter(AuditLog):
         super().__init__(level)
         self._handler, self._as_json = output
         self.max_lines = max_lines
-        self._queue: deque[Answered] = deque()
+        self._queue: deque[DecidedAction] = deque()
         self._losses = Losses()
         self._thread = PeriodicThread(
             "aclog-audit", self._run, delay_s=_INTERVAL_S, on_close=self._write_remaining
@@ -115,7 +115,7 @@ class AuditWriter(AuditLog):
         if self.decision_log is not None:
             self.threshold = min(self.threshold, self.decision_log.level)
 
-    def write(self, decided: Answered) -> None:
+    def write(self, decided: DecidedAction) -> None:
         decided.decided_s = time.time()
         if len(self._queue) < self.max_lines:
             self._queue.append(decided)
@@ -161,7 +161,7 @@ class AuditWriter(AuditLog):
         if count or self.decision_log is not None:
             self._write([queue.popleft() for _ in range(count)])
 
-    def _write(self, decisions: list[Answered]) -> None:
+    def _write(self, decisions: list[DecidedAction]) -> None:
         lines, level = [], self._lines_from
         for each in decisions:
             if each.level >= level:
@@ -174,7 +174,7 @@ class AuditWriter(AuditLog):
         if self.decision_log is not None:
             self._write_events(self.decision_log, decisions)
 
-    def _write_events(self, decision_log: DecisionLog, decisions: list[Answered]) -> None:
+    def _write_events(self, decision_log: DecisionLog, decisions: list[DecidedAction]) -> None:
         for each in decisions:
             if each.level >= decision_log.level:
                 try:
@@ -219,7 +219,7 @@ class AuditWriter(AuditLog):
             )
 
 
-def _line(decided: Answered) -> AuditLine:
+def _line(decided: DecidedAction) -> AuditLine:
     timestamp = datetime.fromtimestamp(decided.decided_s, UTC)
     return audit_line(
         decided.level, decided.state, decided.context, decided.action, decided.decision(), timestamp

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from authorizer.configuration.decision_log import DestinationSettings
     from authorizer.configuration.decision_log_rules import Rule
     from authorizer.configuration.load import Config
-    from authorizer.engine.decisions.decision import Answered
+    from authorizer.engine.decisions.decision import DecidedAction
     from authorizer.node.decision_log.destination import Destination
     from authorizer.node.decision_log.event import DecisionEvent
 
@@ -111,7 +111,7 @@ class DecisionLog:
         """Decisions that are counted in an earlier one's event."""
         return 0 if self._folding is None else self._folding.folded
 
-    def take(self, decided: Answered) -> None:
+    def take(self, decided: DecidedAction) -> None:
         """One decision at ``level`` or above; ``write`` writes what is complete."""
         context, action = decided.context, decided.action
         principal = str(context.principal)

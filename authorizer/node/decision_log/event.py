@@ -21,7 +21,7 @@ from authorizer.api.authorizer_api import HttpRequestContext
 from records.acl import AclOperation, ResourceType
 
 if TYPE_CHECKING:
-    from authorizer.engine.decisions.decision import Answered
+    from authorizer.engine.decisions.decision import DecidedAction
     from records.columns.acl_table import AppliedAcl
 
 EVENT_TYPE: Final = "aclog.decision.v1"
@@ -88,7 +88,7 @@ class DecisionEvent(msgspec.Struct, gc=False):
     data: DecisionData
 
 
-def decision_event(decided: Answered, principal: str, source: str, one_in: int) -> DecisionEvent:
+def decision_event(decided: DecidedAction, principal: str, source: str, one_in: int) -> DecisionEvent:
     """The event of one decision, whose reason is looked for now; ``principal`` is the asker, as text."""
     context, action, decision = decided.context, decided.action, decided.decision()
     pattern = action.resource_pattern

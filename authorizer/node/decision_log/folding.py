@@ -21,7 +21,7 @@ from authorizer.node.decision_log.event import DecisionEvent, decision_event
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from authorizer.engine.decisions.decision import Answered, Rule
+    from authorizer.engine.decisions.decision import DecidedAction, Rule
     from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
     from records.ids import Uuid
     from snapshot.image import Provenance
@@ -55,7 +55,7 @@ class Folding:
         # In the order of their ends.
         self._open: OrderedDict[tuple[object, ...], _Open] = OrderedDict()
 
-    def take(self, decided: Answered, principal: str, one_in: int, now_s: float) -> DecisionEvent | None:
+    def take(self, decided: DecidedAction, principal: str, one_in: int, now_s: float) -> DecisionEvent | None:
         """Count a decision; returns an event that is complete by it, its own or an earlier one.
 
         The arguments are those of ``decision_event``, and the time by any clock that never goes back.
@@ -86,7 +86,7 @@ class Folding:
             yield found.event
 
 
-def _question(decided: Answered, one_in: int) -> tuple[object, ...]:
+def _question(decided: DecidedAction, one_in: int) -> tuple[object, ...]:
     """All that a repeat has in common with the first, but for the reason."""
     context, action = decided.context, decided.action
     pattern = action.resource_pattern
@@ -100,7 +100,7 @@ def _question(decided: Answered, one_in: int) -> tuple[object, ...]:
     )
 
 
-def _is_repeat(found: _Open, decided: Answered) -> bool:
+def _is_repeat(found: _Open, decided: DecidedAction) -> bool:
     """Whether the same decided it; remembers the state that did."""
     by = _by(decided.state)
     if by[0] is not found.by[0] or by[1] is not found.by[1]:
@@ -110,14 +110,14 @@ def _is_repeat(found: _Open, decided: Answered) -> bool:
     return True
 
 
-def _count(event: DecisionEvent, decided: Answered) -> None:
+def _count(event: DecisionEvent, decided: DecidedAction) -> None:
     data = event.data
     data.count += 1
     data.last_time = max(data.last_time, datetime.fromtimestamp(decided.decided_s, UTC))
     data.last_offset = decided.state.end_offset
 
 
-def _answer(decided: Answered) -> tuple[Rule, Uuid | None]:
+def _answer(decided: DecidedAction) -> tuple[Rule, Uuid | None]:
     decision = decided.decision()
     return decision.rule, None if decision.acl is None else decision.acl.record.id
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from authorizer.analysis.effective_permissions import Meaning, never_cancelled
+from authorizer.analysis.effective_permissions import EffectivePermissions, never_cancelled
 from authorizer.analysis.plan import PlanResult
 from authorizer.analysis.plan_checks import MAX_REMOVED_PERCENT, PlanCounts
 from authorizer.api.errors import PlanOutdatedError
@@ -90,7 +90,8 @@ class ClusterPlan:
         """PlanOutdatedError unless these ACLs mean what the plan says."""
         if (
             not self.is_done(table)
-            or Meaning.digest_of(table, self._plan.settings).whole.hex() != self._plan.meaning_after
+            or EffectivePermissions.digest_of(table, self._plan.settings).combined.hex()
+            != self._plan.meaning_after
         ):
             raise PlanOutdatedError(
                 "the plan was carried out, and the ACLs do not mean what it says: others wrote meanwhile"

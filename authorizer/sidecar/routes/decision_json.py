@@ -22,7 +22,7 @@ from authorizer.engine.decisions.decision import BY_SUPER_USER, Rule
 from authorizer.engine.decisions.notes import notes
 
 if TYPE_CHECKING:
-    from authorizer.engine.decisions.decision import Answered
+    from authorizer.engine.decisions.decision import DecidedAction
     from authorizer.sidecar.http.errors import HttpError
     from records.columns.acl_table import AppliedAcl
 
@@ -40,7 +40,7 @@ _END: Final = b"}}"
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def decision_json(decided: Answered, said: tuple[bytes, ...], *, explained: bool) -> bytes:
+def decision_json(decided: DecidedAction, said: tuple[bytes, ...], *, explained: bool) -> bytes:
     """See the module; ``said``: by the state that decided. Its ACL is looked for if ``explained``."""
     by_super_user, allowed, denied, allowed_by_default, denied_by_default = said
     if decided.answer:
