@@ -29,8 +29,9 @@ UV_CACHE := $(VENV)/.uv-cache
 UV := $(BIN)/uv --cache-dir $(UV_CACHE)
 COMPILE := UV_CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/uv pip compile --quiet --upgrade --universal \
     --python-version 3.11 --generate-hashes --no-annotate
-# One worker for each core of the smallest machine that we build on.
-TEST_WORKERS ?= 2
+# One worker more than the smallest machine that we build on has cores: tests wait for other processes a third of their
+# time.
+TEST_WORKERS ?= 3
 PYTEST_ARGS ?=
 # Of Debian's packages, for stand-in-images; debootstrap's own if empty.
 MIRROR ?=

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # No deadlines: the machines are small and shared. too_slow would be one by another name.
 settings.register_profile(
     PROFILE,
-    max_examples=examples(gate=100, deep=500),
+    max_examples=examples(gate=100, deep=200),
     derandomize=PROFILE != "deep",
     deadline=None,
     print_blob=PROFILE == "deep",

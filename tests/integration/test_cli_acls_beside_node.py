@@ -101,6 +101,7 @@ def log(tmp_path: Path) -> Path:
     return tmp_path / "log"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_command_beside_a_node_prints_what_it_prints_without_one(log: Path, tmp_path: Path) -> None:
     """Text, JSON and exit codes, of all three actions, are the same; so is what is written."""

@@ -548,6 +548,7 @@ def test_a_kill_in_the_middle_leaves_all_or_nothing(tmp_path: Path) -> None:
         assert read.high_watermark() == 1 + len(changes)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.integration
 def test_a_kill_before_a_topics_commit_leaves_nothing(tmp_path: Path, broker: Broker) -> None:

@@ -83,6 +83,7 @@ def test_snapshots_are_the_nodes_own(spark: SparkSession, log: Path, tmp_path: P
     assert (again.exit_code, again.stdout) == (0, f"nothing was left to do: {store} is up to date\n")
 
 
+@pytest.mark.long
 def test_text_says_where_each_log_stands(spark: SparkSession, log: Path, tmp_path: Path) -> None:
     """One line for each batch and log, and one for all of it; the log and the store by --config."""
     config = tmp_path / "aclog.properties"
@@ -183,6 +184,7 @@ def test_counts_and_their_plot(spark: SparkSession, log: Path, tmp_path: Path) -
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.long
 def test_a_topic_by_its_name(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """--bootstrap-servers and --topic name a log; what was added to it is in the snapshot."""
     url = topic_url(broker)
@@ -198,6 +200,7 @@ def test_a_topic_by_its_name(spark: SparkSession, broker: Broker, tmp_path: Path
     assert answer("log", "verify", "--log", url, "--with", tmp_path)["comparison"]["equal"] is True
 
 
+@pytest.mark.long
 def test_going_on_after_records_were_deleted(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """As docs/how-to/spark.md has it: the job fails, then goes on from a node's snapshot."""
     url, store, nodes = topic_url(broker), tmp_path / "store", tmp_path / "nodes"
@@ -223,6 +226,7 @@ def test_going_on_after_records_were_deleted(spark: SparkSession, broker: Broker
     assert answer("snapshot", "create", "--log", url, "--snapshots", nodes)["digest"] == last["digest"]
 
 
+@pytest.mark.long
 def test_another_logs_checkpoint_is_refused(spark: SparkSession, log: Path, tmp_path: Path) -> None:
     """Bad data: both logs are named, and the way out is a new checkpoint; the store stays as it was."""
     DirectoryLog.open(tmp_path / "other", mode="create", cluster_id="other").close()

@@ -226,6 +226,7 @@ def test_a_cluster_out_of_reach() -> None:
     assert f"{HOST}:{port}" in done.stderr
 
 
+@pytest.mark.long
 def test_a_command_that_fails_before_it_writes_says_that_nothing_was_written(
     broker: Broker, tmp_path: Path
 ) -> None:
@@ -257,6 +258,7 @@ def test_a_cluster_that_says_nothing() -> None:
     assert url in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_start_that_the_cluster_refuses_ends(tmp_path: Path) -> None:
     """`serve` waits for a broker that is still starting, and not for a password to become right."""

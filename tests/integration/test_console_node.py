@@ -305,6 +305,7 @@ def test_decisions_are_counted_by_rule_as_metrics_has_them(
         assert at_most <= scrape(client).value("aclog_authorizations_total", result=result, rule=rule)
 
 
+@pytest.mark.long
 def test_decisions_of_several_workers_are_added_up(tmp_path: Path) -> None:
     DirectoryLog.open(tmp_path / "log", mode="create").close()
     settings = {"super.users": "User:ANONYMOUS"}

@@ -398,6 +398,7 @@ def test_a_missing_topic_is_not_made_and_what_is_lost_is_said(broker: Broker, tm
     assert "Unknown topic" in said
 
 
+@pytest.mark.long
 @pytest.mark.integration
 @pytest.mark.slow
 def test_while_the_broker_is_down_all_is_answered_and_memory_is_bounded(tmp_path: Path) -> None:

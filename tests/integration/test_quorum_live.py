@@ -112,6 +112,7 @@ def agree_through_a_churn(
     assert len(seen) == 2 * len(NEEDED)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", OTHER_VERSIONS)
 def test_each_release_is_followed(version: str) -> None:
     """Versions are agreed on; a leader says by itself what is committed from 4.1 on (KIP-1166).

@@ -332,6 +332,7 @@ def test_a_leader_that_goes_away(
         assert acls_now(f"kraft://{quorum.controllers}") == described(admin)
 
 
+@pytest.mark.long
 def test_voters_that_join() -> None:
     """KIP-853: a leader that is in no configuration, and not in the URL, is found from answers."""
     with kafka_quorum(joins=True) as quorum:

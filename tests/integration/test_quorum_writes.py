@@ -246,6 +246,7 @@ def test_what_stays_refused(url: str, broker: Broker) -> None:
         assert "aclog.log.mode=write" in str(future.result().exception)
 
 
+@pytest.mark.long
 def test_writes_go_on_when_a_leader_goes_away(quorum: KafkaQuorum) -> None:
     """Killed, and stopped: the next one is asked, and what it answers decides here."""
     url = f"kraft://{quorum.controllers}"
@@ -263,6 +264,7 @@ def test_writes_go_on_when_a_leader_goes_away(quorum: KafkaQuorum) -> None:
             back(leader)
 
 
+@pytest.mark.long
 def test_a_leader_that_hangs_with_a_write_is_not_waited_for(
     quorum: KafkaQuorum, monkeypatch: pytest.MonkeyPatch
 ) -> None:

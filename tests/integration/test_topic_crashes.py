@@ -214,6 +214,7 @@ def refusal(address: str, path: str, body: object = None) -> dict[str, Any]:
     return said
 
 
+@pytest.mark.long
 def test_a_sidecar_that_starts_before_its_brokers(cluster: KafkaCluster, tmp_path: Path) -> None:
     """All of them are down: it is up, not ready, and says why; it is ready once they are there.
 
@@ -443,6 +444,7 @@ def half_written(store: Path, *, for_s: float) -> bool:
     return False
 
 
+@pytest.mark.long
 def test_a_serving_node_is_killed_in_replay_and_in_a_snapshot(broker: Broker, tmp_path: Path) -> None:
     """kill -9 before it is ready, then in the middle of a snapshot; the next start has the log's state."""
     servers, topic = broker.bootstrap_servers, unique_topic("killed-node")

@@ -19,7 +19,7 @@ from support import naive
 from support.brute_force import EVERY_KIND, NAMES, OPERATIONS, PRINCIPALS, Asked, answers, random_pair, said
 from support.example_counts import examples
 
-PAIRS = examples(gate=2_000, deep=20_000)
+PAIRS = examples(gate=2_000, deep=15_000)
 GROUP = ResourceType.GROUP  # whose names may be any, `*` too
 
 

@@ -18,8 +18,9 @@ from records.entries import AccessControlEntryRecord, AclContent
 from records.ids import content_uuid
 from records.principal import WILDCARD_PRINCIPAL
 from support.brute_force import HOSTS, OPERATIONS, covered_by, matches, names_of, random_set
+from support.example_counts import examples
 
-SETS = 3_000
+SETS = examples(gate=1_000, deep=6_000)
 GROUP = ResourceType.GROUP
 
 

@@ -20,9 +20,10 @@ from records.entries import AccessControlEntryRecord
 from records.ids import Uuid
 from records.principal import WILDCARD_PRINCIPAL
 from support import naive
+from support.example_counts import examples
 
-SETS = 1_000
-BRUTE_FORCE_SETS = 30
+SETS = examples(gate=300, deep=2_000)
+BRUTE_FORCE_SETS = examples(gate=15, deep=60)
 
 HOSTS = ("*", "*", "*", "10.0.0.1", "10.0.0.2")
 #: Around the hosts, and within one another; each has a host that no other text names.

@@ -110,7 +110,7 @@ def test_what_changes_for_some_principals_is_worked_out_for_them_alone(
 
 
 @given(st.lists(acls(), max_size=8), some_settings(), st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(gate=100, deep=400))
 def test_every_answer(
     records: list[AccessControlEntryRecord], configured: AuthorizerSettings, data: st.DataObject
 ) -> None:

@@ -77,7 +77,7 @@ def state_at(records: Sequence[Counted], offset: int, before: State = EMPTY_STAT
 
 
 @given(logs(), st.integers(1, 3))
-@settings(max_examples=examples(gate=30, deep=200))
+@settings(max_examples=examples(gate=30, deep=150))
 def test_the_intervals_are_the_state_at_every_offset(batches: list[list[LogRecord]], shards: int) -> None:
     """Records of a metadata transaction count together, however often they change one id."""
     history = FollowedHistory()
@@ -89,7 +89,7 @@ def test_the_intervals_are_the_state_at_every_offset(batches: list[list[LogRecor
 
 
 @given(logs())
-@settings(max_examples=examples(gate=30, deep=200))
+@settings(max_examples=examples(gate=30, deep=150))
 def test_the_changes_lead_from_state_to_state(batches: list[list[LogRecord]]) -> None:
     """Each (offset, id) is told once, in order, and tells just what became another."""
     history = FollowedHistory()
@@ -121,7 +121,7 @@ def test_the_changes_lead_from_state_to_state(batches: list[list[LogRecord]]) ->
 
 
 @given(logs(), logs())
-@settings(max_examples=examples(gate=30, deep=200))
+@settings(max_examples=examples(gate=30, deep=150))
 def test_a_state_built_anew_leaves_the_history_without_holes(
     first: list[list[LogRecord]], second: list[list[LogRecord]]
 ) -> None:
@@ -147,7 +147,7 @@ def test_a_state_built_anew_leaves_the_history_without_holes(
 
 
 @given(logs())
-@settings(max_examples=examples(gate=30, deep=200))
+@settings(max_examples=examples(gate=30, deep=150))
 def test_a_batch_that_comes_again_writes_the_same_files(batches: list[list[LogRecord]]) -> None:
     """Whatever the order in which its changes come: same names, same bytes."""
     history = FollowedHistory()

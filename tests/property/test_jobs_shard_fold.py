@@ -92,7 +92,7 @@ def told_kinds(result: LogResult) -> Counter[tuple[int, ...]]:
 
 
 @given(logs(), st.data())
-@settings(max_examples=examples(gate=30, deep=200))
+@settings(max_examples=examples(gate=30, deep=150))
 def test_every_batch_ends_in_the_state_of_the_plain_fold(
     batches: list[list[LogRecord]], data: st.DataObject
 ) -> None:
@@ -121,7 +121,7 @@ def test_every_batch_ends_in_the_state_of_the_plain_fold(
 
 
 @given(logs(), st.integers(1, 5))
-@settings(max_examples=examples(gate=30, deep=200))
+@settings(max_examples=examples(gate=30, deep=150))
 def test_the_changes_are_those_of_the_plain_fold(batches: list[list[LogRecord]], shards: int) -> None:
     """One by one, each from the offset on from which it counts; and by so much the counts change."""
     store = memory_store()
@@ -170,7 +170,7 @@ def test_what_was_told_before_is_not_told_again(
 
 
 @given(logs(), logs(), st.integers(1, 4))
-@settings(max_examples=examples(gate=30, deep=200))
+@settings(max_examples=examples(gate=30, deep=150))
 def test_a_state_built_anew_tells_the_difference(
     before: list[list[LogRecord]], after: list[list[LogRecord]], shards: int
 ) -> None:

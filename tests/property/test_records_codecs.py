@@ -122,7 +122,7 @@ VALUE = avro.encode(AccessControlEntryRecord(Uuid(bytes(16)), 2, "a", 3, "b", "c
 
 
 @given(access_control_entry_records() | known_records)
-@settings(max_examples=examples(gate=20, deep=200))
+@settings(max_examples=examples(gate=20, deep=150))
 def test_damaged_frames_give_a_record_or_an_error(record: MetadataRecord) -> None:
     """Wherever the frame lies, and whichever decoder reads it."""
     for data in mutations(kraft.encode_frame(record)):
@@ -138,7 +138,7 @@ def test_damaged_frames_give_a_record_or_an_error(record: MetadataRecord) -> Non
 
 
 @given(acl_records() | access_control_entry_records())
-@settings(max_examples=examples(gate=20, deep=200))
+@settings(max_examples=examples(gate=20, deep=150))
 def test_damaged_avro_values_give_a_record_or_an_error(record: AclRecord) -> None:
     """Whichever decoder reads it."""
     assert avro.decode(avro.encode(record)) == record
@@ -242,7 +242,7 @@ def test_batches_roundtrip(records: list[MetadataRecord], compression: Compressi
 
 
 @given(record_lists(max_size=3))
-@settings(max_examples=examples(gate=20, deep=200))
+@settings(max_examples=examples(gate=20, deep=150))
 def test_damaged_batches_give_a_batch_or_an_error(records: list[MetadataRecord]) -> None:
     """With their CRC as it was, and made right again."""
     data = encoded(records)

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import google_crc32c
 import msgspec
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from records.batch import RecordBatch, decode_batch, encode_batch
@@ -26,6 +26,7 @@ from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
 from support.column_logs import by_column, frame_of, one_by_one, raw_batches
 from support.digests import digest_of
+from support.example_counts import examples
 from support.sim_log import identity
 from support.snapshots import contents, replayed
 from support.strategies import (
@@ -174,6 +175,7 @@ def test_any_bytes_are_decoded_as_one_by_one(
 
 
 @given(st.data())
+@settings(max_examples=examples(gate=30, deep=150))
 def test_a_log_by_column_is_the_log(data: st.DataObject) -> None:
     """Whatever is read at once, from the start or behind a snapshot: the same effects, to the letter."""
     before = data.draw(batches(), label="before the snapshot")

@@ -7,7 +7,7 @@ import uuid
 from itertools import product
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
@@ -22,6 +22,7 @@ from snapshot.files.kraft_checkpoint import read_checkpoint, write_checkpoint
 from snapshot.image import AclsImage
 from snapshot.store.layout import cluster_directory, parse_cluster_directory
 from snapshot.store.snapshot_store import SnapshotStore
+from support.example_counts import examples
 from support.exported import acls_in_csv, records_in_json_lines
 from support.snapshots import IDENTITY, contents, replayed
 from support.strategies import access_control_entry_records, record_lists, strange_acl_records
@@ -34,6 +35,7 @@ def memory_store(rows_per_part: int) -> SnapshotStore:
 
 
 @given(any_records, st.integers(1, 5))
+@settings(max_examples=examples(gate=40, deep=200))
 def test_image_snapshot_image(records: list[MetadataRecord], rows_per_part: int) -> None:
     """A stored image is the image, in however many parts; its digest computed anew is its digest."""
     image = replayed(records)
@@ -51,6 +53,7 @@ def test_image_snapshot_image(records: list[MetadataRecord], rows_per_part: int)
 
 
 @given(record_lists(), record_lists())
+@settings(max_examples=examples(gate=40, deep=200))
 def test_snapshot_and_tail_is_the_full_log(head: list[MetadataRecord], tail: list[MetadataRecord]) -> None:
     """A node that starts from a snapshot ends where one that read everything does."""
     store = memory_store(3)
@@ -78,6 +81,7 @@ def test_image_checkpoint_image(records: list[MetadataRecord]) -> None:
 
 
 @given(any_records)
+@settings(max_examples=examples(gate=40, deep=200))
 def test_image_text_image(records: list[MetadataRecord]) -> None:
     """JSON lines and CSV give every ACL back, whatever its text and codes."""
     image = replayed(records)
@@ -132,6 +136,7 @@ def test_any_cluster_id_has_a_directory_of_its_own(cluster_id: str) -> None:
 
 
 @given(st.lists(access_control_entry_records(), min_size=1, max_size=10))
+@settings(max_examples=examples(gate=40, deep=200))
 def test_offsets_survive_unless_a_checkpoint_lost_them(records: list[MetadataRecord]) -> None:
     """ACLs that came from a checkpoint have no offsets, those of the tail have; both are stored."""
     image = replayed(records)
