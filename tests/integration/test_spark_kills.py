@@ -44,7 +44,7 @@ from support.histories import as_record
 from support.plain_changes import PlainChange, plain_changes
 from support.plain_counts import Kind, PlainCounts
 from support.snapshots import acl, acl_id
-from support.spark_job import JOBS, SHARDS, job_settings, run
+from support.spark_job import JOBS, POINTS, SHARDS, job_settings, run
 from support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group("spark")]
