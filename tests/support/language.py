@@ -63,7 +63,7 @@ PHRASES = (
 )
 _PHRASE = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b", re.IGNORECASE)
 # Keys and values that users type keep their names.
-_CODE = re.compile(r"`[^`\n]+`")
+_CODE = re.compile(r"`[^`\n]+`|^```.*?^```", re.MULTILINE | re.DOTALL)
 _CAMEL = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 PAGES = frozenset({".md", ".js", ".html", ".css", ".svg", ".toml", ".yaml", ".yml"})
 
@@ -88,7 +88,15 @@ def findings(paths: list[Path]) -> list[Finding]:
                 found.extend(_of_python(file))
             elif file.suffix in PAGES:
                 text = file.read_text(encoding="utf-8")
-                found.extend(_of_text(file, _CODE.sub("``", text) if file.suffix == ".md" else text, 1))
+                found.extend(
+                    _of_text(
+                        file,
+                        _CODE.sub(lambda code: "\n" * code[0].count("\n"), text)
+                        if file.suffix == ".md"
+                        else text,
+                        1,
+                    )
+                )
     return found
 
 
