@@ -1,16 +1,16 @@
-"""Request lines: what an authorizer logged about a request, read back.
+"""Request lines: an authorizer's log lines about requests, parsed.
 
 There are three forms:
 
     Kafka's line    Principal = User:a is Allowed operation = READ from host = 10.0.0.1 on resource =
                     Topic:LITERAL:orders for request = Fetch with resourceRefCount = 1 based on rule ...
-                    with anything before it, where its time is looked for, and behind it
+                    with any text before it, which may have its time, and any text after it
     audit line      the same facts in JSON, as `aclog serve` logs them
-    decision event  a CloudEvent (docs/decision-log.md), which may be many decisions, or a sample of them
+    decision event  a CloudEvent (docs/decision-log.md), which may count many decisions, or a sample of them
 
-Kafka's line is text without quotes, and clients choose what is in it. One that can be read in two ways, for
-a name in it looks like a part of the line, is not read. The ACL that the line names is not looked at: which
-ACLs allow a request is asked of the ACLs.
+Kafka's line is text without quotes, and clients choose some of it. A line that can be parsed in two ways,
+because a name in it looks like a part of the line, is rejected. The ACL in the line is ignored: which ACLs
+allow a request is computed from the ACLs.
 
 Source: StandardAuthorizerData.buildAuditMessage; AclAuthorizer before it wrote ``Operation``, and no rule.
 """
@@ -27,12 +27,12 @@ import msgspec
 from records.acl import AclOperation, ResourceType
 from records.errors import DecodeError
 
-#: Of audit lines: what their key ``logger`` says.
+#: Value of the key ``logger`` in audit lines.
 AUDIT_LOGGER_NAME: Final = "kafka.authorizer.logger"
-#: Of decision events.
+#: Type of decision events.
 EVENT_TYPE: Final = "aclog.decision.v1"
 
-#: Where a line of Kafka's begins, and what stands once in it, behind the resource's name.
+#: The start of Kafka's line, and a part that occurs once, after the resource's name.
 BEGIN: Final = "Principal = "
 COUNT: Final = " with resourceRefCount = "
 #: A time as it may be written: date, time of day, fraction of a second, zone.
@@ -46,9 +46,9 @@ _QUESTION: Final = re.compile(
     r"on resource = (\w+):\w+:(.*) for request = \S+ with resourceRefCount = (\d+)(?: based on rule (\w+))?",
     re.DOTALL,
 )
-#: Stands once before COUNT, behind the principal.
+#: Occurs once before COUNT, after the principal.
 _FROM: Final = " from host = "
-#: What is behind COUNT, as far as it counts.
+#: The relevant part after COUNT.
 _TAIL: Final = re.compile(r"\d+(?: based on rule \w+)?")
 _TAIL_LENGTH: Final = 64
 _TWO_WAYS: Final = "a name in it looks like a part of the line, so that it can be read in two ways"
@@ -59,7 +59,7 @@ _RESOURCE_TYPES: Final = {name: each for each in ResourceType for name in (each.
 
 
 class Request(NamedTuple):
-    """Who asked from where to do what on which resource; the principal is ``Type:name``."""
+    """A request: principal (``Type:name``), host, operation and resource."""
 
     principal: str
     host: str
@@ -69,11 +69,11 @@ class Request(NamedTuple):
 
 
 class Logged(NamedTuple):
-    """All that lines about equal requests have in common, as far as it matters.
+    """What lines about equal requests have in common.
 
     Attributes:
-        rule: what allowed or denied it: ``MatchingAcl``, ``SuperUser``, ...; empty where the line has none.
-        is_probe: it names no resource of the request's: Kafka asks for a name that it made up, whether a
+        rule: what allowed or denied it: ``MatchingAcl``, ``SuperUser``, ...; empty if the line has none.
+        is_probe: it names no resource of the request: Kafka uses an invented name to check whether a
             principal may do this on any resource of the type (KIP-679).
     """
 
@@ -84,13 +84,13 @@ class Logged(NamedTuple):
 
 
 class RequestLine(NamedTuple):
-    """What one line says.
+    """The content of one line.
 
     Attributes:
-        decisions: how many it is.
-        first_ms: since the epoch; a time without a zone counts as UTC. None where the line has none.
-        last_ms: the same of the last one.
-        is_sampled: others of its kind were left out.
+        decisions: their number.
+        first_ms: since the epoch; a time without a zone counts as UTC. None if the line has none.
+        last_ms: the same for the last one.
+        is_sampled: others like it were left out.
     """
 
     logged: Logged
@@ -101,16 +101,16 @@ class RequestLine(NamedTuple):
 
 
 class RequestLines:
-    """Reads line by line; a text of Kafka's that comes again is not taken to pieces again."""
+    """Parses lines; Kafka's texts that occur again are cached."""
 
     def __init__(self) -> None:
         self._known: dict[str, Logged] = {}
 
     def read(self, line: bytes) -> RequestLine | None:
-        """What a line says; None if it is not about a request.
+        """Return the content of a line; None if it is not about a request.
 
         Raises:
-            DecodeError: it is, or seems to be, and cannot be read.
+            DecodeError: it is, or seems to be, and cannot be parsed.
         """
         if line.startswith(b"{"):
             return _of_json(line)
@@ -130,25 +130,25 @@ class RequestLines:
 
 
 def shortened(text: str, begin: int) -> str:
-    """Kafka's line without what differs between equal requests: what is before it, the ACL, what follows.
+    """Return Kafka's line without the parts that differ between equal requests.
 
     Raises:
-        DecodeError: it is cut off, or can be read in two ways.
+        DecodeError: it is truncated, or can be parsed in two ways.
     """
     at = text.find(COUNT, begin)
     tail = None if at < 0 else _TAIL.match(text[at + len(COUNT) : at + len(COUNT) + _TAIL_LENGTH])
     if tail is None:
-        raise DecodeError("the line is cut off")
+        raise DecodeError("the line is truncated")
     if text.find(COUNT, at + 1) >= 0:
         raise DecodeError(_TWO_WAYS)
     return text[begin : at + len(COUNT)] + tail[0]
 
 
 def logged_of(question: str) -> Logged:
-    """What a shortened line says, or a JSON object that has no more than what equal requests have in common.
+    """Parse a shortened line, or a JSON object with only what equal requests have in common.
 
     Raises:
-        DecodeError: it cannot be read.
+        DecodeError: it cannot be parsed.
     """
     if question.startswith("{"):
         line = _of_json(question.encode("utf-8", "surrogatepass"))
@@ -185,7 +185,7 @@ def _logged(
 
 
 class _Facts(msgspec.Struct, gc=False):
-    """Keys of an audit line, and of a decision event's data. Anything may be there: it is another's line."""
+    """Keys of an audit line, and of a decision event's data. Values may have any type."""
 
     result: Any = None
     principal: Any = None
@@ -200,7 +200,7 @@ class _Facts(msgspec.Struct, gc=False):
 
 
 class _Line(_Facts, gc=False):
-    """A line, whichever of them it is."""
+    """A line of either form."""
 
     logger: Any = None
     timestamp: Any = None

@@ -1,12 +1,12 @@
-"""Traffic: the different requests of a window of time, how often each was made, and how much is known.
+"""Traffic: the different requests of a time window, how often each was made, and how complete that is.
 
-It is read from request lines (`records.request_line`). Nearly every line of a log differs from one before it
-in its time alone, and is not taken to pieces again:
+It is parsed from request lines (`records.request_line`). Nearly every line of a log differs from an earlier
+one only in its time, and is not parsed again:
 
     [2026-11-23 06:59:41,   042       ] DEBUG Principal = User:a is Allowed operation = READ ...
     head                    fraction  tail
 
-Where both head and tail came before, in lines of one form, the fraction is all that is new.
+If head and tail are cached, only the fraction is read.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
     from records.request_line import Logged, RequestLine
 
-#: Lines that were not understood and are named.
+#: Maximum number of rejected lines that are reported.
 NAMED_LINES: Final = 5
 
 _BEGIN: Final = BEGIN.encode()
 _TIME: Final = re.compile(TIME.encode())
 _MS_DIGITS: Final = 3
-#: Heads and tails that are remembered; a tail has some 400 bytes.
+#: Maximum number of cached heads and tails; a tail has some 400 bytes.
 _REMEMBERED_MAX: Final = 100_000
 
 
@@ -50,26 +50,26 @@ class Window(NamedTuple):
         return self.since_ms is not None or self.until_ms is not None
 
     def has(self, first_ms: int, last_ms: int) -> bool:
-        """Whether any of it is in the window."""
+        """Return whether the span overlaps the window."""
         since_ms, until_ms = self
         return (since_ms is None or last_ms >= since_ms) and (until_ms is None or first_ms < until_ms)
 
 
 @dataclass(slots=True)
 class Coverage:
-    """How much of what was asked is known.
+    """How much of the requested window is known.
 
     Attributes:
-        lines: that were read.
+        lines: number of lines read.
         requests: decisions in the window.
-        outside: lines of requests before or behind it.
-        untimed: lines of requests that have no time, and are left out where there is a window.
+        outside: lines of requests before or after it.
+        untimed: lines of requests without a time; left out if there is a window.
         other: lines that are not about requests.
-        not_understood: lines that seem to be, and cannot be read.
-        bad_lines: the first of these, each with what is wrong.
-        sampled: lines that stand for others which were left out.
+        not_understood: lines that seem to be, and cannot be parsed.
+        bad_lines: the first of these, each with the reason.
+        sampled: lines that represent others which were left out.
         first_ms: of the requests in the window, since the epoch; None while none has a time.
-        last_ms: the same of the last one.
+        last_ms: the same for the last one.
     """
 
     lines: int = 0
@@ -84,18 +84,18 @@ class Coverage:
     last_ms: int | None = None
 
     def bad(self, what: str) -> None:
-        """A line could not be read."""
+        """Count a line that could not be parsed."""
         self.not_understood += 1
         if len(self.bad_lines) < NAMED_LINES:
             self.bad_lines.append(what)
 
     def spans(self, first_ms: int, last_ms: int) -> None:
-        """There were requests then."""
+        """Extend the time span."""
         self.first_ms = first_ms if self.first_ms is None else min(first_ms, self.first_ms)
         self.last_ms = last_ms if self.last_ms is None else max(last_ms, self.last_ms)
 
     def add(self, other: Coverage, times: int = 1) -> None:
-        """Other lines, of which ``times`` parts say the same."""
+        """Add ``times`` parts with the same coverage."""
         for name in ("lines", "requests", "outside", "untimed", "other", "not_understood", "sampled"):
             setattr(self, name, getattr(self, name) + getattr(other, name) * times)
         self.bad_lines += other.bad_lines[: NAMED_LINES - len(self.bad_lines)]
@@ -108,7 +108,7 @@ class Traffic:
     """See the module.
 
     Attributes:
-        counts: of each different request, and what was answered, how often.
+        counts: number of decisions by request and result.
     """
 
     counts: dict[Logged, int] = field(default_factory=dict)
@@ -116,22 +116,22 @@ class Traffic:
 
     @property
     def has_allowed(self) -> bool:
-        """Whether anything was allowed: Kafka logs that only where it is asked to."""
+        """Whether any request was allowed: Kafka logs these only if it is configured to."""
         return any(logged.is_allowed for logged in self.counts)
 
     def add(self, other: Traffic) -> None:
-        """That of other lines."""
+        """Add the traffic of other lines."""
         self.coverage.add(other.coverage)
         for logged, decisions in other.counts.items():
             self.count(logged, decisions)
 
     def count(self, logged: Logged, decisions: int) -> None:
-        """More of one request, whose lines the coverage knows."""
+        """Add decisions of one request whose lines are already counted."""
         self.counts[logged] = self.counts.get(logged, 0) + decisions
 
 
 class _Form(NamedTuple):
-    """Where the fraction of a line's time is, and the zone behind it; empty: there is none."""
+    """The position of the fraction in a line's time, and the zone after it; empty: none."""
 
     start: int
     end: int
@@ -139,12 +139,12 @@ class _Form(NamedTuple):
 
 
 class TrafficReader:
-    """Reads lines into traffic, in which `settle` puts the last of what was read.
+    """Parses lines into traffic; `settle` adds the cached counts.
 
     Attributes:
         traffic: of the lines, as of the last `settle`.
-        has_requests: of any time.
-        has_allowed: a request of any time was allowed.
+        has_requests: at any time.
+        has_allowed: a request was allowed, at any time.
     """
 
     def __init__(self, window: Window) -> None:
@@ -160,16 +160,16 @@ class TrafficReader:
         self._decisions: list[int] = []
 
     def __len__(self) -> int:
-        """How much is remembered: different requests, and lines."""
+        """Return the size of the cache: different requests, and lines."""
         return len(self.traffic.counts) + len(self._tails)
 
     def read(self, lines: Iterable[bytes], name: str, number: int | None = None) -> None:
-        """More lines; one that cannot be read is named by their file and its number.
+        """Parse more lines; a line that cannot be parsed is reported with its file and number.
 
         Args:
-            lines: with their ends, or without.
+            lines: with or without line ends.
             name: of the file.
-            number: of the first of them; None: numbers are not known.
+            number: of the first line; None: unknown.
         """
         coverage, decisions = self.traffic.coverage, self._decisions
         tail_of, second_of = self._tails.get, self._seconds_ms.get
@@ -200,7 +200,7 @@ class TrafficReader:
             coverage.spans(int(first_ms), int(last_ms))
 
     def settle(self) -> Traffic:
-        """The traffic of all lines so far."""
+        """Return the traffic of all lines so far."""
         traffic = self.traffic
         for logged, decisions in zip(self._logged, self._decisions, strict=True):
             if decisions:
@@ -210,7 +210,6 @@ class TrafficReader:
         return traffic
 
     def _take(self, line: bytes, name: str) -> None:
-        """Take a line to pieces."""
         coverage = self.traffic.coverage
         try:
             found = self._lines.read(line)
@@ -243,7 +242,7 @@ class TrafficReader:
         self.traffic.count(line.logged, line.decisions)
 
     def _remember(self, line: bytes, found: RequestLine) -> None:
-        """Know the head and the tail of one of Kafka's lines."""
+        """Cache the head and the tail of one of Kafka's lines."""
         time = _TIME.search(line, 0, line.find(_BEGIN))
         if time is None or found.first_ms is None:
             return

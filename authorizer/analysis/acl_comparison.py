@@ -1,4 +1,4 @@
-"""Which ACLs one set has and another one has not: by what they say, whatever their ids are."""
+"""Comparison of sets of ACLs by content, whatever their ids are."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from authorizer.analysis.name_space import Key
     from records.ids import Uuid
 
-#: An ACL is one number: of an int64.
+# Each distinct ACL is one number of an int64.
 _NUMBERS_MAX: Final = 1 << 63
 
 
 class ChangedAcls(NamedTuple):
-    """The rows that only one of two tables has; of equal ACLs under two ids one.
+    """The rows that only one of two tables has; equal ACLs under two ids count once.
 
     Attributes:
-        removed: of the first one alone.
-        added: of the second one alone.
+        removed: only in the first table.
+        added: only in the second table.
     """
 
     removed: AclTable
@@ -41,19 +41,19 @@ class ChangedAcls(NamedTuple):
         """Compare two tables."""
         ours, theirs = acl_numbers((before, after))
         either = np.sort(np.concatenate([_distinct(ours), _distinct(theirs)]))
-        # What both have is there twice.
+        # An ACL of both tables occurs twice.
         is_other = np.diff(either, prepend=-1) != 0
         of_one = either[is_other & np.append(is_other, True)[1:]]
         return cls(before.taken(_firsts(ours, of_one)), after.taken(_firsts(theirs, of_one)))
 
     def applied_to(self, table: AclTable) -> AclTable:
-        """A table without what is removed, and with what is added."""
+        """Return a table without the removed and with the added ACLs."""
         numbers, gone = acl_numbers((table, self.removed))
         return AclTable.joined([table.taken(~_is_among(_distinct(gone), numbers)), self.added])
 
     @property
     def names(self) -> dict[ResourceType, set[Key]]:
-        """The names that can exist and that they are about, as names and prefixes by resource type."""
+        """The names and prefixes of the ACLs that can exist, by resource type."""
         found: dict[ResourceType, set[Key]] = {}
         for table in self:
             for record in table.records(slice(None)):
@@ -66,14 +66,14 @@ class ChangedAcls(NamedTuple):
 
     @property
     def principals(self) -> set[str]:
-        """Whose ACLs they are."""
+        """The principals of the ACLs."""
         return {*self.removed.principals.texts, *self.added.principals.texts}
 
 
 def equal_acls(table: AclTable) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The rows in an order in which those that say the same are neighbours, and where each such run begins.
+    """Return an order of the rows with equal ACLs next to each other, and the start of each run.
 
-    Among themselves equal rows are in the order of the table.
+    Equal rows stay in the order of the table.
     """
     (numbers,) = acl_numbers((table,))
     order = np.argsort(numbers, kind="stable")
@@ -81,7 +81,7 @@ def equal_acls(table: AclTable) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.i
 
 
 def acl_numbers(tables: Sequence[AclTable]) -> list[npt.NDArray[np.int64]]:
-    """For each row of each table a number, none below 0: ACLs that say the same have the same one."""
+    """Return for each row of each table a number, at least 0: equal ACLs have equal numbers."""
     numbers, count = np.zeros(sum(map(len, tables)), np.int64), 1
     for codes, size in _columns(tables):
         if count * size > _NUMBERS_MAX:
@@ -94,7 +94,7 @@ def acl_numbers(tables: Sequence[AclTable]) -> list[npt.NDArray[np.int64]]:
 
 
 def _columns(tables: Sequence[AclTable]) -> Iterator[tuple[npt.NDArray[Any], int]]:
-    """What an ACL says but for its id, as numbers from 0 on, and how many there may be."""
+    """The fields of the ACLs without their ids, as numbers from 0, and the number of possible values."""
     for name in TEXTS:
         parts = [getattr(table, name) for table in tables]
         texts = TextColumn.joined(parts) if len(parts) > 1 else parts[0]
@@ -105,7 +105,6 @@ def _columns(tables: Sequence[AclTable]) -> Iterator[tuple[npt.NDArray[Any], int
 
 
 def _distinct(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """In order, each once."""
     ordered = np.sort(numbers)
     distinct: npt.NDArray[np.int64] = ordered[np.diff(ordered, prepend=-1) != 0]
     return distinct
@@ -120,31 +119,31 @@ def _is_among(wanted: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> 
 
 
 def _firsts(numbers: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Where each of the wanted numbers that is there is first; these are sorted."""
+    """The first position of each wanted number that occurs; the wanted ones are sorted."""
     rows = np.flatnonzero(_is_among(wanted, numbers))
     _, first = np.unique(numbers[rows], return_index=True)
     return rows[first]
 
 
 def with_networks(table: AclTable) -> set[str]:
-    """Whose ACLs have a network as their host: what releases differ in."""
+    """Return the principals with an ACL whose host is a network; releases differ in these."""
     codes = np.unique(table.principals.codes[for_networks(table)])
     return {table.principals.texts[code] for code in codes.tolist()}
 
 
 def for_networks(table: AclTable) -> npt.NDArray[np.bool_]:
-    """For each ACL whether its host is a network."""
+    """Return for each ACL whether its host is a network."""
     is_network = np.array([network_of(host) is not None for host in table.hosts.texts], np.bool_)
     found: npt.NDArray[np.bool_] = is_network[table.hosts.codes]
     return found
 
 
 class DistinctAcls(NamedTuple):
-    """See the module.
+    """The ACLs of a table without repeats, in an order that depends on their content only.
 
     Attributes:
-        table: of ACLs that are equal but for their ids one.
-        ids: by row, of one that is there under several ids, all of these, in order.
+        table: one of the ACLs that are equal except for their ids.
+        ids: by row, all ids of an ACL that has several, sorted.
     """
 
     table: AclTable

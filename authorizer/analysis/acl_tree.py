@@ -1,7 +1,6 @@
-"""ACLs at their places, one by one: which of them cover a name or prefix, and which lie below it.
+"""Tree of single ACLs by pattern: which of them cover a name or prefix, and which are below it.
 
-`patterns` says what the ACLs of a place say together; here each of them is known by its number among the
-rows that decide.
+`patterns` has the union of the ACLs of a pattern; here each ACL is identified by its number among the rows.
 """
 
 from __future__ import annotations
@@ -25,21 +24,21 @@ if TYPE_CHECKING:
 
 #: The host of an ACL for every host; others are numbered from 0.
 EVERY_HOST: Final = -1
-#: Around a place that no prefix is around.
+#: Enclosing pattern where there is none.
 NO_PATTERN: Final = -1
-# Places with more ACLs have a table of them by host.
+# Patterns with more ACLs get a table of them by host.
 _FEW_ACLS: Final = 16
 
 
 class DecidingAcls:
-    """The rows that decide, as lists: one ACL is looked at after the other.
+    """The rows that decide, as lists: single ACLs are read one after the other.
 
     Attributes:
-        keys: of the place of each (see `patterns.PatternRows`).
-        masks: what each says.
+        keys: the key of each one's pattern (see `patterns.PatternRows`).
+        masks: the mask of each.
         hosts: the host of each.
-        wider: of a host, the networks that have it, and more; ``narrower``: the other way round.
-        networks: of each host that is one, or an address, if any host is a network.
+        wider: by host, the networks that contain it; ``narrower``: the other way round.
+        networks: of each host that is a network or an address, if any host is a network.
     """
 
     __slots__ = ("hosts", "keys", "masks", "narrower", "networks", "principals", "texts", "types", "wider")
@@ -60,7 +59,7 @@ class DecidingAcls:
         self.texts: Sequence[str] = rows.texts
 
     def _relate(self, texts: Sequence[str], codes: npt.NDArray[np.int64]) -> None:
-        """Which networks have which hosts and networks; one that is written in two ways has one code."""
+        """Record which networks contain which hosts and networks; equal networks have one code."""
         first: dict[Network, int] = {}
         for code, text in enumerate(texts):
             if (network := network_of(text)) is not None:
@@ -75,12 +74,12 @@ class DecidingAcls:
                         self.narrower.setdefault(other, []).append(code)
 
     def narrower_of(self, host: int, other: int) -> int:
-        """The host that both are about, of two that have one in common."""
+        """Return the host that both cover, of two that have one in common."""
         return other if host == EVERY_HOST or other in self.narrower.get(host, ()) else host
 
 
 class AclForest:
-    """Some of the ACLs, in a tree for each resource type and principal, or for each resource type."""
+    """Some of the ACLs, as a tree for each resource type and principal, or for each resource type."""
 
     def __init__(
         self, rows: PatternRows, acls: DecidingAcls, numbers: npt.NDArray[np.int64], *, of_all: bool
@@ -90,17 +89,17 @@ class AclForest:
         types, keys = rows.types[numbers], rows.keys[numbers]
         order = np.lexsort((numbers, keys, principals, types))
         self.acls = acls
-        #: The ACLs in the order of their places.
+        #: The ACLs in the order of their patterns.
         self.numbers: list[int] = numbers[order].tolist()
         self.masks = rows.masks[numbers][order]
         whose = (types * (len(rows.principal_texts) + 1) + principals)[order]
         begins = (np.diff(whose, prepend=-1) != 0) | (np.diff(keys[order], prepend=-1) != 0)
         starts = np.flatnonzero(begins)
-        #: By place: its key, and where its ACLs begin.
+        #: By pattern: its key, and the start of its ACLs.
         self.keys: list[int] = keys[order][starts].tolist()
         self.starts: list[int] = [*starts.tolist(), len(order)]
         firsts = np.flatnonzero(np.diff(whose[starts], prepend=-1)).tolist()
-        # One more than there are: of whom there are no ACLs.
+        # One more than there are: the code of a principal without ACLs.
         self._principals = len(rows.principal_texts) + 1
         self._ranges = dict(
             zip(whose[starts][firsts].tolist(), pairwise((*firsts, len(starts))), strict=True)
@@ -108,7 +107,7 @@ class AclForest:
         self._trees: dict[int, AclTree] = {}
 
     def tree(self, resource_type: int, principal: int = 0) -> AclTree:
-        """Of one type and principal, which may have no ACLs."""
+        """Return the tree of one type and principal, which may have no ACLs."""
         whose = resource_type * self._principals + principal
         found = self._trees.get(whose)
         if found is None:
@@ -116,7 +115,7 @@ class AclForest:
         return found
 
     def ranges(self) -> Iterator[tuple[int, int, AclTree]]:
-        """Each type and principal with its tree, which is made for this once and not kept."""
+        """Yield each type and principal with its tree, which is created for this and not stored."""
         for whose, (first, end) in self._ranges.items():
             tree = self._trees.get(whose) or AclTree(self, first, end)
             yield *divmod(whose, self._principals), tree
@@ -126,8 +125,8 @@ class AclTree:
     """The ACLs of one resource type, of one principal or of all.
 
     Attributes:
-        first: the number of the first place.
-        outer: of each place, from the first one on, the next prefix around it, or ``NO_PATTERN``.
+        first: the number of the first pattern.
+        outer: by pattern, from the first on, the next prefix that covers it, or ``NO_PATTERN``.
     """
 
     __slots__ = ("_by_host", "_every_host", "_forest", "_named", "end", "first", "outer")
@@ -137,7 +136,7 @@ class AclTree:
         self.first = first
         self.end = end
         self.outer: list[int] = []
-        # What is said to every host, there and around it; and at a place to hosts that are named.
+        # The mask for every host, at a pattern and around it; and at a pattern the masks of named hosts.
         self._every_host: list[int] = []
         self._named: dict[int, dict[int, int]] = {}
         self._by_host: dict[int, dict[int, list[int]]] = {}
@@ -165,12 +164,12 @@ class AclTree:
                 open_prefixes.append((name, place))
 
     def at(self, place: int) -> list[int]:
-        """The ACLs of a place."""
+        """Return the ACLs of a pattern."""
         starts = self._forest.starts
         return self._forest.numbers[starts[place] : starts[place + 1]]
 
     def pattern_around(self, key: int) -> int:
-        """The narrowest place that covers the key; ``NO_PATTERN`` if none does."""
+        """Return the narrowest pattern that covers the key; ``NO_PATTERN`` if none does."""
         if self.first == self.end:
             return NO_PATTERN
         keys, texts = self._forest.keys, self._forest.acls.texts
@@ -184,7 +183,7 @@ class AclTree:
         return NO_PATTERN
 
     def combined_mask(self, place: int, host: int) -> int:
-        """What is said to a host, at a place and around it."""
+        """Return the mask for a host, at a pattern and around it."""
         if place == NO_PATTERN:
             return 0
         combined_mask = self._every_host[place - self.first]
@@ -199,7 +198,7 @@ class AclTree:
         return combined_mask
 
     def covering(self, key: int, host: int) -> list[int]:
-        """The ACLs for the host, or for every host, that cover the key, the narrowest places first."""
+        """Return the ACLs for the host or every host that cover the key; narrowest patterns first."""
         found: list[int] = []
         place = self.pattern_around(key)
         while place != NO_PATTERN:
@@ -208,7 +207,7 @@ class AclTree:
         return found
 
     def covering_in_part(self, key: int, host: int) -> Iterator[int]:
-        """The ACLs for some of the addresses of a network alone that cover the key."""
+        """Yield the ACLs that cover the key for only some addresses of a network."""
         narrower = self._forest.acls.narrower.get(host, ())
         place = self.pattern_around(key) if narrower else NO_PATTERN
         while place != NO_PATTERN:
@@ -218,9 +217,9 @@ class AclTree:
             place = self.outer[place - self.first]
 
     def overlapping(self, key: int, host: int, bits: int) -> Iterator[int]:
-        """The ACLs with some of these bits that are about a name with the key, and about the host.
+        """Yield the ACLs with some of these bits that share a name with the key, and match the host.
 
-        Of those for every host nothing is left out where ``host`` is ``EVERY_HOST``.
+        With ``EVERY_HOST`` the ACLs for every host are returned.
         """
         acls = self._forest.acls
         narrower = acls.narrower.get(host, ())
@@ -238,7 +237,7 @@ class AclTree:
                 yield number
 
     def _below(self, key: int, bits: int) -> Iterator[int]:
-        """Where the ACLs with some of the bits are whose places are within the key, without its own."""
+        """The positions of the ACLs with some of the bits whose patterns are below the key; not its own."""
         if key & 1:
             return
         forest, texts = self._forest, self._forest.acls.texts
@@ -253,7 +252,7 @@ class AclTree:
         )
         start = forest.starts[begin] if begin < end else 0
         stop = forest.starts[end] if begin < end else 0
-        # In pieces: mostly one of the first is enough.
+        # In pieces: usually one of the first is enough.
         for piece in range(start, stop, _PIECE):
             masks = forest.masks[piece : min(piece + _PIECE, stop)]
             yield from (piece + np.flatnonzero(masks & bits)).tolist()
@@ -271,7 +270,7 @@ class AclTree:
         return [number for each in (host, *wider) for number in by_host.get(each, ())] + every
 
     def _hosts_at(self, place: int) -> dict[int, list[int]]:
-        """The ACLs of a place by host."""
+        """The ACLs of a pattern by host."""
         by_host = self._by_host.get(place)
         if by_host is None:
             by_host = self._by_host[place] = {}

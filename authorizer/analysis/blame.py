@@ -1,8 +1,8 @@
-"""Blame: where in a history an answer became another one, and which records made it so.
+"""Blame: the records of a history that changed an answer.
 
-Asked about is a question, or an ACL: whether it is in force. Few ACLs of a history have to do with it, and
-only these are followed: what they come to is an index of its own, decided by the same decider as any other,
-by the rules of the release that the log's brokers had registered as by then, if none is configured.
+The subject is a request, or an ACL: is it in force? Few ACLs of a history are related to it, and only these
+are followed. They form an index of their own, decided by the usual decider. If no release is configured, the
+rules are those of the release that the log's brokers had registered at that offset.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 from authorizer.api.ip_network import host_matches
 from authorizer.api.kafka_version import VersionInForce
 from authorizer.engine.decisions.authorize import decide
-from authorizer.engine.decisions.decision import Rule
-from authorizer.engine.decisions.reason import acl_principals, allows, covers_operation, matching_acls
+from authorizer.engine.decisions.reason import matching_acls
+from authorizer.engine.decisions.rules import Rule, acl_principals, allows, covers_operation, is_super_user
 from authorizer.engine.decisions.state import AuthorizerState
 from authorizer.engine.index.acl_index import AclIndex
 from authorizer.engine.index.pattern_keys import LITERAL_PATTERN
@@ -48,12 +48,12 @@ if TYPE_CHECKING:
 
 
 class SubjectAnswer(NamedTuple):
-    """What is answered at one moment.
+    """The answer to a subject at one offset.
 
     Attributes:
-        holds: allowed; of an ACL: it is in force.
-        decision: of a question.
-        by: the ACLs that make it so: each of them would do alone. None, where what is not there does.
+        holds: allowed; for an ACL: in force.
+        decision: for a request.
+        by: the ACLs that cause it, each of which suffices; empty if the lack of ACLs does.
     """
 
     holds: bool
@@ -62,34 +62,34 @@ class SubjectAnswer(NamedTuple):
 
 
 class Subject(Protocol):
-    """What is asked about.
+    """What blame follows through a history.
 
     Attributes:
-        wants_brokers: whether their registrations have to do with it.
+        wants_brokers: whether registrations of brokers are related to it.
     """
 
     @property
     def wants_brokers(self) -> bool: ...
 
     def is_wanted(self, record: AccessControlEntryRecord) -> bool:
-        """Whether an ACL has to do with it."""
+        """Return whether an ACL is related to it."""
 
     def rows(self, table: AclTable) -> npt.NDArray[np.bool_]:
-        """The same of each row of a table."""
+        """Return the same for each row of a table."""
 
     def version(self, metadata: MetadataImage) -> VersionInForce | None:
-        """The release whose rules are followed; None: it does not matter which."""
+        """Return the release whose rules are followed; None: any release gives the same answer."""
 
     def index(self, image: AclsImage) -> AclIndex:
-        """To answer from."""
+        """Return the index to answer from."""
 
     def answer(self, index: AclIndex) -> SubjectAnswer:
-        """The answer, where the ACLs that have to do with it are these; others may be among them."""
+        """Return the answer from the related ACLs; the index may have others, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestSubject:
-    """May this be done? See `Subject`."""
+    """A request. See `Subject`."""
 
     context: RequestContext
     action: Action
@@ -101,9 +101,8 @@ class RequestSubject:
 
     @property
     def is_of_super_user(self) -> bool:
-        """Whether no ACL has to do with it."""
-        principal = self.context.principal
-        return principal.name in self.settings.super_names.get(principal.principal_type, ())
+        """Whether no ACL is related to it."""
+        return is_super_user(self.settings.super_names, self.context.principal)
 
     def is_wanted(self, record: AccessControlEntryRecord) -> bool:
         return (
@@ -147,7 +146,7 @@ class RequestSubject:
         asked = self.action.resource_pattern.name
         return name in (asked, WILDCARD) if is_literal else asked.startswith(name)
 
-    # Where what no ACL covers is open to everybody, any ACL that covers the name has to do with it.
+    # With allow.everyone.if.no.acl.found any ACL that covers the name is related.
 
     def _is_whose(self, principal: str) -> bool:
         if self.is_of_super_user:
@@ -169,7 +168,7 @@ def _where(column: TextColumn, is_wanted: list[bool]) -> npt.NDArray[np.bool_]:
 
 @dataclass(frozen=True, slots=True)
 class AclSubject:
-    """Is this ACL in force? By its id, or by all that it says. See `Subject`."""
+    """An ACL, by its id or by its content. See `Subject`."""
 
     id: Uuid | None = None
     content: tuple[int, str, int, str, str, int, int] | None = None
@@ -204,13 +203,13 @@ class AclSubject:
 
 
 class Change(NamedTuple):
-    """What one record did.
+    """The effect of one record.
 
     Attributes:
         offset: of the record.
-        timestamp_ms: of the record, since the epoch; negative where it has none.
-        acl: that is in force, or is not any more.
-        was: what was replaced.
+        timestamp_ms: of the record, since the epoch; negative if it has none.
+        acl: now in force, or no longer.
+        was: the replaced ACL.
     """
 
     kind: Literal["added", "replaced", "removed"]
@@ -221,10 +220,10 @@ class Change(NamedTuple):
 
 
 class NewRelease(NamedTuple):
-    """Brokers came or went, and the rules of another release are followed.
+    """The rules of another release are followed, because brokers registered or left.
 
     Attributes:
-        offset, timestamp_ms: as of `Change`.
+        offset, timestamp_ms: as in `Change`.
         version, was: as VersionInForce.label.
     """
 
@@ -235,7 +234,7 @@ class NewRelease(NamedTuple):
 
 
 class AnswerChange(NamedTuple):
-    """Where the answer, or what makes it so, became another one; and the records that did it."""
+    """A change of the answer, or of the ACLs that cause it; and the records that caused it."""
 
     changes: tuple[Change | NewRelease, ...]
     before: SubjectAnswer
@@ -248,10 +247,10 @@ class AnswerChange(NamedTuple):
 
 
 class DecisionTracker:
-    """A subject through a history.
+    """The answer to a subject as records of a history are applied.
 
     Attributes:
-        answer: as of the last step.
+        answer: after the last step.
     """
 
     def __init__(
@@ -260,7 +259,7 @@ class DecisionTracker:
         acls: Collection[AppliedAcl],
         metadata: MetadataImage = MetadataImage.EMPTY,
     ) -> None:
-        """Of the beginning: the ACLs in force that have to do with the subject, and what else is known."""
+        """Start from the related ACLs in force, and other known metadata."""
         self._subject = subject
         image = restore_image([AclTable.of(acls)], provenance=NOWHERE, metadata=metadata)
         self._index = subject.index(image)
@@ -268,7 +267,7 @@ class DecisionTracker:
 
     @property
     def ids(self) -> Iterable[Uuid]:
-        """Of the ACLs that are in force, and have to do with the subject."""
+        """The ids of the related ACLs in force."""
         return [acl.record.id for acl in self._index.image]
 
     def after(self, records: Iterable[LogRecord]) -> AnswerChange | None:

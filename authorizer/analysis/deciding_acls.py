@@ -1,6 +1,6 @@
-"""DecidingAcls: which ACLs decide requests of a class: one for all of it, or several, each for a part.
+"""DecidingAcls: the ACLs that decide the requests of a class: one for the whole class, or several for parts.
 
-A class has many names, hosts and operations. The ACL that decides its witness may say nothing of the others.
+A class has many names, hosts and operations. The ACL that decides its witness may not match the others.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from authorizer.analysis.host_answers import OPERATION_BITS
 from authorizer.analysis.host_tree import network_of_host
 from authorizer.analysis.related_acls import related_to
-from authorizer.engine.decisions.reason import allows
+from authorizer.engine.decisions.rules import allows
 from authorizer.engine.index.masks import EVERYTHING, acl_mask, denied_operations
 from authorizer.engine.index.pattern_keys import LITERAL_PATTERN
 from records.acl import WILDCARD
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from records.columns.acl_table import AclTable
     from records.entries import AccessControlEntryRecord
 
-#: Of one class; more are not looked for.
+#: Maximum number of ACLs of one class.
 _MAXIMUM: Final = 20
 
 
 class OtherAcls(NamedTuple):
-    """The ACLs that decide requests of a class beside the one that decides its witness.
+    """The ACLs that decide other requests of a class than its witness.
 
     Attributes:
-        acls: those that were looked for; equal ones under several ids once.
+        acls: these, up to a maximum; equal ones under several ids once.
         is_complete: whether these are all.
     """
 
@@ -51,10 +51,10 @@ class OtherAcls(NamedTuple):
 
 
 class DecidingAcls:
-    """Of a set of ACLs."""
+    """The ACLs of a set that are related to some classes."""
 
     def __init__(self, table: AclTable, classes: Collection[RequestClass]) -> None:
-        """From the ACLs that have to do with some classes."""
+        """Select the ACLs related to the classes."""
         wheres: dict[ResourceType, set[Key]] = defaultdict(set)
         principals: set[str] = set()
         for each in classes:
@@ -68,7 +68,7 @@ class DecidingAcls:
         self._keys = {whose: sorted(here) for whose, here in self._acls.items()}
 
     def others(self, requests: RequestClass, decision: Decision, *, is_allowed: bool) -> OtherAcls:
-        """Those for questions with this answer, beside the ACL of ``decision``, which is on the witness."""
+        """Return those with this result, without the ACL of ``decision``, which is about the witness."""
         wanted = sum(OPERATION_BITS[operation] for operation in requests.operations)
         first = None if decision.acl is None else decision.acl.record.content
         found: dict[object, AccessControlEntryRecord] = {}
@@ -83,7 +83,7 @@ class DecidingAcls:
     def _of(
         self, requests: RequestClass, wanted: int, *, is_allowed: bool
     ) -> Iterator[AccessControlEntryRecord]:
-        """The ACLs for a question of the class, some several times."""
+        """The ACLs that match a request of the class; some several times."""
         for principal in dict.fromkeys(
             (requests.principals.principal or WILDCARD_PRINCIPAL, WILDCARD_PRINCIPAL)
         ):
@@ -109,7 +109,7 @@ def _key(record: AccessControlEntryRecord) -> Key:
 
 
 def _about(names: NameSet, acls: Collection[Key], keys: list[Key]) -> Iterator[Key]:
-    """Which of the patterns are about a name of a region: around it, and within it."""
+    """The patterns that cover a name of a region, or are below it."""
     text = names.text
     for length in range(len(text) + 1):
         if (text[:length], False) in acls:
@@ -131,7 +131,7 @@ def _about(names: NameSet, acls: Collection[Key], keys: list[Key]) -> Iterator[K
 
 
 def _shares(hosts: HostSet, host: str) -> bool:
-    """Whether an ACL's host is one of those of a class, or has one of them."""
+    """Whether an ACL's host is one of a class's hosts, or contains one."""
     if WILDCARD in (host, hosts.host):
         return True
     place = network_of_host(host)

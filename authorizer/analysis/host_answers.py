@@ -1,8 +1,8 @@
-"""What a leaf answers to every host and operation: an `Answer`, equal where every answer is.
+"""Answer: what a leaf allows to every host and operation, equal where every answer is equal.
 
-An answer is the mask of the operations that are allowed, the one with code c at bit c - 2; where hosts or
-networks that are named are answered otherwise, that of all other hosts with those of the named ones. The
-narrowest that is named counts, and as few are named as it takes (`host_tree`).
+An answer is the mask of the allowed operations, the operation with code c at bit c - 2. Where named hosts or
+networks have other masks, it is the mask of all other hosts with those of the named ones. The narrowest named
+one counts, and as few as possible are named (`host_tree`).
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 HostAnswers = tuple[int, tuple[tuple[str, int], ...]]
 Answer = int | HostAnswers
 
-#: Nothing is allowed.
+#: No operation is allowed.
 NO_OPERATIONS: Final = 0
-#: The mask of each operation that an ACL can name.
+#: The mask of each operation of an ACL.
 OPERATION_BITS: Final = {operation: 1 << bit for bit, operation in enumerate(OPERATIONS)}
-# Of which a leaf asked for it says what it says to all that it does not name.
+# No leaf names it, so its mask is that of all unnamed hosts.
 _NO_HOST: Final = ""
 
 
 def answer_of(leaf: Leaf) -> Answer:
-    """What the decider answers where everything that covers a name says ``leaf`` together."""
+    """Return what the decider answers where the ACLs that cover a name have this leaf together."""
     if isinstance(leaf, int):
         return allowed_operations(leaf)
     named = {host: allowed_operations(leaf_mask(leaf, host)) for host in leaf_hosts(leaf)}
@@ -57,9 +57,9 @@ def _by_host(named: Mapping[str, int], other: int) -> Answer:
 
 
 def masks_by_host(*answers: Answer) -> Iterator[tuple[str | None, tuple[int, ...]]]:
-    """The masks of several answers, for each host or network that one of them names; None: for all others.
+    """Yield the masks of several answers for each host or network that one names; None: all others.
 
-    That of a network holds where nothing narrower is named.
+    The mask of a network is for addresses without a narrower entry.
     """
     tables = [({}, each) if isinstance(each, int) else (dict(each[1]), each[0]) for each in answers]
     yield None, tuple(other for _, other in tables)
@@ -69,13 +69,13 @@ def masks_by_host(*answers: Answer) -> Iterator[tuple[str | None, tuple[int, ...
 
 @lru_cache(1 << 12)
 def subtract(answer: Answer, other: Answer) -> Answer:
-    """What the one allows and the other does not. Few pairs come again and again."""
+    """Return what the first answer allows and the second does not; few pairs repeat often."""
     (_, (ours, theirs)), *named = masks_by_host(answer, other)
     return _by_host({host: mine & ~yours for host, (mine, yours) in named if host}, ours & ~theirs)
 
 
 def intersect(answer: Answer, operation: AclOperation) -> Answer:
-    """What is allowed of one operation."""
+    """Return what is allowed of one operation."""
     bit = OPERATION_BITS[operation]
     if isinstance(answer, int):
         return answer & bit
@@ -83,12 +83,12 @@ def intersect(answer: Answer, operation: AclOperation) -> Answer:
 
 
 def operations_of(mask: int) -> list[AclOperation]:
-    """The operations of a mask, in the order of their codes."""
+    """Return the operations of a mask in the order of their codes."""
     return [operation for bit, operation in enumerate(OPERATIONS) if mask >> bit & 1]
 
 
 def is_client_host(host: str, *, networks: bool) -> bool:
-    """Whether requests can: from an address as Java writes it, or from a network where hosts may be some."""
+    """Return whether a client can have the host: an address as Java writes it, or a network."""
     if networks and network_of(host) is not None:
         return True
     try:

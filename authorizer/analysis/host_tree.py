@@ -34,14 +34,14 @@ _SETTLING: Final = 2
 
 @lru_cache(1 << 12)
 def network_of_host(host: str) -> Network | None:
-    """The network that a host is, a single address included; None for a text that is neither."""
+    """Return the network of a host, also of a single address; None for a text that is neither."""
     if "/" in host:
         return network_of(host)
     return _UNSPECIFIED_PLACE if host == UNSPECIFIED else address_of(host)
 
 
 def mask_at(host: str, named: Mapping[str, int], other: int) -> int:
-    """What is said to a host, or to a network where nothing narrower is named."""
+    """Return the mask of a host, or of a network without narrower entries."""
     mask = named.get(host)
     if mask is not None or not named:
         return other if mask is None else mask
@@ -56,7 +56,7 @@ def mask_at(host: str, named: Mapping[str, int], other: int) -> int:
 
 
 def outermost(named: Iterable[str]) -> list[str]:
-    """Those that are in no other one."""
+    """Return those that are in no other one."""
     places = [(each, network_of_host(each)) for each in named]
     networks = [place for each, place in places if place is not None and "/" in each]
     return [
@@ -158,7 +158,7 @@ def _name(node: _Node, around: int, found: dict[str, int]) -> None:
 
 
 class AddressMask(NamedTuple):
-    """What one ACL says to some addresses.
+    """The effect of one ACL on some addresses.
 
     Attributes:
         network: these addresses.
@@ -172,10 +172,10 @@ class AddressMask(NamedTuple):
 
 
 def covering_acls(network: Network, wanted: int, parts: Sequence[AddressMask]) -> set[int] | None:
-    """The ACLs that together say all of ``wanted`` to each address of a network; None: they do not.
+    """Return ACLs that together have all ``wanted`` bits for each address of a network; None if none do.
 
-    An IPv6 address by itself covers nothing: a client may have it with a scope, which is another host, and
-    which a network has.
+    A single IPv6 address covers nothing: a client may have it with a scope, which is another host that a
+    network contains.
     """
     chosen: set[int] = set()
     for part in parts:

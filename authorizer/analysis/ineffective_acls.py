@@ -1,4 +1,4 @@
-"""Why an ACL can match no question, and what was perhaps meant."""
+"""Ineffective ACLs: why an ACL can match no request, and what was perhaps meant."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IneffectiveField = Literal["resource type", "operation", "principal", "host", "n
 
 
 def ineffective_field(record: AccessControlEntryRecord, *, networks: bool) -> IneffectiveField | None:
-    """The first field that no question can have; None if one can match it. The name is looked at last."""
+    """Return the first field that no request can have; None if one can match. The name comes last."""
     kind = ResourceType.from_code(record.resource_type)
     if kind not in NAME_SPACES:
         return "resource type"
@@ -35,9 +35,9 @@ def ineffective_field(record: AccessControlEntryRecord, *, networks: bool) -> In
 
 
 def ineffective_reason(record: AccessControlEntryRecord) -> str:
-    """The same in words, for an ACL that is dead."""
+    """Return the same in words, for an ineffective ACL."""
     kind = code_to_name(ResourceType, record.resource_type)
-    # Where nothing else is wrong, hosts are no networks yet.
+    # If no other field is wrong, the host is a network and the release does not match networks.
     match ineffective_field(record, networks=True) or "host":
         case "resource type":
             return f"no resource has the type {kind}"

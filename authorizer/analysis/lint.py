@@ -1,19 +1,19 @@
-"""Findings: what is amiss with single ACLs of a set, why, and which can go without a change of meaning.
+"""Lint: findings about single ACLs of a set, with reasons, and the removable ACLs.
 
 The rules:
 
-- ``duplicate``: it is there under several ids, and in force until all are gone.
-- ``unknown-code``: its pattern or permission type is none of Kafka's, and is read as PREFIXED, or as DENY.
-- ``principal-type``: no principal has the type of the one that it is for.
-- ``topic-gone``: it is on a topic by its name that does not exist, where the log knows the topics. An ACL may
-  come before its topic.
-- ``dead``: no question can match it.
-- ``super-user``: who it is for is allowed everything anyway.
+- ``duplicate``: the ACL exists under several ids, and is in force until all are removed.
+- ``unknown-code``: its pattern or permission type is unknown, and is read as PREFIXED, or as DENY.
+- ``principal-type``: no principal has this type.
+- ``topic-gone``: it names a topic that does not exist, where the log knows the topics. An ACL may be created
+  before its topic.
+- ``dead``: no request can match it.
+- ``super-user``: its principal is a super user, who is allowed everything anyway.
 - ``shadowed``: an ALLOW of what is denied.
-- ``broader-twin``: an ALLOW beside the same one for every host, name or operation, or for everybody. Either
-  it is needless, or the broad one is a mistake.
-- ``redundant``: other ACLs say all that it says.
-- ``idle-deny``: a DENY of what no ALLOW allows: needless, or a guard against ALLOWs to come.
+- ``broader-twin``: an ALLOW that exists again for every host, name, operation or principal. Either it is
+  redundant, or the broad one is a mistake.
+- ``redundant``: other ACLs have all its effects.
+- ``idle-deny``: a DENY of what no ALLOW allows: redundant, or a guard against future ALLOWs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from authorizer.analysis.acl_comparison import DistinctAcls
 from authorizer.analysis.ineffective_acls import ineffective_reason
 from authorizer.analysis.lint_rules import RULES, LintRules, Rule
 from authorizer.analysis.removable_acls import RemovableAcl, find_removable
-from authorizer.engine.decisions.reason import allows
+from authorizer.engine.decisions.rules import allows
 from authorizer.engine.index.pattern_keys import PATTERNS, PERMISSIONS
 from records.acl import WILDCARD, PatternType, ResourceType
 

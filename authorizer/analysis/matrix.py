@@ -1,9 +1,9 @@
 """Matrix: what principals may do to the names of one resource type, cell by cell, exact.
 
-A row is a name, or all names with a prefix; a column is a principal, or everybody who has no ACLs. Rows are
-outlined: names that agree up to a separator are one row, which is opened into its own. A cell says which
-operations are allowed on all names of its row from every host, and which on some, or from some hosts.
-Columns are worked out where they are looked at, each from its principal's own ACLs and those for everybody.
+A row is a name, or all names with a prefix; a column is a principal, or all principals without ACLs. Rows are
+outlined: names that agree up to a separator are one row, which can be opened. A cell has the operations that
+are allowed on all names of its row from every host, and those allowed on some, or from some hosts. A column
+is computed when it is read, from its principal's ACLs and those for ``User:*``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 #: Characters that end a part of a name.
 SEPARATORS: Final = ".-_:/"
-# Of one column, and of one matrix, that are remembered.
+# Limits of the caches of a column and of a matrix.
 _CELLS_MAXIMUM: Final = 2_000
 _OUTLINES_MAXIMUM: Final = 8
 #: All names of the type.
@@ -62,8 +62,8 @@ class Row(NamedTuple):
     """A name, or all names with a prefix.
 
     Attributes:
-        key: which.
-        inside: how many names and prefixes are outlined in it; 0 where there is nothing to open.
+        key: the name or prefix.
+        inside: number of names and prefixes below it; 0 if it cannot be opened.
     """
 
     key: Key
@@ -71,7 +71,7 @@ class Row(NamedTuple):
 
 
 class Column:
-    """What one principal is answered, to be summed up by rows."""
+    """The answers to one principal, summarized by row."""
 
     __slots__ = ("_cells", "_within", "answers")
 
@@ -81,7 +81,7 @@ class Column:
         self._cells: dict[Key, Cell] = {}
 
     def cell(self, key: Key) -> Cell:
-        """Of one row; the last ones are remembered, as a row may be about many places."""
+        """Return the cell of a row; cached, as a row may have many patterns."""
         cell = self._cells.get(key)
         if cell is None:
             if len(self._cells) >= _CELLS_MAXIMUM:
@@ -91,7 +91,7 @@ class Column:
 
 
 def both(cells: Iterable[Cell]) -> Cell:
-    """What holds of all of them together; there is at least one."""
+    """Return the combination of cells, of which there is at least one."""
     always, sometimes = EVERYTHING, 0
     for cell in cells:
         always &= cell.always

@@ -1,7 +1,7 @@
-"""The least of the ACLs that allow all that is needed, where each need has several that suffice.
+"""Minimal covers: the least ACLs that satisfy all needs, where each need has several ACLs that suffice.
 
-Least by what they allow, or by their number: the one takes a pass over the ACLs, the broadest first; the
-other is a set cover, searched exactly where needs that have no ACL in common leave few ACLs to choose from.
+Least by what they allow (one pass over the ACLs, the broadest first), or by number (a set cover, exact where
+groups of connected needs have few ACLs).
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-#: ACLs by their places in a list, the narrowest first.
+#: ACLs by their positions in a list, the narrowest first.
 Need = frozenset[int]
 
-#: A group of needs about no more ACLs is searched exactly.
+#: A group of needs with at most this number of ACLs is searched exactly.
 EXACT_ACLS: Final = 16
 
 
 class MinimalCover(NamedTuple):
-    """ACLs that meet all needs.
+    """ACLs that satisfy all needs.
 
     Attributes:
-        groups: of needs, which have no ACL in common with those of other groups.
-        guessed: groups for which fewer may do.
+        acls: their positions.
+        groups: number of groups of needs without an ACL in common.
+        guessed: number of groups for which fewer ACLs may suffice.
     """
 
     acls: set[int]
@@ -33,7 +34,7 @@ class MinimalCover(NamedTuple):
 
 
 def narrowest_cover(needs: Collection[Need]) -> set[int]:
-    """An ACL is among these only if some need cannot be met by narrower ones: exact, and irreducible."""
+    """Return ACLs none of which can be replaced by narrower ones: exact, and irreducible."""
     needed_by: dict[int, list[int]] = defaultdict(list)
     left = []
     for number, need in enumerate(needs):
@@ -51,7 +52,7 @@ def narrowest_cover(needs: Collection[Need]) -> set[int]:
 
 
 def minimal_cover(needs: Collection[Need]) -> MinimalCover:
-    """As few ACLs as possible: of equally many mostly the narrower ones."""
+    """Return as few ACLs as possible; of equally many, mostly the narrower ones."""
     found: set[int] = set()
     groups = guessed = 0
     for group in _groups(needs):
@@ -67,7 +68,7 @@ def minimal_cover(needs: Collection[Need]) -> MinimalCover:
 
 
 def _groups(needs: Iterable[Need]) -> Iterator[Sequence[Need]]:
-    """Needs that have ACLs in common, one by one or through others."""
+    """Needs that are connected by common ACLs."""
     leader: dict[int, int] = {}
 
     def lead(acl: int) -> int:
@@ -87,7 +88,7 @@ def _groups(needs: Iterable[Need]) -> Iterator[Sequence[Need]]:
 
 
 def _greedily(needs: Sequence[Need]) -> set[int]:
-    """Whatever meets most needs that are left; then without what is not needed any more."""
+    """Repeatedly the ACL of most needs; then without those that are no longer needed."""
     needed_by: dict[int, set[int]] = defaultdict(set)
     for number, need in enumerate(needs):
         for acl in need:
@@ -105,7 +106,7 @@ def _greedily(needs: Sequence[Need]) -> set[int]:
 
 
 def _exactly(needs: Sequence[Need], best: set[int]) -> set[int]:
-    """As few as there can be; ``best`` are some that do."""
+    """The fewest possible ACLs; ``best`` is a known solution."""
 
     def search(left: Sequence[Need], chosen: set[int]) -> None:
         nonlocal best

@@ -1,10 +1,10 @@
-"""Which names of a resource type can exist, and what a pattern says about those.
+"""Name space: the names of a resource type that can exist, and what a pattern covers of these.
 
-A name that cannot exist is never asked about: an ACL for it has no meaning, and it can be no witness.
+No request can have any other name: an ACL for it is ineffective, and it can be no witness.
 
 - Topics: 1 to 249 of the characters ``a-z A-Z 0-9 . _ -``, but neither ``.`` nor ``..``.
-- The cluster: ``kafka-cluster`` alone.
-- Any other type: every text, the empty one too (the group of a simple consumer).
+- The cluster: only ``kafka-cluster``.
+- Any other type: every text, also the empty one (the group of a simple consumer).
 
 Source: org.apache.kafka.common.internals.Topic, org.apache.kafka.common.resource.Resource.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: begins with it.
 Key = tuple[str, bool]
 
-# A witness is read by people: letters come first.
+# Witnesses are for people: letters come first.
 _TRIED_FIRST: Final = ascii_letters[:26] + digits + "-_." + ascii_letters[26:]
 #: Where any character may be.
 _TRIED_NEXT: Final = "~!#%&=@"
@@ -38,9 +38,9 @@ class NameSpace:
     """The names of one resource type.
 
     Attributes:
-        characters: those that a name may have; None for all.
+        characters: allowed in a name; None for all.
         max_length: in characters; None without a limit.
-        never: names that cannot exist, though their characters may be there.
+        never: names of allowed characters that still cannot exist.
     """
 
     characters: str | None = None
@@ -48,13 +48,13 @@ class NameSpace:
     never: frozenset[str] = frozenset()
 
     def has(self, name: str) -> bool:
-        """Whether something can have this name."""
+        """Return whether a resource can have this name."""
         return self._is_text(name) and name not in self.never
 
     def pattern(self, name: str, *, is_prefix: bool) -> Key | None:
-        """What an ACL's name covers, of names that can exist; None if it is nothing.
+        """Return what an ACL's name covers, of names that can exist; None for nothing.
 
-        The literal ``*`` covers what the empty prefix does, and a prefix that nothing can follow is a name.
+        The literal ``*`` covers what the empty prefix does. A prefix that nothing can follow is a name.
         """
         if name == WILDCARD and not is_prefix:
             return "", False
@@ -66,7 +66,7 @@ class NameSpace:
         return (name, True) if self.has(name) else None
 
     def shortest(self, prefix: str, but: Iterable[Key]) -> str | None:
-        """The shortest name with this prefix, none of ``but`` and below none of its prefixes.
+        """Return the shortest name with this prefix that is no excluded name and has no excluded prefix.
 
         None if there is none among continuations by three characters, which are more than 200,000.
         """
@@ -89,7 +89,7 @@ class NameSpace:
 
 @dataclass(frozen=True, slots=True)
 class OneName(NameSpace):
-    """Of a type that has one resource."""
+    """The name space of a type with one resource."""
 
     name: str = CLUSTER_NAME
 
@@ -107,7 +107,7 @@ class OneName(NameSpace):
         return self.name if is_left and self.name.startswith(prefix) else None
 
 
-#: Of the types that a question can be about.
+#: Of the resource types that a request can have.
 NAME_SPACES: Final[Mapping[ResourceType, NameSpace]] = {
     ResourceType.TOPIC: NameSpace(TOPIC_CHARACTERS, TOPIC_LENGTH_MAX, NO_TOPICS),
     ResourceType.GROUP: NameSpace(),

@@ -1,7 +1,6 @@
-"""The ACLs of a table as patterns: for each principal and resource type, what is said at each name or prefix.
+"""ACLs as patterns: for each principal and resource type, the leaf of each name and prefix.
 
-Only ACLs that can decide a question are there: of a resource type, a host and a name that can exist. Those
-for ``User:*`` are everybody's.
+Only ACLs that can decide a request are included: their resource type, host and name can exist.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from records.columns.acl_table import AclTable
     from records.columns.text_column import TextColumn
 
-#: A prefix, or with True a single name, and what its ACLs say; sorted as in `name_map`.
+#: A prefix, or with True a single name, and the leaf of its ACLs; sorted as in `name_map`.
 PatternEntry = tuple[str, bool, PatternLeaf]
 
 _CODES: Final = 1 << 8
@@ -46,7 +45,7 @@ _MASKS: Final = {
 
 
 class Patterns(NamedTuple):
-    """Of one principal and resource type."""
+    """The patterns of one principal and resource type."""
 
     principal: str
     resource_type: ResourceType
@@ -54,7 +53,7 @@ class Patterns(NamedTuple):
 
 
 def patterns_of(table: AclTable, *, networks: NetworkRules) -> Iterator[Patterns]:
-    """By principal and resource type, each once; ``networks``: whether hosts may be some."""
+    """Yield the patterns by principal and resource type; ``networks``: whether hosts may be networks."""
     rows = PatternRows.of(table, networks=networks)
     read = host_reader(networks=networks.deny)  # an ALLOW for what may be no network is not among the rows
     order = np.lexsort((rows.keys, rows.types, rows.principals))
@@ -83,16 +82,16 @@ def patterns_of(table: AclTable, *, networks: NetworkRules) -> Iterator[Patterns
 
 
 def patterns_with_acls(table: AclTable) -> dict[ResourceType, list[Key]]:
-    """By resource type, every name and prefix that an ACL of any principal is about; sorted."""
+    """Return every name and prefix of any principal's ACLs by resource type, sorted."""
     rows = PatternRows.of(table, networks=EXACT_HOSTS, only_deciding=False)
     return {each: list(rows.named(np.unique(rows.keys[rows.types == int(each)]))) for each in NAME_SPACES}
 
 
 class PatternRows(NamedTuple):
-    """The rows that count, by column; ``at`` is where they are in the table.
+    """The included rows, by column; ``at`` is their positions in the table.
 
-    A row's key is twice the place of its prefix or name among the sorted texts, and one more for a name: keys
-    sort as a `name_map.Key` does.
+    A row's key is twice the rank of its prefix or name among the sorted texts, and one more for a name: keys
+    sort as a `name_space.Key` does.
     """
 
     at: npt.NDArray[np.int64]
@@ -130,7 +129,7 @@ class PatternRows(NamedTuple):
         )
 
     def named(self, keys: npt.NDArray[np.int64]) -> Iterator[Key]:
-        """The keys as texts."""
+        """Return the keys as texts."""
         return zip(
             map(self.texts.__getitem__, (keys >> 1).tolist()),
             (keys & 1).astype(np.bool_).tolist(),
@@ -139,17 +138,16 @@ class PatternRows(NamedTuple):
 
 
 def _where(column: TextColumn, is_wanted: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
-    """For each row whether its text is wanted."""
     return np.fromiter(map(is_wanted, column.texts), np.bool_, len(column.texts))[column.codes]
 
 
 def _has_clients(hosts: TextColumn, *, networks: bool) -> npt.NDArray[np.bool_]:
-    """For each row whether a request can come from its host."""
+    """For each row whether a client can have its host."""
     return _where(hosts, lambda host: host == WILDCARD or is_client_host(host, networks=networks))
 
 
 def _keys(table: AclTable, kept: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """The key of each row, -1 where nothing can have such a name; and the sorted texts."""
+    """The key of each row, -1 if nothing can have such a name; and the sorted texts."""
     texts = sorted({"", CLUSTER_NAME, *table.names.texts})
     ranks = {text: rank for rank, text in enumerate(texts)}
     keys = np.full(len(table), -1, np.int64)

@@ -1,10 +1,10 @@
-"""AclPlan: ACLs to add and to remove, and the meaning that they were looked at with. Pure.
+"""AclPlan: ACLs to add and remove, with the effective permissions before and after. Pure.
 
-    made       on a log, whose meaning is known before and after
-    applied    to that log, if its meaning is still the one before, and becomes the one after
+    created    for a log, with the digests of its effective permissions before and after
+    applied    to that log, if its effective permissions are still the first and become the second
 
-Both are compared, as ACLs may be others and mean the same: what a plan shows is true of every log that it is
-applied to. Other writes may come between, if they leave the meaning as it is.
+ACLs may differ and give the same answers, so answers are compared and not ACLs. Other writes may come between
+if they leave the answers as they are.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from authorizer.api.errors import ApiError
     from snapshot.image import AclsImage
 
-#: Of the file; another one is refused.
+#: Version of the file; others are rejected.
 VERSION: Final = 1
 #: In place of a release, where it is not known.
 UNKNOWN_VERSION: Final = "unknown"
@@ -44,12 +44,12 @@ _DIGEST_BYTES: Final = 16
 
 
 class PlanOrigin(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Which log a plan is for, and where it was made on it.
+    """The log that a plan is for, and the offset at which it was created.
 
     Attributes:
-        log: how it was named, for people and for who looks at the plan before it is applied.
-        cluster_id, topic_id: which log it is; no topic where a cluster was asked for its ACLs.
-        end_offset: of the state that the plan was made on; None as the topic.
+        log: its name, for people.
+        cluster_id, topic_id: its identity; no topic if a cluster's brokers were queried.
+        end_offset: of the state for which the plan was created; None as the topic.
     """
 
     log: str
@@ -136,7 +136,7 @@ class AclPlan(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
                 f"a plan of version {plan.version}, and this aclog reads version {VERSION}"
             )
         if plan.checksum != _checksum(plan):
-            raise PlanUnreadableError("the plan is not as it was made: its checksum is of something else")
+            raise PlanUnreadableError("the plan file was modified: checksum mismatch")
         return plan
 
     def to_json(self) -> bytes:

@@ -1,4 +1,4 @@
-"""PlanCounts: how many ACLs a plan removes and adds, of how many. Pure."""
+"""Checks of a plan of ACL changes: mass removal, risky ACLs, and recorded requests that it would deny."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from records.request_line import Request
     from records.request_traffic import Traffic
 
-#: A plan that removes a larger share of the ACLs, in percent, is only applied where that is asked for.
+#: A plan that removes a larger share of the ACLs, in percent, needs an explicit higher limit.
 MAX_REMOVED_PERCENT: Final = 50
 #: A limit that allows every plan.
 ALL_PERCENT: Final = 100
 
 
 class PlanCounts(NamedTuple):
-    """Equal ACLs under several ids count each.
+    """How many ACLs a plan removes and adds; equal ACLs under several ids count each.
 
     Attributes:
         acls: in force before the plan.
-        to_remove: of these.
-        to_add: beside these.
+        to_remove: removed by it.
+        to_add: added by it.
     """
 
     acls: int
@@ -44,7 +44,7 @@ class PlanCounts(NamedTuple):
 
     @classmethod
     def of(cls, before: AclTable, changed: ChangedAcls, after: AclTable) -> Self:
-        """Count changes that lead from one table to the other."""
+        """Count the changes that lead from one table to the other."""
         added = len(changed.added)
         return cls(len(before), len(before) + added - len(after), added)
 
@@ -66,7 +66,7 @@ class PlanCounts(NamedTuple):
             )
 
     def to_json(self, max_removed_percent: int = MAX_REMOVED_PERCENT) -> dict[str, Any]:
-        """For programs."""
+        """As JSON."""
         return {
             "acls": self.acls,
             "toRemove": self.to_remove,
@@ -86,13 +86,13 @@ _ALTERING = (AclOperation.ALTER, AclOperation.ALL)
 
 
 class PlanWarning(NamedTuple):
-    """One thing to look at.
+    """One change of a plan to review.
 
     Attributes:
         kind: for programs.
         text: for people.
-        principal: whom it is about.
-        acl: that is added, if it is one.
+        principal: whose access it concerns.
+        acl: the added ACL, if it is about one.
     """
 
     kind: Literal["deny-everybody", "cluster-alter", "last-allow", "denied-traffic"]
@@ -102,7 +102,7 @@ class PlanWarning(NamedTuple):
 
 
 def plan_warnings(changed: ChangedAcls, after: AclTable) -> Iterator[PlanWarning]:
-    """What to look at in changes that lead to the ACLs ``after``."""
+    """Yield the warnings about changes that lead to the ACLs ``after``."""
     for acl in changed.added:
         record = acl.record
         if record.permission_type == AclPermissionType.DENY and record.principal == WILDCARD_PRINCIPAL:
@@ -121,7 +121,7 @@ def plan_warnings(changed: ChangedAcls, after: AclTable) -> Iterator[PlanWarning
 def denied_traffic_warnings(
     traffic: Traffic, before: AuthorizerState, after: AuthorizerState
 ) -> Iterator[PlanWarning]:
-    """Whose requests of a log ``before`` allows and ``after`` does not, one warning for each of them."""
+    """Yield one warning for each principal with requests that only ``before`` allows."""
     decisions: Counter[str] = Counter()
     examples: dict[str, Request] = {}
     for logged, count in traffic.counts.items():

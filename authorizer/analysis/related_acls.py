@@ -1,7 +1,6 @@
-"""The ACLs that have to do with some names: those that cover one of them, and a few others.
+"""Selection of the ACLs that are related to some names or principals.
 
-What they answer about these names is what all ACLs answer, so that a question about few names is worked out
-from few ACLs.
+Requests for these names have the same answers from the related ACLs as from all ACLs.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from authorizer.engine.index.resource_index import Change
     from records.acl import ResourceType
 
-#: Each name is compared with each prefix: with more prefixes all ACLs are taken instead.
+#: Each name is compared with each prefix. With more prefixes, all ACLs are taken.
 _PREFIXES_MAX: Final = 100
 
 
@@ -33,9 +32,9 @@ def related_to(
     wheres: Mapping[ResourceType, Collection[Key]],
     principals: Collection[str] | None = None,
 ) -> AclTable:
-    """Of each of these resource types the ACLs about these names, or about any name with these prefixes.
+    """Return the ACLs for these names, or for any name with these prefixes, by resource type.
 
-    Of some principals and everybody alone, where not all are wanted.
+    With ``principals``, only their ACLs and those for ``User:*``.
     """
     keys = {key for keys in wheres.values() for key in keys}
     above = {text[:length] for text, _ in keys for length in range(len(text) + 1)} | {WILDCARD}
@@ -55,14 +54,14 @@ def related_to(
 
 
 def acls_by_principal(index: AclIndex, principals: Collection[str]) -> AclTable:
-    """The ACLs for exactly these principals."""
+    """Return the ACLs of an index for exactly these principals."""
     rows = [index.rows_of(principal) for principal in principals]
     added = [acl for principal in principals for acl in index.added_of(principal)]
     return AclTable.joined([index.image.columns.taken(np.concatenate(rows)), AclTable.of(added)])
 
 
 def changed_principals(before: AclIndex, after: AclIndex) -> set[str] | None:
-    """Whose ACLs are others; None if that is not to be had for less than all of it."""
+    """Return the principals whose ACLs differ; None if only a full comparison could tell."""
     changes = changes_between(before, after)
     if changes is None:
         return None
@@ -70,7 +69,7 @@ def changed_principals(before: AclIndex, after: AclIndex) -> set[str] | None:
 
 
 def changes_between(before: AclIndex, after: AclIndex) -> list[Change] | None:
-    """What makes the one of the other; None if that is not to be had for less than all of it."""
+    """Return the changes that lead from one index to the other; None if only a full comparison could tell."""
     if before.image.columns is not after.image.columns:
         return None
     ids = {*before.image.changes, *after.image.changes}

@@ -1,19 +1,19 @@
-"""Which ACLs a set does not need: each with its proof, and all together, so that the rest means the same.
+"""Removable ACLs: each with its proof, and all together, so that the rest gives the same answers.
 
-What an ALLOW and a DENY say grows from a prefix to what is below it, from every host to a named one and from
-``User:*`` to a principal. So an ALLOW is needless exactly if all that it says is said there by others that
-are no narrower, or is denied; and a DENY if others deny the same, or if nothing that it denies is allowed by
-an ALLOW that overlaps it. ALLOWs come first: without one a DENY may be needless, never the other way round.
-The narrow ones go and the broad ones stay. Of what is left then, an ACL for a network goes if others for
-parts of the network say the same to each of its addresses (`host_union`): two DENYs of half networks are
-together one DENY. What is left is irreducible: an ACL that is needed stays needed when others go.
+The effect of an ALLOW and a DENY extends from a prefix to what is below it, from every host to a named one
+and from ``User:*`` to a principal. So an ALLOW is removable exactly if all its effects are covered by other
+ACLs that are no narrower, or are denied. A DENY is removable if others deny the same, or if no overlapping
+ALLOW allows what it denies. ALLOWs come first: without one, a DENY may become removable, never the other way
+round. Narrow ACLs are removed and broad ones kept. Of the rest, an ACL for a network is removed if others for
+parts of the network cover each of its addresses (`host_tree.covering_acls`): two DENYs of half networks equal
+one DENY. The rest is irreducible: a needed ACL stays needed when others are removed.
 
-Exceptions, all towards keeping more:
+Exceptions, all of which keep more ACLs:
 
-- What places with each of a topic's 65 characters behind a prefix say is not added up.
-- What networks say is not added up for an ACL for every host (``*``), nor what single IPv6 addresses say.
-- Where ``allow.everyone.if.no.acl.found`` opens what no ACL covers, the last one that covers a place stays,
-  though it allow everything to everybody.
+- The effects of patterns with each of a topic's 65 characters after a prefix are not combined.
+- Networks are not combined to cover an ACL for every host (``*``), nor are single IPv6 addresses.
+- With ``allow.everyone.if.no.acl.found`` the last ACL that covers a pattern is kept, even if it allows
+  everything to every principal.
 """
 
 from __future__ import annotations
@@ -57,15 +57,14 @@ _ALLOW_ALL: Final = ALLOW_MASKS[int(AclOperation.ALL)]
 
 
 class RemovableAcl(NamedTuple):
-    """An ACL that is not needed.
+    """An ACL that can be removed.
 
     Attributes:
         row: of the table.
         why: see `RemovalRule`.
-        by: the rows that make it so; none where no other ACL is the reason.
-        by_type_stays: whether authorize-by-resource-type is known to be answered as before without it.
-        alone: whether it can go whatever stays of the others; else ``by`` is one of the ALLOWs that are to go
-            first, because it denies them.
+        by: the rows that are the reason; empty where no other ACL is.
+        by_type_stays: whether authorize-by-resource-type is known to give the same answers without it.
+        alone: whether it can be removed whatever else is; if not, ``by`` is an ALLOW to remove first.
     """
 
     row: int
@@ -78,12 +77,12 @@ class RemovableAcl(NamedTuple):
 def find_removable(
     table: AclTable, settings: AuthorizerSettings, stays: Callable[[RemovableAcl], bool] = lambda _: False
 ) -> list[RemovableAcl]:
-    """All that can go together.
+    """Return all ACLs that can be removed together.
 
     Args:
-        table: no two rows of which say the same.
+        table: without repeats.
         settings: the super users, and what no ACL covers.
-        stays: is asked about each before it goes; what stays is not in the answer.
+        stays: called for each ACL before its removal; those for which it returns True are kept.
     """
     return list(_Search(table, settings, stays))
 

@@ -1,8 +1,8 @@
-"""Whether authorize-by-resource-type (KIP-679) can miss an ACL that `authorize` does not need.
+"""Side effects of removing an ACL that changes no decision: authorize-by-resource-type and allow.everyone.
 
-Its rules are not those of single names: it goes by operations as they are stated, without implication, by
-patterns as they are written, whether or not such a name can exist, and the empty prefix denies nothing. So an
-ACL that another one makes needless may still change its answer. What is said here errs towards that.
+Authorize-by-resource-type (KIP-679) has rules of its own: explicit operations without implication, patterns
+as they are written, whether or not such a name can exist, and an empty prefix denies nothing. So an ACL that
+others make redundant may still change its answer. This module errs towards keeping the ACL.
 
 Source: Authorizer.authorizeByResourceType; `authorizer.engine.decisions.by_resource_type`.
 """
@@ -35,15 +35,12 @@ _ALL_STATED: Final = sum(bit for bit, _ in _STATED)
 
 @cache
 def explicit_operations(mask: int) -> int:
-    """The operations that a mask allows or denies by their names, as bits."""
+    """Return the operations that a mask allows or denies by their names, as bits."""
     return mask & _ALL_STATED | sum(bit for bit, deny in _STATED if denied_operations(mask) & deny)
 
 
 def substitutes_for(other: AccessControlEntryRecord, record: AccessControlEntryRecord) -> bool:
-    """Whether what ``other`` says of all that ``record`` is about counts there, too.
-
-    ``other`` is known to cover the same names, hosts and principals.
-    """
+    """Return whether ``other`` has the effect of ``record`` there; it is known to cover the same requests."""
     if has_unknown_code(other):
         return False
     if other.pattern_type == LITERAL_PATTERN:
@@ -54,7 +51,7 @@ def substitutes_for(other: AccessControlEntryRecord, record: AccessControlEntryR
 
 
 def is_considered(record: AccessControlEntryRecord) -> bool:
-    """Whether it is looked at at all; an empty prefix that denies is not."""
+    """Return whether authorize-by-resource-type reads the ACL; it skips an empty prefix that denies."""
     if has_unknown_code(record):
         return False
     is_prefix = record.pattern_type != LITERAL_PATTERN
@@ -62,7 +59,7 @@ def is_considered(record: AccessControlEntryRecord) -> bool:
 
 
 class AllowEveryoneCoverage:
-    """How many ACLs are left at each place: of all principals, and whether they can decide or not."""
+    """Number of ACLs at each pattern, for ``allow.everyone.if.no.acl.found``."""
 
     def __init__(self, table: AclTable) -> None:
         rows = PatternRows.of(table, networks=EXACT_HOSTS, only_deciding=False)

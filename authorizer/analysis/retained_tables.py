@@ -1,7 +1,7 @@
-"""How many of the states that follow one another may be held, by the columns that they stand on.
+"""Memory limit of retained states, by the tables of ACLs that they share.
 
-States share what did not change, so some thousand of them take little more memory than one. But each set of
-columns that they stand on (snapshot.image) is whole.
+States share what did not change, so some thousand of them take little more memory than one. Each table of
+columns (snapshot.image) is stored once, completely.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def count_to_evict(columns: Sequence[AclColumns], rows_maximum: int) -> int:
-    """How many of the first states stand on too many rows of earlier columns, or come before these.
+    """Return how many of the oldest states to evict, for at most `rows_maximum` retained rows.
 
     Args:
-        columns: those of each state; the newest last, whose rows do not count.
-        rows_maximum: of all earlier columns together.
+        columns: the table of each state, oldest first; the newest one's rows do not count.
+        rows_maximum: rows of all other tables together.
     """
     rows = 0
     for at in range(len(columns) - 1, 0, -1):

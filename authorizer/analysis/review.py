@@ -1,15 +1,14 @@
-"""A review: which ACLs the requests of a window needed, and which could go.
+"""Review: the ACLs that recorded requests needed, and those that could be removed.
 
-An ACL is needed by a request that it allows if no other ACL that stays allows it, too: not because a log
-happens to name it. What super users ask, and what is open to everybody, needs none. Of the others
+An ACL is needed by a request that it allows if no other retained ACL allows it: not because a log happens to
+name it. Requests of super users, and of what is open to every principal, need none. Of the others
 
-- an ALLOW goes if all that was allowed is allowed without it;
-- a DENY goes if no ALLOW that stays is about anything that it denies;
-- where everything without ACLs is open to everybody (``allow.everyone.if.no.acl.found``), one ACL stays on
-  each name that had some: the plan grants nothing;
-- an ACL with a code that this build does not know stays.
+- an ALLOW is unused if all allowed requests are allowed without it;
+- a DENY is unused if it overlaps no retained ALLOW;
+- with ``allow.everyone.if.no.acl.found`` one ACL stays on each name that had some: the plan grants nothing;
+- an ACL with an unknown code stays.
 
-ACLs that say the same under two ids are one here.
+ACLs with equal content under two ids count once.
 """
 
 from __future__ import annotations
@@ -26,7 +25,8 @@ from authorizer.engine.decisions.audit import AuditLog
 from authorizer.engine.decisions.authorize import authorize_actions
 from authorizer.engine.decisions.by_resource_type import allows_some_resource
 from authorizer.engine.decisions.decision import BY_SUPER_USER, DecidedAction, DecisionCounts
-from authorizer.engine.decisions.reason import allows, matching_acls
+from authorizer.engine.decisions.reason import matching_acls
+from authorizer.engine.decisions.rules import allows
 from authorizer.engine.index.masks import ALLOW_MASKS, EVERYTHING, acl_mask
 from authorizer.engine.index.pattern_keys import LITERAL_PATTERN, has_unknown_code
 from records.acl import WILDCARD, AclOperation
@@ -43,23 +43,23 @@ if TYPE_CHECKING:
     from records.request_line import Logged, Request
     from records.request_traffic import Traffic
 
-#: ``needed``: by a request; ``denies``: something that an ALLOW which stays is about; ``closes``: without it
-#: a name would be open to everybody; ``unknown``: it has a code that this build does not know.
+#: ``needed``: by a request; ``denies``: it overlaps a retained ALLOW; ``closes``: without it a name would be
+#: open to every principal; ``unknown``: it has a code that this build does not know.
 RetainReason = Literal["needed", "denies", "closes", "unknown"]
-#: ``unused``: it allowed nothing; ``covered``: what it allowed, ACLs that stay allow; ``denies nothing``.
+#: ``unused``: it allowed nothing; ``covered``: retained ACLs allow the same; ``denies nothing``.
 UnusedReason = Literal["unused", "covered", "denies nothing"]
 
 _SILENT: Final = AuditLog(OFF)
 _DENY_SHIFT: Final = 16
-#: They are allowed by ACLs for others, too; of a probe they are not.
+#: ACLs for other operations imply them, but not for a probe.
 _IMPLIED: Final = (AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
 
 
 class RetainedAcl(NamedTuple):
-    """An ACL that stays.
+    """An ACL to keep.
 
     Attributes:
-        requests: different ones that it alone allows, of the ACLs that stay.
+        requests: different requests that only it allows, of the retained ACLs.
         example: the first of them in order.
     """
 
@@ -70,14 +70,14 @@ class RetainedAcl(NamedTuple):
 
 
 class UnusedAcl(NamedTuple):
-    """An ACL that could go."""
+    """An ACL that could be removed."""
 
     acl: AccessControlEntryRecord
     why: UnusedReason
 
 
 class ChangedDecision(NamedTuple):
-    """A request that is answered otherwise now than when it was logged."""
+    """A request with another result now than when it was logged."""
 
     request: Request
     decisions: int
@@ -85,20 +85,20 @@ class ChangedDecision(NamedTuple):
 
 
 class RequestCounts(NamedTuple):
-    """Of the window's requests: how many decisions, and how many different requests."""
+    """Requests of the window: number of decisions, and of different requests."""
 
     decisions: int
     requests: int
 
 
 class Review(NamedTuple):
-    """See the module; ACLs are sorted by what they are about.
+    """The result; ACLs are sorted by content.
 
     Attributes:
-        by_acls: allowed then, and now by ACLs that are needed for it.
-        by_super_users: allowed then, and no ACL's doing, as ``by_default`` are.
-        denied: then.
-        least: of which kind ``kept`` is: None: the narrowest; else how the fewest were found.
+        by_acls: allowed then, and now by ACLs that are needed.
+        by_super_users: allowed then without an ACL, as ``by_default``.
+        denied: denied then.
+        least: how the fewest ACLs were found; None: ``kept`` are the narrowest.
     """
 
     unneeded: list[UnusedAcl]
@@ -119,18 +119,18 @@ def review(
     is_fewest: bool = False,
     on_progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Review:
-    """Judge the ACLs of ``table``, which are those of ``state``, by traffic.
+    """Compare the ACLs of ``table``, which are those of ``state``, with traffic.
 
     Args:
         table: by column.
         state: at the same offset.
         traffic: of a window.
-        is_fewest: keep as few ACLs as possible, rather than the narrowest.
-        on_progress: called with how many of how many different requests were looked at.
+        is_fewest: keep as few ACLs as possible, instead of the narrowest.
+        on_progress: called with the number of processed requests, and of all different ones.
     """
     acls = _Acls(table)
     seen = _Requests(acls, state)
-    # Probes last: whether one matters, other requests say.
+    # Probes last: other requests decide whether one matters.
     found = sorted(traffic.counts.items(), key=lambda each: each[0].is_probe)
     for number, (logged, decisions) in enumerate(found):
         on_progress(number, len(found))
@@ -229,7 +229,7 @@ class _Acls:
     """The ACLs, the narrowest first, each once.
 
     Attributes:
-        records: of ACLs that say the same, the first.
+        records: of equal ACLs the first.
     """
 
     def __init__(self, table: AclTable) -> None:
@@ -240,12 +240,12 @@ class _Acls:
         self._places = {record.content: place for place, record in enumerate(self.records)}
 
     def allowing(self, matching: Iterable[AppliedAcl]) -> Need:
-        """Of ACLs that match a request, those that allow it."""
+        """Return those of the matching ACLs that allow."""
         places = self._places
         return frozenset(places[acl.record.content] for acl in matching if allows(acl.record))
 
     def keep_beside(self, kept: dict[int, RetainedAcl], *, closes: bool) -> None:
-        """Add what stays for other reasons than requests."""
+        """Add what is kept for other reasons than requests."""
         for place, record in enumerate(self.records):
             if (
                 has_unknown_code(record)
@@ -294,14 +294,14 @@ class _Acls:
 
 
 def _pattern(record: AccessControlEntryRecord) -> tuple[str, bool]:
-    """A name, or a prefix: of all names the empty one."""
+    """A name, or a prefix; the empty prefix for all names."""
     if record.pattern_type == LITERAL_PATTERN:
         return ("", True) if record.resource_name == WILDCARD else (record.resource_name, False)
     return record.resource_name, True
 
 
 def _breadth(record: AccessControlEntryRecord) -> tuple[object, ...]:
-    """For whom, on which names, for which operations, from where: the narrowest first."""
+    """Sort key: principals, names, operations, hosts; the narrowest first."""
     name, is_prefix = _pattern(record)
     return (
         record.principal == WILDCARD_PRINCIPAL,
@@ -315,7 +315,7 @@ def _breadth(record: AccessControlEntryRecord) -> tuple[object, ...]:
 
 
 def _may_share(host: str, other: str) -> bool:
-    """Whether two ACLs may be about one client."""
+    """Whether two ACLs may match one client."""
     if host == other or WILDCARD in (host, other):
         return True
     places = [network_of(each) or address_of(each) for each in (host, other)]
@@ -324,7 +324,7 @@ def _may_share(host: str, other: str) -> bool:
 
 
 def _denies_some(deny: AccessControlEntryRecord, allow: AccessControlEntryRecord) -> bool:
-    """Whether a DENY is about anything that an ALLOW is about; their types and principals are."""
+    """Whether a DENY overlaps an ALLOW of the same type; their principals do."""
     if not acl_mask(deny.operation, deny.permission_type) >> _DENY_SHIFT & ALLOW_MASKS.get(
         allow.operation, 0
     ):

@@ -1,7 +1,6 @@
-"""One query line of ``aclog check --batch``: a dict in, the answer's dict out.
+"""Batch query: one query line of ``aclog check --batch``, as a dict, and its answer as a dict.
 
-The lines are those of the recorded answers of the real Kafka (tests/data/oracle/README.md), and so are the
-answers:
+The lines and answers have the form of the recorded answers of the real Kafka (tests/data/oracle/README.md):
 
     authorize (default)      -> {"result", "rule"[, "audit": {"level", "message"}]}
     authorizedOperations     -> {"bits", "operations"}
@@ -9,9 +8,9 @@ answers:
     acls                     -> {"acls": [...]}         in Kafka's order
     aclCount                 -> {"aclCount"}
 
-``hostAddress`` is added where the host asked about is not what ACLs are compared with. What fails gives
-{"error": "Class: message"} with Kafka's class and message. ``atOffset`` is the caller's: it says which state
-to ask.
+``hostAddress`` is added where the query's host is not in the form that ACLs are compared with. An error is
+{"error": "Class: message"} with Kafka's class and message. The caller evaluates ``atOffset``, which selects
+the state.
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ if TYPE_CHECKING:
 
 _Code = TypeVar("_Code", AclOperation, AclPermissionType, PatternType, ResourceType)
 
-# What asks when a query does not say: a Fetch request.
+# The request type of a query without one: Fetch.
 _FETCH: Final = 1
 
 _LEVEL_NAMES: Final = {level: name for name, level in AUDIT_LEVELS.items()}
 
 
 class BatchAuthorizer(Protocol):
-    """What is asked: a StandardAuthorizer, or a node that has one."""
+    """What answers queries: a StandardAuthorizer, or a node that has one."""
 
     @property
     def state(self) -> AuthorizerState:
@@ -84,7 +83,7 @@ def answer_query(authorizer: BatchAuthorizer, query: Mapping[str, Any]) -> dict[
     """Answer one query by the authorizer's current state.
 
     Raises:
-        DecodeError: not such a query: a field is missing, or says what it cannot.
+        DecodeError: not a query: a field is missing, or has an invalid value.
     """
     kind = query.get("kind", "authorize")
     if kind not in _KINDS:
@@ -100,11 +99,11 @@ def answer_query(authorizer: BatchAuthorizer, query: Mapping[str, Any]) -> dict[
 
 
 def request_of_query(query: Mapping[str, Any]) -> tuple[RequestContext, Action]:
-    """What a query of kind authorize asks.
+    """Return the request of a query of kind authorize.
 
     Raises:
         KeyError: a field is missing.
-        DecodeError: a name or code that is none.
+        DecodeError: an unknown name or code.
         ValueError: the principal has no colon, or the host is no IP address.
     """
     context = _context(query)

@@ -402,7 +402,7 @@ def test_a_plan_is_applied_as_it_was_made(tmp_path: Path) -> None:
     aclog("plan", changes, "--log", log, "--output", plan, code=1)
     text = plan.read_text(encoding="utf-8")
     for wrong, complaint in (
-        (text.replace("User:bob", "User:eve"), "not as it was made"),
+        (text.replace("User:bob", "User:eve"), "checksum mismatch"),
         (text.replace('"aclogPlan": 1', '"aclogPlan": 2'), "version 2"),
         (text[:-20], "not a plan"),
         ("[]", "not a plan"),

@@ -243,7 +243,7 @@ def test_a_window_and_its_coverage(acls: Path, tmp_path: Path) -> None:
         *(6, 2, 1, 1, 1),
         1,
     ]
-    assert summary["badLines"] == [f"{log} line 6: the line is cut off"]
+    assert summary["badLines"] == [f"{log} line 6: the line is truncated"]
     assert (summary["since"], summary["until"]) == ("2026-11-23T05:30:00Z", "2026-11-23T06:30:00Z")
     turned = [each for each in found if each.get("review") == "turned"]
     assert [(each["before"], each["now"]) for each in turned] == [("DENIED", "ALLOWED")]

@@ -223,7 +223,7 @@ def test_no_other_page_changes_anything(client: httpx.Client, url: str, node: No
         answer = client.request(method, f"{url}/v1/{path}", json=body, headers={"origin": url, **OWN})
         assert answer.status_code == httpx.codes.FORBIDDEN
     changed = {**forged, "add": [*forged["add"], {**forged["add"][0], "resourceName": "others"}]}
-    assert "not as it was made" in post(client, url, "apply", changed).json()["detail"]
+    assert "checksum mismatch" in post(client, url, "apply", changed).json()["detail"]
     assert not is_allowed(node, "User:mallory", READ, "orders")
     assert post(client, url, "apply", forged).status_code == httpx.codes.OK
     assert is_allowed(node, "User:mallory", READ, "orders")

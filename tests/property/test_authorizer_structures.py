@@ -36,7 +36,7 @@ def places(literals: dict[str, PatternLeaf], prefixes: dict[str, PatternLeaf]) -
 
 
 def said(rights: Rights, name: str, host: str) -> int:
-    return leaf_mask(cover_of(rights, name).said, host)
+    return leaf_mask(cover_of(rights, name).combined, host)
 
 
 def said_by(leaves: list[Leaf], host: str) -> int:
@@ -76,7 +76,7 @@ def test_ranges_find_every_prefix_of_a_name() -> None:
             assert [each.name for each in cover if each is not last] == found
             leaves: list[Leaf] = [everywhere, *(values[prefix] for prefix in found)]
             for host in HOSTS:
-                assert leaf_mask(cover.said, host) == said_by(leaves, host)
+                assert leaf_mask(cover.combined, host) == said_by(leaves, host)
 
     check()
 
@@ -192,7 +192,7 @@ def test_names_are_remembered_up_to_a_number(monkeypatch: pytest.MonkeyPatch) ->
     for rights in (remembering, changed, MaterializedRights.of(places(literals, prefixes))):
         for _ in range(2):
             assert [said(rights, name, "h") for name in names] == [0, 11, 3, 0, 1]
-    assert {name: cover.said for name, cover in remembering.named.items()} == {"ab": 11, "abc": 3, "x": 0}
+    assert {name: cover.combined for name, cover in remembering.named.items()} == {"ab": 11, "abc": 3, "x": 0}
     assert MaterializedRights.of(places({}, {"a": 1, "c": 1, "e": 1})).remembers
     assert changed.named == {}
     assert MaterializedRights.of(places(literals, prefixes)).named.keys() == {"ab"}
@@ -205,7 +205,7 @@ def test_a_name_that_changed_is_remembered_until_the_next_change() -> None:
     )
     assert changed.named == {}
     cover = cover_of(changed, "pa")
-    assert (cover.said, said(changed, "pb", "h"), said(changed, "pc", "h")) == (6, 2, 2)
+    assert (cover.combined, said(changed, "pb", "h"), said(changed, "pc", "h")) == (6, 2, 2)
     assert changed.named == {"pa": cover}
     assert cover_of(changed, "pa") is cover
     assert said(changed.with_place(PREFIXED, "p", 8), "pa", "h") == 12

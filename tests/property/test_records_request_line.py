@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from authorizer.api.audit_levels import DEBUG
 from authorizer.api.authorizer_api import Action, AuthorizationResult, HttpRequestContext, RequestContext
 from authorizer.engine.decisions.audit import AuditLine, audit_line
-from authorizer.engine.decisions.decision import DecidedAction, Decision, Rule
+from authorizer.engine.decisions.decision import DecidedAction, Decision
+from authorizer.engine.decisions.rules import Rule
 from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
 from authorizer.engine.index.acl_index import AclIndex
 from authorizer.engine.index.covers import NO_COVER

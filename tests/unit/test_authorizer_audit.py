@@ -23,7 +23,8 @@ from authorizer.api.authorizer_api import (
 )
 from authorizer.configuration.log_setup import setup_logging
 from authorizer.engine.decisions.audit import AuditLog, audit_line
-from authorizer.engine.decisions.decision import DecidedAction, Decision, Rule
+from authorizer.engine.decisions.decision import DecidedAction, Decision
+from authorizer.engine.decisions.rules import Rule
 from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
 from authorizer.engine.index.acl_index import AclIndex
 from authorizer.engine.index.covers import NO_COVER

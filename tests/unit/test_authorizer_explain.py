@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from authorizer.api.authorizer_api import Action
-from authorizer.engine.decisions.decision import Rule
+from authorizer.engine.decisions.rules import Rule
 from authorizer.engine.explanation.explain import Explanation
 from authorizer.engine.explanation.near_misses import NEAR_MISSES_MAXIMUM, NEAR_MISSES_PER_FIELD
 from records.acl import SUPPORTED_OPERATIONS, AclOperation, PatternType, ResourcePattern, ResourceType

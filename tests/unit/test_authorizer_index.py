@@ -152,7 +152,7 @@ def test_answers_from_the_rows_are_those_of_made_rights(monkeypatch: pytest.Monk
             (each.prefixed, each.name, each.leaf) for each in other
         ]
         for host in ("h", "other"):
-            assert leaf_mask(one.said, host) == leaf_mask(other.said, host)
+            assert leaf_mask(one.combined, host) == leaf_mask(other.combined, host)
 
 
 def test_rights_in_very_many_places_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,12 +21,12 @@ def test_prefixes_cut_all_names_into_ranges() -> None:
     ranges = PrefixRanges.of(prefixes.values(), NO_COVER)
     assert ranges.bounds == ("a", "ab", "ac", "b")
     assert ranges.covers == (NO_COVER, prefixes["a"], prefixes["ab"], prefixes["a"], NO_COVER)
-    assert [cover.said for cover in ranges.covers] == [0, 1, 3, 1, 0]
+    assert [cover.combined for cover in ranges.covers] == [0, 1, 3, 1, 0]
     assert [*prefixes["ab"]] == [prefixes["ab"], prefixes["a"]]
     assert [*ranges.stored()] == [*prefixes.values()]
     ranges = PrefixRanges.of(stored({"a": 1, "b": 2}).values(), single_cover(0, "*", 4, None))
     assert ranges.bounds == ("a", "b", "c")
-    assert [cover.said for cover in ranges.covers] == [4, 5, 6, 4]
+    assert [cover.combined for cover in ranges.covers] == [4, 5, 6, 4]
 
 
 def test_the_garbage_collector_has_nothing_to_look_at() -> None:

@@ -10,7 +10,8 @@ from authorizer.api.acl_json import acl_from_json, applied_acl_from_json
 from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.api.errors import SidecarError, SidecarRequestError
 from authorizer.client import Question, calls
-from authorizer.engine.decisions.decision import Decision, Rule, require_literal
+from authorizer.engine.decisions.decision import Decision
+from authorizer.engine.decisions.rules import Rule, require_literal
 from records.acl import AclOperation
 from records.errors import DecodeError
 

@@ -1,16 +1,15 @@
-"""The audit log: Kafka's line, level and logger for each decision.
+"""Audit log: Kafka's line, level and logger for each decision.
 
-Source: StandardAuthorizerData.logAuditMessage and buildAuditMessage; kafka-facts.md 2.3. The rules:
+Source: StandardAuthorizerData.logAuditMessage and buildAuditMessage. The rules:
 
-- The logger is ``kafka.authorizer.logger``, the level ``audit_levels`` has.
-- The event is Kafka's text line, to the letter; the same facts are keys beside it, so that JSON output can be
-  searched without parsing the line. A question that came over HTTP is no request of Kafka's: the line has its
-  own name there, one word as Kafka's names are, and keys say who asked (``caller``, ``caller_host``).
-- Nothing that goes wrong here may change a decision: a failing logger is counted, and said once.
+- The logger is ``kafka.authorizer.logger``; `audit_levels` has the level.
+- The event is exactly Kafka's text line. The same facts are also keys, so that JSON output can be searched
+  without parsing the line. A request over HTTP is no request of Kafka's: the line has its own name for it,
+  one word as Kafka's names are, and keys have the caller (``caller``, ``caller_host``).
+- An error here never changes a decision: a failing logger is counted, and reported once.
 
-An audit log is given what the ACLs answered, and the state that did; which ACL decided is looked for when the
-line is made. On the hot path a caller compares one int before: ``level >= audit.threshold``. The threshold is
-read from logging when the level is set.
+An audit log gets the DecidedAction; the deciding ACL is found when the line is created. The hot path compares
+one int first: ``level >= audit.threshold``. The threshold is read from logging when the level is set.
 """
 
 from __future__ import annotations
@@ -48,12 +47,12 @@ _log = logging.getLogger(__name__)
 
 
 class AuditLine(msgspec.Struct, gc=False):
-    """A line as JSON has it: Kafka's text is ``event``, the rest are its facts and what every log line has.
+    """A line as JSON: Kafka's text is ``event``, the rest are its facts and the keys of every log line.
 
     Attributes:
         offset: end offset of the state that decided.
-        caller: of a question over HTTP, who sent it, as ``caller_host`` is from where.
-        cluster: of a fleet, the one that was asked about.
+        caller: the sender of a request over HTTP; ``caller_host`` is its address.
+        cluster: the cluster of a fleet.
         timestamp: of the decision, in UTC.
     """
 
@@ -78,7 +77,7 @@ class AuditLine(msgspec.Struct, gc=False):
     timestamp: datetime | UnsetType
 
     def facts(self) -> dict[str, object]:
-        """The keys beside Kafka's text that are the audit log's own."""
+        """Return the facts without Kafka's text."""
         facts = zip(_FACTS, msgspec.structs.astuple(self), strict=False)
         return {name: fact for name, fact in facts if fact is not UNSET}
 
@@ -94,7 +93,7 @@ def audit_line(
     decision: Decision,
     timestamp: datetime | UnsetType = UNSET,
 ) -> AuditLine:
-    """The line of one decision: by which state, who asked for what, and the result with its reason."""
+    """Return the line of one decision."""
     acl, pattern = decision.acl, action.resource_pattern
     principal, host, name = str(context.principal), context.client_address, pattern.name
     rule, acl_id = (str(decision), None) if acl is None else _matching(acl)
@@ -132,14 +131,14 @@ def audit_line(
     )
 
 
-@lru_cache(maxsize=4096)  # a few ACLs decide most of what is asked
+@lru_cache(maxsize=4096)  # a few ACLs decide most requests
 def _matching(acl: AppliedAcl) -> tuple[str, str]:
-    """The rule that it decided, as Kafka writes it, and its id."""
+    """The rule as Kafka writes it, and the ACL's id."""
     return f"MatchingAcl(acl={acl.record.standard_acl()})", uuid_to_string(acl.record.id)
 
 
 def audit_record(line: AuditLine) -> logging.LogRecord:
-    """The line as a record of logging: Kafka's text is the message, the facts are attributes."""
+    """Return the line as a record of logging: Kafka's text is the message, the facts are attributes."""
     level = AUDIT_LEVELS[line.level.upper()]
     # Not `Logger.log`, which looks through the stack for the caller: that is always this one. Without
     # arguments a percent sign in a name is never taken for a placeholder.
@@ -149,14 +148,14 @@ def audit_record(line: AuditLine) -> logging.LogRecord:
 
 
 class AuditLog:
-    """Writes decisions to the logger, each at once: a program that has set up logging has the lines.
+    """Writes decisions to the logger immediately.
 
     Thread-safe; the level may change while decisions are made.
 
     Attributes:
         threshold: the lowest level that is written; compare before calling ``write``.
-        failures: how many lines could not be written.
-        lost: how many were left out because too many waited; none do here.
+        failures: number of lines that could not be written.
+        lost: number of lines dropped because the queue was full; always 0 here.
     """
 
     __slots__ = ("_logger", "failures", "lost", "threshold")
@@ -170,8 +169,8 @@ class AuditLog:
 
     def set_level(self, level: int) -> None:
         """Write decisions of ``level`` and above; OFF writes none."""
-        # The logger is everyone's in this process: it lets through what any audit log wants, and each has its
-        # own threshold before it.
+        # All audit logs of this process share the logger: it has the lowest of their levels, and each audit
+        # log has a threshold of its own.
         if self._logger.level == logging.NOTSET or self._logger.level > level:
             self._logger.setLevel(level)
         # logging.disable() and the like count too, so that the int alone decides from here on.

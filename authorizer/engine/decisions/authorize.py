@@ -1,7 +1,8 @@
-"""authorize(): results, as fast as Python allows, counted and audited.
+"""authorize(): the results of actions, counted and audited. The hot path.
 
-One loop for one action or ten thousand: what all ACLs of a name say together, as a mask, asked for the
-operation. Which of the ACLs decided is looked for by who wants to know (`decision`, `reason`).
+One loop for one action or ten thousand: the mask of all ACLs that cover the name, and the bits of the
+operation. The deciding ACL is found only when it is needed (`decision`, `reason`). The rules that this loop
+follows are stated in `rules`.
 """
 
 from __future__ import annotations
@@ -11,14 +12,9 @@ from typing import TYPE_CHECKING, Final
 from authorizer.api.audit_levels import DEBUG, INFO, OFF, TRACE, audit_level
 from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.engine.decisions.audit import AuditLog
-from authorizer.engine.decisions.decision import (
-    BY_SUPER_USER,
-    DecidedAction,
-    DecisionCounts,
-    require_literal,
-    require_ready,
-)
+from authorizer.engine.decisions.decision import BY_SUPER_USER, DecidedAction, DecisionCounts
 from authorizer.engine.decisions.reason import answer_acl_by_acl
+from authorizer.engine.decisions.rules import require_literal, require_ready
 from authorizer.engine.index.covers import NO_COVER
 from authorizer.engine.index.masks import REQUEST_BITS, denies, leaf_mask
 from authorizer.engine.index.rights import NO_RIGHTS_OF_TYPE
@@ -39,14 +35,14 @@ _LITERAL: Final = PatternType.LITERAL
 
 
 def decide(state: AuthorizerState, context: AuthorizableRequestContext, action: Action) -> Decision:
-    """One decision with its reason, neither counted nor audited; raises as `authorize_actions`."""
+    """Return one decision with its reason, neither counted nor audited; raises as `authorize_actions`."""
     return authorize_action(state, context, action).decision()
 
 
 def authorize_action(
     state: AuthorizerState, context: AuthorizableRequestContext, action: Action
 ) -> DecidedAction:
-    """The same without the reason, which is looked for where it is wanted."""
+    """Return the same without the reason, which is computed when it is requested."""
     decided: list[DecidedAction] = []
     authorize_actions(state, context, (action,), AuditLog(OFF), DecisionCounts(), decided)
     return decided[0]
@@ -60,9 +56,9 @@ def authorize_actions(
     counts: DecisionCounts,
     decided: list[DecidedAction] | None = None,
 ) -> list[AuthorizationResult]:
-    """One result for each action, all by one state; counted, and audited if the audit log wants to know.
+    """Return one result for each action, all by one state; counted, and audited if the level is enabled.
 
-    ``decided``, if it is given, gets of each what its reason can be found by.
+    ``decided``, if it is given, gets a DecidedAction for each.
 
     Raises:
         ValueError: a resource is not LITERAL; the actions before it are counted and audited.
@@ -70,14 +66,15 @@ def authorize_actions(
     """
     principal = context.principal
     settings = state.settings
+    # rules.is_super_user, without a call.
     if principal.name in settings.super_names.get(principal.principal_type, ()):
         return _authorize_super_user(state, context, actions, audit, counts, decided)
     if not state.is_ready:
         for action in actions:
             require_literal(action)
             counts.not_ready += 1
-            require_ready(state)
-    # Read once: where it is off, an action that no ACL answers needs no call to find that out.
+            require_ready(state.not_ready_reason)
+    # Read once: if it is off, an action without a matching ACL needs no call.
     allow_everyone = settings.allow_everyone
     threshold = audit.threshold if decided is None else TRACE
     own, everyone = state.index.principals.rights_for(principal)
@@ -100,7 +97,7 @@ def authorize_actions(
             # index.rights.cover_of, without a call for a name that is known.
             own_cover = own_rights.named.get(name, own_rights.others) or own_rights.cover(name)
             common = common_rights.named.get(name, common_rights.others) or common_rights.cover(name)
-            leaf, common_leaf = own_cover.said, common.said
+            leaf, common_leaf = own_cover.combined, common.combined
             mask = leaf if type(leaf) is int else leaf_mask(leaf, host)
             mask |= common_leaf if type(common_leaf) is int else leaf_mask(common_leaf, host)
             last = pattern

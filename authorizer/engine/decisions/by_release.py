@@ -1,7 +1,7 @@
-"""What each release answers, where it is not known which one the brokers are.
+"""The results of each possible release, where the brokers' release is not known.
 
-The state decides by the strictest rules: ALLOWED is what every release allows. A denial may then be one by
-some of the releases alone.
+The state decides by the strictest rules: ALLOWED is what every release allows. A denial may come from some of
+the releases only.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from authorizer.api.ip_network import EXACT_HOSTS, NETWORK_HOSTS, STRICTEST
 from authorizer.api.kafka_version import NEWEST
-from authorizer.engine.decisions.reason import allows, matching_acls
+from authorizer.engine.decisions.reason import matching_acls
+from authorizer.engine.decisions.rules import is_super_user, verdict
 from authorizer.engine.index.masks import REQUEST_BITS
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ReleaseDifference(NamedTuple):
-    """What the releases answer that do not match networks, and those that do."""
+    """The results of the releases that do not match networks, and of those that do."""
 
     allowed_before: bool
     allowed_since: bool
@@ -33,10 +34,10 @@ class ReleaseDifference(NamedTuple):
 
 
 def release_difference(answered: DecidedAction) -> ReleaseDifference | None:
-    """What the releases that it may be answer to one question, if that is not the same; else None."""
+    """Return the results of the possible releases for one decision if they differ; else None."""
     # A mask that is an int depends on no host; operations without a mask are decided ACL by ACL.
     if (
-        type(answered.own.said) is type(answered.common.said) is int
+        type(answered.own.combined) is type(answered.common.combined) is int
         and REQUEST_BITS[answered.action.operation]
     ):
         return None
@@ -52,11 +53,11 @@ def release_difference(answered: DecidedAction) -> ReleaseDifference | None:
 def is_allowed_by(
     state: AuthorizerState, context: AuthorizableRequestContext, action: Action, networks: NetworkRules
 ) -> bool:
-    """What these rules answer: for what is rare, ACL by ACL."""
-    principal, settings = context.principal, state.settings
-    if principal.name in settings.super_names.get(principal.principal_type, ()):
+    """Return the result by these network rules, ACL by ACL. For rare cases."""
+    settings, pattern = state.settings, action.resource_pattern
+    if is_super_user(settings.super_names, context.principal):
         return True
-    matching = matching_acls(state.index, context, action, networks)
-    if matching:
-        return all(allows(acl.record) for acl in matching)
-    return state.allows_by_default(action.resource_pattern)
+    matching = [acl.record for acl in matching_acls(state.index, context, action, networks)]
+    is_covered = bool(matching) or state.index.resources.covers(pattern.resource_type, pattern.name)
+    is_allowed, _ = verdict(matching, is_covered=is_covered, allow_everyone=settings.allow_everyone)
+    return is_allowed

@@ -2,11 +2,10 @@
 
 Kafka's own algorithm, which is not "is there a name that authorize() allows": it first authorizes the name
 ``hardcode``, so that super users, the default, ``*`` and prefixes of "hardcode" count, with implication; then
-it looks at the ACLs themselves, without implication. A DENY for ``*`` denies, then an ALLOW for ``*`` allows;
+it reads the ACLs themselves, without implication. A DENY for ``*`` denies, then an ALLOW for ``*`` allows;
 an ALLOW for a name counts unless the same name is denied literally or a prefix of it is; an ALLOW for a
-prefix counts unless that or a shorter prefix is denied. The empty prefix denies nothing here. ACLs whose
-pattern or permission type has no meaning are passed over (where Kafka throws for ANY and MATCH,
-architecture.md 8.4).
+prefix counts unless that or a shorter prefix is denied. The empty prefix denies nothing here. ACLs with an
+unknown pattern or permission type are skipped (Kafka throws for ANY and MATCH).
 
 Source: Authorizer.authorizeByResourceType (the interface's default method), SecurityUtils.
 """
@@ -19,7 +18,7 @@ from authorizer.api.authorizer_api import Action
 from authorizer.api.ip_network import EXACT_HOSTS, NETWORK_HOSTS, STRICTEST
 from authorizer.engine.decisions.by_release import is_allowed_by
 from authorizer.engine.decisions.listing import list_acls
-from authorizer.engine.decisions.reason import acl_principals
+from authorizer.engine.decisions.rules import acl_principals
 from authorizer.engine.index.covers import single_cover
 from authorizer.engine.index.masks import (
     ALLOW_BITS,
@@ -61,7 +60,7 @@ _PROBED_NAME: Final = "hardcode"
 
 
 def check_arguments(operation: AclOperation, resource_type: ResourceType) -> None:
-    """ValueError, with Kafka's message, for what only filters may say."""
+    """Raise ValueError, with Kafka's message, for values that only filters may have."""
     if resource_type is ResourceType.ANY:
         raise ValueError("Must specify a non-filter resource type for authorizeByResourceType")
     if resource_type is ResourceType.UNKNOWN:
@@ -73,7 +72,7 @@ def check_arguments(operation: AclOperation, resource_type: ResourceType) -> Non
 
 
 def probe(operation: AclOperation, resource_type: ResourceType) -> Action:
-    """What is authorized, and audited, first."""
+    """Return the action that is authorized and audited first."""
     return Action(
         operation,
         ResourcePattern(resource_type, _PROBED_NAME, PatternType.LITERAL),
@@ -89,7 +88,7 @@ def allows_some_resource(
     operation: AclOperation,
     resource_type: ResourceType,
 ) -> bool:
-    """The second half: whether the ACLs leave any resource of the type to the principal."""
+    """Return the second half: whether the ACLs allow any resource of the type to the principal."""
     return _leaves_some(_rights(index, principal, resource_type), host, operation)
 
 
@@ -125,7 +124,7 @@ def allows_by_every_release(
     operation: AclOperation,
     resource_type: ResourceType,
 ) -> bool:
-    """Both halves, by the rules of each release, where it is not known which one's are followed.
+    """Return both halves by the rules of each release, if the release is not known.
 
     The strictest rules may deny what each release allows, by different ACLs; for one name they never do.
     """
@@ -141,7 +140,7 @@ def allows_by_every_release(
 
 
 def _may_have_networks(index: AclIndex, principal: KafkaPrincipal) -> bool:
-    """Whether an ACL of the asker or of ``User:*`` may be for a network."""
+    """Whether an ACL of the principal or of ``User:*`` may have a network as its host."""
     return index.rows.may_have_networks or any(
         "/" in acl.record.host for each in acl_principals(principal) for acl in index.added_of(each)
     )
@@ -153,7 +152,7 @@ def _rights(
     resource_type: ResourceType,
     networks: NetworkRules | None = None,
 ) -> list[ListableRights]:
-    """What the ACLs of the asker and of ``User:*`` say about the type, without those to be passed over.
+    """The rights of the principal and of ``User:*`` for the type, without ACLs with unknown codes.
 
     ``networks``: by other rules than the index's.
     """

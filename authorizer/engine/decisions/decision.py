@@ -1,26 +1,19 @@
-"""A decision with its reason: the result, the rule, and the ACL if one decided.
+"""Decision: the result with its reason, the rule and the deciding ACL; and the counts of decisions.
 
-What Kafka does, in order: a super user is allowed; before the ACLs are loaded nobody else gets an answer; a
-matching DENY denies; a matching ALLOW allows; what no ACL of any principal covers has the default of
-``allow.everyone.if.no.acl.found``; anything else is denied.
-
-The result always comes from what all ACLs of a name say together, as in `authorize`; `reason` finds the ACL.
-
-Source: StandardAuthorizerData.authorize and its rules.
+The rules and their order are in `rules`. The result always comes from the masks, as in `authorize`; `reason`
+finds the ACL.
 """
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from authorizer.api.acl_json import acl_json
 from authorizer.api.authorizer_api import AuthorizationResult
-from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.engine.decisions.reason import deciding_acl
-from records.acl import PatternType
+from authorizer.engine.decisions.rules import Rule
 
 if TYPE_CHECKING:
     from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
@@ -29,20 +22,11 @@ if TYPE_CHECKING:
     from records.columns.acl_table import AppliedAcl
 
 
-class Rule(StrEnum):
-    """What decided, by the names that the audit log has."""
-
-    SUPER_USER = "SuperUser"
-    MATCHING_ACL = "MatchingAcl"
-    DEFAULT_ALLOW = "DefaultAllow"
-    DEFAULT_DENY = "DefaultDeny"
-
-
 class Decision(msgspec.Struct, frozen=True, gc=False):
-    """A result and why; prints as Kafka's rule does: ``DefaultDeny``, ``MatchingAcl(acl=StandardAcl[...])``.
+    """A result and its reason; prints as Kafka's rule: ``MatchingAcl(acl=StandardAcl[...])``.
 
     Attributes:
-        acl: the deciding one; exactly if the rule is MATCHING_ACL.
+        acl: the deciding one; set exactly if the rule is MATCHING_ACL.
     """
 
     result: AuthorizationResult
@@ -75,21 +59,21 @@ _DENIED_BY_DEFAULT: Final = Decision(_DENIED, Rule.DEFAULT_DENY)
 
 
 class DecidedAction(msgspec.Struct, gc=False):
-    """A question and its result, whose reason is looked for where it is asked for.
+    """An action and its result; the reason is computed when it is requested.
 
-    It may wait in a queue for that, by the thousand: no work for the garbage collector.
+    Instances may wait in a queue by the thousand, so the garbage collector does not track them.
 
     Attributes:
-        state: that decided.
-        context: who asked.
-        action: for what.
-        level: at which the audit log has it.
-        answer: of the ACLs; 0: none is about it.
-        result: what comes of that.
-        own: what covers the name, of who asks.
-        common: the same of ``User:*``.
-        found: the reason, once it was looked for.
-        decided_s: when, in seconds since 1970, where the audit log waits for its turn.
+        state: the state that decided.
+        context: the caller.
+        action: the request.
+        level: its level in the audit log.
+        answer: the mask of the ACLs for the request; 0: no ACL matches.
+        result: the result.
+        own: the cover of the name for the principal.
+        common: the cover of the name for ``User:*``.
+        found: the decision, once it has been computed.
+        decided_s: time in seconds since the epoch, for the queue of the audit log.
     """
 
     state: AuthorizerState
@@ -108,7 +92,7 @@ class DecidedAction(msgspec.Struct, gc=False):
         return self.result is _ALLOWED
 
     def decision(self) -> Decision:
-        """With its reason."""
+        """Return the decision with its reason."""
         found = self.found
         if found is None:
             denied = self.result is _DENIED
@@ -123,30 +107,14 @@ class DecidedAction(msgspec.Struct, gc=False):
         return found
 
 
-#: Of a super user, about anything.
+#: Any decision on a super user.
 BY_SUPER_USER: Final = Decision(_ALLOWED, Rule.SUPER_USER)
 
 
-def require_literal(action: Action) -> None:
-    """Only literal resources can be asked about; ValueError with Kafka's message otherwise."""
-    pattern_type = action.resource_pattern.pattern_type
-    if pattern_type is not PatternType.LITERAL:
-        raise ValueError(f"Only literal resources are supported. Got: {pattern_type.name}")
-
-
-def require_ready(state: AuthorizerState) -> None:
-    """AuthorizerNotReadyError, without a message as Kafka's has none, if the ACLs cannot be relied on."""
-    if not state.is_ready:
-        error = AuthorizerNotReadyError()
-        error.add_note(state.not_ready_reason)
-        raise error
-
-
 class DecisionCounts:
-    """How many actions were decided, and how.
+    """Number of decided actions by result and rule, for metrics.
 
-    Plain increments: exact under the interpreter lock, which is never given up within one; on a build without
-    that lock a few may be lost. Nothing decides by them.
+    Increments are exact under the GIL, and may be lost without it. No decision depends on them.
 
     Attributes:
         not_ready: calls that got AUTHORIZER_NOT_READY, which is no decision.

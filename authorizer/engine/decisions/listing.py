@@ -1,9 +1,9 @@
-"""Which ACLs a filter means, from one index, in Kafka's order: what describeAcls answers.
+"""Listing: the ACLs that match a filter, from one index, in Kafka's order: the answer of describeAcls.
 
-A filter that names a resource or a principal looks only at what is stored for it; any other one looks at
-every ACL, a column at a time. Objects are made of what is meant, a piece at a time.
+A filter with a resource or a principal reads only the ACLs stored for it. Any other filter scans all ACLs by
+column. Objects are created for matching ACLs only, in pieces.
 Source: AclBindingFilter.matches, StandardAcl.compareTo. Unlike Kafka, an ACL whose pattern type has no name
-does not make a MATCH filter throw: it is matched as it decides, as a prefix (architecture.md 8.4).
+does not make a MATCH filter throw: it is matched as it decides, as a prefix.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     _Rows = npt.NDArray[np.int32]
 
 
-#: Of a row of an AclTable: its codes, id, offset and timestamp, and the texts that no other row has.
+#: Size of a row of an AclTable: its codes, id, offset and timestamp, and the texts that no other row has.
 _ROW_BYTES: Final = 64
 
 
@@ -39,19 +39,19 @@ class Listing:
     """ACLs of one state, in Kafka's order. Immutable.
 
     Attributes:
-        size_bytes: memory that it takes beside the state's, about.
+        size_bytes: approximate memory in addition to the state's.
     """
 
     __slots__ = ("_columns", "_rows", "size_bytes")
 
     def __init__(self, columns: AclTable, rows: _Rows, *, owns_columns: bool = False) -> None:
-        """These rows, in this order; ``owns_columns``: they were made for it, and are not the state's."""
+        """Create it of these rows, in this order; ``owns_columns``: the columns are not the state's."""
         self._columns = columns
         self._rows = rows
         self.size_bytes = rows.nbytes + (_ROW_BYTES * len(columns) if owns_columns else 0)
 
     def acls(self) -> Iterator[AppliedAcl]:
-        """All of them."""
+        """Yield all ACLs."""
         for piece in in_pieces(self._rows):
             yield from self._columns.acls(piece)
 
@@ -59,11 +59,11 @@ class Listing:
         return len(self._rows)
 
     def part(self, first: int, count: int) -> list[AppliedAcl]:
-        """At most ``count`` of them, from the one with this number on."""
+        """Return at most ``count`` ACLs from position ``first`` on."""
         return list(self._columns.acls(self._rows[first : first + count]))
 
     def containing(self, text: str) -> Listing:
-        """Those with a text in their principal, name or host, in any case."""
+        """Return the ACLs with a text in their principal, name or host, in any case."""
         wanted, columns = text.casefold(), self._columns
         is_meant = np.zeros(len(self._rows), np.bool_)
         for column in (columns.principals, columns.names, columns.hosts):
@@ -72,7 +72,7 @@ class Listing:
         return Listing(columns, self._rows[is_meant])
 
     def bindings(self) -> Iterator[AclBinding]:
-        """The same as Kafka's API has them. An ACL with two ids is one ACL here."""
+        """Yield the ACLs as Kafka's API has them. An ACL with two ids is one ACL here."""
         pattern = entry = None
         for piece in in_pieces(self._rows):
             for binding in self._columns.bindings(piece):
@@ -83,7 +83,7 @@ class Listing:
 
 
 def list_acls(index: AclIndex, acl_filter: AclBindingFilter) -> Listing:
-    """The ACLs that the filter means: by resource type, then name (the last name first), then entry."""
+    """Return the matching ACLs: by resource type, then name (the last name first), then entry."""
     rows, added = _candidates(index, acl_filter)
     columns: AclTable = index.rows.columns
     rows = rows[_is_meant(columns, rows, acl_filter)]
@@ -96,7 +96,7 @@ def list_acls(index: AclIndex, acl_filter: AclBindingFilter) -> Listing:
 
 
 def _candidates(index: AclIndex, acl_filter: AclBindingFilter) -> tuple[_Rows, list[AppliedAcl]]:
-    """Rows of the index's columns, and ACLs that are no rows, among which is all that the filter means."""
+    """Rows of the index's columns, and ACLs that are not rows, among which are all that match the filter."""
     patterns, principal = acl_filter.pattern_filter, acl_filter.entry_filter.principal
     if patterns.name is None:
         return index.rows_of(principal), [*index.added_of(principal)]
@@ -108,7 +108,7 @@ def _candidates(index: AclIndex, acl_filter: AclBindingFilter) -> tuple[_Rows, l
 
 
 def _places(index: AclIndex, patterns: ResourcePatternFilter, name: str) -> Iterator[PatternKey]:
-    """Where all are that the filter means, and few others."""
+    """The patterns of all ACLs that match the filter, and of few others."""
     wanted = patterns.resource_type
     for resource_type in ResourceType if wanted is ResourceType.ANY else (wanted,):
         prefixed = resource_type + PREFIXED
@@ -123,7 +123,7 @@ def _places(index: AclIndex, patterns: ResourcePatternFilter, name: str) -> Iter
 
 
 def _is_meant(columns: AclTable, rows: _Rows, acl_filter: AclBindingFilter) -> npt.NDArray[np.bool_]:
-    """Of some candidates, which ones the filter means."""
+    """For each candidate whether it matches the filter."""
     patterns, entries = acl_filter.pattern_filter, acl_filter.entry_filter
     is_meant = np.ones(len(rows), np.bool_)
     for codes, named, wanted in (
@@ -146,7 +146,7 @@ def _is_meant(columns: AclTable, rows: _Rows, acl_filter: AclBindingFilter) -> n
 
 
 def _is_text(column: TextColumn, rows: _Rows, text: str) -> npt.NDArray[np.bool_]:
-    """Whose text it is."""
+    """For each row whether it has this text."""
     codes = column.codes[rows]
     if len(codes) < len(column.texts):
         return np.array([column.texts[code] == text for code in codes.tolist()], np.bool_)

@@ -1,7 +1,7 @@
-"""Notes: what a denial rests on that is not known here.
+"""Notes: unknown facts that a denial depends on.
 
-Each is a sentence that says what may be otherwise on the brokers, and what to set. A denial without such a
-note is what the brokers answer.
+Each is a sentence: what may differ on the brokers, and what to set. A denial without a note is what the
+brokers answer.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _UNKNOWN: Final = {
 
 
 def unknown_setting(key: str) -> str:
-    """The note for a setting of the brokers that is not known."""
+    """Return the note for an unknown setting of the brokers."""
     return f"{key} of the brokers is not known here; set it in --config: {_UNKNOWN[key]}"
 
 
 def unknown_settings(settings: AuthorizerSettings) -> tuple[str, ...]:
-    """The notes for all of them."""
+    """Return the notes for all of them."""
     return tuple(unknown_setting(key) for key in _UNKNOWN if key in settings.unknown)
 
 
 def unknown_release(state: AuthorizerState) -> tuple[str, ...]:
-    """The note for a set of ACLs that releases do not all read alike, if the release is not known."""
+    """Return the note for ACLs that releases match differently, if the release is not known."""
     rows, changes = state.index.rows, state.index.image.changes.values()
     added = (each for each in changes if each is not None)
     if rows.networks != STRICTEST or not (
@@ -50,7 +50,7 @@ def unknown_release(state: AuthorizerState) -> tuple[str, ...]:
 
 
 def notes(answered: DecidedAction) -> tuple[str, ...]:
-    """The notes of one decision; none if it is ALLOWED, as no unknown setting denies."""
+    """Return the notes of one decision; none if it is ALLOWED, as no unknown setting denies."""
     if answered.is_allowed:
         return ()
     difference, unknown = release_difference(answered), answered.state.settings.unknown
@@ -70,6 +70,6 @@ def notes(answered: DecidedAction) -> tuple[str, ...]:
 
 
 def is_by_default(answered: DecidedAction) -> bool:
-    """Whether no ACL of any principal covers the name, so that the default decides."""
+    """Return whether no ACL of any principal covers the name, so that the default decides."""
     pattern, resources = answered.action.resource_pattern, answered.state.index.resources
     return not answered.answer and not resources.covers(pattern.resource_type, pattern.name)

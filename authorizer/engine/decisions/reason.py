@@ -1,8 +1,9 @@
-"""Reasons: which ACL decided, in the order in which Kafka meets those that match.
+"""Reason: the ACL that decided, in the order in which Kafka finds those that match.
 
-Masks say at once what all ACLs of a name come to; they cannot tell which one of them it was. That is looked
-for when the audit log writes a line, and for answers and explanations: among the ACLs of the asker and of
-``User:*`` at the places that cover the name, those for the host and the operation.
+Masks have the union of the ACLs of a name, not which ACL it came from. That is found for the audit log,
+answers
+and explanations: among the ACLs of the principal and ``User:*`` that cover the name, for the host and
+operation.
 
 Kafka scans the names that cover the resource, the longest first, then ``*``, then the empty name; within a
 name by pattern type, operation (both by code), principal, host and permission, texts by UTF-16 code unit. The
@@ -15,16 +16,14 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.api.ip_network import matches_host
 from authorizer.engine.decisions.kafka_order import entry_order, utf16
+from authorizer.engine.decisions.rules import allows, covers_operation
 from authorizer.engine.index.covers import NO_COVER, Cover
 from authorizer.engine.index.masks import ALLOW_BITS, DENY_BITS, REQUEST_BITS, acl_mask, leaf_mask
 from authorizer.engine.index.pattern_keys import PREFIXED
 from authorizer.engine.index.rights import cover_of
 from records.acl import (
-    IMPLIES_DESCRIBE,
-    IMPLIES_DESCRIBE_CONFIGS,
     WILDCARD,
     AclOperation,
-    AclPermissionType,
     PatternType,
 )
 from records.principal import EVERYONE, WILDCARD_PRINCIPAL
@@ -35,46 +34,15 @@ if TYPE_CHECKING:
     from authorizer.engine.index.acl_index import AclIndex
     from authorizer.engine.index.resource_index import ResourceIndex
     from records.columns.acl_table import AppliedAcl
-    from records.entries import AccessControlEntryRecord
     from records.principal import KafkaPrincipal
 
 
 # Looked up once, not for each ACL: a member of an Enum class costs as much as two dict look-ups.
 _ALL: Final = AclOperation.ALL
-_UNKNOWN: Final = AclOperation.UNKNOWN
-_ALLOW: Final = AclPermissionType.ALLOW
-
-_IMPLIED_BY: Final = {
-    AclOperation.DESCRIBE: IMPLIES_DESCRIBE,
-    AclOperation.DESCRIBE_CONFIGS: IMPLIES_DESCRIBE_CONFIGS,
-}
-
-
-def acl_principals(principal: KafkaPrincipal) -> tuple[str, ...]:
-    """The texts that an ACL for this principal can have. An ACL's principal type ends at its first colon."""
-    if ":" in principal.principal_type:
-        return (WILDCARD_PRINCIPAL,)
-    own = str(principal)
-    return (own,) if own == WILDCARD_PRINCIPAL else (own, WILDCARD_PRINCIPAL)
-
-
-def allows(record: AccessControlEntryRecord) -> bool:
-    """Whether the ACL allows; any other permission type denies."""
-    return record.permission_type == _ALLOW
-
-
-def covers_operation(record: AccessControlEntryRecord, operation: AclOperation) -> bool:
-    """Whether the ACL is about this operation. Only an ALLOW implies others."""
-    code = record.operation
-    if code in (_ALL, operation):
-        return True
-    if operation is _UNKNOWN:
-        return AclOperation.from_code(code) is operation
-    return allows(record) and code in _IMPLIED_BY.get(operation, ())
 
 
 def answer_acl_by_acl(index: AclIndex, context: AuthorizableRequestContext, action: Action) -> int:
-    """The answer to what masks have no bits for: UNKNOWN and ANY, as if it were about ALL."""
+    """Return the mask for an operation without bits (UNKNOWN and ANY), as if it were ALL."""
     answer = 0
     for acl in matching_acls(index, context, action):
         answer |= acl_mask(_ALL, acl.record.permission_type) & REQUEST_BITS[_ALL]
@@ -104,7 +72,7 @@ def deciding_acl(
             leaf = here.leaf
             if (leaf if type(leaf) is int else leaf_mask(leaf, host)) & asked:
                 found.append((here, principal))
-            here = here.behind
+            here = here.next
     if len(found) > 1:
         ranks = [_rank(cover.name) for cover, _ in found]
         rank = min(ranks) if denied else max(ranks)
@@ -126,7 +94,7 @@ def matching_acls(
     action: Action,
     networks: NetworkRules | None = None,
 ) -> list[AppliedAcl]:
-    """The ACLs that match in every field, in Kafka's order; ``networks``: by other rules than the index's."""
+    """Return the ACLs that match in every field, in Kafka's order; ``networks``: by other rules."""
     resources, pattern = index.resources, action.resource_pattern
     by_name: dict[str, list[AppliedAcl]] = {}
     own, everyone = index.principals.rights_for(context.principal)
@@ -153,7 +121,7 @@ _EMPTY: Final = 1
 
 
 def _rank(name: str) -> int:
-    """When Kafka comes to a name; last to the empty one, because its search for ``*`` runs on into it."""
+    """Position in Kafka's scan; the empty name comes last, because the search for ``*`` reaches it."""
     return _STAR if name == WILDCARD else -len(name) or _EMPTY
 
 

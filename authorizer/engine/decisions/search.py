@@ -1,8 +1,8 @@
-"""Who may do this, and to which resources: every answer is confirmed as any other decision is.
+"""Search: who may do something, and to which resources. The usual decider confirms every answer.
 
-The candidates are principals that ACLs in force, super.users or the log's credentials name, names that are
-given or that literal ACLs mention, and prefixes of ACLs. Results come in the order of their texts, so that a
-search can go on behind any of them. Nothing is counted or audited: no access is asked for.
+The candidates are principals of ACLs in force, of super.users and of the log's credentials; names that are
+given or that literal ACLs mention; and prefixes of ACLs. Results are sorted by text, so that a search can
+continue after any of them. Nothing is counted or audited: no access is requested.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
     from records.acl import AclOperation, ResourceType
     from records.columns.acl_table import AppliedAcl
 
-# Names that one call is asked about.
+# Names that one call decides.
 _NAMES_AT_ONCE: Final = 1024
 _SORTED_AT_ONCE: Final = 16_384
-# For names that no ACL mentions: of private use, and any other character would do.
+# For names that no ACL mentions: a private-use character; any other would do, too.
 _UNUSED: Final = 0xE000
 _SILENT: Final = AuditLog(OFF)
 
 
 class Subjects:
-    """Who may do this to that, from there.
+    """The principals that may do an action, from one host.
 
     Attributes:
-        everyone: whether a principal of the type may that nothing names: by an ACL for ``User:*``, or by
+        everyone: whether a principal of the type without ACLs may: by an ACL for ``User:*``, or by
             ``allow.everyone.if.no.acl.found``.
     """
 
@@ -59,7 +59,7 @@ class Subjects:
         self.everyone = self._may(_unnamed(state, principal_type))
 
     def names(self, after: str | None = None) -> Iterator[str]:
-        """Those who may, by name; ``User:*`` of ACLs is no principal, but ``everyone``."""
+        """Yield the names of permitted principals; ``User:*`` of ACLs is no principal, but ``everyone``."""
         for name in _in_order(self._candidates(), after):
             if self._may(name):
                 yield name
@@ -69,7 +69,7 @@ class Subjects:
         return _allowed(self._state, context, [self._action])[0]
 
     def _candidates(self) -> set[str]:
-        """Where not everyone may, who may is a super user, or an ACL that covers the resource names it."""
+        """If not everyone may, only super users and principals with a covering ACL may."""
         index, pattern = self._state.index, self._action.resource_pattern
         if self.everyone:
             principals = _principals(index, index.rows_of(None), index.added_of(None))
@@ -97,7 +97,7 @@ def allowed_names(
     names: Iterable[str],
     after: str | None = None,
 ) -> Iterator[str]:
-    """Those of the names that the principal may do this to."""
+    """Yield the names to which the principal may do this."""
     ordered = _in_order(names, after)
     while some := list(islice(ordered, _NAMES_AT_ONCE)):
         actions = _actions(operation, resource_type, some)
@@ -107,7 +107,7 @@ def allowed_names(
 
 
 def mentioned_names(index: AclIndex, resource_type: ResourceType) -> set[str]:
-    """The names that literal ACLs in force mention, for any principal; without ``*``."""
+    """Return the names of literal ACLs in force, of any principal; without ``*``."""
     columns, rows = index.rows.columns, index.rows_of(None)
     is_meant = (columns.resource_types[rows] == resource_type) & (
         columns.pattern_types[rows] == LITERAL_PATTERN
@@ -124,15 +124,15 @@ def mentioned_names(index: AclIndex, resource_type: ResourceType) -> set[str]:
 def allowed_prefixes(
     state: AuthorizerState, context: RequestContext, operation: AclOperation, resource_type: ResourceType
 ) -> tuple[list[str], list[str]]:
-    """Prefixes of names that the principal may do this to, and prefixes below them where it may not.
+    """Return prefixes of names that the principal may access, and prefixes below them that it may not.
 
-    Of a name that no literal ACL mentions, the longest prefix in either list decides; without one it may not.
-    The empty prefix is all names.
+    For a name that no literal ACL mentions, the longest prefix in either list decides; without one it is
+    denied. The empty prefix covers all names.
     """
     index = state.index
     candidates = {""}
     if state.settings.allow_everyone:
-        # What any ACL covers is not open to everyone.
+        # A name that any ACL covers is not open to everyone.
         resources, kind = index.resources, resource_type + PREFIXED
         candidates.update(name for name in resources.names(resource_type) if resources.has((kind, name)))
     else:
@@ -160,9 +160,9 @@ def exceptional_names(
     listed: Collection[str],
     prefixes: tuple[list[str], list[str]],
 ) -> tuple[list[str], list[str]]:
-    """Names of literal ACLs that have another answer than their longest prefix: allowed ones, denied ones.
+    """Return names of literal ACLs whose answer differs from their longest prefix: allowed, denied.
 
-    Names that are ``listed`` are left out; ``prefixes`` are what `allowed_prefixes` returns for the search.
+    Names that are ``listed`` are left out; ``prefixes`` is the result of `allowed_prefixes` for the search.
     """
     names = sorted(mentioned_names(state.index, resource_type).difference(listed))
     allowed_set = set(allowed_names(state, context, operation, resource_type, names))
@@ -191,7 +191,7 @@ def _actions(operation: AclOperation, resource_type: ResourceType, names: Iterab
 
 
 def _in_order(names: Iterable[str], after: str | None) -> Iterator[str]:
-    """Without those up to ``after``. Sorted in parts: no other thread runs while Python sorts a list."""
+    """The names after ``after``. Sorted in parts: no other thread runs while Python sorts a list."""
     parts: list[list[str]] = []
     left = iter(names)
     while part := list(islice(left, _SORTED_AT_ONCE)):
@@ -207,7 +207,7 @@ def _covering(index: AclIndex, resource_type: ResourceType, name: str) -> Iterat
 
 
 def _principals(index: AclIndex, rows: npt.NDArray[np.int32], added: Iterable[AppliedAcl]) -> set[str]:
-    """Those of some ACLs, as ACLs have them."""
+    """The principals of some ACLs."""
     principals = index.rows.columns.principals
     found = set(_texts(principals.texts, principals.codes[rows]))
     found.update(acl.record.principal for acl in added)
@@ -221,7 +221,7 @@ def _texts(texts: Sequence[str], codes: npt.NDArray[np.int32]) -> list[str]:
 
 
 def _unnamed(state: AuthorizerState, principal_type: str) -> str:
-    """The name of a principal that neither an ACL nor super.users names."""
+    """A name of a principal without ACLs that is no super user."""
     rights_for = state.index.principals.rights_for
     super_names = state.settings.super_names.get(principal_type, frozenset())
     names = map(chr, count(_UNUSED))
@@ -233,7 +233,7 @@ def _unnamed(state: AuthorizerState, principal_type: str) -> str:
 
 
 def _unmentioned(index: AclIndex, resource_type: ResourceType, prefix: str) -> str:
-    """A name with this prefix that no ACL mentions, nor a longer prefix of any covers."""
+    """A name with this prefix that no ACL mentions, and no longer prefix of an ACL covers."""
     kinds = (int(resource_type), resource_type + PREFIXED)
     names = (prefix + chr(number) for number in count(_UNUSED))
     return next(name for name in names if not any(index.resources.has((kind, name)) for kind in kinds))

@@ -1,8 +1,8 @@
 """AuthorizerState: everything that a decision depends on, as one immutable value (I1).
 
-A request reads it once and uses it for all its actions. Each of its parts changes apart from the others: the
-index with every published image, the settings by reconfiguration, readiness by replay. A snapshot that
-replaces all ACLs therefore keeps settings and readiness (I5).
+A request reads it once and uses it for all its actions. Its parts change independently: the index with every
+published image, the settings by reconfiguration, readiness by replay. So a snapshot that replaces all ACLs
+does not change settings and readiness (I5).
 """
 
 from __future__ import annotations
@@ -70,13 +70,13 @@ class AuthorizerSettings:
 
     @property
     def networks(self) -> NetworkRules:
-        """Whether hosts of ACLs may be networks, by this release; the strictest rules if it is not known."""
+        """Whether ACL hosts may be networks, by this release; the strictest rules if it is not known."""
         return STRICTEST if self.kafka_version is None else self.kafka_version.networks
 
     def by_possible_rules(self, *, has_networks: bool) -> tuple[Self, ...]:
-        """These settings; if the release is not known and ACLs have networks, once for each set of rules.
+        """Return these settings, once for each possible set of rules if the release is unknown.
 
-        What holds for each of them holds whatever the release is.
+        What is true for each of them is true for every release.
         """
         if self.kafka_version is not None or not has_networks:
             return (self,)
@@ -104,25 +104,25 @@ class AuthorizerSettings:
         )
 
     def version_for(self, image: AclsImage) -> VersionInForce:
-        """Whose rules are followed, of a state."""
+        """Return the release whose rules are followed for a state."""
         metadata = image.metadata
         return VersionInForce.of(self.kafka_version, metadata.brokers, metadata.metadata_version)
 
     def with_version_of(self, image: AclsImage) -> Self:
-        """The same, with the release whose rules are followed for a state; None if it is not known."""
+        """Return the same with the release that is followed for a state; None if it is not known."""
         version = self.version_for(image)
         return self.with_version(None if version.networks == STRICTEST else version.releases[0])
 
     def with_version(self, version: KafkaVersion | None) -> Self:
-        """The same, with another release."""
+        """Return the same with another release."""
         return replace(self, kafka_version=version)
 
     def index(self, image: AclsImage) -> AclIndex:
-        """All ACLs of a state, by the rules of that release."""
+        """Return the index of a state by the rules of its release."""
         return AclIndex.of(image, networks=self.version_for(image).networks)
 
     def matches_rules_of(self, index: AclIndex, image: AclsImage) -> bool:
-        """Whether an index is by the rules that are followed for a state."""
+        """Return whether an index was built by the rules that are followed for a state."""
         return index.rows.networks == self.version_for(image).networks
 
 
@@ -142,16 +142,16 @@ class AuthorizerState(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def end_offset(self) -> int:
-        """Last offset that is contained + 1."""
+        """End offset: the last contained offset + 1."""
         return self.index.image.provenance.end_offset
 
     @property
     def version(self) -> VersionInForce:
-        """Whose rules are followed."""
+        """The release whose rules are followed."""
         return self.settings.version_for(self.index.image)
 
     def allows_by_default(self, pattern: ResourcePattern) -> bool:
-        """Whether a question that no ACL answers is allowed: if none covers the name, for any principal."""
+        """Return whether a request without a matching ACL is allowed: no ACL covers the name."""
         return self.settings.allow_everyone and not self.index.resources.covers(
             pattern.resource_type, pattern.name
         )

@@ -1,6 +1,6 @@
-"""Explanation: why an answer is what it is, which ACLs nearly changed it, and what would allow it.
+"""Explanation: why a decision is as it is, which ACLs nearly changed it, and what would allow it.
 
-Nothing here decides: that is for `authorizer.engine.decisions`. Text for people is made by the command line.
+Nothing here decides; `authorizer.engine.decisions` does. The command line renders the text.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from authorizer.api.acl_json import applied_acl_from_json, applied_acl_json
 from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.api.kafka_version import VersionInForce
 from authorizer.engine.decisions.authorize import authorize_action
-from authorizer.engine.decisions.decision import Decision, Rule
+from authorizer.engine.decisions.decision import Decision
 from authorizer.engine.decisions.notes import notes
 from authorizer.engine.decisions.reason import matching_acls
+from authorizer.engine.decisions.rules import Rule
 from authorizer.engine.explanation.fix import fix_flags
 from authorizer.engine.explanation.near_misses import NearMiss, near_misses
 from authorizer.engine.explanation.other_hosts import OtherHosts, other_hosts

@@ -1,13 +1,13 @@
-"""What would turn a denial into an ALLOW: flags of kafka-acls, which ``aclog acls`` takes as well.
+"""Fix: what would turn a denial into an ALLOW, as flags of kafka-acls, which ``aclog acls`` takes as well.
 
-The caller chooses between the two, and names the log.
+The caller chooses between the two commands, and names the log.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from authorizer.engine.decisions.reason import allows
+from authorizer.engine.decisions.rules import allows
 from authorizer.engine.index.pattern_keys import has_unknown_code
 from records.acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, PatternType, ResourceType
 
@@ -30,9 +30,9 @@ _NAME_FLAGS: Final = {
 def fix_flags(
     context: AuthorizableRequestContext, action: Action, matching: Sequence[AppliedAcl]
 ) -> tuple[tuple[str, ...], ...]:
-    """The words of each command: remove each DENY that matches; add an ALLOW if none matches yet.
+    """Return the arguments of each command: remove each matching DENY; add an ALLOW if none matches yet.
 
-    None at all for what kafka-acls cannot say: a resource type, operation or permission without a name, or an
+    Empty for what kafka-acls cannot express: a resource type, operation or permission without a name, or an
     operation that the resource type does not have.
     """
     pattern, operation = action.resource_pattern, action.operation
@@ -54,13 +54,13 @@ def fix_flags(
 
 
 def removal_flags(record: AccessControlEntryRecord) -> tuple[str, ...] | None:
-    """The words that remove an ACL; None for one that kafka-acls cannot name."""
+    """Return the arguments that remove an ACL; None for one that kafka-acls cannot express."""
     flags = change_flags(record)
     return None if flags is None else ("--remove", *flags, "--force")
 
 
 def change_flags(record: AccessControlEntryRecord) -> tuple[str, ...] | None:
-    """The words that name one ACL, to add or to remove it; None as `removal_flags`."""
+    """Return the arguments that name one ACL, to add or to remove it; None as `removal_flags`."""
     kind, operation = ResourceType.from_code(record.resource_type), AclOperation.from_code(record.operation)
     flags = _resource_flags(kind, record.resource_name)
     if (

@@ -1,8 +1,8 @@
-"""Near misses: ACLs that would have turned an answer but for exactly one field.
+"""Near misses: ACLs that would have changed the result except for exactly one field.
 
 A LITERAL that should have been PREFIXED, another host, another operation, a name with a typo, another
-principal, another resource type. Few are kept, the closest first, and the search is bounded: explaining stays
-quick where a name or a principal has very many ACLs.
+principal, another resource type. The closest are returned, and the search is bounded: explaining stays fast
+where a name or a principal has very many ACLs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.api.ip_network import matches_host
 from authorizer.engine.decisions.listing import list_acls
-from authorizer.engine.decisions.reason import acl_principals, allows, covers_operation
+from authorizer.engine.decisions.rules import acl_principals, allows, covers_operation
 from authorizer.engine.index.pattern_keys import PREFIXED
 from records.acl import (
     WILDCARD,
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from records.columns.acl_table import AppliedAcl
     from records.entries import AccessControlEntryRecord
 
-#: Near misses that are kept in all, and of one field.
+#: Near misses that are returned in total, and of one field.
 NEAR_MISSES_MAXIMUM: Final = 10
 NEAR_MISSES_PER_FIELD: Final = 3
-# ACLs looked at for each way to miss.
+# ACLs read for each way to miss.
 _LOOKED_AT_MAXIMUM: Final = 20_000
 
 # What people get wrong most often comes first.
@@ -54,10 +54,10 @@ class NearMiss:
     """An ACL that failed on one field.
 
     Attributes:
-        acl: with its id and place in the log.
+        acl: with its id and offset.
         field: the name of that field in AccessControlEntryRecord's JSON.
-        has: what the ACL says there.
-        asked: what would have matched.
+        has: the ACL's value.
+        asked: the value that would have matched.
     """
 
     acl: AppliedAcl
@@ -69,7 +69,7 @@ class NearMiss:
 def near_misses(
     index: AclIndex, context: AuthorizableRequestContext, action: Action, *, allowing: bool
 ) -> tuple[NearMiss, ...]:
-    """ACLs that allow (or deny) and failed on one field, the closest first."""
+    """Return ACLs that allow (or deny) and failed on one field, the closest first."""
     search = _Search(index, context, action, allowing=allowing)
     by_field: dict[str, list[tuple[float, NearMiss]]] = {field: [] for field in _FIELDS}
     for miss in chain(search.covering(), search.with_other_name(), search.of_other_type()):
@@ -82,7 +82,7 @@ def near_misses(
 
 
 def covering_places(resources: ResourceIndex, resource_type: ResourceType, name: str) -> Iterator[PatternKey]:
-    """All places of a type that cover a name."""
+    """Yield all patterns of a type that cover a name."""
     for literal in dict.fromkeys((name, WILDCARD)):
         yield int(resource_type), literal
     for prefix in resources.prefixes_of(resource_type, name):
@@ -90,7 +90,7 @@ def covering_places(resources: ResourceIndex, resource_type: ResourceType, name:
 
 
 class _Search:
-    """The three places where near misses can be."""
+    """The three kinds of near misses."""
 
     def __init__(
         self, index: AclIndex, context: AuthorizableRequestContext, action: Action, *, allowing: bool
@@ -126,7 +126,7 @@ class _Search:
                 yield misses[0]
 
     def with_other_name(self) -> Iterator[NearMiss]:
-        """The asker's ACLs for this operation, but for another name."""
+        """ACLs of the principal for this operation, but another name."""
         if self._type is ResourceType.ANY:
             return  # as a filter it means every type, as a resource its own
         patterns = ResourcePatternFilter(self._type)
@@ -152,7 +152,7 @@ class _Search:
                     yield NearMiss(acl, "resourceName", name, self._name)
 
     def of_other_type(self) -> Iterator[NearMiss]:
-        """The asker's ACLs that cover the name, but as something else: a group, not a topic."""
+        """ACLs of the principal that cover the name, but as another type: a group, not a topic."""
         for resource_type in ResourceType:
             if resource_type is self._type:
                 continue
@@ -177,13 +177,13 @@ class _Search:
 
 
 def _order(each: tuple[float, NearMiss]) -> tuple[object, ...]:
-    """The closest first; those as close by their content, however the index holds them."""
+    """The closest first; equal distances by content, so that the order does not depend on the index."""
     distance, miss = each
     return distance, miss.acl.record.content, miss.acl.record.id
 
 
 def _distance(miss: NearMiss) -> float:
-    """How far apart the two values are: 0 for the same in another case, 1 for nothing in common."""
+    """The distance of the two values: 0 if they differ in case only, 1 for nothing in common."""
     if miss.field not in ("resourceName", "principal", "host"):
         return 0.0
     has, asked = miss.has.casefold(), miss.asked.casefold()

@@ -1,7 +1,7 @@
-"""Hosts from which the same request would have the other result.
+"""Other hosts: hosts from which the same request has the other result.
 
-Only hosts that ACLs name can differ from one another. Each named host and network is asked by one address
-that belongs to no narrower one; so are all hosts that no ACL names.
+Only hosts of ACLs can differ. Each named host and network is decided by one address that no narrower one
+contains; so are all hosts that no ACL names.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from authorizer.api.authorizer_api import RequestContext
 from authorizer.api.ip_address import host_address
 from authorizer.api.ip_network import EVERY_IPV4, EVERY_IPV6, address_of, address_text, network_of
 from authorizer.engine.decisions.authorize import decide
-from authorizer.engine.decisions.reason import acl_principals, covers_operation
+from authorizer.engine.decisions.rules import acl_principals, covers_operation
 from authorizer.engine.explanation.near_misses import covering_places
 from records.acl import WILDCARD
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from authorizer.api.ip_network import Network
     from authorizer.engine.decisions.state import AuthorizerState
 
-#: Hosts that are listed.
+#: Maximum number of hosts in a list.
 LISTED_MAXIMUM: Final = 20
 
 
@@ -34,8 +34,8 @@ class OtherHosts:
 
     Attributes:
         result: ALLOWED or DENIED.
-        hosts: addresses and networks; or ``*``: all hosts but those of ``but``.
-        but: where ``hosts`` is ``*``, the named hosts that have the request's own result.
+        hosts: addresses and networks; or ``*``: all hosts except those of ``but``.
+        but: where ``hosts`` is ``*``, the named hosts with the request's own result.
     """
 
     result: str
@@ -50,7 +50,7 @@ class OtherHosts:
         return f"from {_listed(self.hosts)} it is {self.result}"
 
     def to_json(self) -> dict[str, Any]:
-        """The first hosts; ``total`` and ``butTotal`` say how many there are."""
+        """Return the first hosts; ``total`` and ``butTotal`` are the numbers of all."""
         return {
             "result": self.result,
             "hosts": self.hosts[:LISTED_MAXIMUM],
@@ -66,7 +66,7 @@ def other_hosts(
     action: Action,
     result: AuthorizationResult,
 ) -> OtherHosts | None:
-    """The hosts whose result is not ``result``, which the context's has; None: every host has the same.
+    """Return the hosts whose result is not ``result``, the request's own; None: every host has the same.
 
     Raises as ``decide``.
     """
@@ -79,7 +79,7 @@ def other_hosts(
     has_networks = any(state.index.rows.networks)
     ranges = {host: _range(host, has_networks=has_networks) for host in named}
     known = sorted({each for each in ranges.values() if each is not None}, key=_order)
-    # By host: one address of it that no narrower one has.
+    # By host: one of its addresses that is in no narrower one.
     addresses = {host: _address(host, ranges[host], known) for host in named}
     unnamed = next(filter(None, (_free_address(every, known) for every in (EVERY_IPV4, EVERY_IPV6))), None)
     others = [host for host in named if (address := addresses[host]) is not None and is_other(address)]
@@ -92,7 +92,7 @@ def other_hosts(
 
 
 def _named_hosts(state: AuthorizerState, context: AuthorizableRequestContext, action: Action) -> set[str]:
-    """Of the ACLs that match the request but for its host."""
+    """The hosts of the ACLs that match the request in all other fields."""
     index, pattern = state.index, action.resource_pattern
     resources, columns = index.resources, index.rows.columns
     found: set[str] = set()
@@ -105,7 +105,7 @@ def _named_hosts(state: AuthorizerState, context: AuthorizableRequestContext, ac
 
 
 def _range(host: str, *, has_networks: bool) -> Network | None:
-    """The addresses that a host means; None for a text that no network has."""
+    """The network of a host; None for a text that is neither network nor address."""
     return (network_of(host) if has_networks else None) if "/" in host else address_of(host)
 
 
@@ -114,7 +114,7 @@ def _order(network: Network) -> tuple[int, int, int]:
 
 
 def _address(host: str, of_host: Network | None, known: Sequence[Network]) -> str | None:
-    """One address of a host that is no narrower one's; None where there is none."""
+    """One address of a host that is in no narrower one; None if there is none."""
     if "/" in host:
         return None if of_host is None else _free_address(of_host, known)
     try:
@@ -124,7 +124,7 @@ def _address(host: str, of_host: Network | None, known: Sequence[Network]) -> st
 
 
 def _free_address(network: Network, known: Iterable[Network]) -> str | None:
-    """The first address that no known network within it has."""
+    """The first address that is in no known network within this one."""
     number = max(network.first, 1) if network.bits == EVERY_IPV4.bits else network.first
     for inner in _inside(network, known):
         if inner.first > number:

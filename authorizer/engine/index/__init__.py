@@ -1,9 +1,8 @@
-"""The index: all ACLs of one image, arranged for decisions. `acl_index` draws it.
+"""The index: all ACLs of one image, arranged for decisions (see `acl_index`).
 
-An index is immutable but for what it makes late and keeps: rights of who asks, and names remembered. Any
-thread does that, without a lock, by one write to a dict or an attribute, which CPython's GIL makes whole; two
-may do it at once, and store equal values. A Python that runs without is refused here, for every decision
-needs an index, and so needs this import.
+An index is immutable except for caches: rights of principals, and names. Any thread may fill them without a
+lock, by one write to a dict or an attribute, which CPython's GIL makes atomic. Two threads may do the same
+work and store equal values. Without the GIL that is unsafe, so this import fails there.
 """
 
 import sys

@@ -1,13 +1,13 @@
-"""Covers: what covers a name, place by place; a decision reads what all of it says, its reason each.
+"""Covers: the ACLs of one principal that cover a name, pattern by pattern, as a linked list.
 
-A name is covered by the literal entry of that name, by every prefix that it starts with, and by the literal
-``*``, whatever order names sort in (architecture.md 8.2). What one principal has at these places is a chain:
-the literal name, the prefixes, the longest first, and ``*``. What the ones behind say is folded in:
+A name is covered by the literal entry of that name, by every prefix of it, and by the literal ``*``. The list
+has the literal name first, then the prefixes, the longest first, and ``*`` last. Each element also has the
+union of its leaf and all that follow:
 
-    literal orders: r      prefix ord: w      literal *: d       NOTHING
-    said: r | w | d        said: w | d        said: d            said: 0
+    literal orders: r      prefix ord: w      literal *: d       NO_COVER
+    combined: r | w | d    combined: w | d    combined: d        combined: 0
 
-Names below one prefix share its chain. Immutable, once it is put together.
+Names below one prefix share its list. Immutable once it is linked.
 """
 
 from __future__ import annotations
@@ -23,49 +23,49 @@ if TYPE_CHECKING:
 
 
 class Cover(msgspec.Struct, gc=False, eq=False):
-    """What a principal's ACLs at one place say, in front of what else covers the same names.
+    """A principal's ACLs for one pattern, linked to the next broader pattern that covers the same names.
 
     Attributes:
-        prefixed: PREFIXED (places) if ``name`` is a prefix, else 0.
-        name: that the ACLs have.
-        leaf: what they say.
-        group: of the rows that they are (row_index); None where something changed since.
-        said: what they say and everything behind them.
-        behind: the next of the chain; NOTHING at its end.
+        prefixed: PREFIXED (pattern_keys) if ``name`` is a prefix, else 0.
+        name: of the ACLs.
+        leaf: what these ACLs allow and deny.
+        group: of their rows (row_index); None where something changed since.
+        combined: the union of ``leaf`` and all that follow.
+        next: the next of the list; NO_COVER at its end.
     """
 
     prefixed: int
     name: str
     leaf: PatternLeaf
     group: int | None
-    said: Leaf
-    behind: Cover
+    combined: Leaf
+    next: Cover
 
     def __iter__(self) -> Iterator[Cover]:
-        """The chain, from here on."""
+        """Iterate over the list from here."""
         cover = self
         while cover is not NO_COVER:
             yield cover
-            cover = cover.behind
+            cover = cover.next
 
-    def put_before(self, behind: Cover) -> None:
-        """Put this place, that stands alone, in front of a chain."""
-        if behind is not NO_COVER:
-            self.said = union_leaf(self.leaf, behind.said)
-            self.behind = behind
+    def prepend_to(self, next: Cover) -> None:
+        """Link this single element in front of a list."""
+        if next is not NO_COVER:
+            self.combined = union_leaf(self.leaf, next.combined)
+            self.next = next
 
-    def before(self, behind: Cover) -> Cover:
-        """The chain with this place in front, wherever it stands itself; as it is, if this is NOTHING."""
+    def prepended_to(self, next: Cover) -> Cover:
+        """Return the list with a copy of this element in front; the list itself if this is NO_COVER."""
         if self is NO_COVER:
-            return behind
-        said = union_leaf(self.leaf, behind.said)
-        return Cover(self.prefixed, self.name, self.leaf, self.group, said, behind)
+            return next
+        combined = union_leaf(self.leaf, next.combined)
+        return Cover(self.prefixed, self.name, self.leaf, self.group, combined, next)
 
 
-#: No place: where there are no ACLs, and behind every chain.
+#: The empty list: no ACLs.
 NO_COVER: Final = Cover(0, "", 0, None, 0, None)  # type: ignore[arg-type] # nobody looks behind it
 
 
 def single_cover(prefixed: int, name: str, leaf: PatternLeaf, group: int | None) -> Cover:
-    """A chain of one place."""
+    """Return a list of one pattern."""
     return Cover(prefixed, name, leaf, group, leaf, NO_COVER)

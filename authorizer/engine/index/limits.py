@@ -1,4 +1,4 @@
-"""From how much on the index does things another way. All in one place: tests try every way with little."""
+"""Thresholds of the index. They are in one module so that tests can make each small."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from __future__ import annotations
 #: hosts must not hold a thousand of their own.
 UNION_HOSTS = 32
 
-#: What ``User:*`` may do to a name is remembered, and what other principals may that have this number of
-#: bounds of prefixes; for at most this number of names of a type: some 10 MB, mostly the names, which are a
-#: stranger's; and for names up to this length: no topic's is longer (o.a.k.common.internals.Topic).
+#: The covers of a name are cached for ``User:*``, and for principals with at least REMEMBERED_BOUNDS bounds
+#: of prefixes. The cache has at most REMEMBERED_NAMES names of a type (some 10 MB) of at most
+#: REMEMBERED_LENGTH characters: no topic's name is longer (o.a.k.common.internals.Topic).
 REMEMBERED_BOUNDS = 256
 REMEMBERED_NAMES = 1 << 16
 REMEMBERED_LENGTH = 249
 
-#: The ACLs of this number of reasons are remembered, the first ones: some 2 MB.
+#: Number of reasons whose ACLs are cached, the first ones: some 2 MB.
 REMEMBERED_REASONS = 1 << 12
 
-#: What changed in rights is put together with the rest when it is more than CHANGES places, and more than one
-#: in CHANGES_PART of all: the work is paid for by the changes that made it due.
+#: Changes are merged into rights when they are more than CHANGES patterns, and more than one in CHANGES_PART
+#: of all: so the cost of the merge is in proportion to the changes.
 CHANGES = 16
 CHANGES_PART = 8
 
-#: Making the rights of this number of places takes a millisecond or two: those of larger principals are made
-#: when the index is.
+#: Building the rights of this number of patterns takes one or two milliseconds. Rights of principals with
+#: more patterns are built with the index.
 LAZY_PLACES = 1024
-#: Places whose rights can be made in the time that answering one question from the rows takes, about.
+#: Patterns whose rights can be built in about the time of one answer from the rows.
 PLACES_FOR_AN_ANSWER = 16

@@ -1,24 +1,24 @@
-"""What a set of ACLs says about every operation, in one int; and per host, as a leaf.
+"""Masks: what a set of ACLs allows and denies for every operation, in one int; and leaves: masks by host.
 
-A mask holds, for one name and one host, the union of what its ACLs allow and deny. ALL is spelled out and
-what ALLOW implies is folded in, so that a decision is one ``&``:
+A mask is, for one name and one host, the union of what its ACLs allow and deny. ALL is spelled out and
+implied operations are included, so that a decision is one ``&``:
 
-    bit 29                         16  15                       14                0
-        | deny, ALL .. TWO_PHASE_COMMIT | stated | stated | allow, ALL .. TWO_PHASE_COMMIT |
+    bit 29                         16  15                           14                0
+        | deny, ALL .. TWO_PHASE_COMMIT | explicit | explicit | allow, ALL .. TWO_PHASE_COMMIT |
 
-The operation with code c has its bits at c - 2 and c + 14. The two *stated* bits hold ALLOW DESCRIBE and
-ALLOW DESCRIBE_CONFIGS without implication, for authorize-by-resource-type (KIP-679). Thirty bits in all:
-CPython does arithmetic on such an int without going through its big-number code.
+The operation with code c has its bits at c - 2 and c + 14. The two *explicit* bits are ALLOW DESCRIBE and
+ALLOW DESCRIBE_CONFIGS without implication, for authorize-by-resource-type (KIP-679). CPython calculates with
+ints of thirty bits without its code for big numbers.
 
-An operation without a name (UNKNOWN, and what a newer Kafka may write) and ANY have no bits: they match only
-themselves and ALL, no broker asks for them, and `engine.decisions.reason` answers ACL by ACL if one does.
+An operation without a name (UNKNOWN, and codes of a newer Kafka) and ANY have no bits. They match only
+themselves and ALL, no broker requests them, and `engine.decisions.reason` answers them ACL by ACL.
 
-A leaf is the mask itself if every ACL has the host ``*``; else HostMasks: a mask for each host that is named,
-that of ``*`` folded in, and one for all others. Where hosts may be networks (api.ip_network), what one's ACLs
-say is folded into the masks of the networks and hosts within it. A union of leaves that would name very
-many hosts is a tuple of them instead. The garbage collector looks at none of these: there may be millions.
+A leaf is the mask itself if every ACL has the host ``*``. Else it is HostMasks: a mask for each named host,
+with that of ``*`` included, and one for all others. Where hosts may be networks (api.ip_network), a network's
+ACLs are included in the masks of the networks and hosts within it. A union that would name very many hosts is
+a tuple of leaves. The garbage collector tracks none of these: there may be millions.
 
-Source: StandardAuthorizerData.findResult.
+Source: StandardAuthorizerData.findResult; the rules are stated in `engine.decisions.rules`.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 
 
 class NetworkMasks(msgspec.Struct, gc=False):
-    """What is said to networks, each with what is said to those around it.
+    """The masks of networks, each with the masks of the networks around it included.
 
     Attributes:
         masks: by network.
-        kinds: the bits and lengths that these have, the longest first.
+        kinds: the address bits and lengths of these, the longest first.
     """
 
     masks: dict[Network, int]
@@ -58,7 +58,7 @@ class NetworkMasks(msgspec.Struct, gc=False):
         return cls(masks, tuple(sorted({each[:2] for each in masks}, reverse=True)))
 
     def around(self, place: Network) -> int | None:
-        """What is said to the narrowest that has all of a network, or an address; None if none has."""
+        """Return the mask of the narrowest network that contains a network or address; None if none does."""
         bits, length, prefix = place
         for kind in self.kinds:
             shift = length - kind[1]
@@ -70,21 +70,21 @@ class NetworkMasks(msgspec.Struct, gc=False):
 
 
 class HostMasks(msgspec.Struct, gc=False):
-    """What is said to each host that is named, to networks, and to all others."""
+    """The masks of each named host, of networks, and of all other hosts."""
 
     by_host: dict[str, int]
     others: int
     networks: NetworkMasks | None = None
 
     def copy(self) -> HostMasks:
-        """Equal ones, to be changed."""
+        """Return an equal one that may be changed."""
         networks = self.networks
         if networks is not None:
             networks = NetworkMasks({**networks.masks}, networks.kinds)
         return HostMasks({**self.by_host}, self.others, networks)
 
     def of(self, host: str) -> int:
-        """What is said to a host."""
+        """Return the mask of a host."""
         mask = self.by_host.get(host)
         if mask is not None:
             return mask
@@ -92,12 +92,12 @@ class HostMasks(msgspec.Struct, gc=False):
         return self.others if address is None else self.within(address)
 
     def within(self, network: Network) -> int:
-        """What is said to a network, where nothing is said to narrower ones or to single hosts."""
+        """Return the mask of a network without narrower networks and single hosts."""
         mask = None if self.networks is None else self.networks.around(network)
         return self.others if mask is None else mask
 
     def add(self, network: Network, mask: int) -> None:
-        """One more ACL's mask."""
+        """Add one ACL's mask."""
         masks = {} if self.networks is None else self.networks.masks
         if network not in masks:
             masks[network] = self.within(network)
@@ -110,9 +110,9 @@ class HostMasks(msgspec.Struct, gc=False):
                 self.by_host[host] |= mask
 
 
-#: What ACLs of one place say.
+#: The ACLs of one pattern.
 PatternLeaf = int | HostMasks
-#: What ACLs of several places say together.
+#: The union of the ACLs of several patterns.
 Leaf = PatternLeaf | tuple[PatternLeaf, ...]
 
 _DENY_SHIFT: Final = 16
@@ -139,7 +139,7 @@ def _deny_bit(operation: AclOperation) -> int:
 
 
 def _allow_mask(operation: AclOperation) -> int:
-    """What an ALLOW for ``operation`` allows."""
+    """The mask of an ALLOW for ``operation``."""
     if operation is AclOperation.ALL:
         covered = set(OPERATIONS)
     else:
@@ -153,7 +153,7 @@ def _allow_mask(operation: AclOperation) -> int:
 
 
 def _deny_mask(operation: AclOperation) -> int:
-    """What a DENY for ``operation`` denies: itself; ALL denies everything."""
+    """The mask of a DENY for ``operation``: itself; ALL denies everything."""
     return sum(map(_deny_bit, OPERATIONS)) if operation is AclOperation.ALL else _deny_bit(operation)
 
 
@@ -162,12 +162,12 @@ ALLOW_MASKS: Final = {int(operation): _allow_mask(operation) for operation in OP
 DENY_MASKS: Final = {int(operation): _deny_mask(operation) for operation in OPERATIONS}
 _ALLOW_CODE: Final = int(AclPermissionType.ALLOW)
 
-#: By operation code: the allow bit and the deny bit to ask a mask for; 0 for UNKNOWN and ANY.
+#: By operation code: the allow bit and the deny bit that a request reads; 0 for UNKNOWN and ANY.
 REQUEST_BITS: Final = tuple(
     _allow_bit(operation) | _deny_bit(operation) if operation in OPERATIONS else 0
     for operation in AclOperation
 )
-#: The same with the stated bits in place of the implied ones (KIP-679).
+#: The same with the explicit bits in place of the implied ones (KIP-679).
 EXPLICIT_REQUEST_BITS: Final = tuple(
     (_STATED.get(operation) or _allow_bit(operation)) | _deny_bit(operation) if operation in OPERATIONS else 0
     for operation in AclOperation
@@ -180,33 +180,33 @@ EVERYTHING: Final = sum(map(_allow_bit, OPERATIONS))
 
 @cache
 def allowed_operations(mask: int) -> int:
-    """The allow bits of the operations that a mask allows: a DENY beats every ALLOW."""
+    """Return the allow bits of the operations that a mask allows: a DENY beats every ALLOW."""
     return mask & ~(mask >> _DENY_SHIFT) & EVERYTHING
 
 
 def denied_operations(mask: int) -> int:
-    """The bits of the operations that a mask denies, where `allowed_operations` has them."""
+    """Return the bits of the operations that a mask denies, at the positions of `allowed_operations`."""
     return mask >> _DENY_SHIFT
 
 
 @cache
 def decided_operations(mask: int) -> int:
-    """The bits of the operations that a mask allows or denies, where `allowed_operations` has them."""
+    """Return the bits of the operations that a mask allows or denies, at the same positions."""
     return (mask | mask >> _DENY_SHIFT) & EVERYTHING
 
 
 def denies(answer: int) -> bool:
-    """Whether an answer, a mask of what was asked and anything said, is no: a DENY beats every ALLOW."""
+    """Return whether a mask of request bits, with any bit set, denies: a DENY beats every ALLOW."""
     return answer >= _DENY_BASE
 
 
 def acl_mask(operation: int, permission_type: int) -> int:
-    """The mask of one ACL, by its codes. Any permission but ALLOW denies, as in Kafka."""
+    """Return the mask of one ACL by its codes. Any permission but ALLOW denies, as in Kafka."""
     return (ALLOW_MASKS if permission_type == _ALLOW_CODE else DENY_MASKS).get(operation, 0)
 
 
 def leaf_mask(leaf: Leaf, host: str) -> int:
-    """What a leaf says to ``host``."""
+    """Return the mask of a leaf for ``host``."""
     if isinstance(leaf, int):
         return leaf
     if isinstance(leaf, HostMasks):
@@ -218,21 +218,21 @@ def leaf_mask(leaf: Leaf, host: str) -> int:
 
 
 def leaf_hosts(leaf: Leaf) -> Iterable[str]:
-    """The hosts that a leaf names."""
+    """Return the hosts that a leaf names."""
     if isinstance(leaf, HostMasks):
         return leaf.by_host
     return () if isinstance(leaf, int) else {host for each in leaf for host in leaf_hosts(each)}
 
 
 def leaf_networks(leaf: Leaf) -> Iterable[Network]:
-    """The networks that a leaf names."""
+    """Return the networks that a leaf names."""
     if isinstance(leaf, HostMasks):
         return () if leaf.networks is None else leaf.networks.masks
     return () if isinstance(leaf, int) else {network for each in leaf for network in leaf_networks(each)}
 
 
 def network_mask(leaf: Leaf, network: Network) -> int:
-    """As `HostMasks.within`, of any leaf."""
+    """Return `HostMasks.within` of any leaf."""
     if isinstance(leaf, int):
         return leaf
     if isinstance(leaf, HostMasks):
@@ -244,7 +244,7 @@ def network_mask(leaf: Leaf, network: Network) -> int:
 
 
 def union_leaf(one: Leaf, other: Leaf) -> Leaf:
-    """The leaf that says what both say."""
+    """Return the union of two leaves."""
     if isinstance(one, int):
         if isinstance(other, int):
             mask = one | other
@@ -277,17 +277,17 @@ _SHARED: Final[dict[int, int]] = {}
 
 
 def shared_masks(masks: list[int]) -> Iterator[int]:
-    """`shared_mask` of each."""
+    """Return `shared_mask` of each."""
     return map(_SHARED.setdefault, masks, masks)
 
 
 def shared_mask(mask: int) -> int:
-    """An equal int that is one object wherever it is kept."""
+    """Return an equal int that is one object wherever it is stored."""
     return _SHARED.setdefault(mask, mask)
 
 
 def add_to_leaf(leaf: PatternLeaf | None, host: str | Network, mask: int) -> PatternLeaf:
-    """The leaf with one more ACL's mask; changes ``leaf`` in place if that is HostMasks."""
+    """Return the leaf with one more ACL's mask; changes ``leaf`` in place if that is HostMasks."""
     if host == WILDCARD:
         if not isinstance(leaf, HostMasks):
             return shared_mask((leaf or 0) | mask)
@@ -308,7 +308,7 @@ def add_to_leaf(leaf: PatternLeaf | None, host: str | Network, mask: int) -> Pat
 
 
 def host_reader(*, networks: bool) -> Callable[[str], str | Network]:
-    """How hosts of ACLs are read: as networks where they are (from Kafka 4.4 on), or never."""
+    """Return how to parse an ACL's host: as a network if it is one (from Kafka 4.4 on), or never."""
     return _host_or_network if networks else str
 
 

@@ -1,8 +1,8 @@
-"""Places: what an ACL is about, but for the principal: a resource type and a name, or a prefix of names.
+"""Pattern keys: a resource type and a name, or a prefix of names; what an ACL is about except the principal.
 
-A *kind* is a resource type, with PREFIXED added where the name is a prefix; a *place* is a kind and a name.
-A resource type without a name counts as UNKNOWN, a pattern type other than LITERAL as PREFIXED, as Kafka
-decides them (architecture.md 8.4).
+A *kind* is a resource type, with PREFIXED added if the name is a prefix; a *pattern key* is a kind and a
+name. A resource type without a name counts as UNKNOWN, a pattern type other than LITERAL as PREFIXED, as
+Kafka decides them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _KNOWN: Final[Mapping[type[IntEnum], npt.NDArray[np.int8]]] = {
 
 
 def pattern_key(record: AccessControlEntryRecord) -> PatternKey:
-    """Where an ACL is."""
+    """Return the pattern key of an ACL."""
     kind = record.resource_type
     if not 0 <= kind < PREFIXED:
         kind = 0
@@ -48,10 +48,10 @@ def pattern_key(record: AccessControlEntryRecord) -> PatternKey:
 
 
 def has_unknown_code(record: AccessControlEntryRecord) -> bool:
-    """Whether the pattern or permission type is one that only a filter has, or none that Kafka knows."""
+    """Return whether the pattern or permission type is only for filters, or unknown to Kafka."""
     return record.pattern_type not in PATTERNS or record.permission_type not in PERMISSIONS
 
 
 def known_codes(codes: npt.NDArray[np.int8], named: type[IntEnum]) -> npt.NDArray[np.int8]:
-    """The codes, as `from_code` reads them."""
+    """Return the codes as `from_code` reads them."""
     return _KNOWN[named][codes]

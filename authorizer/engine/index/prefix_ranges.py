@@ -1,14 +1,14 @@
-"""PrefixRanges: what one principal's prefixed ACLs say about any name, found by one bisection.
+"""PrefixRanges: one principal's prefixed ACLs, found for any name by one bisection.
 
 A prefix P covers the names from P up to, not including, P's *successor*: P with its last character one higher
-("ab" covers ["ab", "ac")). Those bounds cut all names, in code point order, into ranges within which every
-name has the same stored prefixes. For the prefixes "a" and "ab":
+("ab" covers ["ab", "ac")). Those bounds divide all names, in code point order, into ranges. All names of a
+range have the same prefixes. For the prefixes "a" and "ab":
 
-    bounds         ["a",  "ab",  "ac",  "b" ]   where each range begins
-    covers   [last, "a",  "ab",  "a",   last]   the longest stored prefix there, with all that is behind it;
+    bounds         ["a",  "ab",  "ac",  "b" ]   the start of each range
+    covers   [last, "a",  "ab",  "a",   last]   the longest prefix of the range, linked to what follows;
                                                 first: before all bounds
 
-What is said of every name is behind all prefixes. Immutable.
+The literal ``*`` follows all prefixes. Immutable.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class PrefixRanges(msgspec.Struct, gc=False):
     """See the module.
 
     Attributes:
-        bounds: where each range begins, but for the first.
+        bounds: the start of each range but the first.
         covers: of each range.
     """
 
@@ -41,10 +41,10 @@ class PrefixRanges(msgspec.Struct, gc=False):
 
     @classmethod
     def of(cls, prefixes: Iterable[Cover], last: Cover) -> PrefixRanges:
-        """Puts the prefixes in front of one another, and of what is said of every name."""
+        """Link the prefixes to one another and to ``last``, the cover of every name."""
         bounds: list[str] = []
         covers = [last]
-        # What the next prefix may start with, shortest first, and where each ends.
+        # Prefixes that may cover the next one, shortest first, and where each ends. Not by
         open_ranges: list[tuple[str | None, Cover]] = []
 
         def begin(bound: str, cover: Cover) -> None:
@@ -57,12 +57,12 @@ class PrefixRanges(msgspec.Struct, gc=False):
         def end_last() -> None:
             end, cover = open_ranges.pop()
             if end is not None:
-                begin(end, cover.behind)
+                begin(end, cover.next)
 
         for cover in sorted(prefixes, key=attrgetter("name")):
             while open_ranges and not cover.name.startswith(open_ranges[-1][1].name):
                 end_last()
-            cover.put_before(open_ranges[-1][1] if open_ranges else last)
+            cover.prepend_to(open_ranges[-1][1] if open_ranges else last)
             open_ranges.append((successor(cover.name), cover))
             begin(cover.name, cover)
         while open_ranges:
@@ -70,17 +70,17 @@ class PrefixRanges(msgspec.Struct, gc=False):
         return cls(tuple(bounds), tuple(covers))
 
     def cover(self, name: str) -> Cover:
-        """All stored prefixes of ``name``, itself included, and the last."""
+        """Return all stored prefixes of ``name``, itself included, and the last."""
         return self.covers[bisect_right(self.bounds, name)]
 
     def stored(self) -> Iterator[Cover]:
-        """Every stored prefix, in their order."""
+        """Iterate over the stored prefixes in order."""
         for bound, cover in zip(self.bounds, self.covers[1:], strict=True):
             if cover.prefixed and cover.name == bound:
                 yield cover
 
 
 def successor(prefix: str) -> str | None:
-    """The least text above all that start with ``prefix``; None if there is none."""
+    """Return the least text above all texts that start with ``prefix``; None if there is none."""
     stem = prefix.rstrip(_LAST_CHARACTER) if prefix.endswith(_LAST_CHARACTER) else prefix
     return stem[:-1] + chr(ord(stem[-1]) + 1) if stem else None

@@ -1,16 +1,15 @@
 """PrincipalIndex: by principal, what its ACLs allow and deny. All that most decisions read.
 
-    known[principal type][name]      of everyone with rows: a code, until its rights are made of them
-    changed[principal type][name]    of everyone whose rights are not as the rows have them
+    known[principal type][name]      principals with rows: a code, until their rights are built
+    changed[principal type][name]    principals whose rights differ from their rows
 
-The first is shared by all indexes on the same rows, and filled by who asks. The second is a persistent map:
-an update makes a new one, which shares what it does not touch.
+The first is shared by all indexes of the same rows, and filled on demand. The second is a persistent map: an
+update creates a new one that shares what it does not change.
 
-A principal that asks for the first time is answered from the rows (row_rights): what it has at the few places
-that cover a name is found as quickly whether it has five ACLs or a thousand. Its rights are made (rights)
-when it has asked so often that this pays. Those of ``User:*``, and of principals with very many places, are
-made with the index, so that no question waits for them. An update changes rights that are made. Of others it
-notes what a principal's ACLs say now at the places that it changes.
+The first requests of a principal are answered from the rows (RowRights). That takes the same time for five
+ACLs as for a thousand. Its rights are built when it has asked so often that this pays. Those of ``User:*``,
+and of principals with very many patterns, are built with the index. An update changes rights that are built;
+for others it records the new leaves of the patterns that it changes.
 """
 
 from __future__ import annotations
@@ -48,13 +47,13 @@ NO_RIGHTS: Final[PrincipalRights] = (NO_RIGHTS_OF_TYPE,) * PREFIXED
 
 
 class _Changed(msgspec.Struct, gc=False):
-    """A principal whose rights are not as the rows have them. Immutable in effect.
+    """A principal whose rights differ from its rows. Immutable in effect.
 
     Attributes:
-        leaves: while the rights of its rows are not made, the places that changed, and what is said there:
-            None where there is nothing any more.
-        added: how many of the image's changes are ACLs for the principal.
-        rights: with all changes, once they are made. Two threads may do it at once, and store equal ones.
+        leaves: while the rights of its rows are not built: the changed patterns and their leaves; None: no
+        ACLs.
+        added: number of the image's changes that are ACLs for the principal.
+        rights: with all changes, once built. Two threads may build and store equal ones.
     """
 
     leaves: immutables.Map[PatternKey, PatternLeaf | None]
@@ -66,7 +65,7 @@ class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
     """See the module. Immutable in effect.
 
     Attributes:
-        everyone: the rights of ``User:*``, kept apart because every question needs them.
+        everyone: the rights of ``User:*``, which every request needs.
     """
 
     _rows: RowIndex
@@ -78,7 +77,7 @@ class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
 
     @classmethod
     def of(cls, rows: RowIndex) -> PrincipalIndex:
-        """Of all rows."""
+        """Return the index of all rows."""
         texts = rows.columns.principals.texts
         known: dict[str, dict[str, _OfRows]] = {}
         for code, principal in enumerate(texts):
@@ -92,7 +91,7 @@ class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
         return index
 
     def rights_for(self, principal: KafkaPrincipal) -> tuple[PrincipalRights | _FromRows, PrincipalRights]:
-        """What counts for who asks: the principal's own rights, and those of ``User:*``."""
+        """Return the rights of a principal, and those of ``User:*``."""
         own: int | PrincipalRights | None = None
         if self._changed:
             changed = self._changed_of(principal)
@@ -106,12 +105,12 @@ class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
         return (_FromRows(self, principal, own) if isinstance(own, int) else own), self.everyone
 
     def rights_of(self, acl_principal: str) -> PrincipalRights | None:
-        """As `made`, of the principal that an ACL is for; None if it matches nobody."""
+        """As `made`, for the principal of an ACL; None if it matches no caller."""
         principal_type, colon, name = acl_principal.partition(":")
         return self.made(KafkaPrincipal(principal_type, name)) if colon else None
 
     def made(self, principal: KafkaPrincipal) -> PrincipalRights | None:
-        """What the ACLs for exactly this principal say, put together; None if there are none."""
+        """Return the built rights of exactly this principal; None if it has no ACLs."""
         own = self._own(principal)
         if isinstance(own, int):
             made = _made(self._rows, own, remembers=principal == EVERYONE)
@@ -121,7 +120,7 @@ class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
         return own  # type: ignore[return-value] # it was made
 
     def _own(self, principal: KafkaPrincipal) -> int | PrincipalRights | None:
-        """The rights of a principal; its code, if those of its rows are not made."""
+        """The rights of a principal; its code if those of its rows are not built."""
         changed = self._changed_of(principal)
         if changed is not None and changed.rights is not None:
             return changed.rights
@@ -139,7 +138,7 @@ class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
         return None if named is None else named.get(principal.name)
 
     def added_places(self, principal: KafkaPrincipal) -> Iterator[PatternKey]:
-        """Where there may be ACLs for exactly this principal that are no rows."""
+        """Yield the patterns that may have ACLs for exactly this principal that are not rows."""
         changed = self._changed_of(principal)
         if changed is not None and changed.added:
             for resource_type, rights in enumerate(self.made(principal) or ()):
@@ -147,13 +146,13 @@ class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
                     yield resource_type + cover.prefixed, cover.name
 
     def made_if_it_pays(self, principal: KafkaPrincipal, code: int) -> PrincipalRights | None:
-        """As `made`, of a principal that has asked often enough; None if it has not yet. Counts."""
+        """As `made`, if the principal has made enough requests, which are counted; else None."""
         asked = self._asked[code] = self._asked.get(code, 0) + 1
         pays = asked * limits.PLACES_FOR_AN_ANSWER >= self._rows.count_places(code)
         return self.made(principal) if pays else None
 
     def rights_from_rows(self, principal: KafkaPrincipal, code: int, resource_type: int) -> RowRights:
-        """What the principal with this code may do, if its rights are not made."""
+        """Return the rights of the principal with this code if they are not built."""
         changed = self._changed_of(principal)
         leaves = _UNCHANGED if changed is None else changed.leaves
         return RowRights(self._rows, code, leaves, resource_type, self._lengths[resource_type])
@@ -196,7 +195,7 @@ class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
         return PrincipalIndex(self._rows, self._known, self._asked, by_type, resources.lengths, everyone)
 
     def _leaf_of_rows(self, of_rows: _OfRows | None, place: PatternKey) -> PatternLeaf | None:
-        """What all rows of a principal say at a place, whether they are in force or not."""
+        """The leaf of all rows of a principal at a pattern, whether they are in force or not."""
         kind, name = place
         if isinstance(of_rows, tuple):
             cover = of_rows[kind % PREFIXED].at(kind - kind % PREFIXED, name)
@@ -206,7 +205,7 @@ class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
 
 
 class _FromRows:
-    """In place of rights by resource type, of a principal whose rights are not made."""
+    """Rights by resource type of a principal whose rights are not built yet."""
 
     __slots__ = ("_code", "_index", "_made", "_principal")
 
@@ -230,7 +229,7 @@ _NOBODY: Final[immutables.Map[str, _Changed]] = immutables.Map()
 
 
 def _made(rows: RowIndex, principal: int, *, remembers: bool) -> tuple[MaterializedRights, ...]:
-    """What all rows of the principal with this code say, by rights that remember names or do not."""
+    """The rights of all rows of the principal with this code; ``remembers``: with a cache of names."""
     return tuple(
         MaterializedRights.of(covers, remembers=remembers) if covers else NO_RIGHTS_OF_TYPE
         for covers in rows.covers_of(principal)
@@ -238,7 +237,7 @@ def _made(rows: RowIndex, principal: int, *, remembers: bool) -> tuple[Materiali
 
 
 def _with_leaf(before: PrincipalRights, place: PatternKey, leaf: PatternLeaf | None) -> PrincipalRights:
-    """The rights with what is said at this place."""
+    """The rights with another leaf of one pattern."""
     kind, name = place
     resource_type = kind % PREFIXED
     rights = before[resource_type].with_place(kind - resource_type, name, leaf)

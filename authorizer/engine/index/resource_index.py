@@ -1,16 +1,15 @@
 """ResourceIndex: every ACL of all principals, by resource type and name.
 
-It answers which ACLs cover a name (explanations, MATCH filters) and whether any does
-(``allow.everyone.if.no.acl.found``), in one look-up for each length that a prefix has. That is slower than
-`prefix_ranges`, but most decisions never come here, and a change costs nothing more than itself
-however many prefixes all principals have together.
+It finds the ACLs that cover a name (explanations, MATCH filters) and whether any does
+(``allow.everyone.if.no.acl.found``), by one look-up for each length of a prefix. That is slower than
+`prefix_ranges`, but few decisions need it, and a change has the same cost with any number of prefixes.
 
-What it knows is the rows of the image's columns (row_index) and, for each place where something changed
-since, the ACLs that were added, by their principal, and how many of the rows there are no longer in force:
+It consists of the rows of the image's columns (row_index) and, for each pattern that changed since, the added
+ACLs by principal and the number of its rows that are no longer in force:
 
-    changed[topic, orders]    ({User:alice: (acl, acl), User:bob: (acl,)},  rows gone)
+    changed[topic, orders]    ({User:alice: (acl, acl), User:bob: (acl,)},  removed rows)
 
-A row is in force if its id is not among the image's changes. Objects are made of the rows that are asked for.
+A row is in force if its id is not among the image's changes. ACL objects are created on demand.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from records.principal import KafkaPrincipal
     from snapshot.image import AclsImage
 
-#: An ACL before and after an update; None where it was not, or is not, in force.
+#: An ACL before and after an update; None if it was not, or is not, in force.
 Change = tuple["AppliedAcl | None", "AppliedAcl | None"]
 
 _Added = immutables.Map[str, tuple["AppliedAcl", ...]]
@@ -54,11 +53,11 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
     """Immutable.
 
     Attributes:
-        lengths: for each resource type the lengths that its prefixes have, longest first; one may have had
-            its day.
+        lengths: for each resource type the lengths of its prefixes, longest first; a length may be out of
+        use.
         count: ACLs, by id.
-        odd: for each resource type, how many ACLs have a pattern or permission type that is none of Kafka's
-            four; masks decide them rightly, but authorize-by-resource-type has rules of its own for them.
+        odd: for each resource type, the number of ACLs with an unknown code (pattern_keys). Masks decide them
+            correctly, but authorize-by-resource-type skips them.
     """
 
     _rows: RowIndex
@@ -70,16 +69,16 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
 
     @classmethod
     def of(cls, rows: RowIndex) -> ResourceIndex:
-        """Of all rows."""
+        """Return the index of all rows."""
         return cls(rows, immutables.Map(), rows.lengths, len(rows.columns), rows.odd, {})
 
     def has(self, place: PatternKey) -> bool:
-        """Whether there is any ACL of exactly this name or prefix."""
+        """Return whether exactly this name or prefix has ACLs."""
         added, gone = self._changed.get(place, _UNCHANGED)
         return bool(added) or gone < self._rows.count_at(*place)
 
     def covers(self, resource_type: int, name: str) -> bool:
-        """Whether any ACL covers ``name``."""
+        """Return whether any ACL covers ``name``."""
         has = self.has
         return (
             has((resource_type, WILDCARD))
@@ -88,7 +87,7 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
         )
 
     def prefixes_of(self, resource_type: int, name: str) -> Iterator[str]:
-        """Every prefix of ``name`` (itself included) that has ACLs, longest first."""
+        """Yield every prefix of ``name`` (itself included) that has ACLs, longest first."""
         kind = resource_type + PREFIXED
         for length in self.lengths[resource_type]:
             if length <= len(name):
@@ -97,7 +96,7 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
                     yield prefix
 
     def names(self, resource_type: int) -> set[str]:
-        """Every literal name and every prefix."""
+        """Return every literal name and every prefix."""
         kinds = (resource_type, resource_type + PREFIXED)
         names = {name for kind in kinds for name in self._rows.names(kind)}
         for name in self.changed_names(resource_type):
@@ -108,17 +107,17 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
         return names
 
     def changed_names(self, resource_type: int) -> set[str]:
-        """The names and prefixes where something is not as the rows have it."""
+        """Return the names and prefixes that differ from the rows."""
         return {name for kind, name in self._changed if kind % PREFIXED == resource_type}
 
     def acls(self, place: PatternKey) -> Iterator[AppliedAcl]:
-        """The ACLs of exactly this name or prefix: those of rows in the rows' order, then the others."""
+        """Yield the ACLs of exactly this name or prefix: rows in their order, then added ACLs."""
         for piece in in_pieces(self.rows_at(place, None)):
             yield from self._rows.columns.acls(piece)
         yield from self.added_at(place, None)
 
     def rows_at(self, place: PatternKey, principal: str | None) -> npt.NDArray[np.int32]:
-        """The rows there that are in force, of everybody or of exactly one principal, in ascending order."""
+        """Return the rows in force of a pattern, of all principals or of exactly one, in ascending order."""
         if principal is not None:
             return np.array(self._rows_of_at(principal, place), np.int32)
         rows = self._rows.rows_at(*place)
@@ -126,7 +125,7 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
         return self._rows.without(rows, self._gone) if gone else rows
 
     def added_at(self, place: PatternKey, principal: str | None) -> Iterable[AppliedAcl]:
-        """The other ACLs there."""
+        """Return the added ACLs of a pattern."""
         added, _ = self._changed.get(place, _UNCHANGED)
         if principal is None:
             return (acl for acls in added.values() for acl in acls)
@@ -135,7 +134,7 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
     def acls_for(
         self, place: PatternKey, principal: str, host: str, networks: NetworkRules | None = None
     ) -> list[AppliedAcl]:
-        """Those for exactly this principal that match a host; ``networks``: by other rules."""
+        """Return a pattern's ACLs for exactly this principal and a host; ``networks``: by other rules."""
         columns = self._rows.columns
         rules = self._rows.networks if networks is None else networks
         found = [
@@ -167,9 +166,9 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
         return found
 
     def leaf(self, place: PatternKey, principal: str, of_rows: PatternLeaf | None) -> PatternLeaf | None:
-        """What the ACLs there for exactly this principal say together; None if there are none.
+        """Return the leaf of a pattern's ACLs for exactly this principal; None if there are none.
 
-        ``of_rows`` is what all rows there say, whether they are in force or not.
+        ``of_rows`` is the leaf of all its rows, whether they are in force or not.
         """
         added, gone = self._changed.get(place, _UNCHANGED)
         if gone:
@@ -194,9 +193,9 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
     def after(
         self, pairs: Iterable[Change], image: AclsImage
     ) -> tuple[ResourceIndex, dict[tuple[str, PatternKey], int]]:
-        """The next one, of ``image``, which these changes lead to.
+        """Return the index of ``image``, which has these changes.
 
-        And by how many the added ACLs have grown, for each principal and place where there was a change.
+        And the growth of the added ACLs, for each changed principal and pattern.
         """
         changed, lengths, count, odd = self._changed, self.lengths, self.count, self.odd
         touched: dict[tuple[str, PatternKey], int] = {}

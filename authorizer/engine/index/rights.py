@@ -1,14 +1,13 @@
-"""Rights: what the ACLs of one principal say about the names of one resource type.
+"""Rights: one principal's ACLs for the names of one resource type, as the covers of each name.
 
 There are three kinds:
 
-    MadeRights      all is put together, so that a decision is one look-up, or one bisection
-    ChangedRights   a few places are not as made rights have them
-    RowRights       nothing is put together: looked up in the rows, for a principal that hardly asks
-                    (principal_index)
+    MaterializedRights  everything is built: a decision is one look-up, or one bisection
+    ChangedRights       materialized rights with a few changed patterns
+    RowRights           nothing is built: look-ups in the rows, for principals with few requests
 
-Each has, for every name, the chain of what covers it (covers). Those of literal names are put together when
-rights are made:
+Each returns for every name the linked list of what covers it (covers). MaterializedRights link the lists of
+literal names in advance:
 
     literals  orders -> r, carts -> {host: w}      named   orders -> r | p, carts -> {host: w | p, *: p}
     prefixes  "" -> p                         ==>  ranges  "" -> p
@@ -41,25 +40,25 @@ class Rights(Protocol):
 
     @property
     def named(self) -> dict[str, Cover]:
-        """What covers some names."""
+        """The covers of some names."""
 
     @property
     def others(self) -> Cover | None:
-        """What covers all others; None if that is not the same for all."""
+        """The cover of all other names; None if they differ."""
 
     def cover(self, name: str) -> Cover:
-        """What covers a name that is not there."""
+        """Return the cover of a name that is not in ``named``."""
 
 
 def cover_of(rights: Rights, name: str) -> Cover:
-    """What covers a name."""
+    """Return the cover of a name."""
     return rights.named.get(name, rights.others) or rights.cover(name)
 
 
 # By literal name, or PREFIXED and prefix: what is said there now, or NOTHING.
 _Changes = immutables.Map[str | tuple[int, str], Cover]
 _UNCHANGED: Final[_Changes] = immutables.Map()
-#: Nothing is put in.
+#: Never filled.
 NO_NAMES: Final[dict[str, Cover]] = {}
 
 
@@ -68,12 +67,14 @@ def _key(prefixed: int, name: str) -> str | tuple[int, str]:
 
 
 class MaterializedRights(msgspec.Struct, eq=False, gc=False):
-    """All put together; see the module.
+    """See the module.
 
     Attributes:
-        star: of the literal ``*``, which is behind all the others; NOTHING if there are no ACLs of it.
-        own: of the other literal names.
-        named: the same; and what covers others, where that is remembered.
+        star: the literal ``*``, which follows all others; NO_COVER if it has no ACLs.
+        own: the other literal names.
+        named: the same; and the covers of other names, where those are cached.
+        others: the cover of all other names; None if they differ.
+        remembers: whether other names are cached.
     """
 
     star: Cover
@@ -85,19 +86,19 @@ class MaterializedRights(msgspec.Struct, eq=False, gc=False):
 
     @classmethod
     def of(cls, places: Collection[Cover], *, remembers: bool = False) -> MaterializedRights:
-        """All stand alone yet, and are put together here. ``remembers`` other names, as many prefixes do."""
+        """Link single covers. ``remembers``: cache other names, as rights with many prefixes always do."""
         literals = {cover.name: cover for cover in places if not cover.prefixed}
         star = literals.pop(WILDCARD, NO_COVER)
         ranges = PrefixRanges.of([cover for cover in places if cover.prefixed], star)
         remembers = remembers or len(ranges.bounds) >= limits.REMEMBERED_BOUNDS
         if ranges.bounds or star is not NO_COVER:
             for name, cover in literals.items():
-                cover.put_before(ranges.cover(name))
+                cover.prepend_to(ranges.cover(name))
         named = dict(literals) if remembers else literals
         return cls(star, literals, ranges, named, None if ranges.bounds else star, remembers)
 
     def __len__(self) -> int:
-        """About how many places there are."""
+        """Return the approximate number of patterns."""
         return len(self.own) + len(self.ranges.bounds) // 2
 
     def cover(self, name: str) -> Cover:
@@ -110,29 +111,29 @@ class MaterializedRights(msgspec.Struct, eq=False, gc=False):
         return cover
 
     def at(self, prefixed: int, name: str) -> Cover:
-        """One place; NOTHING if there are no ACLs."""
+        """Return the cover of one pattern; NO_COVER if it has no ACLs."""
         if prefixed:
             cover = self.ranges.cover(name)
             return cover if cover.prefixed and cover.name == name else NO_COVER
         return self.star if name == WILDCARD else self.own.get(name, NO_COVER)
 
     def places(self) -> Iterator[Cover]:
-        """Where there are ACLs."""
+        """Yield the covers of all patterns with ACLs."""
         if self.star is not NO_COVER:
             yield self.star
         yield from self.own.values()
         yield from self.ranges.stored()
 
     def with_place(self, prefixed: int, name: str, leaf: PatternLeaf | None) -> ListableRights:
-        """With what is said at this place; None if nothing is."""
+        """Return rights with another leaf of one pattern; None: no ACLs."""
         return ChangedRights(self, _UNCHANGED, ()).with_place(prefixed, name, leaf)
 
 
 class ChangedRights(msgspec.Struct, eq=False, gc=False):
-    """Made rights under what changed since.
+    """Materialized rights with changed patterns.
 
-    What changed is not put together with the rest before it is asked about. A literal name is then
-    remembered; what is below a prefix that changed is looked at part by part.
+    A change is linked when a request needs it. A literal name is then cached; below a changed prefix the list
+    is linked for each request.
     """
 
     _made: MaterializedRights
@@ -147,7 +148,7 @@ class ChangedRights(msgspec.Struct, eq=False, gc=False):
         if is_below or WILDCARD in changes:
             return self._from_each(name)
         if name in changes:
-            self.named[name] = cover = changes[name].before(made.ranges.cover(name))
+            self.named[name] = cover = changes[name].prepended_to(made.ranges.cover(name))
             return cover
         return made.named.get(name, made.others) or made.cover(name)
 
@@ -156,16 +157,16 @@ class ChangedRights(msgspec.Struct, eq=False, gc=False):
         prefixes.update(name[:length] for length in self._lengths)
         cover = self.at(0, WILDCARD)
         for prefix in sorted(prefixes, key=len):
-            cover = self.at(PREFIXED, prefix).before(cover)
-        return cover if name == WILDCARD else self.at(0, name).before(cover)
+            cover = self.at(PREFIXED, prefix).prepended_to(cover)
+        return cover if name == WILDCARD else self.at(0, name).prepended_to(cover)
 
     def at(self, prefixed: int, name: str) -> Cover:
-        """One place; NOTHING if there are no ACLs."""
+        """Return the cover of one pattern; NO_COVER if it has no ACLs."""
         changed = self._changes.get(_key(prefixed, name))
         return self._made.at(prefixed, name) if changed is None else changed
 
     def places(self) -> Iterator[Cover]:
-        """Where there are ACLs."""
+        """Yield the covers of all patterns with ACLs."""
         changes = self._changes
         for cover in self._made.places():
             if _key(cover.prefixed, cover.name) not in changes:
@@ -175,29 +176,31 @@ class ChangedRights(msgspec.Struct, eq=False, gc=False):
                 yield cover
 
     def with_place(self, prefixed: int, name: str, leaf: PatternLeaf | None) -> ListableRights:
-        """With what is said at this place; None if nothing is."""
+        """Return rights with another leaf of one pattern; None: no ACLs."""
         made, changes, lengths = self._made, self._changes, self._lengths
         key, here = _key(prefixed, name), made.at(prefixed, name)
         if leaf != (None if here is NO_COVER else here.leaf):
             changes = changes.set(key, NO_COVER if leaf is None else single_cover(prefixed, name, leaf, None))
             if prefixed and len(name) not in lengths:
                 lengths = (*lengths, len(name))
-        elif key in changes:  # it is as it was
+        elif key in changes:  # the change is undone
             changes = changes.delete(key)
         if len(changes) > limits.CHANGES and len(changes) > limits.CHANGES + len(made) // limits.CHANGES_PART:
             places = ChangedRights(made, changes, lengths).places()
-            return MaterializedRights.of([each.before(NO_COVER) for each in places], remembers=made.remembers)
+            return MaterializedRights.of(
+                [each.prepended_to(NO_COVER) for each in places], remembers=made.remembers
+            )
         return ChangedRights(made, changes, lengths) if changes else made
 
 
-#: Rights that can be listed, and followed by changes.
+#: Rights whose patterns can be listed, and that can be changed.
 ListableRights = MaterializedRights | ChangedRights
-#: What there is before the first ACL.
+#: Rights without ACLs.
 NO_RIGHTS_OF_TYPE: Final = MaterializedRights.of(())
 
 
 class RowRights:
-    """Of one principal and resource type."""
+    """Rights of one principal and resource type, looked up in the rows for each name."""
 
     __slots__ = ("_changed", "_lengths", "_principal", "_rows", "_type")
 
@@ -212,9 +215,14 @@ class RowRights:
         resource_type: int,
         lengths: Sequence[int],
     ) -> None:
-        """``principal`` is its code, ``changed`` what is not as the rows have it.
+        """Create them.
 
-        ``lengths`` are those that prefixes of the type have, longest first.
+        Args:
+            rows: the rows.
+            principal: its code.
+            changed: the leaves that differ from the rows.
+            resource_type: the type.
+            lengths: of all prefixes of the type, longest first.
         """
         self._rows = rows
         self._principal = principal
@@ -227,10 +235,10 @@ class RowRights:
         cover = self._at(0, WILDCARD)
         for length in reversed(self._lengths):
             prefix = name[:length]
-            # Hardly any is a name that there is.
+            # Few of these prefixes are names of ACLs.
             if length <= size and (prefix in names or self._changed):
-                cover = self._at(PREFIXED, prefix).before(cover)
-        return cover if name == WILDCARD else self._at(0, name).before(cover)
+                cover = self._at(PREFIXED, prefix).prepended_to(cover)
+        return cover if name == WILDCARD else self._at(0, name).prepended_to(cover)
 
     def _at(self, prefixed: int, name: str) -> Cover:
         place = self._type + prefixed, name

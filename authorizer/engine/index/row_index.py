@@ -1,16 +1,16 @@
-"""RowIndex: where in an image's columns the ACLs of a principal are, and those of a place. Built once.
+"""RowIndex: the rows of an image's columns by principal, and by pattern. Built once.
 
-Two orders of all rows, and no object for an ACL. By principal, in groups of one place (places):
+Two orders of all rows, without an object for an ACL. By principal, in groups of one pattern (pattern_keys):
 
     rows           7          0   3          5   1         4    ...    ordered by (principal, kind, name)
     group starts   0          1              3             5
     group places   orders     orders-        payments      orders      kind and code of the name in one number
                    topic      topic, prefix  group         topic
-    group masks    READ       WRITE|DENY..   HOSTED        READ        all that the group's ACLs say
+    group masks    READ       WRITE|DENY..   HOSTED        READ        the union of the group's ACLs
     first groups   0 (User:alice)                          3 (User:bob)
 
-so that what one principal's ACLs at a place say is found by one bisection of its own places. What a group
-with hosts of its own says is worked out when it is asked for. By place, of all principals:
+so that the mask of one principal's pattern is found by one bisection of its patterns. The leaf of a group
+with specific hosts is computed on demand. By pattern, of all principals:
 
     rows           7   4              9             ...    ordered by (kind, name)
     starts         0                  2

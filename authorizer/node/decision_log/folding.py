@@ -21,7 +21,8 @@ from authorizer.node.decision_log.event import DecisionEvent, decision_event
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from authorizer.engine.decisions.decision import DecidedAction, Rule
+    from authorizer.engine.decisions.decision import DecidedAction
+    from authorizer.engine.decisions.rules import Rule
     from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
     from records.ids import Uuid
     from snapshot.image import Provenance

@@ -18,8 +18,9 @@ import msgspec
 
 from authorizer.api.acl_json import acl_json
 from authorizer.api.authorizer_api import AuthorizationResult
-from authorizer.engine.decisions.decision import BY_SUPER_USER, Rule
+from authorizer.engine.decisions.decision import BY_SUPER_USER
 from authorizer.engine.decisions.notes import notes
+from authorizer.engine.decisions.rules import Rule
 
 if TYPE_CHECKING:
     from authorizer.engine.decisions.decision import DecidedAction

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.engine.decisions.authorized_operations import to_bit_field
-from authorizer.engine.decisions.reason import acl_principals
+from authorizer.engine.decisions.rules import acl_principals
 from authorizer.sidecar.auth.caller_authorization import Caller
 from authorizer.sidecar.http.json_body import decode_body
 from authorizer.sidecar.http.query import decode_query

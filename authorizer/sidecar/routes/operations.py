@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from authorizer.analysis.plan import PlanApplication
 from authorizer.api.http.acl_requests import ACLS_PATH, PLANS_PATH, AclCreation, AclDeletion
 from authorizer.api.http.error_code import ErrorCode
-from authorizer.engine.decisions.decision import Rule
+from authorizer.engine.decisions.rules import Rule
 from authorizer.sidecar.http.request_response import JSON
 from authorizer.sidecar.routes.acl_bodies import AclListing
 from authorizer.sidecar.routes.authzen import Evaluation, EvaluationsRequest
