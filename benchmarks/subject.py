@@ -63,7 +63,7 @@ class Subject:
         self._log = log
         self.loader = Loader(log, snapshots, [self.authorizer, self._last])
         while not self.loader.status().ready:
-            self.loader.turn()
+            self.loader.iterate()
 
     @classmethod
     def open(cls, log: Path | str, snapshots: Path | None) -> Self:

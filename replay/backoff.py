@@ -1,4 +1,4 @@
-"""How long to wait before trying again."""
+"""Backoff: exponential waits between retries."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ class Backoff:
         return wait_s
 
     def reset(self) -> None:
-        """Something went well."""
+        """Start again with the first wait, after a success."""
         self._next_s = FIRST_WAIT_S

@@ -1,4 +1,4 @@
-"""The time, as the replay layer is given it: tests and simulations bring their own."""
+"""Clock of the replay layer; tests and simulations inject their own."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Wall time for what is compared across processes, monotonic time for what is measured here."""
+    """Wall time for comparisons across processes, monotonic time for measurements."""
 
     def now_ms(self) -> int:
         """Milliseconds since the epoch; may jump."""
 
     def monotonic_s(self) -> float:
-        """Seconds since some moment; never goes back."""
+        """Seconds since an arbitrary point; never goes back."""
 
 
 class SystemClock:

@@ -8,28 +8,28 @@
 
 - RECOVERING: the driver looks for a snapshot and answers with Recovered.
 - CATCHING_UP: the driver reads from ``position``; nothing is published before the target is reached.
-- FOLLOWING: what each read completed is published.
+- FOLLOWING: each read is published up to the last complete batch.
 
-``ready`` is a second, separate matter. What changes it, and what goes on being served meanwhile:
+``ready`` is separate from the phase. What changes it, and which state is served meanwhile:
 
-    first load                       not ready until the target: the high watermark as it stood at the start
-    undecodable or impossible batch, not ready; ``position`` stays before it, and the driver tries again.
-    no log, or not this one (I7)     The first read that goes well sets a new target: the high watermark then
-    truncated, rewritten or          not ready at once: the state served may hold records that no longer
+    first load                       not ready until the target: the high watermark at the start
+    undecodable or impossible batch, not ready; ``position`` stays before it, and the driver retries.
+    no log, or another one (I7)      The first successful read sets a new target: the high watermark then
+    truncated, rewritten or          not ready immediately: the served state may hold records that no longer
     another log, StateLost           exist, an ALLOW that was never committed among them (I11)
-    log start beyond position        stays ready: the state is an old one, but one that the log had; it is
+    log start beyond position        stays ready: the state is old, but the log had it; it is
                                      served until the swap (I11). Not ready if nothing covers the start, or
                                      if the log is seen to end before it
-    too long without the log's end   the same (I10)
+    log end not reached in time      the same (I10)
     gap                              the same (I6)
-    log out of reach                 the same: the state is old, not wrong; the driver reports the lag
+    log unreachable                  the same: the state is old, not wrong; the driver reports the lag
 
-What is published is always the state at the end of a batch, outside any metadata transaction (I2, KIP-868):
+Every published state is that at the end of a batch, outside any metadata transaction (I2, KIP-868):
 records of an open transaction wait for its end, and are dropped at its abort. What precedes it in its first
-batch waits too: half a batch is never seen either (MetadataBatchLoader.java shows it).
+batch waits too, so that half a batch is never visible (MetadataBatchLoader.java makes it visible).
 
-A gap is seen where batches or records are missing between two offsets. What was removed there may have been
-overwritten later, at the latest just below the high watermark as it stands once the gap was read.
+A gap is where batches or records are missing between two offsets. What was removed there may have been
+overwritten later, at the latest just below the high watermark after the gap was read.
 """
 
 from __future__ import annotations
@@ -63,15 +63,15 @@ from replay.manifest import LogDeltaManifest
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
 
-#: The log could not be asked, now: what it said before still holds. Any other error says that the log is not
-#: what it was taken for.
+#: The log cannot be read now, and earlier reads still hold. Any other error shows that the log is not
+#: the expected one.
 OUT_OF_REACH: Final = (LogStorageError, OffsetOutOfRangeError, OSError)
 
 LOG_START: Final = "the log's start"
 
 
 class Phase(Enum):
-    """What the driver is to do next."""
+    """The driver's next task."""
 
     RECOVERING = "recovering"
     CATCHING_UP = "catching up"
@@ -79,18 +79,18 @@ class Phase(Enum):
 
 
 class Core:
-    """One log's replay. Everything but ``step`` is for reading only.
+    """Replay of one log. Everything but ``step`` is read-only.
 
     Attributes:
-        phase: what ``step`` expects: Recovered in RECOVERING, a read from ``position`` else.
+        phase: ``step`` expects Recovered in RECOVERING, and else a read from ``position``.
         position: offset of the next record to apply.
-        ready: whether decisions may be made on ``published``.
+        ready: whether decisions may use ``published``.
         reason: why not.
-        published: the image published last, if any.
-        log_end_time_ms: the last time at which the log did not reach beyond what was applied (I10).
+        published: the last published image, if any.
+        log_end_time_ms: the last time at which the log ended at the applied offset (I10).
     """
 
-    # Known from Recovered on, and nothing is published before.
+    # Set by Recovered, before anything is published.
     _identity: LogIdentity
     _removal_retention_ms: int | None
 
@@ -104,7 +104,7 @@ class Core:
         self._begin(AclsImage.EMPTY, LOG_START)
 
     def step(self, event: Event) -> list[Effect]:
-        """Take one event; the effects are to be carried out in order before the next one.
+        """Take one event. The driver carries out the effects, in order, before the next one.
 
         Raises:
             InvariantError: an event that does not fit the phase.
@@ -125,19 +125,19 @@ class Core:
             case _:
                 assert_never(event)
 
-    # --- where to begin ----------------------------------------------------------------------------------
+    # --- the start ---------------------------------------------------------------------------------------
 
     def _begin(self, image: AclsImage, origin: str) -> None:
         self._delta = AclsDelta(image)
         self._origin = origin
         # Whether the next update replaces what publishers hold.
         self._replaces = True
-        # Where the delta stands: what it began with, or the batch that it ends with.
+        # End of the delta: its first state, or the last batch applied to it.
         self._settled: Provenance | LogBatch = image.provenance
         self._empty_tail = image.provenance.empty_tail
         self.position = image.provenance.end_offset
         self._epoch = image.provenance.epoch
-        # Read, but not settled: records outside and records inside the open transaction, if there is one.
+        # Read, but not applied: records before and in the open transaction, if there is one.
         self._waiting: list[LogRecord] = []
         self._transaction = Transaction[LogRecord]()
         # Catching up ends here; None until the first read after a stop.
@@ -150,11 +150,11 @@ class Core:
             raise InvariantError(f"recovered while {self.phase.value}")
         retention_ms = event.removal_retention_ms
         if retention_ms is not None and retention_ms <= 0:
-            raise InvariantError(f"a log that forgets removals at once cannot be followed: {retention_ms} ms")
+            raise InvariantError(f"a log that drops removals immediately cannot be replayed: {retention_ms}")
         snapshot = event.snapshot
         image = AclsImage.EMPTY if snapshot is None else snapshot.image
         end_offset = image.provenance.end_offset
-        if event.high_watermark < self._relied_on():
+        if event.high_watermark < self._required_end():
             return self._truncated(event.high_watermark)
         if end_offset > event.high_watermark:
             raise InvariantError(
@@ -165,7 +165,7 @@ class Core:
         self._begin(image, LOG_START if snapshot is None else snapshot.origin)
         self._identity = event.identity
         self._removal_retention_ms = retention_ms
-        # From the start of the log, every trace that is there now will be seen if the end is reached in time.
+        # From the start of the log, every removal that is there now is seen if the end is reached in time.
         known_end_time = None if snapshot is None else snapshot.log_end_time_ms
         self.log_end_time_ms = event.now_ms if known_end_time is None else known_end_time
         self._target = event.high_watermark
@@ -179,29 +179,29 @@ class Core:
             )
         if self.position > event.end:
             return self._truncated(event.end)
-        # Changed between the read and the answer, or a log at odds with itself: ask again.
+        # The log changed during the read, or it contradicts itself: retry.
         return [Fail(OffsetOutOfRangeError(self.position, start=event.start, end=event.end))]
 
     def _truncated(self, end: int) -> list[Effect]:
-        return self._reload(f"log was truncated to {end}, it had reached {self._relied_on()}", lost=True)
+        return self._reload(f"log was truncated to {end}, it had reached {self._required_end()}", lost=True)
 
-    def _relied_on(self) -> int:
-        """End of what must not go away: what is applied, what is waited for, and what is served."""
+    def _required_end(self) -> int:
+        """The log must not end before this: what is applied, awaited or served."""
         served = 0 if self.published is None or not self.ready else self.published.provenance.end_offset
         return max(self.position, self._target or 0, self._gap_end, served)
 
     def _reload(self, reason: str, *, lost: bool) -> list[Effect]:
-        """Build the state anew. ``lost``: what is served is not known to be a state of the log."""
+        """Rebuild the state. ``lost``: the served state may be none of the log."""
         self.phase = Phase.RECOVERING
         self._begin(AclsImage.EMPTY, LOG_START)
         return [Reload(reason, lost), *(self._not_ready(reason) if lost else ())]
 
     def _stop(self, error: Exception) -> list[Effect]:
-        """I7: nothing is skipped; questions are refused with the reason."""
+        """I7: skip nothing; the node is not ready, with the reason."""
         if self.phase is Phase.FOLLOWING:
             self.phase = Phase.CATCHING_UP
         self._target = None
-        # In this order: the status has the error when the node is announced as not ready.
+        # In this order, so that the status has the error when the node is announced as not ready.
         return [Fail(error), *self._not_ready(str(error))]
 
     def _not_ready(self, reason: str) -> list[Effect]:
@@ -210,12 +210,12 @@ class Core:
         self.ready, self.reason = False, reason
         return [ReportNotReady(reason)]
 
-    # --- what was read -----------------------------------------------------------------------------------
+    # --- batches -----------------------------------------------------------------------------------------
 
     def _batches_read(self, event: BatchesRead) -> list[Effect]:
         if self.phase is Phase.RECOVERING:
-            raise InvariantError("batches were read before it was known where to begin")
-        if event.high_watermark < self._relied_on():
+            raise InvariantError("batches were read before the recovery")
+        if event.high_watermark < self._required_end():
             return self._truncated(event.high_watermark)
         if self._is_stale(event.now_ms):
             return self._reload(
@@ -232,19 +232,19 @@ class Core:
             except LogDivergedError as error:
                 return [*effects, *self._reload(str(error), lost=True)]
             except InvariantError as error:
-                # What came before it is sound, and may be published.
+                # The batches before it are sound, and may be published.
                 if self.phase is Phase.FOLLOWING:
                     effects += self._end_of_read(event.high_watermark, event.now_ms)
                 return [*effects, *self._stop(error)]
         return [*effects, *self._end_of_read(event.high_watermark, event.now_ms)]
 
     def _is_stale(self, now_ms: int) -> bool:
-        """I10: removals since the log's end was last reached may have been forgotten."""
+        """I10: the log may have dropped removals since its end was last reached."""
         retention_ms = self._removal_retention_ms
         return retention_ms is not None and not (now_ms - self.log_end_time_ms) * 2 < retention_ms
 
     def _apply(self, batch: LogBatch, high_watermark: int, effects: list[Effect]) -> None:
-        """Apply one batch, or nothing of it when it raises."""
+        """Apply one batch, or nothing of it if this raises."""
         position = self.position
         end_offset = batch.end_offset
         if end_offset <= position:
@@ -289,7 +289,7 @@ class Core:
         return batch.end_offset - before.end_offset + self._empty_tail
 
     def _apply_records(self, batch: LogBatch, offsets: tuple[int, int] | None) -> int:
-        """Apply what is new in a batch, or nothing if it raises; returns how many records that is."""
+        """Apply the new records of a batch, or nothing if this raises; return their count."""
         position, end_offset = self.position, batch.end_offset
         if batch.base_offset < position:
             new = tuple(logged for logged in batch.records if logged.offset >= position)
@@ -317,14 +317,14 @@ class Core:
             self._delta.replay_batch(batch)
         return count
 
-    # --- what that makes visible -------------------------------------------------------------------------
+    # --- publishing --------------------------------------------------------------------------------------
 
     def _end_of_read(self, high_watermark: int, now_ms: int) -> list[Effect]:
         end_offset = self._settled.end_offset
         if end_offset >= high_watermark:
             self.log_end_time_ms = now_ms
         if self.phase is Phase.CATCHING_UP:
-            # An open transaction at the target changes nothing that is visible, but behind a gap it may hold
+            # An open transaction at the target changes nothing that is visible, but after a gap it may hold
             # what the gap hides.
             if self._target is None or self.position < self._target or end_offset < self._gap_end:
                 return []

@@ -2,12 +2,12 @@
 
 AclogError
 +-- ReplayError
-    +-- LogGapError             the log starts beyond everything that is left of its beginning
-    +-- LogDivergedError        the log is not a continuation of what was applied (I11)
-    +-- LogChangedError         a log that was truncated, trimmed or replaced while it was read
+    +-- LogGapError             the log no longer starts at 0, and no snapshot covers what is missing
+    +-- LogDivergedError        the log does not continue the applied state (I11)
+    +-- LogChangedError         the log was truncated, trimmed or replaced while it was read
     +-- InvariantError          the log, or this program, contradicts its own rules
-    +-- OffsetUnavailableError  the state at the offset asked for cannot be built
-    +-- ReplayClosedError       a loader that was closed, or was never started
+    +-- OffsetUnavailableError  the state at the requested offset cannot be built
+    +-- ReplayClosedError       the loader was closed, or never started
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from records.errors import AclogError
 
 
 class ReplayError(AclogError):
-    """Replay cannot go on, or cannot give what was asked for."""
+    """Replay cannot continue, or cannot build the requested state."""
 
 
 class LogGapError(ReplayError):
@@ -33,18 +33,18 @@ class LogGapError(ReplayError):
 
 
 class LogDivergedError(ReplayError):
-    """The log is not a continuation of what was applied: it was truncated and written anew."""
+    """The log does not continue the applied state: it was truncated and written anew."""
 
 
 class LogChangedError(ReplayError):
-    """What was being read of the log is not there any more. The same may go well at the next try."""
+    """The log changed while it was read. A retry may succeed."""
 
 
 class InvariantError(ReplayError):
-    """Something that cannot be in a sound log, or in a sound program.
+    """A contradiction in the log, or a defect of this program.
 
     Attributes:
-        offset: of the record or batch that shows it, if it is one.
+        offset: of the record or batch that shows it, if any.
     """
 
     def __init__(self, message: str, *, offset: int | None = None) -> None:
@@ -56,7 +56,7 @@ class OffsetUnavailableError(ReplayError):
     """The state after the record at this offset cannot be built.
 
     Attributes:
-        offset: what was asked for.
+        offset: the requested one.
     """
 
     def __init__(self, offset: int, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""What goes into the core and what comes out of it: events and effects, plain values."""
+"""Events and effects of the core, as plain values."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from replay.manifest import LoaderManifest
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage
 
-# --- events: what the driver saw ---------------------------------------------------------------------------
+# --- events ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedSnapshot:
-    """A state that a log can be continued from.
+    """A state from which replay can continue.
 
     Attributes:
-        image: the state; its provenance says where in the log.
+        image: the state, with its provenance.
         log_end_time_ms: the last time, since the epoch, at which its end offset was the log's end; None where
             that is not recorded (Kafka's checkpoints).
         origin: its name, for people.
@@ -32,16 +32,16 @@ class LoadedSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
-    """Where to begin: the answer to being in Phase.RECOVERING.
+    """Start of a replay, for Phase.RECOVERING.
 
     Attributes:
         identity: the log.
         snapshot: the newest usable one, or None.
         log_start: first offset that the log holds.
-        high_watermark: looked up before anything else: loading began here (I4).
-        now_ms: when that was.
-        removal_retention_ms: for how long the log shows removals (I10); None if it does not compact.
-        refused: why newer snapshots than this one were not usable.
+        high_watermark: read before anything else: loading began here (I4).
+        now_ms: time of that read.
+        removal_retention_ms: how long the log retains removals (I10); None if it does not compact.
+        refused: why newer snapshots were not usable.
     """
 
     identity: LogIdentity
@@ -55,12 +55,12 @@ class Recovered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchesRead:
-    """What the log holds from ``core.position`` on, or the beginning of it.
+    """The next batches of the log from ``core.position`` on.
 
     Attributes:
         batches: in order; empty at the high watermark.
-        high_watermark: looked up *after* the batches were read, else a gap could hide records beyond it (I6).
-        now_ms: since the epoch, after the batches were read.
+        high_watermark: read *after* the batches, else a gap could hide records beyond it (I6).
+        now_ms: since the epoch, after that.
     """
 
     batches: Sequence[LogBatch]
@@ -85,19 +85,19 @@ class ReadFailed:
 
 @dataclass(frozen=True, slots=True)
 class StateLost:
-    """What was applied can no longer be relied on: another log in its place, a fault of this program."""
+    """The applied state is unreliable: another log took the place of this one, or the program failed."""
 
     reason: str
 
 
 Event = Recovered | BatchesRead | OutOfRange | ReadFailed | StateLost
 
-# --- effects: what the driver is to do, in this order ------------------------------------------------------
+# --- effects, in the order of their execution --------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """Give this to every publisher."""
+    """Give this update to every publisher."""
 
     delta: AclsDelta
     image: AclsImage
@@ -106,30 +106,30 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class ReportReady:
-    """The state published last is complete (I4)."""
+    """The last published state is complete (I4)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportNotReady:
-    """Nothing may be decided on the state published last."""
+    """The last published state must not be used for decisions."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """Count and log this, wait a little, and try again what the core's phase asks for."""
+    """Count and log this, wait, and retry the task of the core's phase."""
 
     error: Exception
 
 
 @dataclass(frozen=True, slots=True)
 class Reload:
-    """Count and log that the state is about to be built anew (I10, I11).
+    """Count and log that the state will be rebuilt (I10, I11).
 
     Attributes:
         reason: why.
-        lost: the image published last may be no state of the log any more: no other publisher gets it.
+        lost: the last published image may be no state of the log: give it to no further publisher.
     """
 
     reason: str

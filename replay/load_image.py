@@ -1,7 +1,7 @@
-"""load_image: the state of a log at one moment, for commands that ask once and end.
+"""load_image: the state of a log at an offset, for commands that read once and end.
 
-The same recovery and the same core as the loader's, without a thread, publishers or a second try: whatever
-goes wrong is raised.
+It uses the recovery and the core of the loader, without a thread, publishers or retries: every error is
+raised.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadResult:
-    """A state, and how it came about.
+    """A state, and what it was built from.
 
     Attributes:
         image: the state.
-        origin: what it was built on: a snapshot's name, or ``the log's start``.
-        manifest: what was replayed on top of that.
-        refused: newer snapshots that could not be used, and why.
-        uncommitted_from: see MetadataLog; None for a state of before that.
+        origin: start of the replay: a snapshot's name, or ``the log's start``.
+        manifest: of the records replayed from there on.
+        refused: why newer snapshots could not be used.
+        uncommitted_from: see MetadataLog; None for an earlier state.
     """
 
     image: AclsImage
@@ -47,8 +47,8 @@ class LoadResult:
     uncommitted_from: int | None
 
 
-# A log that is truncated or trimmed is read anew, but not for ever.
-_TRIES: Final = 10
+# Limit of the attempts to read a log that is truncated or trimmed meanwhile.
+_ATTEMPTS_MAX: Final = 10
 
 
 def load_image(
@@ -61,21 +61,21 @@ def load_image(
 ) -> LoadResult:
     """Build the state at the high watermark, or after the record at ``at_offset``.
 
-    An ``at_offset`` within a batch is taken to the letter: the records up to it count, though no node ever
-    shows half a batch. Those of a transaction that has not ended there do not count.
+    An ``at_offset`` within a batch includes the records up to it, though no node ever
+    shows half a batch. Records of a transaction that has not ended there are excluded.
 
     Args:
         log: to read.
-        snapshots: where to begin, see ``recover``.
-        at_offset: the last record that counts, inclusive.
-        clock: by default the machine's.
+        snapshots: to start from, see ``recover``.
+        at_offset: the last included record.
+        clock: default: the system's.
         on_progress: called after each read with the next offset and the end offset.
 
     Raises:
-        OffsetUnavailableError: that offset is not in the log yet, or nothing leads to its state any more.
-        LogGapError: the log starts beyond everything that is left of its beginning.
+        OffsetUnavailableError: that offset is not in the log yet, or its state can no longer be built.
+        LogGapError: the log does not start at 0, and no snapshot covers what is missing.
         DecodeError: a record cannot be decoded (I7).
-        LogChangedError: it was truncated or trimmed again and again while it was read.
+        LogChangedError: it was truncated or trimmed repeatedly while it was read.
         ReplayError: the log contradicts itself.
         LogError, OSError: the log cannot be read; LogHeldUpError: not now, as a transaction is open in it.
     """
@@ -83,19 +83,19 @@ def load_image(
     failures: list[ReplayError] = []
     while True:
         try:
-            return _loaded(log, snapshots, clock, at_offset, on_progress)
+            return _load(log, snapshots, clock, at_offset, on_progress)
         except OffsetOutOfRangeError as error:
             failure: ReplayError = LogChangedError(f"{log.url} was changed while it was read: {error}")
         except (LogChangedError, LogGapError) as error:
-            # A checkpoint goes where a newer one came: then there is no gap when it is looked at again.
+            # A newer checkpoint may have replaced an older one: then the next attempt finds no gap.
             failure = error
         is_same = bool(failures) and str(failures[-1]) == str(failure)
         failures.append(failure)
-        if is_same or len(failures) == _TRIES:
+        if is_same or len(failures) == _ATTEMPTS_MAX:
             raise failure
 
 
-def _loaded(
+def _load(
     log: MetadataLog,
     snapshots: Sequence[SnapshotSource],
     clock: Clock,
@@ -104,25 +104,25 @@ def _loaded(
 ) -> LoadResult:
     high_watermark = log.high_watermark()
     if at_offset is not None and not 0 <= at_offset < high_watermark:
-        raise _not_in_log(at_offset, high_watermark)
+        raise _not_in_log_error(at_offset, high_watermark)
     found = recover(log, snapshots, clock, max_end_offset=None if at_offset is None else at_offset + 1)
     core = Core()
     try:
-        published = _published(core.step(found))
+        published = _published_image(core.step(found))
     except LogGapError as error:
         if at_offset is None:
             raise
-        raise _nothing_leads_to(at_offset, log, snapshots) from error
+        raise _unreachable_state_error(at_offset, log, snapshots) from error
     while published is None:
         batches = read_with_retry(log, core.position)
         high_watermark = log.high_watermark()
         if high_watermark < found.high_watermark:
             raise LogChangedError(f"{log.url} was truncated to {high_watermark} while it was read")
         if at_offset is not None:
-            batches = _clipped(batches, at_offset + 1)
+            batches = _clip(batches, at_offset + 1)
         if not batches:
-            raise _unfinished(log, core.position, at_offset)
-        published = _published(
+            raise _no_state_error(log, core.position, at_offset)
+        published = _published_image(
             core.step(BatchesRead(batches=batches, high_watermark=high_watermark, now_ms=clock.now_ms()))
         )
         if on_progress is not None:
@@ -138,8 +138,8 @@ def _loaded(
     )
 
 
-def _published(effects: Iterable[Effect]) -> Publish | None:
-    """The load's only image, if this step has made it; readiness matters to a node only."""
+def _published_image(effects: Iterable[Effect]) -> Publish | None:
+    """The load's only image, if this step published it; readiness matters to a node only."""
     for effect in effects:
         match effect:
             case Publish():
@@ -153,8 +153,8 @@ def _published(effects: Iterable[Effect]) -> Publish | None:
     return None
 
 
-def _clipped(batches: Iterable[LogBatch], end_offset: int) -> list[LogBatch]:
-    """The batches as if the log ended there, and as if a batch ended where a transaction begins."""
+def _clip(batches: Iterable[LogBatch], end_offset: int) -> list[LogBatch]:
+    """The batches as if the log ended there, and a batch ended where a transaction begins."""
     clipped = []
     for batch in batches:
         if batch.end_offset <= end_offset and not batch.has_markers:
@@ -182,16 +182,16 @@ def _part(batch: LogBatch, start: int, end_offset: int) -> LogBatch:
     )
 
 
-def _not_in_log(at_offset: int, high_watermark: int) -> OffsetUnavailableError:
+def _not_in_log_error(at_offset: int, high_watermark: int) -> OffsetUnavailableError:
     if not high_watermark:
         return OffsetUnavailableError(at_offset, "the log is empty")
     return OffsetUnavailableError(at_offset, f"the log's last offset is {high_watermark - 1}")
 
 
-def _nothing_leads_to(
+def _unreachable_state_error(
     at_offset: int, log: MetadataLog, snapshots: Sequence[SnapshotSource]
 ) -> OffsetUnavailableError:
-    """Names the first offset after it whose state can still be built."""
+    """The error, with the first later offset whose state can be built."""
     log_start = log.start_offset()
     offers = [offer for source in snapshots for offer in source.offers(log.identity)]
     known = [max(offer.end_offset, offer.gap_until) for offer in offers if offer.end_offset >= log_start]
@@ -201,8 +201,8 @@ def _nothing_leads_to(
     return OffsetUnavailableError(at_offset, reason)
 
 
-def _unfinished(log: MetadataLog, position: int, at_offset: int | None) -> ReplayError:
-    """Everything was read, and still the core does not publish."""
+def _no_state_error(log: MetadataLog, position: int, at_offset: int | None) -> ReplayError:
+    """The error if everything was read, and the core did not publish."""
     if at_offset is None:
         return ReplayError(f"{log.url} has nothing to read at {position}, before its high watermark")
     return OffsetUnavailableError(

@@ -1,8 +1,8 @@
-"""Loader: the one thread that drives a log through the core to the publishers.
+"""Loader: the thread that drives a log through the core to the publishers.
 
-Source: org.apache.kafka.image.loader.MetadataLoader. A turn is: look at the log, give what was seen to the
-core, carry out its effects. The core decides all about offsets, readiness and publishing; the loader brings
-the thread, the clock, waiting, logging and counting.
+Source: org.apache.kafka.image.loader.MetadataLoader. An iteration reads the log, gives the result to the
+core, and carries out its effects. The core decides about offsets, readiness and publishing; the loader adds
+the thread, the clock, waits, log lines and metrics.
 
 The log and the snapshot sources belong to the caller; publishers are closed with the loader.
 """
@@ -35,7 +35,7 @@ from replay.events import (
     ReportReady,
     StateLost,
 )
-from replay.fault import FaultHandler, LoggingFaultHandler
+from replay.fault_handler import FaultHandler, LoggingFaultHandler
 from replay.manifest import ReloadManifest
 from replay.metrics import LoaderMetrics
 from replay.recovery import recover
@@ -50,29 +50,29 @@ if TYPE_CHECKING:
     from replay.publisher import Publisher
     from replay.snapshot_source import SnapshotSource
 
-#: How long one wait for new records lasts at most; a close, or a new publisher, may have to wait as long.
+#: Maximum time of one wait for new records; a close, or a new publisher, may have to wait as long.
 IDLE_WAIT_S: Final = 0.2
 #: Time between two progress lines of a load.
 PROGRESS_INTERVAL_S: Final = 2.0
-#: A last look at the log that is older than this says nothing about lag.
-LOOK_AGE_MS_MAX: Final = 5_000
+#: A last read of the log that is older than this does not prove that there is no lag.
+OBSERVATION_AGE_MS_MAX: Final = 5_000
 
 _log = structlog.get_logger(__name__)
 
 
-class Turn(Enum):
-    """How one turn ended."""
+class Iteration(Enum):
+    """Outcome of one iteration."""
 
     MORE = "there may be more to read"
     IDLE = "nothing more to read now"
-    FAILED = "try again, but not at once"
+    FAILED = "retry after a pause"
 
 
 class Loader:
-    """Follows one log. All methods but ``turn`` may be called from any thread.
+    """Follows one log. All methods but ``iterate`` are thread-safe.
 
     Attributes:
-        metrics: counted by the loader's thread, to be read by any.
+        metrics: written by the loader's thread, read by any.
     """
 
     def __init__(
@@ -85,16 +85,16 @@ class Loader:
         clock: Clock | None = None,
         on_settled: Callable[[], None] | None = None,
     ) -> None:
-        """A loader that follows nothing yet.
+        """Follow nothing before ``start``.
 
         Args:
-            log: to follow; from ``start`` on it is read by the loader's thread only.
-            snapshots: where to begin, see ``recover``.
-            publishers: who gets the images, in this order.
+            log: to follow; from ``start`` on only the loader's thread reads it.
+            snapshots: to start from, see ``recover``.
+            publishers: receivers of the images, in this order.
             fault_handler: by default every fault of a publisher makes the node not ready.
-            clock: by default the machine's.
-            on_settled: called by the loader's thread at the end of each turn, when ``status`` and
-                ``wait_for`` know what the publishers were given: then writers get their answers.
+            clock: default: the system's.
+            on_settled: called by the loader's thread at the end of each iteration, when ``status`` and
+                ``wait_for`` reflect what the publishers have: then writers get their results.
         """
         self.metrics = LoaderMetrics()
         self._log = log
@@ -111,17 +111,17 @@ class Loader:
         self._backoff = Backoff()
         self._identity: LogIdentity | None = None
         self._logger = _log.bind(log=log.url)
-        # When and where the load began, for progress lines.
+        # Start time and position of the load, for progress lines.
         self._load_began_s = self._progress_due_s = self._clock.monotonic_s()
         self._load_position = 0
-        # What other threads see; changed under the condition, which is notified.
+        # Read by other threads; changed under the condition, which is notified.
         self._changed = threading.Condition()
         self._image: AclsImage | None = None
         self._reason: str | None = self._core.reason
         self._high_watermark: int | None = None
-        self._made_at_ms = self._looked_at_ms = self._clock.now_ms()
+        self._made_at_ms = self._observed_at_ms = self._clock.now_ms()
         self._error: Exception | None = None
-        # Up to where each waits.
+        # The end offset that each future waits for.
         self._waiting: dict[Future[bool], int] = {}
 
     # --- for any thread ----------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ class Loader:
         with self._changed:
             self._closing.set()
             self._changed.notify_all()
-            waiting = self._taken_out(list(self._waiting))
+            waiting = self._pop_waiting(list(self._waiting))
         _resolve(waiting, is_visible=False)
         if self._thread is None:
             self._subscriptions.close()
@@ -146,18 +146,18 @@ class Loader:
             self._thread.join()
 
     def add_publisher(self, publisher: Publisher) -> None:
-        """One more, which first gets the whole state.
+        """Add a publisher, which first gets the complete state.
 
         Raises:
-            ValueError: there is one of that name.
+            ValueError: a publisher with that name exists.
         """
         self._subscriptions.add(publisher)
 
     def visible(self, end_offset: int) -> Future[bool]:
-        """Done when every publisher has been given an image that reaches to ``end_offset``.
+        """A future that is done when every publisher has an image that reaches ``end_offset``.
 
-        True says nothing about readiness; False: the loader was closed before. To cancel it is to stop
-        waiting. Its callbacks are called by the loader's thread: they must be short.
+        True does not imply readiness; False: the loader was closed before. Cancel it to stop
+        waiting. Callbacks run on the loader's thread and must be short.
         """
         future: Future[bool] = Future()
         with self._changed:
@@ -183,7 +183,7 @@ class Loader:
         """Block until decisions may be made; False on timeout or close.
 
         Raises:
-            AclogError: what the log holds keeps it from completing (I7). The loader goes on trying.
+            AclogError: a record of the log prevents completion (I7). The loader keeps retrying.
         """
         with self._changed:
             self._changed.wait_for(
@@ -194,14 +194,14 @@ class Loader:
             return self._reason is None
 
     def status(self) -> LoaderStatus:
-        """Where the loader stands."""
+        """The current status."""
         now_ms = self._clock.now_ms()
         with self._changed:
             core, image, high_watermark, error = self._core, self._image, self._high_watermark, self._error
             held = AclsImage.EMPTY if image is None else image
             end_offset = held.provenance.end_offset
             lag = None if high_watermark is None else max(0, high_watermark - end_offset)
-            known = lag == 0 and error is None and now_ms - self._looked_at_ms <= LOOK_AGE_MS_MAX
+            known = lag == 0 and error is None and now_ms - self._observed_at_ms <= OBSERVATION_AGE_MS_MAX
             return LoaderStatus(
                 end_offset=None if image is None else end_offset,
                 epoch=held.provenance.epoch,
@@ -223,8 +223,8 @@ class Loader:
     def _published_end(self) -> int:
         return -1 if self._image is None else self._image.provenance.end_offset
 
-    def _taken_out(self, waiting: Sequence[Future[bool]]) -> Sequence[Future[bool]]:
-        """The same, which are this thread's to resolve from here on; under the lock."""
+    def _pop_waiting(self, waiting: Sequence[Future[bool]]) -> Sequence[Future[bool]]:
+        """Remove them; this thread resolves them. Called under the lock."""
         for future in waiting:
             del self._waiting[future]
         return waiting
@@ -238,25 +238,25 @@ class Loader:
     def _run(self) -> None:
         while not self._closing.is_set():
             try:
-                turn = self.turn()
-                if turn is Turn.IDLE:
+                outcome = self.iterate()
+                if outcome is Iteration.IDLE:
                     self._log.wait(self._core.position, IDLE_WAIT_S)
             except (AclogError, OSError):
-                turn = Turn.FAILED  # the wait failed; the next turn's look will say why
-            except Exception as error:  # noqa: BLE001 - the last resort: a dead thread would look like a quiet log
-                turn = self._start_over(error)
-            if turn is Turn.FAILED:
+                outcome = Iteration.FAILED  # the wait failed; the next read reports the reason
+            except Exception as error:  # noqa: BLE001 - the last resort: without the thread the log would seem idle
+                outcome = self._start_over(error)
+            if outcome is Iteration.FAILED:
                 self._closing.wait(self._backoff.next_s())
         self._subscriptions.close()
 
-    def turn(self) -> Turn:
-        """One turn. The thread calls it, or a simulation in its place."""
+    def iterate(self) -> Iteration:
+        """Run one iteration. The thread calls it, or a simulation in its place."""
         began_s = self._clock.monotonic_s()
-        event = self._look()
+        event = self._observe()
         effects = self._core.step(event)
         failed = any(isinstance(effect, Fail | Reload) for effect in effects)
         if not failed:
-            self._went_well(event)
+            self._record_success(event)
         for effect in effects:
             match effect:
                 case Publish():
@@ -264,7 +264,7 @@ class Loader:
                 case ReportReady() | ReportNotReady():
                     self._announce()
                 case Fail():
-                    self._failed(effect.error)
+                    self._record_failure(effect.error)
                 case Reload():
                     self._reload(effect)
                 case GapSeen():
@@ -278,18 +278,18 @@ class Loader:
                     )
                 case _:
                     assert_never(effect)
-        self._subscriptions.bring_up()
+        self._subscriptions.update_outdated()
         self._announce()
         if self._on_settled is not None:
             self._on_settled()
         if isinstance(event, ReadFailed) and isinstance(event.error, LogHeldUpError):
-            return Turn.IDLE  # the log notices when what holds it up has ended
+            return Iteration.IDLE  # the log's wait ends when the open transaction has ended
         if failed:
-            return Turn.FAILED
-        return Turn.IDLE if isinstance(event, BatchesRead) and not event.batches else Turn.MORE
+            return Iteration.FAILED
+        return Iteration.IDLE if isinstance(event, BatchesRead) and not event.batches else Iteration.MORE
 
-    def _look(self) -> Event:
-        """What the log holds now, as the core's phase asks for it."""
+    def _observe(self) -> Event:
+        """Read the log, as the core's phase requires."""
         core, log = self._core, self._log
         try:
             event: Event
@@ -300,7 +300,7 @@ class Loader:
                 event = BatchesRead(
                     batches=batches, high_watermark=log.high_watermark(), now_ms=self._clock.now_ms()
                 )
-            # After the read: what was read is of this log, or of one that was there before it.
+            # After the read: the batches are of this log, or of one that it replaced.
             identity = log.identity
         except OffsetOutOfRangeError as error:
             if core.phase is Phase.RECOVERING:
@@ -330,7 +330,7 @@ class Loader:
         self._subscriptions.publish(effect.delta, image, manifest)
         with self._changed:
             self._image = image
-            reached = self._taken_out(
+            reached = self._pop_waiting(
                 [future for future, wanted in self._waiting.items() if wanted <= end_offset]
             )
         _resolve(reached, is_visible=True)
@@ -356,15 +356,15 @@ class Loader:
     def _announce(self) -> None:
         """Announce whether the node is ready, if that has changed.
 
-        To the publishers first: a thread that the status wakes may rely on their knowing.
+        To the publishers first: a thread that the status wakes may rely on them.
         """
         core, subscriptions = self._core, self._subscriptions
         reason = subscriptions.failure if core.ready else core.reason
         if not core.ready and self._error is not None and str(self._error) != reason:
-            reason = f"{reason}: {self._error}"  # what keeps it from going on
+            reason = f"{reason}: {self._error}"
         subscriptions.announce(reason)
         if reason is None and subscriptions.failure is not None:
-            reason = subscriptions.failure  # a publisher raised at the news
+            reason = subscriptions.failure  # a publisher raised on the announcement
             subscriptions.announce(reason)
         if reason == self._reason:
             return
@@ -376,9 +376,9 @@ class Loader:
         else:
             self._logger.warning("not_ready", reason=reason)
 
-    def _failed(self, error: Exception) -> None:
+    def _record_failure(self, error: Exception) -> None:
         if str(error) == str(self._error):
-            return  # tried again, with the same outcome
+            return  # a retry with the same error
         if isinstance(error, OUT_OF_REACH):
             self.metrics.read_errors += 1
         else:
@@ -396,13 +396,13 @@ class Loader:
         if effect.lost:
             self._subscriptions.withdraw()
 
-    def _went_well(self, event: Event) -> None:
+    def _record_success(self, event: Event) -> None:
         self._backoff.reset()
         core = self._core
         with self._changed:
             self._error = None
             if isinstance(event, Recovered | BatchesRead):
-                self._high_watermark, self._looked_at_ms = event.high_watermark, event.now_ms
+                self._high_watermark, self._observed_at_ms = event.high_watermark, event.now_ms
         if isinstance(event, Recovered):
             self._load_position = core.position
             self._logger.info(
@@ -422,15 +422,15 @@ class Loader:
                 records_per_s=round((core.position - self._load_position) / (now_s - self._load_began_s)),
             )
 
-    def _start_over(self, error: Exception) -> Turn:
-        """The loader itself failed: nothing that it holds is relied on any more."""
+    def _start_over(self, error: Exception) -> Iteration:
+        """The loader itself failed: discard its state."""
         self._core = Core()
         reason = f"the loader failed: {error!r}"
         self._core.step(StateLost(reason))
         self._reload(Reload(reason, lost=True))
         self._announce()
         self._faults.handle("loader", reason, error)
-        return Turn.FAILED
+        return Iteration.FAILED
 
 
 def _resolve(futures: Iterable[Future[bool]], *, is_visible: bool) -> None:

@@ -1,6 +1,6 @@
-"""What one published update was made of: the loader's manifests.
+"""Manifests of published updates: what was read from the log for each.
 
-Source: org.apache.kafka.image.loader.{LoaderManifest,LogDeltaManifest,SnapshotManifest}. Kafka's loader calls
+Source: org.apache.kafka.image.loader.{LoaderManifest,LogDeltaManifest,SnapshotManifest}. Kafka calls
 the second kind SnapshotManifest; here that name is the stored snapshot's, and a replacement may as well come
 from the start of the log.
 """
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 
 class LoaderManifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What both kinds say.
+    """Fields of both kinds.
 
     Attributes:
-        identity: the log that it is a state of.
-        provenance: where the image stands; always the end of a batch, outside any metadata transaction.
+        identity: of the log.
+        provenance: of the image; always the end of a batch, outside any metadata transaction.
         batches: read from the log for this update.
         records: in these batches, of all types.
         size_bytes: of these batches.
-        counts: what the records did to the state.
+        counts: changes of the state by these records.
         high_watermark: of the log, after the batches were read.
-        log_end_time_ms: a time, since the epoch, at which the log did not reach beyond this image; as late
-            a time as this node knows (I10).
+        log_end_time_ms: the latest known time, since the epoch, at which the log ended
+            with this image (I10).
     """
 
     identity: LogIdentity
@@ -42,19 +42,19 @@ class LoaderManifest(msgspec.Struct, frozen=True, kw_only=True):
     log_end_time_ms: int
 
     def as_reload(self, origin: str) -> ReloadManifest:
-        """The same of an update that replaces the whole state."""
+        """The manifest of the same update as one that replaces the complete state."""
         return ReloadManifest(**msgspec.structs.asdict(self), origin=origin)
 
 
 class LogDeltaManifest(LoaderManifest, frozen=True, kw_only=True):
-    """The records of the log that follow the image before."""
+    """An update by the records that follow the previous image."""
 
 
 class ReloadManifest(LoaderManifest, frozen=True, kw_only=True):
-    """The whole state, in one swap: the first update, a reload (I5, I11), or a publisher that came late.
+    """An update with the complete state: the first one, a reload (I5, I11), or for a late publisher.
 
     Attributes:
-        origin: what the state was built on: a snapshot's name, or ``the log's start``.
+        origin: start of the replay: a snapshot's name, or ``the log's start``.
     """
 
     origin: str

@@ -1,4 +1,4 @@
-"""What the replay layer counts: plain numbers, written by one thread, read by any.
+"""Counters of the replay layer, written by one thread, read by any.
 
 Source: org.apache.kafka.image.loader.metrics.MetadataLoaderMetrics. Exposition is the authorizer layer's.
 """
@@ -12,24 +12,24 @@ from snapshot.fold import DeltaCounts
 
 @dataclass(slots=True)
 class LoaderMetrics:
-    """Since the loader was made; only ``last_publish_ms`` is not a total.
+    """Totals since the loader was created, except ``last_publish_ms``.
 
     Attributes:
         batches: applied and published.
         records: in these batches, of all types.
         size_bytes: of these batches.
-        fold: what the records did to the state (I8).
+        fold: changes of the state by the records (I8).
         publishes: images given to publishers.
-        last_publish_ms: how long the last one took, from the read until every publisher had it.
-        apply_errors: what made the node not ready: records that cannot be decoded or applied (I7), a log that
-            is gone or has no way from its start. The same one tried again is not counted again.
-        read_errors: the log was out of reach.
-        gaps: seen in the offsets (I6).
-        reloads: states built anew (I10, I11); the first load is not one.
+        last_publish_ms: duration of the last one, from the read until every publisher had it.
+        apply_errors: errors that made the node not ready: undecodable or impossible records (I7), a log that
+            is missing or has a gap at its start. A retry with the same error is not counted.
+        read_errors: the log was unreachable.
+        gaps: in the offsets (I6).
+        reloads: rebuilt states (I10, I11), without the first load.
         offset_regressions: reloads that published a lower offset than before (I11).
         snapshots_loaded: first loads and reloads that began at a snapshot.
-        snapshots_refused: snapshots that could not be continued, at each load.
-        publisher_faults: updates that a publisher raised in.
+        snapshots_refused: snapshots that could not be used, at each load.
+        publisher_faults: updates in which a publisher raised.
     """
 
     batches: int = 0
@@ -50,14 +50,14 @@ class LoaderMetrics:
 
 @dataclass(slots=True)
 class SnapshotMetrics:
-    """Counted by the snapshot generator.
+    """Counters of the snapshot generator.
 
     Attributes:
         written: snapshots.
         failed: attempts.
         last_end_offset: of the last one written, None before.
-        last_write_ms: how long that took.
-        last_written_ms: when that was, in milliseconds since the epoch.
+        last_write_ms: duration of that write.
+        last_written_ms: time of that write, in milliseconds since the epoch.
     """
 
     written: int = 0

@@ -1,4 +1,4 @@
-"""What follows the state: the authorizer, the snapshot generator, metrics, the change feed.
+"""Publisher: receives the state (the authorizer, the snapshot generator, metrics, the change feed).
 
 Source: org.apache.kafka.image.publisher.MetadataPublisher.
 """
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 class Publisher(Protocol):
-    """Gets every published image, in order. All calls come from the loader's thread.
+    """Receives every published image, in order. All calls come from the loader's thread.
 
-    ``delta.image`` is the image of the update before, the very object, or ``AclsImage.EMPTY``: then the
-    update is the whole state and whatever was held is to be forgotten. That is so for the first update, and
-    for the first one after an update that raised, because what became of it is not known.
+    ``delta.image`` is the same object as the previous update's image, or ``AclsImage.EMPTY``: then the
+    update is the complete state and replaces the previous one. That is so for the first update, and
+    for the first one after an update that raised, because its outcome is unknown.
 
-    Whatever a publisher raises goes to the loader's FaultHandler; the others still get the update.
+    The loader's FaultHandler gets the errors of a publisher; the others still get the update.
     """
 
     @property
@@ -31,14 +31,14 @@ class Publisher(Protocol):
         """The state is now ``image``, which differs from the one before by ``delta``.
 
         ``manifest`` is a LogDeltaManifest or a ReloadManifest. None of the three ever changes, and all may
-        be kept; to keep ``delta`` is to keep the image before.
+        be retained; ``delta`` retains the previous image.
         """
 
     def on_ready(self) -> None:
-        """The state is complete and sound from here on; follows the update that made it so (I4)."""
+        """The state is complete and sound from now on; called after the update (I4)."""
 
     def on_not_ready(self, reason: str) -> None:
-        """The state must not be decided upon from here on; again when the reason changes."""
+        """The state must not be used for decisions from now on; called again when the reason changes."""
 
     def close(self) -> None:
-        """Nothing follows. Called once."""
+        """Last call; made once."""

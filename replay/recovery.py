@@ -1,15 +1,15 @@
-"""Where replay begins: at the newest snapshot that can be continued, or at the start of the log.
+"""Recovery: finds the newest usable snapshot to start a replay from, or the start of the log.
 
-A snapshot can be continued if it
+A snapshot is usable if it
 
-- is whole and of this log (I9: its source checks that),
+- is complete and of this log (I9: its source checks that),
 - does not end beyond the log's end (I9), nor before its start (I11),
-- was made past a gap only where the log reaches beyond what the gap may hide (I6),
+- was made past a gap only if the log reaches beyond what the gap may hide (I6),
 - ends with a batch of this history: the log has the same epoch there (MetadataLog.is_history). A log that
   was truncated and written on has a newer one;
-- is fresh enough for a log that forgets removals (I10).
+- is fresh enough for a log that drops removals (I10).
 
-The history of one that ends just where the log starts cannot be checked: the log holds nothing of it.
+The history of a snapshot that ends at the log's start cannot be checked: the log holds nothing of it.
 
 The newest is the one with the greatest epoch, then the greatest end offset, as Kafka orders them.
 """
@@ -38,14 +38,14 @@ def recover(
     max_end_offset: int | None = None,
     oldest: bool = False,
 ) -> Recovered:
-    """Look where the log stands, then read the newest snapshot that can be continued.
+    """Read the log's start and end, then load the newest usable snapshot.
 
     Args:
-        log: looked at, and read at one place for each snapshot in question.
-        sources: of two snapshots of the same state the one of the first source is taken.
-        clock: its wall time.
-        max_end_offset: pretend that the log ends here.
-        oldest: read the oldest one instead, for who wants what the log tells since.
+        log: the one to replay; it is read at one offset for each candidate.
+        sources: of two snapshots of the same state that of the first source is used.
+        clock: for the wall time.
+        max_end_offset: treat the log as if it ended here.
+        oldest: load the oldest usable snapshot instead, for callers that read the history.
 
     Raises:
         LogError, OSError: the log cannot be read.
@@ -60,10 +60,10 @@ def recover(
     found: LoadedSnapshot | None = None
     for offer in reversed(offers) if oldest else offers:
         if end < offer.end_offset <= high_watermark:
-            continue  # nothing is wrong with it, it is only later than what was asked for
+            continue  # valid, but later than the requested state
         problem = (
             offer.problem
-            or _misplaced(offer, log_start, end, high_watermark)
+            or _range_problem(offer, log_start, end, high_watermark)
             or reason_too_old(offer.log_end_time_ms, now_ms=now_ms, removal_retention_ms=retention_ms)
             or reason_diverged(log, offer)
         )
@@ -90,7 +90,7 @@ def recover(
 def _offers(
     sources: Sequence[SnapshotSource], identity: LogIdentity
 ) -> tuple[list[SnapshotOffer], list[str]]:
-    """All offers, newest first, and what is wrong with the sources."""
+    """All offers, newest first, and the problems of the sources."""
     offers: list[SnapshotOffer] = []
     problems: list[str] = []
     for source in sources:
@@ -101,7 +101,7 @@ def _offers(
     return sorted(offers, key=lambda offer: (offer.epoch, offer.end_offset), reverse=True), problems
 
 
-def _misplaced(offer: SnapshotOffer, log_start: int, end: int, high_watermark: int) -> str | None:
+def _range_problem(offer: SnapshotOffer, log_start: int, end: int, high_watermark: int) -> str | None:
     if offer.end_offset > high_watermark:
         return f"it ends at {offer.end_offset}, beyond the log's end {high_watermark}"
     if offer.end_offset < min(log_start, end):

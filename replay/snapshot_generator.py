@@ -1,14 +1,14 @@
-"""SnapshotGenerator: writes the published state to the snapshot store, now and then.
+"""SnapshotGenerator: writes the published state to the snapshot store periodically.
 
 Source: org.apache.kafka.image.publisher.SnapshotGenerator. The rules:
 
-- A snapshot is due once enough of the log was replayed since the last one, or enough time has passed and
-  anything was. Unlike Kafka's, the time is watched also when nothing comes in.
-- It is the image published last: immutable, and at the end of a batch outside any transaction.
-- None while the node is not ready (I13): then nothing is known to be right.
-- A worker thread writes; the loader never waits for it. What becomes due during a write waits for its end.
-- A failed write is counted and logged, and tried again a minute later, with the newest state, until one is
-  good: no sooner, so that a full store is not written to, and complained about, at every update.
+- A snapshot is due once enough of the log was replayed since the last one, or enough time passed and
+  anything was. Unlike in Kafka, time also counts while nothing is replayed.
+- It holds the last published image: immutable, and at the end of a batch outside any transaction.
+- None is written while the node is not ready (I13), as the state may be wrong.
+- A worker thread writes; the loader never waits for it. A snapshot that becomes due during a write waits.
+- A failed write is counted, logged, and retried a minute later with the newest state, until one succeeds;
+  no sooner, so that a full store causes no write and no log line at every update.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ BYTES_BETWEEN_DEFAULT: Final = 20 * 1024 * 1024
 INTERVAL_MS_DEFAULT: Final = 60 * 60 * 1000
 #: Time from a failed write to the next one.
 RETRY_S: Final = 60.0
-#: How long close waits for a write. One that hangs is left behind: without its manifest it was never there.
+#: How long close waits for a write. One that hangs is abandoned: without a manifest it is ignored.
 CLOSE_WAIT_S: Final = 30.0
 
 _log = structlog.get_logger(__name__)
 
 
 class SnapshotSink(Protocol):
-    """Where snapshots go: the SnapshotStore."""
+    """Target of snapshots: the SnapshotStore."""
 
     def write(self, image: AclsImage, identity: LogIdentity, *, log_end_time_ms: int, keep: int) -> object:
-        """Store the image, whole or not at all; nothing to do if it is there already."""
+        """Store the image atomically; no effect if it exists already."""
 
 
 class SnapshotGenerator:
-    """A publisher with a worker thread of its own, from the first update to ``close``.
+    """A publisher with a worker thread, from the first update to ``close``.
 
     Attributes:
         metrics: counted by the worker, to be read by any thread.
@@ -65,15 +65,15 @@ class SnapshotGenerator:
         close_wait_s: float = CLOSE_WAIT_S,
         clock: Clock | None = None,
     ) -> None:
-        """A generator that waits for its first update.
+        """Wait for the first update.
 
         Args:
-            sink: where to.
-            keep: whole snapshots that the sink keeps at least.
+            sink: target of the snapshots.
+            keep: minimum number of complete snapshots that the sink retains.
             bytes_between: bytes of the log after which a snapshot is due.
-            interval_ms: time after which one is due if there is anything new; 0 for never.
+            interval_ms: time after which one is due if the state is new; 0: never.
             close_wait_s: how long ``close`` waits for a write.
-            clock: by default the machine's.
+            clock: default: the system's.
         """
         self.metrics = SnapshotMetrics()
         self._sink = sink
@@ -83,7 +83,7 @@ class SnapshotGenerator:
         self._close_wait_s = close_wait_s
         self._clock = clock or SystemClock()
         self._thread: threading.Thread | None = None
-        # Everything below is under the condition.
+        # The condition guards everything below.
         self._changed = threading.Condition()
         self._closing = False
         self._ready = False
@@ -116,7 +116,7 @@ class SnapshotGenerator:
             self._ready = False
 
     def close(self) -> None:
-        """Wait for a write that is under way, or leave it behind. Nothing is written afterwards."""
+        """Wait for a running write, or abandon it. Nothing is written afterwards."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -132,7 +132,7 @@ class SnapshotGenerator:
         while True:
             with self._changed:
                 while not self._closing and not self._is_due():
-                    self._changed.wait(self._next_look_s())
+                    self._changed.wait(self._next_due_s())
                 if self._closing or self._latest is None:
                     return
                 image, manifest = self._latest
@@ -181,8 +181,8 @@ class SnapshotGenerator:
     def _age_s(self) -> float:
         return self._clock.monotonic_s() - self._began_s
 
-    def _next_look_s(self) -> float | None:
-        """When time alone may make one due; None when only an update can."""
+    def _next_due_s(self) -> float | None:
+        """Time until one can become due without an update; None if an update is needed."""
         failed_s = self._failed_s
         left_s = self._interval_s - self._age_s() if failed_s is None else self._retry_left_s(failed_s)
         return left_s if left_s > 0 else None

@@ -1,4 +1,4 @@
-"""Where a log can be continued from: the snapshot store, and the checkpoints beside a broker's log."""
+"""Sources of snapshots to start a replay from: the snapshot store, and Kafka's checkpoints."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotOffer:
-    """A snapshot that a source has, not read yet.
+    """A snapshot of a source, not read yet.
 
     Attributes:
         end_offset: last contained offset + 1.
         epoch: leader epoch of the last contained batch.
         log_end_time_ms: the last time, since the epoch, at which its end offset was the log's end; None where
             that is not recorded.
-        origin: its name, for people.
-        load: reads and checks it; SnapshotError when it is not what it should be.
-        problem: why it cannot be used, if that is known already.
+        origin: its name, for messages.
+        load: reads and checks it; raises SnapshotError if it is invalid.
+        problem: why it cannot be used, if known already.
         empty_tail: how many offsets just below the end offset hold no record (Provenance).
-        gap_until: where this is beyond ``end_offset``, the state counts from there on (I6).
+        gap_until: if beyond ``end_offset``, the state is complete only from there on (I6).
     """
 
     end_offset: int
@@ -43,10 +43,10 @@ class SnapshotOffer:
 
 
 class SnapshotSource(Protocol):
-    """Something that may have snapshots of a log."""
+    """May have snapshots of a log."""
 
     def offers(self, identity: LogIdentity) -> Sequence[SnapshotOffer]:
-        """What there is for this log, in any order.
+        """The snapshots of this log, in any order.
 
         Raises:
             SnapshotError, OSError: the source cannot be listed.
@@ -79,12 +79,12 @@ class StoredSnapshots:
 
 
 class CheckpointFiles:
-    """Kafka's own snapshots of a log: the ``.checkpoint`` files beside it, or what its leader has.
+    """Kafka's own snapshots of a log: its ``.checkpoint`` files, or those of the quorum's leader.
 
     Args:
-        log: whose files they are.
-        only_if_trimmed: none as long as the log has its beginning, which holds more: a checkpoint's ACLs have
-            lost their offsets.
+        log: the one to list.
+        only_if_trimmed: offer none if the log starts at 0, which is more exact: a checkpoint's ACLs have
+            no offsets.
     """
 
     def __init__(self, log: MetadataLog, *, only_if_trimmed: bool = False) -> None:
@@ -104,6 +104,6 @@ class CheckpointFiles:
                 load=partial(checkpoint_of, self._log, checkpoint),
             )
             for checkpoint in checkpoints
-            # KIP-1170: 0-0 is no state, but what the first controller appends to the empty log.
+            # KIP-1170: 0-0 is no state, but the records that the first controller appends to the empty log.
             if checkpoint.end_offset > 0
         ]

@@ -1,4 +1,4 @@
-"""Where a loader stands, as one value."""
+"""LoaderStatus: phase, offsets, lag and readiness of a loader."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoaderStatus:
-    """One moment of a loader.
+    """Status of a loader at one point in time.
 
     Attributes:
-        end_offset: of the image published last, None before the first.
+        end_offset: of the last published image, None before the first.
         epoch: leader epoch of its last batch.
         acl_count: ACLs in it.
         digest: of them (I12).
         phase: what replay is doing.
         position: offset of the next record to be applied; beyond ``end_offset`` while nothing is published.
-        high_watermark: of the log when last looked at, None before the first look.
-        lag_records: how far the high watermark is beyond what is published; None before the first look.
-        lag_ms: for how long what is published has not been known to be all there is; 0 when it is. Before the
-            first look, for how long the loader has been there.
+        high_watermark: of the log at the last read, None before the first.
+        lag_records: distance of the published image to the high watermark; None before the first read.
+        lag_ms: how long the published image has not been known to be current; 0 if it is. Before the
+            first read, the age of the loader.
         ready: whether decisions may be made.
         reason: why not; None when ready.
-        error: what failed last and has not gone well since, also while ready.
+        error: the last failure without a later success, also while ready.
     """
 
     end_offset: int | None

@@ -1,9 +1,9 @@
-"""Steps: what became visible of a log, one after another, of the ACLs that are looked for.
+"""Steps: what became visible in a log, one change after another, of selected ACLs.
 
-The same rules as the core's, for who wants each state that a log went through and not the last one alone: a
-batch, or a metadata transaction (KIP-868), becomes visible whole (I2); behind a gap (I6) nothing is known
-before the high watermark. Records that have nothing to do with the ACLs that are looked for are not made
-into objects: a long log is walked as fast as it is decoded.
+The rules are the core's, for callers that need each state that a log went through: a batch, or a metadata
+transaction (KIP-868), becomes visible atomically (I2); after a gap (I6) nothing is known before the high
+watermark. Records that are not selected are not made into objects: a long log is scanned as fast as it is
+decoded.
 """
 
 from __future__ import annotations
@@ -45,32 +45,32 @@ if TYPE_CHECKING:
 
 
 class Wanted(Protocol):
-    """Which ACLs are looked for.
+    """Selects ACLs.
 
     Attributes:
-        wants_brokers: whether registrations of brokers and levels of features are, too.
+        wants_brokers: whether registrations of brokers and levels of features are selected, too.
     """
 
     @property
     def wants_brokers(self) -> bool: ...
 
     def is_wanted(self, record: AccessControlEntryRecord) -> bool:
-        """Whether this is one."""
+        """Whether this ACL is selected."""
 
     def rows(self, table: AclTable) -> npt.NDArray[np.bool_]:
-        """The same of each row."""
+        """Whether each row is selected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What became visible at once.
+    """A change that became visible atomically.
 
     Attributes:
-        end_offset: one past the last offset of the batch with which it did.
-        records: of ACLs that are wanted, in order: those that put them in force, replace or remove them; and
-            of brokers, where these are wanted.
-        unknown_from: where records are missing before it (I6), the offset of the first one: what was visible
-            between there and here is not known.
+        end_offset: one past the last offset of the batch that made it visible.
+        records: of selected ACLs, in order: those that create, replace or remove them; and
+            of brokers, if selected.
+        unknown_from: offset of the first missing record before it (I6): what was visible
+            between there and here is unknown.
     """
 
     end_offset: int
@@ -80,12 +80,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beginning:
-    """The first state of a log that is known.
+    """The first known state of a log.
 
     Attributes:
         image: the state; empty at the log's start.
         origin: a snapshot's name, or ``the log's start``.
-        end: the log's high watermark, where its steps end.
+        end: the log's high watermark, where the steps end.
     """
 
     image: AclsImage
@@ -94,15 +94,15 @@ class Beginning:
 
     @property
     def is_whole(self) -> bool:
-        """Whether there was nothing before it."""
+        """Whether it is the log's start."""
         return self.origin == LOG_START
 
 
 def first_state(log: MetadataLog, snapshots: Sequence[SnapshotSource], clock: Clock) -> Beginning:
-    """A log's start, or the oldest snapshot from which on the log has everything.
+    """A log's start, or the oldest snapshot from which the log is complete.
 
     Raises:
-        LogGapError: the log starts beyond everything that is left of its beginning.
+        LogGapError: the log does not start at 0, and no snapshot covers what is missing.
         LogError, OSError: the log cannot be read.
     """
     sources = () if log.start_offset() == 0 else snapshots
@@ -121,13 +121,13 @@ def steps(
     ids: Iterable[Uuid],
     on_progress: Callable[[int, int], None],
 ) -> Iterator[Step]:
-    """What became visible after the beginning, up to its end.
+    """Iterate over the changes after the first state, up to its end.
 
     Args:
         log: to read.
-        beginning: of it.
-        wanted: which ACLs are looked for; None: all of them, and brokers.
-        ids: of those of them that are in force at the beginning; of no account where all are wanted.
+        beginning: the first state.
+        wanted: selects ACLs; None: all of them, and brokers.
+        ids: of the selected ACLs in force at the beginning; ignored if all are selected.
         on_progress: called after each read with the next offset and the end.
 
     Raises:
@@ -136,48 +136,48 @@ def steps(
         LogChangedError: it was trimmed or truncated while it was read.
         LogError, OSError: it cannot be read.
     """
-    walk = _Walk(beginning, wanted, ids)
+    scan = _Scan(beginning, wanted, ids)
     try:
-        while walk.position < beginning.end and (batches := read_with_retry(log, walk.position)):
+        while scan.position < beginning.end and (batches := read_with_retry(log, scan.position)):
             for batch in batches:
                 if batch.base_offset >= beginning.end:
                     break
-                if (step := walk.step(batch)) is not None:
+                if (step := scan.step(batch)) is not None:
                     yield step
-            on_progress(walk.position, beginning.end)
+            on_progress(scan.position, beginning.end)
     except OffsetOutOfRangeError as error:
         raise LogChangedError(f"{log.url} was trimmed or truncated while it was read: {error}") from error
-    if walk.unknown_from is not None:
+    if scan.unknown_from is not None:
         raise ReplayError(
-            f"records of {log.url} from offset {walk.unknown_from} on are not there any more, and a metadata "
-            "transaction is open at its end: its state is not known"
+            f"records of {log.url} from offset {scan.unknown_from} on are missing, and a metadata "
+            "transaction is open at its end: its state is unknown"
         )
 
 
-class _Walk:
-    """Where in the log, and what is not visible yet; ``unknown_from`` as in `Step`."""
+class _Scan:
+    """Position in the log, and records that are not visible yet; ``unknown_from`` as in `Step`."""
 
     def __init__(self, beginning: Beginning, wanted: Wanted | None, ids: Iterable[Uuid]) -> None:
         self.position = beginning.image.provenance.end_offset
         self._end = beginning.end
         self._wanted = wanted
-        # Of every ACL that ever was a wanted one: what is written under its id later on may take it away.
+        # Ids of all ACLs that ever were selected: later records with these ids may replace or remove them.
         self._ids = set(ids)
         self._transaction = Transaction[LogRecord]()
         self._waiting: list[LogRecord] = []
         self.unknown_from: int | None = None
-        # Of the table that was looked at last: its rows that count, and what they are.
+        # The last table, and its selected rows.
         self._table: RecordTable | None = None
         self._rows: npt.NDArray[np.int64] = np.empty(0, np.int64)
 
     def step(self, batch: LogBatch) -> Step | None:
-        """Pass a batch; what it makes visible, if that is anything."""
+        """Take a batch; return the change that it makes visible, if any."""
         if batch.end_offset <= self.position:
             return None
         missing = batch.end_offset - self.position - self._count(batch)
         if missing and self.unknown_from is None:
             self.unknown_from = self.position
-        for logged in self._chosen(batch):
+        for logged in self._select(batch):
             if logged.offset < self.position:
                 continue
             try:
@@ -194,19 +194,19 @@ class _Walk:
         return step
 
     def _count(self, batch: LogBatch) -> int:
-        """How many of its records are new."""
+        """Number of new records."""
         if batch.base_offset >= self.position:
             return len(batch.records)
         return sum(logged.offset >= self.position for logged in batch.records)
 
-    def _chosen(self, batch: LogBatch) -> Iterable[LogRecord]:
-        """Its records that have to do with what is wanted, and markers of transactions."""
+    def _select(self, batch: LogBatch) -> Iterable[LogRecord]:
+        """Selected records, and markers of transactions."""
         records = batch.records
         if isinstance(records, tuple) or records.has_markers:
-            return [logged for logged in records if self._counts(logged.record)]
-        return self._of_tables(cast("TableRecords", records))  # there is no other kind
+            return [logged for logged in records if self._is_selected(logged.record)]
+        return self._selected_records(cast("TableRecords", records))  # there is no other kind
 
-    def _counts(self, record: object) -> bool:
+    def _is_selected(self, record: object) -> bool:
         match record:
             case AccessControlEntryRecord():
                 if self._wanted is not None and self._wanted.is_wanted(record):
@@ -219,27 +219,27 @@ class _Walk:
             case _:
                 return type(record) in TRANSACTION_MARKERS
 
-    def _of_tables(self, records: TableRecords) -> Iterator[LogRecord]:
+    def _selected_records(self, records: TableRecords) -> Iterator[LogRecord]:
         for table, first, end in records.parts:
             if table is not self._table:
-                self._look_at(table)
+                self._select_rows(table)
             begin, stop = np.searchsorted(self._rows, (first, end)).tolist()
             for row in self._rows[begin:stop].tolist():
                 (record,) = table.records(row, row + 1)
                 yield LogRecord(table.offsets.item(row), table.timestamps_ms.item(row), record)
 
-    def _look_at(self, table: RecordTable) -> None:
-        """Which rows of a table count: mostly none, and so for a whole read."""
+    def _select_rows(self, table: RecordTable) -> None:
+        """Select the rows of a table: mostly none."""
         self._table = table
         rows = [np.empty(0, np.int64), *self._acls_of(table)]
         if self._wanted is None or self._wanted.wants_brokers:
             kinds = BrokerRecord, FeatureLevelRecord
-            found = [row for row, record in table.others.items() if isinstance(record, kinds)]
+            found = [row for row, record in table.other_records.items() if isinstance(record, kinds)]
             rows.append(np.array(found, np.int64))
         self._rows = np.sort(np.concatenate(rows))
 
     def _acls_of(self, table: RecordTable) -> list[npt.NDArray[np.int64]]:
-        """The rows of ACLs that count, and those of removals."""
+        """Selected rows of ACLs, and of removals."""
         if self._wanted is None:
             return [table.acls, table.removals]
         acls = table.table

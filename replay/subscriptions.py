@@ -1,13 +1,13 @@
-"""The publishers of one loader: which image each holds, what each has heard, and what a raising one costs.
+"""Subscriptions: the publishers of one loader, the image of each, and the consequences of their errors.
 
 Rules:
 
 - Publishers are called in the order in which they were added, on the loader's thread; those that get the
-  whole state come after those that get a delta.
-- One that does not hold the image that a delta is based on gets the whole state instead: a new one, and one
-  whose last call raised, because what became of it is not known.
-- The FaultHandler says whether the node may go on as ready while a publisher has failed. Either way the
-  publisher is given the whole state again, with growing pauses, until it takes it.
+  complete state come after those that get a delta.
+- A publisher that does not hold the image that a delta is based on gets the complete state: a new one, and
+  one whose last call raised, because its outcome is unknown.
+- The FaultHandler decides whether the node stays ready while a publisher has failed. In either case the
+  publisher gets the complete state again, with growing pauses, until it accepts it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from replay.backoff import Backoff
-from replay.fault import FaultHandler, Verdict
+from replay.fault_handler import FaultHandler, Verdict
 from replay.manifest import LoaderManifest, ReloadManifest
 from snapshot.delta import AclsDelta
 from snapshot.fold import DeltaCounts
@@ -30,123 +30,125 @@ if TYPE_CHECKING:
     from replay.metrics import LoaderMetrics
     from replay.publisher import Publisher
 
-_NOTHING: Final = ""
+_NOT_ANNOUNCED: Final = ""
 
 
 @dataclass(slots=True, eq=False)
 class _Subscription:
-    """One publisher between two updates.
+    """State of one publisher between two updates.
 
     Attributes:
-        holds: the image of the last update that it took; EMPTY before the first, None once a call raised.
-        heard: why the node is not ready, None for ready, as announced to it last.
-        failure: why the node must not go on as ready, from when it raised until it takes an update.
+        holds: the image of its last successful update; EMPTY before the first, None after a call raised.
+        announced_reason: the last announced reason why the node is not ready; None: ready.
+        failure: why the node must not be ready, from an error until its next successful update.
     """
 
     publisher: Publisher
     holds: AclsImage | None = AclsImage.EMPTY
-    heard: str | None = _NOTHING
+    announced_reason: str | None = _NOT_ANNOUNCED
     failure: str | None = None
     backoff: Backoff = field(default_factory=Backoff)
     retry_at_s: float = 0.0
 
 
 class Subscriptions:
-    """``add`` may be called from any thread, all else only from the loader's."""
+    """``add`` may be called from any thread, the rest only from the loader's."""
 
     def __init__(self, faults: FaultHandler, clock: Clock, metrics: LoaderMetrics) -> None:
         self._faults = faults
         self._clock = clock
         self._metrics = metrics
         self._adding = threading.Lock()
-        # Replaced, never changed: the loader may be going through it.
+        # Replaced, never changed: the loader may be iterating over it.
         self._all: tuple[_Subscription, ...] = ()
         self._image: AclsImage | None = None
         self._manifest: LoaderManifest | None = None
 
     def add(self, publisher: Publisher) -> None:
-        """The publisher gets the whole state when the loader comes by.
+        """Add a publisher, which gets the complete state in the loader's next iteration.
 
         Raises:
-            ValueError: there is one of that name.
+            ValueError: a publisher with that name exists.
         """
         with self._adding:
-            if any(known.publisher.name == publisher.name for known in self._all):
+            if any(subscription.publisher.name == publisher.name for subscription in self._all):
                 raise ValueError(f"there is a publisher named `{publisher.name}` already")
             self._all = (*self._all, _Subscription(publisher))
 
     @property
     def failure(self) -> str | None:
-        """Why the node must not be ready, as far as publishers decide that."""
-        return next((known.failure for known in self._all if known.failure is not None), None)
+        """Why the node must not be ready because of a publisher; None if none failed."""
+        return next(
+            (subscription.failure for subscription in self._all if subscription.failure is not None), None
+        )
 
     def publish(self, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest) -> None:
-        """Give everyone the next image."""
+        """Give all publishers the next image."""
         self._image, self._manifest = image, manifest
-        for known in self._all:
-            if known.holds is delta.image:
-                self._update(known, delta, image, manifest)
-        self.bring_up()
+        for subscription in self._all:
+            if subscription.holds is delta.image:
+                self._update(subscription, delta, image, manifest)
+        self.update_outdated()
 
     def withdraw(self) -> None:
-        """The image published last is not to be given to a publisher any more."""
+        """Give the last published image to no further publisher."""
         self._image = self._manifest = None
 
-    def bring_up(self) -> None:
-        """Give those that do not hold the image published last the whole of it, if it is time to try."""
+    def update_outdated(self) -> None:
+        """Give outdated publishers the complete last state, unless a retry is not due yet."""
         image, manifest = self._image, self._manifest
         if image is None or manifest is None:
             return
-        for known in self._all:
-            if known.holds is not image and self._clock.monotonic_s() >= known.retry_at_s:
-                whole = AclsDelta.between(AclsImage.EMPTY, image)
-                self._update(known, whole, image, _as_whole(manifest))
+        for subscription in self._all:
+            if subscription.holds is not image and self._clock.monotonic_s() >= subscription.retry_at_s:
+                complete = AclsDelta.between(AclsImage.EMPTY, image)
+                self._update(subscription, complete, image, _as_reload(manifest))
 
     def announce(self, reason: str | None) -> None:
-        """Pass on why the node is not ready to all; that it is (None), to those that are up to date."""
-        for known in self._all:
-            is_up_to_date = self._image is not None and known.holds is self._image
-            if known.heard == reason or (reason is None and not is_up_to_date):
+        """Tell all why the node is not ready, or (None) the up-to-date ones that it is."""
+        for subscription in self._all:
+            is_up_to_date = self._image is not None and subscription.holds is self._image
+            if subscription.announced_reason == reason or (reason is None and not is_up_to_date):
                 continue
-            known.heard = reason
+            subscription.announced_reason = reason
             if reason is None:
-                self._call(known, known.publisher.on_ready)
+                self._call(subscription, subscription.publisher.on_ready)
             else:
-                self._call(known, partial(known.publisher.on_not_ready, reason))
+                self._call(subscription, partial(subscription.publisher.on_not_ready, reason))
 
     def close(self) -> None:
         """Close every publisher."""
         with self._adding:
             closing, self._all = self._all, ()
-        for known in closing:
-            self._call(known, known.publisher.close)
+        for subscription in closing:
+            self._call(subscription, subscription.publisher.close)
 
     def _update(
-        self, known: _Subscription, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest
+        self, subscription: _Subscription, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest
     ) -> None:
-        if self._call(known, partial(known.publisher.on_update, delta, image, manifest)):
-            known.holds = image
-            known.failure = None
-            known.backoff.reset()
+        if self._call(subscription, partial(subscription.publisher.on_update, delta, image, manifest)):
+            subscription.holds = image
+            subscription.failure = None
+            subscription.backoff.reset()
 
-    def _call(self, known: _Subscription, call: Callable[[], None]) -> bool:
-        """Whether it went well. What one publisher raises must not stop the others."""
+    def _call(self, subscription: _Subscription, call: Callable[[], None]) -> bool:
+        """Whether the call succeeded. An error of one publisher must not stop the others."""
         try:
             call()
         except Exception as error:  # noqa: BLE001 - see above
-            name = known.publisher.name
+            name = subscription.publisher.name
             self._metrics.publisher_faults += 1
-            known.holds = None
-            known.retry_at_s = self._clock.monotonic_s() + known.backoff.next_s()
+            subscription.holds = None
+            subscription.retry_at_s = self._clock.monotonic_s() + subscription.backoff.next_s()
             message = f"publisher {name} failed: {error}"
             if self._faults.handle(name, message, error) is Verdict.NOT_READY:
-                known.failure = message
+                subscription.failure = message
             return False
         return True
 
 
-def _as_whole(manifest: LoaderManifest) -> ReloadManifest:
-    """The manifest for a publisher that gets the state that this node has, with nothing read for it."""
+def _as_reload(manifest: LoaderManifest) -> ReloadManifest:
+    """The manifest for a publisher that gets the node's current state, with nothing read for it."""
     return ReloadManifest(
         identity=manifest.identity,
         provenance=manifest.provenance,

@@ -123,7 +123,7 @@ class Fold:
         """As ``take``; gives the ``others`` among the records, each when all before it were taken."""
         for table, first, end in records.parts:
             begin = first
-            for row, record in table.others_between(first, end) if table.others else ():
+            for row, record in table.other_records_between(first, end) if table.other_records else ():
                 self.take(table, begin, row)
                 yield LogRecord(table.offsets.item(row), table.timestamps_ms.item(row), record)
                 begin = row + 1

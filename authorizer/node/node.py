@@ -39,7 +39,7 @@ from records.errors import LogError, LogReadOnlyError, LogStorageError, LogUnrea
 from records.log.open import DIRECTORY, kind_of, open_log
 from replay.backoff import Backoff
 from replay.clock import SystemClock
-from replay.fault import LoggingFaultHandler
+from replay.fault_handler import LoggingFaultHandler
 from replay.loader import Loader
 from replay.snapshot_generator import SnapshotGenerator
 from replay.snapshot_source import CheckpointFiles, SnapshotSource, StoredSnapshots

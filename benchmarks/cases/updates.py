@@ -148,7 +148,7 @@ def _through_log(arena: Arena) -> Iterator[Row]:
                 began_cpu, began = time.process_time_ns(), time.perf_counter_ns()
                 log.append([grant.acl])
                 appended = time.perf_counter_ns()
-                subject.loader.turn()
+                subject.loader.iterate()
                 grant.expect(subject, AuthorizationResult.ALLOWED)
                 done = time.perf_counter_ns()
                 cpu.append(float(time.process_time_ns() - began_cpu))

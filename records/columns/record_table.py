@@ -56,7 +56,7 @@ class RecordTable:
         "acls",
         "markers",
         "offsets",
-        "others",
+        "other_records",
         "removal_ids",
         "removals",
         "table",
@@ -84,7 +84,7 @@ class RecordTable:
         """
         self._values = values
         self.offsets, self.timestamps_ms = offsets, timestamps_ms
-        self.others: Mapping[int, MetadataRecord] = {}
+        self.other_records: Mapping[int, MetadataRecord] = {}
         self.markers: Sequence[int] = ()
         is_unread = np.zeros(len(values), np.bool_) if is_unread is None else is_unread.copy()
         self._is_framed, found = _plain_fields(values, is_unread)
@@ -134,15 +134,15 @@ class RecordTable:
         self.removals, self.removal_ids = removals, removal_ids.tobytes()
         self.unread = np.flatnonzero(is_unread)
 
-    def read_others(self, others: Mapping[int, MetadataRecord]) -> None:
+    def set_other_records(self, others: Mapping[int, MetadataRecord]) -> None:
         """What the unread rows are."""
-        self.others = others
+        self.other_records = others
         self.markers = [row for row, record in others.items() if type(record) in TRANSACTION_MARKERS]
 
-    def others_between(self, first: int, end: int) -> list[tuple[int, MetadataRecord]]:
+    def other_records_between(self, first: int, end: int) -> list[tuple[int, MetadataRecord]]:
         """Those of ``others`` in these rows, in order."""
         rows = self.unread[slice(*np.searchsorted(self.unread, (first, end)))].tolist()
-        return [(row, self.others[row]) for row in rows]
+        return [(row, self.other_records[row]) for row in rows]
 
     def frames(self, first: int, end: int) -> tuple[bytes, list[int], list[int]] | None:
         """In which bytes the frames of these rows of ``table`` begin and end where; None if they are none."""
@@ -166,7 +166,7 @@ class RecordTable:
             acl_id = Uuid(self.removal_ids[UUID_BYTES * at : UUID_BYTES * (at + 1)])
             records[row] = RemoveAccessControlEntryRecord(acl_id)
         for row in range(first, end):
-            record = records.get(row) or self.others.get(row)
+            record = records.get(row) or self.other_records.get(row)
             if record is None:  # a frame that passes by
                 start = self._values.starts.item(row)
                 record = OtherRecord(*self._values.data[start + 1 : start + 3])
@@ -218,7 +218,7 @@ class TableRecords(LazyRecords):
         others = [
             LogRecord(table.offsets.item(row), table.timestamps_ms.item(row), record)
             for table in tables
-            for row, record in table.others.items()
+            for row, record in table.other_records.items()
         ]
         return AclTable.joined([table.table for table in tables]), tuple(others)
 

@@ -61,7 +61,7 @@ def _in_table(walked: Walked, candidates: list[bool]) -> list[TableRecords | Non
             others[row] = _decoded(walked, row)
         except DecodeError:
             is_refused[row] = True
-    table.read_others(others)
+    table.set_other_records(others)
     places = zip(
         np.logical_or.reduceat(is_refused, walked.firsts).tolist(),
         walked.firsts.tolist(),

@@ -87,7 +87,7 @@ def acls_now(url: str, client: dict[str, str] | None = None) -> set[Acl]:
 def turn_until(loader: Loader, is_so: Callable[[LoaderStatus], bool]) -> None:
     """A loader that nobody else turns."""
     for _ in range(TURNS_MAX):
-        loader.turn()
+        loader.iterate()
         if is_so(loader.status()):
             return
     pytest.fail(f"never so: {loader.status()}")

@@ -95,7 +95,7 @@ def run_until(loader: Loader, condition: Callable[[], bool], what: str) -> None:
     """Drive a loader by hand."""
 
     def turned() -> bool:
-        loader.turn()
+        loader.iterate()
         return condition()
 
     wait_until(turned, what)
@@ -132,7 +132,7 @@ def test_a_slow_reader_never_shows_what_a_gap_hides(broker: Broker) -> None:
             # One reader is slow, the other one slower.
             for number, loader in enumerate(loaders):
                 if rng.random() < 0.08 / (1 + 3 * number):
-                    loader.turn()
+                    loader.iterate()
         for loader in loaders:
             run_until(loader, partial(reached, loader, end), "the end")
         gaps = sum(loader.metrics.gaps for loader in loaders)

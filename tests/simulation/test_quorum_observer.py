@@ -21,7 +21,7 @@ from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRe
 from records.errors import AclogError, LogError
 from records.log.quorum import QuorumLog, session
 from replay.clock import SystemClock
-from replay.fault import Verdict
+from replay.fault_handler import Verdict
 from replay.loader import Loader
 from replay.manifest import LoaderManifest
 from replay.snapshot_source import CheckpointFiles
@@ -120,7 +120,7 @@ def follow(monkeypatch: pytest.MonkeyPatch) -> Follow:
 
 def turn_to_the_end(quorum: SimQuorum, loader: Loader, witness: Witness) -> None:
     for _ in range(TURNS_MAX):
-        loader.turn()
+        loader.iterate()
         if loader.status().ready and witness.end_offset == quorum.committed:
             return
     pytest.fail(f"never at {quorum.committed}: {loader.status()}")
@@ -138,7 +138,7 @@ def test_what_is_published_was_committed(seed: range, follow: Follow) -> None:
                 quorum.faults = chance.choice([0.0, 0.0, 0.1, 0.5])
                 for _ in range(chance.randint(0, 4)):
                     quorum.happen()
-                loader.turn()
+                loader.iterate()
                 if chance.random() < 0.3:
                     with suppress(LogError):  # the next turn says it
                         log.wait(loader.status().position, 0.0005)
@@ -203,7 +203,7 @@ def test_a_leader_that_cannot_be_routed_to(follow: Follow) -> None:
     log, loader, witness = follow(quorum)
     with log:
         for _ in range(3):
-            loader.turn()
+            loader.iterate()
         # Of whom it asked last: those that do not lead, or the one that does.
         assert re.search("no leader could be asked|cannot connect", str(loader.status().error))
         quorum.unroutable = set()
@@ -231,7 +231,7 @@ def test_a_controller_that_has_just_started(follow: Follow) -> None:
     quorum.starting = {0, 1, 2}
     log, loader, witness = follow(quorum)
     with log:
-        loader.turn()
+        loader.iterate()
         assert "UNSUPPORTED_VERSION): it has just started" in str(loader.status().error)
         quorum.starting = {0, 1}
         with QuorumLog.open(log.url) as opened:

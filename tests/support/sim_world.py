@@ -42,8 +42,8 @@ from records.ids import Uuid
 from records.log.base import READ_BYTES_MAX
 from records.log_batch import LogRecord
 from replay.core import Phase
-from replay.fault import LoggingFaultHandler
-from replay.loader import Loader, Turn
+from replay.fault_handler import LoggingFaultHandler
+from replay.loader import Iteration, Loader
 from replay.manifest import LoaderManifest
 from snapshot.delta import AclsDelta
 from snapshot.errors import SnapshotError
@@ -158,7 +158,7 @@ class World:
         self._cover_the_start()
         for _ in range(_TURNS_TO_REST_MAX):
             self.clock.advance(11_000 if not self.compacts else 500)
-            if self._turn() is Turn.IDLE and self.node.ready:
+            if self._turn() is Iteration.IDLE and self.node.ready:
                 break
         else:
             raise AssertionError(f"the node does not come to rest: {self.loader.status()}")
@@ -185,12 +185,12 @@ class World:
         self.loader.close()
         self._start_node()
 
-    def _turn(self) -> Turn:
+    def _turn(self) -> Iteration:
         self.admissible = [self.log.history.states]
         self.published_before = self.loader._image
         before, publishes = len(self.node.updates), self.loader.metrics.publishes
         self.log.after_look = None if self._is_resting else self._between_looks
-        turn = self.loader.turn()
+        turn = self.loader.iterate()
         self.log.after_look = None
         if len(self.node.updates) > before and self.node.ready:
             self._published.append((self.node.image, self.node.manifests[-1]))
@@ -200,7 +200,7 @@ class World:
             self._reloads_done = metrics.reloads
         # While an old state is served and a new one built, a truncation of the old shows only at the swap.
         is_building = metrics.reloads > self._reloads_done
-        if self.node.ready and turn is not Turn.FAILED and not is_building and len(self.admissible) == 1:
+        if self.node.ready and turn is not Iteration.FAILED and not is_building and len(self.admissible) == 1:
             held = self.node.image.provenance.end_offset
             assert state_of(self.node.image) == self.log.history.states.get(held), "ready with a lost state"
             assert self.loader.status().phase is not Phase.RECOVERING

@@ -306,5 +306,5 @@ def test_behind_a_gap_and_in_a_transaction_nothing_is_known() -> None:
     log.append([of_alice(), OtherRecord(2, 0)])
     log.append([BeginTransactionRecord()])
     log.compact(3)
-    with pytest.raises(ReplayError, match="its state is not known"):
+    with pytest.raises(ReplayError, match="its state is unknown"):
         turns(log, ALICE)

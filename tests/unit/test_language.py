@@ -29,6 +29,10 @@ REWRITTEN = (
     "docs/runbooks.md",
     "docs/security.md",
     "docs/tutorial.md",
+    "records/log/polled",
+    "records/log/protocol",
+    "records/log/quorum",
+    "replay",
     "tests/scenarios",
 )  # fmt: skip
 

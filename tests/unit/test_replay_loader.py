@@ -14,8 +14,8 @@ from records.ids import Uuid
 from records.log.base import READ_BYTES_MAX
 from records.log_batch import LogBatch
 from replay.core import Phase
-from replay.fault import LoggingFaultHandler
-from replay.loader import LOOK_AGE_MS_MAX, Loader, Turn
+from replay.fault_handler import LoggingFaultHandler
+from replay.loader import OBSERVATION_AGE_MS_MAX, Iteration, Loader
 from replay.manifest import LoaderManifest, ReloadManifest
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage
@@ -51,10 +51,10 @@ class Sim:
     def run(self) -> None:
         """Turns until there is nothing to do, with a pause after each that failed."""
         for _ in range(100):
-            turn = self.loader.turn()
-            if turn is Turn.IDLE:
+            turn = self.loader.iterate()
+            if turn is Iteration.IDLE:
                 return
-            if turn is Turn.FAILED:
+            if turn is Iteration.FAILED:
                 self.clock.advance(10_000)
         raise AssertionError("the loader does not come to rest")
 
@@ -100,10 +100,10 @@ def test_it_loads_and_follows() -> None:
     sim = Sim()
     sim.append("a", "b")
     sim.append("c")
-    assert [sim.loader.turn() for _ in range(3)] == [Turn.MORE, Turn.MORE, Turn.IDLE]
+    assert [sim.loader.iterate() for _ in range(3)] == [Iteration.MORE, Iteration.MORE, Iteration.IDLE]
     assert sim.witness.calls == ["on_not_ready", "on_update", "on_ready"]
     sim.append("d")
-    assert [sim.loader.turn() for _ in range(2)] == [Turn.MORE, Turn.IDLE]
+    assert [sim.loader.iterate() for _ in range(2)] == [Iteration.MORE, Iteration.IDLE]
     assert sim.witness.updates == [(3, True), (4, False)]
 
 
@@ -118,10 +118,10 @@ def test_a_turn_is_settled_once_status_shows_what_publishers_were_given() -> Non
 
     loader = Loader(log, (), [witness], clock=SimClock(), on_settled=settled)
     log.append([acl_named("a")])
-    loader.turn()
-    loader.turn()
+    loader.iterate()
+    loader.iterate()
     log.append([acl_named("b")])
-    loader.turn()
+    loader.iterate()
     assert seen == [(0, None, False, False), (1, 1, True, True), (2, 2, True, True)]
 
 
@@ -170,11 +170,11 @@ def test_a_log_out_of_reach_makes_the_state_old_but_not_wrong() -> None:
     sim.run()
     sim.log.fail_reads(LogStorageError("connection refused"))
     sim.clock.advance(700)
-    assert sim.loader.turn() is Turn.FAILED
+    assert sim.loader.iterate() is Iteration.FAILED
     status = sim.loader.status()
     assert (status.ready, status.lag_records, status.lag_ms) == (True, 0, 700)
     assert (status.error, sim.loader.metrics.read_errors) == ("connection refused", 1)
-    assert sim.loader.turn() is Turn.IDLE
+    assert sim.loader.iterate() is Iteration.IDLE
     status = sim.loader.status()
     assert (status.lag_ms, status.error) == (0, None)
 
@@ -191,8 +191,8 @@ def test_a_look_long_ago_proves_nothing() -> None:
     """A thread that hangs in the log's client must not report that there is no lag."""
     sim = Sim()
     sim.run()
-    sim.clock.advance(LOOK_AGE_MS_MAX + 1)
-    assert sim.loader.status().lag_ms == LOOK_AGE_MS_MAX + 1
+    sim.clock.advance(OBSERVATION_AGE_MS_MAX + 1)
+    assert sim.loader.status().lag_ms == OBSERVATION_AGE_MS_MAX + 1
     sim.run()
     assert sim.loader.status().lag_ms == 0
 
@@ -204,7 +204,7 @@ def test_a_damaged_batch_makes_the_node_not_ready_until_it_can_be_read() -> None
     sim.append("b")
     sim.log.damage(1)
     for _ in range(5):
-        sim.loader.turn()
+        sim.loader.iterate()
     reason = "CRC does not fit (in sim:log, offset 1)"
     status = sim.loader.status()
     assert (status.ready, status.reason, status.error) == (False, reason, reason)
@@ -221,12 +221,12 @@ def test_publishers_hear_what_keeps_a_node_from_loading() -> None:
     sim = Sim()
     sim.append("a")
     sim.log.fail_reads(LogStorageError("connection refused"), LogHeldUpError("a transaction is open"))
-    sim.loader.turn()
-    sim.loader.turn()
+    sim.loader.iterate()
+    sim.loader.iterate()
     assert sim.witness.reason == "loading: connection refused"
     assert sim.loader.status().reason == sim.witness.reason
     # Not a failure to be waited after: the log's own wait ends when the transaction does.
-    assert sim.loader.turn() is Turn.IDLE
+    assert sim.loader.iterate() is Iteration.IDLE
     assert sim.witness.reason == "loading: a transaction is open"
     sim.run()
     status = sim.loader.status()
@@ -248,7 +248,7 @@ def test_whoever_hears_that_the_node_is_not_ready_finds_the_error() -> None:
     sim.run()
     sim.append("b")
     sim.log.damage(1)
-    sim.loader.turn()
+    sim.loader.iterate()
     assert seen == [None, "CRC does not fit (in sim:log, offset 1)"]
 
 
@@ -260,7 +260,7 @@ def test_a_damaged_batch_while_following() -> None:
     sim.append("b")
     sim.append("c")
     sim.log.damage(2)
-    assert [sim.loader.turn() for _ in range(2)] == [Turn.MORE, Turn.FAILED]
+    assert [sim.loader.iterate() for _ in range(2)] == [Iteration.MORE, Iteration.FAILED]
     assert sim.witness.updates == [(1, True), (2, False)]
     assert not sim.witness.ready
     sim.log.repair()
@@ -275,7 +275,7 @@ def test_a_truncated_log_is_reloaded_and_the_way_back_is_counted(lines: Lines) -
         sim.append(name)
     sim.run()
     sim.log.truncate(1)
-    assert sim.loader.turn() is Turn.FAILED
+    assert sim.loader.iterate() is Iteration.FAILED
     assert not sim.witness.ready
     sim.run()
     assert sim.witness.updates == [(3, True), (1, True)]
@@ -318,7 +318,7 @@ def test_it_begins_with_a_snapshot() -> None:
         with pytest.raises(Exception, match="crashed"):
             sim.store.write(first.witness.image, identity(), log_end_time_ms=0, keep=1)
         loader = Loader(first.log, [sim.store], [sim.witness], clock=sim.clock)
-        while loader.turn() is not Turn.IDLE:
+        while loader.iterate() is not Iteration.IDLE:
             pass
     assert sim.witness.updates == [(5, True)]
     (manifest,) = sim.witness.manifests
@@ -352,10 +352,10 @@ def test_a_publisher_that_comes_late_to_a_node_that_is_not_ready() -> None:
     sim.run()
     sim.append("b")
     sim.log.damage(1)
-    sim.loader.turn()
+    sim.loader.iterate()
     late = Witness(name="late")
     sim.loader.add_publisher(late)
-    sim.loader.turn()
+    sim.loader.iterate()
     assert late.calls == ["on_update", "on_not_ready"]
 
 
@@ -372,7 +372,7 @@ def test_a_publisher_that_raises_does_not_harm_the_others() -> None:
     sim = Sim(raising)
     sim.append("a")
     with capture_logs() as lines:
-        assert [sim.loader.turn() for _ in range(2)] == [Turn.MORE, Turn.MORE]
+        assert [sim.loader.iterate() for _ in range(2)] == [Iteration.MORE, Iteration.MORE]
     assert sim.witness.updates == [(1, True)]
     status = sim.loader.status()
     assert (status.ready, status.reason) == (False, "publisher raising failed: no on_update today")
@@ -394,7 +394,7 @@ def test_a_publisher_that_missed_an_update_gets_all_of_the_next() -> None:
     sim.run()
     raising.raise_in = ["on_update"]
     sim.append("b")
-    sim.loader.turn()
+    sim.loader.iterate()
     sim.clock.advance(10_000)
     sim.append("c")
     sim.run()
@@ -412,12 +412,12 @@ def test_a_state_that_is_lost_is_given_to_nobody() -> None:
     sim.run()
     raising.raise_in = ["on_update"]
     sim.append("d")
-    sim.loader.turn()
+    sim.loader.iterate()
     sim.log.truncate(1)
     sim.clock.advance(10_000)
     late = Witness(name="late")
     sim.loader.add_publisher(late)
-    assert sim.loader.turn() is Turn.FAILED
+    assert sim.loader.iterate() is Iteration.FAILED
     assert (raising.updates, late.updates) == ([(3, True)], [])
     sim.run()
     assert (raising.updates, late.updates) == ([(3, True), (1, True)], [(1, True)])
@@ -441,7 +441,7 @@ def test_a_gap_waits_for_the_high_watermark_after_the_read_that_showed_it() -> N
     witness = Witness(lambda: log.history)
     loader = Loader(log, (), [witness])
     log.append([acl_named("a")])
-    while loader.turn() is not Turn.IDLE:
+    while loader.iterate() is not Iteration.IDLE:
         pass
     log.append([removal_of("a")])
     log.append([acl_named("c")])
@@ -452,7 +452,7 @@ def test_a_gap_waits_for_the_high_watermark_after_the_read_that_showed_it() -> N
         log.compact(5)
 
     log.before_read = hurry
-    while loader.turn() is not Turn.IDLE:
+    while loader.iterate() is not Iteration.IDLE:
         pass
     # At 3 there was no `a`, and nothing in the log says so any more.
     assert [end_offset for end_offset, _ in witness.updates] == [1, 5]
@@ -490,8 +490,8 @@ def test_a_publisher_that_cannot_take_the_news_is_not_ready() -> None:
     raising = Raising("on_ready")
     sim = Sim(raising)
     sim.append("a")
-    sim.loader.turn()
-    sim.loader.turn()
+    sim.loader.iterate()
+    sim.loader.iterate()
     assert not sim.loader.status().ready
     assert not sim.witness.ready
     sim.clock.advance(10_000)
@@ -545,7 +545,7 @@ def test_a_long_load_reports_progress(lines: Lines) -> None:
     for number in range(10):
         log.append([acl_named(f"t{number}")] * 10)
     loader = Loader(log, clock=clock)
-    while loader.turn() is not Turn.IDLE:
+    while loader.iterate() is not Iteration.IDLE:
         pass
     progress = [line for line in lines if line["event"] == "replay_progress"]
     assert [(line["offset"], line["percent"], line["records_per_s"]) for line in progress] == [

@@ -12,7 +12,7 @@ import pytest
 from records.errors import DecodeError, LogStorageError
 from records.log.base import READ_BYTES_MAX
 from records.log_batch import LogBatch
-from replay.fault import LoggingFaultHandler
+from replay.fault_handler import LoggingFaultHandler
 from replay.loader import Loader
 from replay.manifest import LoaderManifest
 from snapshot.delta import AclsDelta

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from records.errors import LogError
 from replay import snapshot_generator
-from replay.loader import Loader, Turn
+from replay.loader import Iteration, Loader
 from replay.snapshot_generator import SnapshotGenerator
 from snapshot.errors import SnapshotRefusedError
 from support.sim_clock import SimClock
@@ -50,7 +50,7 @@ class Sim:
         for _ in range(records):
             self.log.append([acl_named(f"t{chr(97 + self.number % 26)}x")])
             self.number += 1
-        while self.loader.turn() is Turn.MORE:
+        while self.loader.iterate() is Iteration.MORE:
             pass
 
     @property
@@ -129,7 +129,7 @@ def test_time_alone_makes_one_due() -> None:
     generator = SnapshotGenerator(store, keep=1, interval_ms=50)
     log.append([acl_named("a")])
     loader = Loader(log, (), [generator])
-    while loader.turn() is Turn.MORE:
+    while loader.iterate() is Iteration.MORE:
         pass
     wait_until(lambda: generator.metrics.written == 1)
     time.sleep(0.2)  # four intervals
@@ -148,7 +148,7 @@ def test_a_long_first_load_is_worth_a_snapshot(sims: Callable[..., Sim]) -> None
     again = sims()
     again.log, again.store.snapshots = sim.log, sim.store.snapshots
     again.loader = Loader(sim.log, [sim.store], [again.generator], clock=again.clock)
-    while again.loader.turn() is Turn.MORE:
+    while again.loader.iterate() is Iteration.MORE:
         pass
     again.settle()
     assert again.generator.metrics.written == 0
@@ -163,7 +163,7 @@ def test_none_is_written_while_an_error_stands(sims: Callable[..., Sim]) -> None
     sim.append(10)
     sim.log.append([acl_named("c")])
     sim.log.damage(20)
-    assert sim.loader.turn() is Turn.FAILED
+    assert sim.loader.iterate() is Iteration.FAILED
     sim.store.allow.set()
     sim.written(1)  # was under way when the error came: its state is sound
     sim.settle()
@@ -239,7 +239,7 @@ def test_time_alone_makes_a_failed_write_due_again(monkeypatch: pytest.MonkeyPat
     generator = SnapshotGenerator(store, keep=1, bytes_between=1)
     log.append([acl_named("a")])
     loader = Loader(log, (), [generator])
-    while loader.turn() is Turn.MORE:
+    while loader.iterate() is Iteration.MORE:
         pass
     wait_until(lambda: (generator.metrics.failed, generator.metrics.written) == (1, 1))
     loader.close()

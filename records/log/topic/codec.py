@@ -128,7 +128,7 @@ def decode_columns(
         except DecodeError as error:
             end, problem = row, error.located(offset=offsets.item(row))
             break
-    table.read_others(others)
+    table.set_other_records(others)
     return TableRecords((table, 0, end)) if end else (), problem
 
 

@@ -1,7 +1,7 @@
-"""What to do about a fault: one injected handler decides.
+"""FaultHandler: decides whether a fault makes the node not ready.
 
-Source: org.apache.kafka.server.fault.FaultHandler. A fault is a failure of this program's own parts: of a
-publisher that raised, of the loader. A log that cannot be read or decoded is none, it has its own rules (I7).
+Source: org.apache.kafka.server.fault.FaultHandler. A fault is a failure of a part of this program: of a
+publisher that raised, or of the loader. A log that cannot be read or decoded is no fault: see I7.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ _log = structlog.get_logger(__name__)
 
 
 class Verdict(Enum):
-    """What a fault means for the node."""
+    """Consequence of a fault for the node."""
 
     GO_ON = "go on"
-    #: No question is answered from this state until the part has recovered.
+    #: No decision is made on this state until the part has recovered.
     NOT_READY = "not ready"
 
 
 class FaultHandler(Protocol):
-    """Hears of every fault, on the loader's thread."""
+    """Receives every fault, on the loader's thread."""
 
     def handle(self, part: str, message: str, error: Exception) -> Verdict:
-        """Decide. ``part`` is a publisher's name, or ``loader``."""
+        """Return the verdict. ``part`` is a publisher's name, or ``loader``."""
 
 
 class LoggingFaultHandler:
-    """Logs and counts every fault, and fails closed unless the part is one that decides nothing.
+    """Logs and counts every fault, and fails closed unless the part makes no decisions.
 
     Attributes:
-        faults: how many there were, by part.
+        faults: their number, by part.
     """
 
     def __init__(self, *, harmless: Iterable[str] = ()) -> None:
-        """``harmless``: parts whose failure leaves every answer right (snapshots, metrics, feeds)."""
+        """``harmless``: parts whose failure does not affect decisions (snapshots, metrics, feeds)."""
         self._harmless = frozenset(harmless)
         self.faults: dict[str, int] = {}
 
