@@ -149,7 +149,7 @@ def test_aclog_plan_takes_it(tmp_path: Path) -> None:
     for planned in (aclog("plan", plan, "--log", log), aclog("plan", "-", "--log", log, stdin=found.stdout)):
         assert planned.exit_code == 1, planned.output
         assert "1 removed, 0 added" in planned.stdout
-        assert "resourceName=pay" in planned.stdout
+        assert "TOPIC:LITERAL:pay" in planned.stdout
     not_yet = aclog("apply", plan, "--log", log)
     assert not_yet.exit_code == 4
     assert "holds changes for `aclog plan`, and is no plan yet" in " ".join(not_yet.stderr.split())

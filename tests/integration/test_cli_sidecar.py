@@ -140,7 +140,7 @@ def test_who_may_not_ask_is_no_denied(tmp_path: Path) -> None:
             ("--config", "x", "--sidecar", "http://127.0.0.1:1", *ALLOWED),
             "--sidecar cannot be used with --log",
         ),
-        (("--log", "x", "--ca-file", __file__, *ALLOWED), "--ca-file says who asks a node"),
+        (("--log", "x", "--ca-file", __file__, *ALLOWED), "--ca-file is for a node"),
         (
             ("--sidecar", "http://127.0.0.1:1", "--batch", "-", "--records", "x"),
             "cannot be used with --sidecar",
