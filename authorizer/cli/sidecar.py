@@ -72,7 +72,7 @@ def require_one_source(sidecar: str | None, *of_a_log: str) -> None:
 
 
 @contextmanager
-def asked_sidecar(
+def sidecar_client(
     url: str, *, timeout_s: float = _ANSWER_TIMEOUT_S, names_caller: bool = True
 ) -> Iterator[Client]:
     """A client of the sidecar at ``url``, with the credentials that the command was given.
@@ -135,7 +135,7 @@ def node_state(url: str) -> NodeState:
     """
     from authorizer.client import calls
 
-    with asked_sidecar(url.rstrip("/").removesuffix("/v1/state")) as client:
+    with sidecar_client(url.rstrip("/").removesuffix("/v1/state")) as client:
         state = client.ask(calls.state())
     if state.cluster_id is None:
         raise SidecarUnavailableError(f"{url}: not ready: {state.reason}")

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _NO_FLAGS: Final[Mapping[str, str | None]] = MappingProxyType({})
 #: What was committed can be read within milliseconds; a command waits for it no longer than this.
 _READABLE_TIMEOUT_S: Final = 5.0
-_LOOK_S: Final = 0.01
+_POLL_INTERVAL_S: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,11 @@ class Workspace:
 
     Attributes:
         config: says which.
-        is_store_asked_for: the store was named for this one command, and not in a file for all of them.
+        is_store_from_option: the store was named for this one command, and not in a file for all of them.
     """
 
     config: Config
-    is_store_asked_for: bool = False
+    is_store_from_option: bool = False
 
     @classmethod
     def given(cls, flags: Mapping[str, str | None] = _NO_FLAGS) -> Workspace:
@@ -71,7 +71,7 @@ class Workspace:
             **flags,
         }
         config = load_config(given("--config"), flags=named)
-        return cls(config, is_store_asked_for=given("--snapshots") is not None)
+        return cls(config, is_store_from_option=given("--snapshots") is not None)
 
     @contextmanager
     def log(self, mode: Mode = "read") -> Iterator[MetadataLog]:
@@ -150,7 +150,7 @@ class Workspace:
             return []
         from replay.snapshot_source import StoredSnapshots
 
-        return [StoredSnapshots(self.store_to_read() if self.is_store_asked_for else self.store())]
+        return [StoredSnapshots(self.store_to_read() if self.is_store_from_option else self.store())]
 
 
 def load_state(
@@ -188,7 +188,7 @@ def wait_until_readable(log: MetadataLog, end_offset: int) -> None:
     """
     deadline_s = time.monotonic() + _READABLE_TIMEOUT_S
     with suppress(LogStorageError):  # it is written, though the cluster is away now
-        is_readable = poll_until(lambda: log.high_watermark() >= end_offset, _LOOK_S, deadline_s)
+        is_readable = poll_until(lambda: log.high_watermark() >= end_offset, _POLL_INTERVAL_S, deadline_s)
         if not is_readable and (transaction := log.open_transaction()) is not None:
             note(f"note: it is written, and cannot be read yet: {transaction}")
 

@@ -244,8 +244,8 @@ def test_explain_marks_what_may_not_be_committed(tmp_path: Path) -> None:
         (("--principal", "User:a", "--operation", "Read"), "Name exactly one resource"),
         (("--principal", "User:a", "--operation", "Read", "--topic", "t", "--cluster"), "exactly one"),
         (("--records", "x"), "--records needs --batch"),
-        (("--batch", "x", "--principal", "User:a"), "--principal is for a single question"),
-        (("--batch", "x", "--explain"), "--explain is for a single question"),
+        (("--batch", "x", "--principal", "User:a"), "--principal cannot be used with --batch"),
+        (("--batch", "x", "--explain"), "--explain cannot be used with --batch"),
         (("--batch", "-", "--records", "-"), "cannot both read stdin"),
         (("--batch", "no-such-file"), "no-such-file"),
     ],
@@ -330,7 +330,7 @@ def test_a_line_that_is_no_question_does_not_shift_the_others(tmp_path: Path) ->
     answers = [json.loads(line) for line in result.stdout.splitlines()]
     assert answers[1::2] == [{"aclCount": 59}] * len(bad)
     assert all(set(answer) == {"error"} for answer in answers[::2])
-    assert "5 of 10 lines were no questions; the first: line 1: not JSON" in result.stderr
+    assert "5 of 10 lines are not valid requests; the first: line 1: not JSON" in result.stderr
 
 
 def test_a_failing_question_is_an_answer(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_json_text_and_junit(tmp_path: Path, acls: Path) -> None:
     suite = ET.parse(report).getroot()
     assert {case.attrib["name"] for case in suite if len(case)} == RULES.keys()
     text = aclog("lint", "--acls", acls, code=1).stdout
-    assert "5 of 7 ACLs can go together" in text
+    assert "5 of 7 ACLs can be removed together" in text
     assert "`broker1` is never a client's host" in text
 
 

@@ -96,14 +96,14 @@ def test_an_acl_that_decides_a_part_alone_is_not_said_to_decide_all(tmp_path: Pa
     reads, writes = text.split("User:x: Write", 1)
     assert "Read, Describe on TOPIC a, b, c* from any host" in reads
     assert "such as User:x Read TOPIC a from 192.0.2.1: by MatchingAcl (ALLOW " in reads
-    assert "other questions of these by 2 more ACLs:" in reads
+    assert "other requests of the class by 2 more ACLs:" in reads
     assert [each in reads for each in ("TOPIC:LITERAL:a ", "TOPIC:LITERAL:b ", "TOPIC:PREFIXED:c ")] == [
         True
     ] * 3
     assert ":e from" not in text
     # One that decides all of a row alone is said to.
     assert "    by MatchingAcl (ALLOW " in writes
-    assert "other questions" not in writes
+    assert "other requests" not in writes
     found = rows(aclog(*what_can, "--json"))
     said = {
         (row["operation"], row["acl"]["resourceName"]): (
@@ -117,12 +117,12 @@ def test_an_acl_that_decides_a_part_alone_is_not_said_to_decide_all(tmp_path: Pa
     table = list(csv.reader(io.StringIO(aclog(*what_can, "--csv").stdout)))
     decided = {row[1]: row[5] for row in table[1:]}
     assert (
-        "for User:x Read TOPIC a from 192.0.2.1; other questions by 2 more ACLs" in decided["Read, Describe"]
+        "for User:x Read TOPIC a from 192.0.2.1; other requests by 2 more ACLs" in decided["Read, Describe"]
     )
     # Of very many some are named, and it is said that there are more.
     many = [acl(f"t-{number:02}", "User:x", operation="READ") for number in range(40)]
     acls.write_text("".join(json.dumps(each) + "\n" for each in many), encoding="utf-8")
-    assert "other questions of these by at least 20 more ACLs" in aclog(*what_can).stdout
+    assert "other requests of the class by at least 20 more ACLs" in aclog(*what_can).stdout
 
 
 def test_it_is_what_check_answers() -> None:

@@ -165,9 +165,7 @@ def test_a_fleet(spark: SparkSession, acls: Path, tmp_path: Path) -> None:
         "--json",
     )
     assert by_column.exit_code == 1, by_column.output
-    assert "lines of cluster other are passed by: no --acls has its ACLs" in " ".join(
-        by_column.stderr.split()
-    )
+    assert "lines of cluster other skipped: no --acls names its ACLs" in " ".join(by_column.stderr.split())
     found = [json.loads(line) for line in by_column.stdout.splitlines()]
     for cluster in ("prod", "test"):
         (alone,) = (tmp_path / "logs" / f"cluster={cluster}").glob("*.log")
@@ -220,7 +218,7 @@ def test_wrong_usage(spark: SparkSession, acls: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("nothing\n")
     for code, said, args in (
-        (2, "two ways", ("--acls", acls, "--cluster-column", "a", "--cluster-pattern", "b")),
+        (2, "cannot be used together", ("--acls", acls, "--cluster-column", "a", "--cluster-pattern", "b")),
         (2, "several --acls need", ("--acls", acls, "--acls", acls)),
         (2, "a fleet needs CLUSTER=SET", ("--cluster-pattern", "(log)")),
         (2, "has a lookahead", ("--acls", f"x={acls}", "--cluster-pattern", "(?=log)(.*)")),

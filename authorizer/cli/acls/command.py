@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from records.columns.acl_table import AclTable
 
 # What is wrong with the ACLs themselves: other errors say by themselves what was written.
-_OF_WHAT_IS_ASKED: Final = (InvalidRequestError, UnsupportedLevelError, PolicyViolationError)
+_INVALID_REQUESTS: Final = (InvalidRequestError, UnsupportedLevelError, PolicyViolationError)
 _ASKS: Final = "a removal asks for y or n: --force removes without asking"
 _OPERATIONS: Final = ", ".join(known.title for known in AclOperation if known > AclOperation.ANY)
 
@@ -291,7 +291,7 @@ def _refusal(binding: AclBinding, error: ApiError, refused: int, wanted: int) ->
         error.add_note(
             f"{refused} of {wanted} ACLs refused, the first {shown(str(binding))}; the others are in force"
         )
-    elif isinstance(error, _OF_WHAT_IS_ASKED):
+    elif isinstance(error, _INVALID_REQUESTS):
         error.add_note("nothing was written")
     return error
 

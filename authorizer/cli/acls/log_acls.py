@@ -48,7 +48,7 @@ class _ClusterChange(Protocol[_T]):
 
 #: How long a log may be held by what takes no requests: a command that will end, a node that is starting.
 _HELD_S: Final = 3.0
-_LOOK_S: Final = 0.05
+_POLL_INTERVAL_S: Final = 0.05
 
 
 class LogAcls:
@@ -76,7 +76,7 @@ class LogAcls:
             image = self._workspace.state(log).image
             view = _view(image)
             if log.cluster_writer is not None:
-                return self._asked(log, ClusterCreation(view.find, bindings), image, attempt)
+                return self._through_cluster(log, ClusterCreation(view.find, bindings), image, attempt)
             creation = plan_creation(view, bindings, random_id, self._host_rules(image))
             return _appended(log, creation, image, attempt), list(creation.results)
 
@@ -89,14 +89,14 @@ class LogAcls:
             image = self._workspace.state(log).image
             records = [acl.record for acl in image]
             if log.cluster_writer is not None:
-                return self._asked(log, ClusterDeletion(records, filters), image, attempt)
+                return self._through_cluster(log, ClusterDeletion(records, filters), image, attempt)
             deletion = plan_deletion(records, filters)
             return _appended(log, deletion, image, attempt), list(deletion.results)
 
         return self._change(here, lambda node: node.delete(filters))
 
     def state(self) -> tuple[PlanOrigin, AclsImage]:
-        """As plans.Planned: a node that writes the log does not hinder it."""
+        """As plan_target.PlanTarget: a node that writes the log does not hinder it."""
         with self._workspace.log() as log:
             image = self._workspace.state(log).image
             end_offset = image.provenance.end_offset
@@ -105,7 +105,7 @@ class LogAcls:
             return PlanOrigin(url, log.identity.cluster_id, topic_id, end_offset), image
 
     def apply(self, plan: AclPlan, max_removed_percent: int | None) -> tuple[int, PlanResult]:
-        """As plans.Planned: one batch, upon the state that was checked. Raises as ``create``."""
+        """As plan_target.PlanTarget: one batch, upon the state that was checked. Raises as ``create``."""
         limit = self._workspace.max_removed_percent(max_removed_percent)
         give_up_s = time.monotonic() + self._workspace.config.acl_update_timeout_ms / 1000
 
@@ -134,12 +134,12 @@ class LogAcls:
         if not left.to_remove and not left.to_add:
             return image.provenance.end_offset, PlanResult(acl_count=left.acl_count)
         note(f"note: {NOT_ATOMIC}")
-        end_offset, (result,) = self._asked(log, left, image, attempt)
+        end_offset, (result,) = self._through_cluster(log, left, image, attempt)
         if result.exception is not None:
             raise result.exception
         return end_offset, result
 
-    def _asked(
+    def _through_cluster(
         self, log: MetadataLog, change: _ClusterChange[_T], image: AclsImage, attempt: WriteAttempt
     ) -> tuple[int, list[_T]]:
         """What a cluster answers, with the ids that its log has."""
@@ -178,7 +178,7 @@ class LogAcls:
                     ) from error
             if node is not None:
                 return through(node)
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_INTERVAL_S)
 
 
 def _appended(log: MetadataLog, change: Change[object], image: AclsImage, attempt: WriteAttempt) -> int:

@@ -14,7 +14,7 @@ from authorizer.api.errors import (
     SidecarOutcomeUnknownError,
 )
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.sidecar import asked_sidecar, node_state
+from authorizer.cli.sidecar import node_state, sidecar_client
 from authorizer.client import calls
 from authorizer.sidecar.http.unix_socket import connect_unix
 from authorizer.sidecar.routes.acl_results import create_result_of, delete_result_of, plan_result_of
@@ -85,14 +85,14 @@ class NodeAcls:
         return self._ask(lambda: calls.deletion(filters).then(_deleted))
 
     def state(self) -> tuple[PlanOrigin, AclsImage]:
-        """As plans.Planned. Raises SidecarError."""
+        """As plan_target.PlanTarget. Raises SidecarError."""
         node = node_state(self._url)
         end_offset, table = self.listed(())
         image = restore_image([table], provenance=Provenance(end_offset, -1, 0))
         return PlanOrigin(self._url, node.cluster_id or "", node.topic_id, end_offset), image
 
     def apply(self, plan: AclPlan, max_removed_percent: int | None) -> tuple[int, PlanResult]:
-        """As plans.Planned; None: the node's own limit. Raises ApiError, and as ``create``."""
+        """As plan_target.PlanTarget; None: the node's own limit. Raises ApiError, and as ``create``."""
         body = application_body(plan, max_removed_percent)
         end_offset, result = self._ask(lambda: calls.plan_application(body).then(_applied))
         if result.exception is not None:
@@ -105,7 +105,7 @@ class NodeAcls:
         except UnicodeEncodeError as error:
             raise Failure(f"not Unicode text: {error.object!r}", ExitCode.USAGE) from error
         try:
-            with asked_sidecar(
+            with sidecar_client(
                 self._url, timeout_s=self._timeout_s, names_caller=self._names_caller
             ) as client:
                 return client.ask(asked)

@@ -64,9 +64,9 @@ def answer_batch(workspace: Workspace, queries: str, records: str | None) -> Non
 
 def answer_batch_of_sidecar(url: str, queries: str) -> None:
     """Print one answer for each line, by a running node."""
-    from authorizer.cli.sidecar import asked_sidecar
+    from authorizer.cli.sidecar import sidecar_client
 
-    with asked_sidecar(url) as client:
+    with sidecar_client(url) as client:
         _print_answers(queries, _SidecarStates(client))
 
 

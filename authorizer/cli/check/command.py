@@ -27,7 +27,7 @@ from authorizer.cli.options import (
 from authorizer.cli.rendering.output import answer, note, print_json
 from authorizer.cli.rendering.terminal import width
 from authorizer.cli.resources import flag_of, only_resource
-from authorizer.cli.sidecar import asked_sidecar, require_one_source, sidecar_options
+from authorizer.cli.sidecar import require_one_source, sidecar_client, sidecar_options
 from authorizer.cli.workspace import Workspace
 from records.acl import AclOperation, PatternType, ResourcePattern
 
@@ -163,10 +163,10 @@ def check_command(
         raise click.UsageError("--records needs --batch")
     context, action = _question(principal, operation, resource, host)
     if sidecar is None:
-        explanation, standing = _explained_by_log(context, action, at_offset)
+        explanation, quality = _explained_by_log(context, action, at_offset)
     else:
-        explanation, standing = _explained_by_sidecar(sidecar, context, action, at_offset)
-    if standing.is_polled:
+        explanation, quality = _explained_by_sidecar(sidecar, context, action, at_offset)
+    if quality.is_polled:
         explanation = explanation.without_places()
     if explanation.remark is not None:
         note(f"note: {explanation.remark}")
@@ -181,12 +181,12 @@ def check_command(
         shown = explanation.to_json()
         if not explain:
             shown = {key: shown[key] for key in _PLAIN_ANSWER}
-        print_json(shown | {"hostAssumed": host_assumed} | standing.to_json())
+        print_json(shown | {"hostAssumed": host_assumed} | quality.to_json())
     elif explain:
         # What only a broker writes, only a broker's tool can change.
         named = words("--log", "--config") if sidecar is None else ("--sidecar", sidecar)
-        flags = None if standing.is_read_only else named
-        certain_end = standing.uncommitted_from
+        flags = None if quality.is_read_only else named
+        certain_end = quality.uncommitted_from
         for line in explanation_lines(
             explanation,
             columns=width(),
@@ -195,15 +195,15 @@ def check_command(
             host_assumed=host_assumed,
         ):
             click.echo(line)
-        if standing.age_ms is not None:
-            click.echo(f"The cluster answered {standing.age_ms / 1000:.1f} s ago.")
+        if quality.age_ms is not None:
+            click.echo(f"The cluster answered {quality.age_ms / 1000:.1f} s ago.")
     else:
         answer(decision_line(explanation), indent=2)
     if not explanation.decision.is_allowed:
         raise click.exceptions.Exit(ExitCode.NO)
 
 
-class _Standing(NamedTuple):
+class _AnswerQuality(NamedTuple):
     """What an answer is worth.
 
     Attributes:
@@ -228,7 +228,7 @@ class _Standing(NamedTuple):
 
 def _explained_by_log(
     context: RequestContext, action: Action, at_offset: int | None
-) -> tuple[Explanation, _Standing]:
+) -> tuple[Explanation, _AnswerQuality]:
     """The decision, and what it is worth."""
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.engine.explanation.explain import explain
@@ -238,15 +238,15 @@ def _explained_by_log(
         found = workspace.state(log, at_offset=at_offset, with_offsets=True)
         freshness = log.freshness()
         age_ms = None if freshness is None or at_offset is not None else freshness.age_ms
-        standing = _Standing(log.is_read_only, found.uncommitted_from, age_ms, freshness is not None)
+        quality = _AnswerQuality(log.is_read_only, found.uncommitted_from, age_ms, freshness is not None)
         settings = workspace.settings(is_own=not log.is_cluster_metadata_log)
     state = AuthorizerState(settings.index(found.image), settings, is_ready=True, not_ready_reason="")
-    return explain(state, context, action), standing
+    return explain(state, context, action), quality
 
 
 def _explained_by_sidecar(
     url: str, context: RequestContext, action: Action, at_offset: int | None
-) -> tuple[Explanation, _Standing]:
+) -> tuple[Explanation, _AnswerQuality]:
     """The same by a running node."""
     import msgspec
 
@@ -257,10 +257,12 @@ def _explained_by_sidecar(
     question = Question(
         context.principal, action.operation, pattern.resource_type, pattern.name, context.client_address
     )
-    with asked_sidecar(url) as client:
+    with sidecar_client(url) as client:
         explained = client.ask(calls.explanation(question, at_offset=at_offset))
     shown = explanation_from_json(msgspec.to_builtins(explained), context, action)
-    return shown, _Standing(explained.high_watermark_is_guess, explained.uncommitted_from, explained.age_ms)
+    return shown, _AnswerQuality(
+        explained.high_watermark_is_guess, explained.uncommitted_from, explained.age_ms
+    )
 
 
 def _question(

@@ -1,4 +1,4 @@
-"""What makes a log hold the ACLs of another set, and how it is written. Worked out anew by each run."""
+"""AclCopy: the changes that give a log the ACLs of another set; each run computes them again."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _IN_PART: Final = "a part may be in force: run it again, and it writes what is m
 
 
 class AclCopy(NamedTuple):
-    """What is left to be done.
+    """The changes to write.
 
     Attributes:
         add: what the target has not, DENYs first.

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
 #: Differences of each kind that are printed.
 _SHOWN: Final = 10
-#: For how long two that go on are looked at until they are seen at one offset, and the time between looks.
+#: How long two sources that both advance are polled until they are at one offset, and the poll interval.
 _WAIT_S: Final = 30.0
-_EVERY_S: Final = 0.1
+_POLL_INTERVAL_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +188,7 @@ def _with_store(
             if at_offset is not None:
                 raise
     with Waiting(f"comparing with {shown(other)}"):
-        for _ in _patiently():
+        for _ in _retries():
             continued = load_image(log, [StoredSnapshots(store)])
             if continued.origin == LOG_START:
                 reasons = "; ".join(continued.refused)
@@ -198,7 +198,7 @@ def _with_store(
                 return Comparison.of(
                     f"{other} ({continued.origin} and the log's tail)", alone, continued.image
                 )
-    raise _restless(log, other)
+    raise _not_seen_together(log, other)
 
 
 def _beside_it(
@@ -210,7 +210,7 @@ def _beside_it(
     """
     if has_beginning(log):
         return []
-    others: list[SnapshotSource] = [_Others(source, snapshot) for source in sources]
+    others: list[SnapshotSource] = [_OtherSnapshots(source, snapshot) for source in sources]
     start = log.start_offset()
     if not any(offer.end_offset >= start for each in others for offer in each.offers(log.identity)):
         raise SnapshotMissingError(
@@ -221,7 +221,7 @@ def _beside_it(
 
 
 @dataclass(frozen=True, slots=True)
-class _Others:
+class _OtherSnapshots:
     """A SnapshotSource: all of another one but the snapshots that end where this one does."""
 
     source: SnapshotSource
@@ -236,7 +236,7 @@ def _with_node(log: MetadataLog, sources: Sequence[SnapshotSource], other: str) 
     if has_beginning(log):
         sources = ()
     with Waiting(f"comparing with {shown(other)}"):
-        for _ in _patiently():
+        for _ in _retries():
             state = node_state(other)
             if (state.cluster_id, state.topic_id) != _names(log):
                 note(f"note: {other} follows another log, of cluster {shown(str(state.cluster_id))}")
@@ -247,7 +247,7 @@ def _with_node(log: MetadataLog, sources: Sequence[SnapshotSource], other: str) 
                 return _beside(other, _below(log, sources, state.offset), state)
             except OffsetUnavailableError:
                 continue  # a node that is at the end when the log is quiet
-    raise _restless(log, other)
+    raise _not_seen_together(log, other)
 
 
 def _beside(other: str, here: AclsImage, node: NodeState) -> Comparison:
@@ -265,20 +265,20 @@ def _names(log: MetadataLog) -> tuple[str, str]:
     return log.identity.cluster_id, uuid_to_string(log.identity.topic_id)
 
 
-def _patiently() -> Iterator[None]:
+def _retries() -> Iterator[None]:
     deadline_s = time.monotonic() + _WAIT_S
     while True:
         yield
         if time.monotonic() >= deadline_s:
             return
-        time.sleep(_EVERY_S)
+        time.sleep(_POLL_INTERVAL_S)
 
 
-def _restless(log: MetadataLog, other: str) -> Failure:
+def _not_seen_together(log: MetadataLog, other: str) -> Failure:
     return Failure(
-        f"{log.url} and {other} were not seen at one offset within {_WAIT_S:.0f} s",
+        f"{log.url} and {other} were not at one offset within {_WAIT_S:.0f} s",
         ExitCode.NOT_READY,
-        "Try again when less is written, and see that the node follows the log (/v1/state).",
+        "Try again when fewer changes are written, and check that the node follows the log (/v1/state).",
     )
 
 

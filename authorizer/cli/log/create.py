@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +17,7 @@ from records.ids import uuid_to_string
 from records.log.open import POLLED, QUORUM, TOPIC, kind_of, open_log
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from records.log.base import LogIdentity
 
@@ -85,30 +86,12 @@ def create_command(
         "config": _topic_config(topic_config) or None,
     }
     settings = {name: value for name, value in for_topics.items() if value is not None}
-    kind = kind_of(url)
-    if kind == QUORUM:
-        raise click.UsageError(f"Cannot create {url}: a cluster creates its metadata log itself")
-    if kind == POLLED:
-        raise click.UsageError("describe:// logs cannot be created; `aclog serve` creates them.")
-    if kind == TOPIC and cluster_id is not None:
-        raise click.UsageError("--cluster-id is for a directory: a topic has the id of its Kafka cluster")
-    if kind != TOPIC and settings:
-        flags = "--replication-factor, --min-insync-replicas, --delete-retention and --topic-config"
-        raise click.UsageError(f"{flags} are for a topic: kafka://HOST:PORT/TOPIC")
-
-    identity = _existing(url, client)
-    is_new = identity is None
-    if identity is None:
-        try:
-            identity = _new_topic(url, client, settings) if kind == TOPIC else _new_directory(url, cluster_id)
-        except LogError:
-            # Several nodes may start at once, each with this command before it.
-            identity = _existing(url, client) if if_not_exists else None
-            if identity is None:
-                raise
-            is_new = False
-    elif not if_not_exists:
-        raise LogError(f"Log {url} already exists. Use --if-not-exists to accept that.")
+    _require_creatable(url, settings, cluster_id)
+    if kind_of(url) == TOPIC:
+        create = partial(_new_topic, url, client, settings)
+    else:
+        create = partial(_new_directory, url, cluster_id)
+    identity, is_new = _created(url, client, create, if_not_exists=if_not_exists)
     topic_id = uuid_to_string(identity.topic_id)
     if as_json:
         report = {"log": url, "clusterId": identity.cluster_id, "topicId": topic_id}
@@ -118,8 +101,45 @@ def create_command(
         answer(f"{shown(url)}: {what}, cluster {shown(identity.cluster_id)}, topic id {topic_id}", indent=2)
 
 
+def _require_creatable(url: str, topic_settings: Mapping[str, Any], cluster_id: str | None) -> None:
+    """click.UsageError if a log of this kind cannot be created, or not with these options."""
+    kind = kind_of(url)
+    if kind == QUORUM:
+        raise click.UsageError(f"Cannot create {url}: a cluster creates its metadata log itself")
+    if kind == POLLED:
+        raise click.UsageError("describe:// logs cannot be created; `aclog serve` creates them.")
+    if kind == TOPIC and cluster_id is not None:
+        raise click.UsageError("--cluster-id is for a directory: a topic has the id of its Kafka cluster")
+    if kind != TOPIC and topic_settings:
+        flags = "--replication-factor, --min-insync-replicas, --delete-retention and --topic-config"
+        raise click.UsageError(f"{flags} are for a topic: kafka://HOST:PORT/TOPIC")
+
+
+def _created(
+    url: str, client: Mapping[str, str], create: Callable[[], LogIdentity], *, if_not_exists: bool
+) -> tuple[LogIdentity, bool]:
+    """The log's identity, and whether it is new.
+
+    Raises:
+        LogError: the log exists and ``if_not_exists`` is false, or it cannot be created.
+    """
+    identity = _existing(url, client)
+    if identity is not None:
+        if not if_not_exists:
+            raise LogError(f"Log {url} already exists. Use --if-not-exists to accept that.")
+        return identity, False
+    try:
+        return create(), True
+    except LogError:
+        # Several nodes may start at the same time, each after this command.
+        identity = _existing(url, client) if if_not_exists else None
+        if identity is None:
+            raise
+        return identity, False
+
+
 def _existing(url: str, client: Mapping[str, str]) -> LogIdentity | None:
-    """The identity of the log that is there; LogError where something else is."""
+    """The identity of an existing log; LogError if the place holds something else."""
     try:
         with closing(open_log(url, mode="read", client=client)) as log:
             return log.identity

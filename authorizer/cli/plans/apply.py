@@ -11,7 +11,7 @@ from authorizer.api.errors import PlanOutdatedError, SidecarRefusedError
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure, failure_of
 from authorizer.cli.options import config_option, json_option, log_option, progress_option, snapshots_option
-from authorizer.cli.plans.planned import bootstrap_option, given_planned, max_removed_option
+from authorizer.cli.plans.plan_target import bootstrap_option, max_removed_option, plan_target_of
 from authorizer.cli.rendering.acls import print_changed_acls
 from authorizer.cli.rendering.output import answer, print_json
 from authorizer.cli.sidecar import sidecar_options
@@ -76,11 +76,11 @@ def apply_command(
     from authorizer.cli.plans.plan_file import read_plan
 
     wanted = read_plan(plan)
-    planned = given_planned(Workspace.given(), sidecar, bootstrap_servers)
+    target = plan_target_of(Workspace.given(), sidecar, bootstrap_servers)
     try:
-        end_offset, result = planned.apply(wanted, ALL_PERCENT if allow_mass_removal else max_removed_percent)
+        end_offset, result = target.apply(wanted, ALL_PERCENT if allow_mass_removal else max_removed_percent)
     except (SidecarRefusedError, PlanOutdatedError) as error:
-        # This is what was asked for: the node's own ACLs deny it, or the meaning is another one.
+        # The node's ACLs deny the request, or the effective permissions have changed: a negative answer.
         failure = failure_of(error)
         raise Failure(failure.message, ExitCode.NO, failure.hint) from error
     _print(end_offset, result, as_json=as_json)

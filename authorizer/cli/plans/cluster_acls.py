@@ -1,4 +1,4 @@
-"""The ACLs of a Kafka cluster whose brokers write them: a plan is carried out by Kafka's own requests."""
+"""ClusterAcls: the ACLs of a Kafka cluster, changed by requests of Kafka's protocol."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from records.columns.acl_table import AclTable
     from snapshot.image import AclsImage
 
-_LOOK_S: Final = 0.1
+_POLL_INTERVAL_S: Final = 0.1
 
 
 class ClusterAcls:
-    """Implements planned.Planned. Read from the cluster's log where the command names that, too."""
+    """Implements PlanTarget. Reads the cluster's log instead if the command names it."""
 
     def __init__(self, bootstrap_servers: str, workspace: Workspace) -> None:
         """LogError: the servers or a client setting make no sense."""
@@ -32,7 +32,7 @@ class ClusterAcls:
         self._cluster = open_cluster_acls(bootstrap_servers, client=workspace.config.kafka)
 
     def state(self) -> tuple[PlanOrigin, AclsImage]:
-        """As planned.Planned. LogError: the cluster does not answer, or not to this."""
+        """As plan_target.PlanTarget. LogError: the cluster does not answer, or not to this."""
         cluster_id = self._cluster.cluster_id()
         config = self._workspace.config
         if config.log_url is None and config.brokers_log is None:
@@ -49,15 +49,15 @@ class ClusterAcls:
             return PlanOrigin(log.url, cluster_id, topic_id, image.provenance.end_offset), image
 
     def apply(self, plan: AclPlan, max_removed_percent: int | None) -> tuple[None, PlanResult]:
-        """As planned.Planned: by requests, and then looked at again.
+        """As PlanTarget: sends requests, then reads the ACLs again.
 
         Raises:
-            MassRemovalError: as planned.Planned, and nothing was written.
-            PlanOutdatedError: as planned.Planned, and nothing was written; or all of it was carried out, and
-                the meaning is another one than the plan says.
-            EncodeError: an ACL that the Kafka client cannot write; nothing was written.
-            LogError: a request failed; those before it are carried out, and applying the plan again goes on.
-            Failure: all of it was carried out, and cannot be read yet.
+            MassRemovalError: as PlanTarget; nothing was written.
+            PlanOutdatedError: as PlanTarget, and nothing was written; or all of it was written, and the
+                effective permissions are not those of the plan.
+            EncodeError: the Kafka client cannot write an ACL; nothing was written.
+            LogError: a request failed after others succeeded; applying the plan again continues.
+            Failure: all of it was written, and cannot be read yet.
         """
         origin, image = self.state()
         plan.require_log(origin.cluster_id, origin.topic_id)
@@ -67,11 +67,11 @@ class ClusterAcls:
         self._cluster.require_writable([*left.to_remove, *left.to_add])
         note(f"note: {NOT_ATOMIC}")
         left.carry_out(self._cluster)
-        table = self._seen(left)
+        table = self._wait_until_applied(left)
         left.require_done(table)
         return None, left.result({acl.record.content: acl.record for acl in plan.held(table)}.get)
 
-    def _seen(self, left: ClusterPlan) -> AclTable:
+    def _wait_until_applied(self, left: ClusterPlan) -> AclTable:
         """The ACLs once the brokers have replayed what the controller wrote."""
         give_up_s = time.monotonic() + self._workspace.config.acl_update_timeout_ms / 1000
         while True:
@@ -84,4 +84,4 @@ class ClusterAcls:
                     ExitCode.NOT_READY,
                     "Apply the plan again until there is nothing to do.",
                 )
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_INTERVAL_S)

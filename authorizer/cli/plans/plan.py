@@ -22,7 +22,7 @@ from authorizer.cli.options import (
     shared,
     snapshots_option,
 )
-from authorizer.cli.plans.planned import bootstrap_option, given_planned, max_removed_option
+from authorizer.cli.plans.plan_target import bootstrap_option, max_removed_option, plan_target_of
 from authorizer.cli.rendering.output import Waiting, answer, note, print_json, shown
 from authorizer.cli.resources import flag_of
 from authorizer.cli.sidecar import sidecar_options
@@ -152,13 +152,13 @@ def plan_command(
 
     of_what = _scope_of(scope, everything=everything)
     workspace = Workspace.given()
-    planned = given_planned(workspace, sidecar, bootstrap_servers)
+    target = plan_target_of(workspace, sidecar, bootstrap_servers)
     settings = AuthorizerSettings.from_configs(workspace.config.properties)
     with _bad_lines():
         wanted = DesiredStateFile.of(read_lines(file, may_be_empty=allow_empty), file)
     if wanted.steps is not None and of_what is not None:
         raise click.UsageError(f"{file} is a file of changes: it cannot be used with a scope (--all, ...)")
-    origin, image = planned.state()
+    origin, image = target.state()
     settings = settings.with_version_of(image)
     before = AclSet(origin.log, image)
     if not allow_empty and (emptied := wanted.emptied(before.table(), of_what)):

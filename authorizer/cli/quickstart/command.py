@@ -22,7 +22,7 @@ from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.quickstart.spark_jobs import CHANGES, COUNTS, run_spark_beside
 from authorizer.cli.rendering.output import MARGIN, say, say_command, step
 from authorizer.cli.rendering.terminal import width
-from authorizer.cli.sidecar import asked_sidecar
+from authorizer.cli.sidecar import sidecar_client
 from authorizer.cli.signals import ends_on_signals
 from authorizer.configuration.keys.names import (
     ACLOG_LISTENERS,
@@ -311,7 +311,7 @@ class _Tour:
         body = json.dumps(question)
         path = "/access/v1/evaluation"
         say_command("curl", "-s", self._url + path, "-H", "content-type: application/json", "-d", body)
-        with asked_sidecar(self._url) as client:
+        with sidecar_client(self._url) as client:
             # In one piece, however wide: it is JSON.
             click.echo(MARGIN + client.ask(Call("POST", path, bytes.decode, body.encode())))
 

@@ -54,8 +54,8 @@ _STDOUT: Final = Path("-")
 @click.option(
     "--since",
     type=POINT,
-    help="Also what changed since the record at this offset, or since this time: the ACLs, and every class "
-    "of questions that is answered otherwise.",
+    help="Also show what changed since the record at this offset, or since this time: the ACLs, and every "
+    "class of requests that has another answer.",
 )
 @click.option(
     "--principal", "principals", type=PRINCIPAL, multiple=True, help="Only about this principal; repeatable."
@@ -99,15 +99,15 @@ def report_command(
 ) -> None:
     """Write who may do what, and what changed, as one file for an audit.
 
-    By default it is the console's page, which needs no node and no network: who may do what, each ACL with
-    what `aclog lint` finds amiss, and with --since what changed and the classes of questions that are
-    answered otherwise, each with a question that shows it. --format print has the same as tables without any
-    script, to be printed. All of it is of one state, which the file names: the log and cluster, offset, time,
-    digest, and the Kafka release whose rules are followed.
+    By default the file is the console's page, which needs no node and no network. It shows who may do what,
+    each ACL with the findings of `aclog lint`, and with --since the changes and the classes of requests that
+    have another answer, each with an example. --format print has the same as static tables for printing. All
+    of it describes one state, which the file names: log and cluster, offset, time, digest, and the Kafka
+    release whose rules apply.
 
-    A file holds no more than it says: other questions, and other moments, it answers with the command to ask.
-    A page has 200,000 ACLs and lists 2,000 changes at most, one for paper 20,000 of each; JSON and CSV have
-    all. Narrow it with --principal, or with the flag of a resource.
+    The file has no other states: for them it shows the command to run. A page has at most 200,000 ACLs and
+    lists 2,000 changes, a printed report 20,000 of each; JSON and CSV have all. Narrow a report with
+    --principal, or with the option of a resource.
 
     \b
     JSON has one object on a line, in this order:
@@ -153,7 +153,7 @@ def report_command(
 
 def _point(at_offset: int | None, at_time: datetime | None) -> int | datetime | None:
     if at_offset is not None and at_time is not None:
-        raise click.UsageError("--at-offset and --at-time are two ways to say the same: name one")
+        raise click.UsageError("--at-offset and --at-time cannot be used together")
     return at_time if at_offset is None else at_offset
 
 

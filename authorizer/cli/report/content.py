@@ -1,4 +1,4 @@
-"""Content: what a report says, whatever its form: all of it of one state, and of what led there."""
+"""Report: the content of a report in any format, of one state and the changes that led to it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from authorizer.analysis.matrix import Matrix
 from authorizer.analysis.witness import decide_witness
 from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.cli.rendering.output import Waiting
-from authorizer.cli.report.matrix_table import Sheet
+from authorizer.cli.report.matrix_table import MatrixTable
 from authorizer.cli.sets.source import AclSet
 from authorizer.console.history.history_json import change_entries
 from authorizer.console.routes.decision_changes import find_decision_changes
@@ -52,10 +52,10 @@ class Report:
         version: whose rules are followed.
         state: to ask it single questions; ``before``: the one that it is compared with.
         meaning: what all answers within the scope are.
-        sheets: a matrix for each resource type.
+        matrices: a matrix for each resource type.
         acls: those that have to do with the scope, in Kafka's order.
-        findings: what is amiss with them, by their ids; None: that was not looked for.
-        flips: classes of questions that the state before answered otherwise.
+        findings: lint findings by ACL id; None: lint did not run.
+        flips: classes of requests that the earlier state answered differently.
         lines_maximum: of changes and of flips that are listed; None: all.
         left_out: what is not in it, and how to get that.
     """
@@ -67,7 +67,7 @@ class Report:
     state: AuthorizerState
     before: AuthorizerState | None
     meaning: EffectivePermissions
-    sheets: list[Sheet]
+    matrices: list[MatrixTable]
     acls: Listing
     findings: Mapping[Uuid, list[dict[str, Any]]] | None
     flips: list[DecisionChange]
@@ -93,8 +93,8 @@ class Report:
             "made": self.made_ms,
         }
 
-    def amiss(self, acl_id: Uuid) -> list[dict[str, Any]]:
-        """What is amiss with an ACL."""
+    def findings_of(self, acl_id: Uuid) -> list[dict[str, Any]]:
+        """The findings of an ACL."""
         return [] if self.findings is None else self.findings.get(acl_id, [])
 
     def changes(self) -> Iterator[dict[str, Any]]:
@@ -134,28 +134,28 @@ def gather(
     made_ms: int,
     lines_maximum: int | None = None,
 ) -> Report:
-    """Work it out, see `Report`. That takes seconds for each 100,000 ACLs."""
+    """Compute the report. That takes seconds for each 100,000 ACLs."""
     left_out = []
     own = settings.with_version_of(source.image)
-    with Waiting("working out who may do what"):
+    with Waiting("computing permissions"):
         state, now, meaning = _understood(source.image, scope, own)
         before, then = None, None
         if source.before is not None:
             others = settings.with_version_of(source.before)
             before, earlier, was = _understood(source.before, scope, others)
             then = {each: (Matrix.of(earlier.index, others, each), was) for each in scope.types}
-        sheets = [
-            Sheet(Matrix.of(now.index, own, each), meaning, scope, None if then is None else then[each])
+        matrices = [
+            MatrixTable(Matrix.of(now.index, own, each), meaning, scope, None if then is None else then[each])
             for each in scope.types
         ]
     findings = None
     if len(source.image) > ACLS_MAXIMUM:
         left_out.append(
-            f"what is amiss: {len(source.image):,} ACLs are more than the {ACLS_MAXIMUM:,} that are looked "
-            "through here; `aclog lint` looks through all"
+            f"findings: {len(source.image):,} ACLs are more than the {ACLS_MAXIMUM:,} that a report checks; "
+            "`aclog lint` checks all"
         )
     else:
-        with Waiting("looking for what is amiss"):
+        with Waiting("searching for findings"):
             findings = findings_json(source.image, own)
     flips = []
     if before is not None:
@@ -177,7 +177,7 @@ def gather(
         state=state,
         before=before,
         meaning=meaning,
-        sheets=sheets,
+        matrices=matrices,
         acls=list_acls(now.index, AclBindingFilter()),
         findings=findings,
         flips=flips,

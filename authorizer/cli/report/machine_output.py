@@ -52,17 +52,17 @@ def json_lines(report: Report) -> Iterator[bytes]:
 def _objects(report: Report) -> Iterator[dict[str, Any]]:
     yield {"report": report.facts()}
     counts = {"access": 0, "acls": len(report.acls), "findings": 0, "changes": 0, "flips": len(report.flips)}
-    for sheet in report.sheets:
-        for principal in sheet.who:
-            for (text, is_name), answer in sheet.said(principal):
+    for matrix in report.matrices:
+        for principal in matrix.who:
+            for (text, is_name), answer in matrix.answers(principal):
                 counts["access"] += 1
                 yield {
-                    "access": sheet.resource_type.name,
+                    "access": matrix.resource_type.name,
                     "principal": principal or EVERYONE,
                     "name" if is_name else "prefix": text,
                 } | _answer_json(answer)
     for acl in report.acls.acls():
-        found = report.amiss(acl.record.id)
+        found = report.findings_of(acl.record.id)
         counts["findings"] += len(found)
         yield {"acl": "inForce"} | applied_acl_json(acl) | {"findings": found}
     for line in report.changes():
@@ -115,13 +115,13 @@ def _cell(value: Any) -> Any:
 def _rows(report: Report) -> Iterator[dict[str, Any]]:
     for name, value in report.facts().items():
         yield {"section": "report", "kind": name, "detail": _plain(value)}
-    for sheet in report.sheets:
-        for principal in sheet.who:
-            for (text, is_name), answer in sheet.said(principal):
+    for matrix in report.matrices:
+        for principal in matrix.who:
+            for (text, is_name), answer in matrix.answers(principal):
                 place = {
                     "section": "access",
                     "principal": principal or EVERYONE,
-                    "resourceType": sheet.resource_type.name,
+                    "resourceType": matrix.resource_type.name,
                     "name": text,
                     "patternType": "LITERAL" if is_name else "PREFIXED",
                 }
@@ -134,7 +134,7 @@ def _rows(report: Report) -> Iterator[dict[str, Any]]:
     for acl in report.acls.acls():
         fields = _acl_row(applied_acl_json(acl))
         yield {"section": "acl"} | fields
-        for finding in report.amiss(acl.record.id):
+        for finding in report.findings_of(acl.record.id):
             yield {"section": "finding"} | fields | {"kind": finding["rule"], "detail": finding["because"]}
     for line in report.changes():
         offset = "" if line["offset"] is None else line["offset"]

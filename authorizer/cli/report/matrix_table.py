@@ -1,6 +1,6 @@
-"""Sheet: the matrix of one resource type, whole: every row, and every principal's column.
+"""MatrixTable: the complete matrix of one resource type, with every row and every principal's column.
 
-A column is said by what it departs from everybody's in, so it is short where few names have to do with it.
+A column has only the rows that differ from the column of unnamed principals, so most columns are short.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ if TYPE_CHECKING:
     from authorizer.cli.report.scope import Scope
     from records.acl import ResourceType
 
-Said = TypeVar("Said")
+Value = TypeVar("Value")
 
 
-class SheetRow(NamedTuple):
+class MatrixRow(NamedTuple):
     """A row of the matrix.
 
     Attributes:
         key: the name or prefix.
-        is_key: whether an ACL is about it; else it is there to be opened.
+        is_key: whether an ACL has this pattern; other rows only group rows below them.
     """
 
     key: Key
     is_key: bool
 
 
-class Sheet:
+class MatrixTable:
     """See the module.
 
     Attributes:
         resource_type: whose names are its rows.
         super_users: those of the settings.
-        who: everybody who is not named (None), and everyone whose column it has.
-        rows: in order, a prefix before what begins with it.
+        who: the principals with a column; None is every other principal.
+        rows: in order, a prefix before the names and prefixes that begin with it.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Sheet:
         scope: Scope,
         before: tuple[Matrix, EffectivePermissions] | None = None,
     ) -> None:
-        """``before``: of the state that it is compared with."""
+        """``before``: the matrix and the permissions of the state to compare with."""
         self.resource_type: ResourceType = matrix.resource_type
         self.super_users = matrix.settings.super_users
         self._meaning, self._scope = meaning, scope
@@ -84,7 +84,7 @@ class Sheet:
         return self._runs(departures.keys, cell)
 
     def changes(self, principal: str | None) -> tuple[list[tuple[int, Cell]], list[tuple[int, Cell]]]:
-        """What is granted and what is revoked since the other state, in the same form."""
+        """Granted and revoked cells since the other state, in the same form."""
         if self._before is None:
             return [], []
         now, then = (self._column(each, principal) for each in (self._meaning, self._before))
@@ -95,11 +95,11 @@ class Sheet:
             self._runs(revoked.answers.keys, revoked.cell),
         )
 
-    def said(self, principal: str | None) -> Iterator[tuple[Key, Answer | None]]:
-        """What is answered at each place where it is another answer; None: what everybody is answered there.
+    def answers(self, principal: str | None) -> Iterator[tuple[Key, Answer | None]]:
+        """Each key at which the answer changes, with its answer; None: that of the unnamed principals.
 
-        That of a prefix holds for the names without a narrower place. Who departs nowhere has one for all
-        names, as everybody has.
+        The answer of a prefix holds for names without a narrower key. A principal without answers of its own
+        has one key for all names.
         """
         answers: NameMap[Answer] | NameMap[Answer | None] = (
             self._meaning.wildcard[self.resource_type]
@@ -118,8 +118,8 @@ class Sheet:
             return Column(meaning.wildcard[self.resource_type])
         return Column(answers_for(meaning, principal, self.resource_type))
 
-    def _runs(self, places: Iterable[Key], said: Callable[[Key], Said]) -> list[tuple[int, Said]]:
-        """What is said of each row, where it begins; it differs at these places and above them alone."""
+    def _runs(self, places: Iterable[Key], said: Callable[[Key], Value]) -> list[tuple[int, Value]]:
+        """Runs of equal values with their first rows; values change at ``places`` and their prefixes only."""
         begin = {0}
         for key in places:
             text, is_name = key
@@ -128,7 +128,7 @@ class Sheet:
             begin.update(marked, (at + 1 for at in marked))
             if not is_name:
                 begin.update(range_of(self._keys, text))
-        runs: list[tuple[int, Said]] = []
+        runs: list[tuple[int, Value]] = []
         for at in sorted(begin):
             if at < len(self._keys):
                 found = said(self._keys[at])
@@ -137,8 +137,8 @@ class Sheet:
         return runs
 
 
-def _rows(keys: Sequence[Key], top: Key) -> list[SheetRow]:
-    """Every row that there is, however far one opens them."""
+def _rows(keys: Sequence[Key], top: Key) -> list[MatrixRow]:
+    """All rows, as if every group was expanded."""
     found = set(keys)
     closed = [] if top[1] else [top[0]]
     while closed:
@@ -146,4 +146,4 @@ def _rows(keys: Sequence[Key], top: Key) -> list[SheetRow]:
         found.update(inside)
         closed += [text for text, _ in inside]
     known = frozenset(keys)
-    return [SheetRow(key, key in known) for key in (top, *sorted(found - {top}))]
+    return [MatrixRow(key, key in known) for key in (top, *sorted(found - {top}))]

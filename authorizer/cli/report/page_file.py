@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from authorizer.analysis.matrix import Cell
     from authorizer.cli.report.content import Report
-    from authorizer.cli.report.matrix_table import Sheet
+    from authorizer.cli.report.matrix_table import MatrixTable
     from authorizer.engine.decisions.state import AuthorizerState
 
 #: Flips whose witnesses' answers the page has, with the explanation.
@@ -102,7 +102,7 @@ def _held(report: Report) -> dict[str, Any]:
         "is_log": "--log" in source.flags,
         "since": since,
         "operations": [operation.name for operation in OPERATIONS],
-        "sheets": {each.resource_type.name: _sheet(each, cells) for each in report.sheets},
+        "sheets": {each.resource_type.name: _matrix(each, cells) for each in report.matrices},
         "cells": cells.known,
         "acls": [applied_acl_json(acl) for acl in report.acls.acls()],
         "findings": None
@@ -110,7 +110,7 @@ def _held(report: Report) -> dict[str, Any]:
         else {
             uuid_to_string(acl.record.id): found
             for acl in report.acls.acls()
-            if (found := report.amiss(acl.record.id))
+            if (found := report.findings_of(acl.record.id))
         },
         "changes": _changes(report),
         "flips": None
@@ -140,23 +140,23 @@ class _Cells:
         return self._numbers[cell]
 
 
-def _sheet(sheet: Sheet, cells: _Cells) -> dict[str, Any]:
+def _matrix(matrix: MatrixTable, cells: _Cells) -> dict[str, Any]:
     columns = []
-    for principal in sheet.who:
-        granted, revoked = sheet.changes(principal)
+    for principal in matrix.who:
+        granted, revoked = matrix.changes(principal)
         columns.append(
             {
                 "principal": principal,
-                "super": principal in sheet.super_users,
-                "cells": cells.runs(sheet.cells(principal)),
+                "super": principal in matrix.super_users,
+                "cells": cells.runs(matrix.cells(principal)),
                 "granted": cells.runs(granted),
                 "revoked": cells.runs(revoked),
             }
         )
     return {
-        "rows": [row.key[0] for row in sheet.rows],
-        "names": [int(row.key[1]) for row in sheet.rows],
-        "keys": [int(row.is_key) for row in sheet.rows],
+        "rows": [row.key[0] for row in matrix.rows],
+        "names": [int(row.key[1]) for row in matrix.rows],
+        "keys": [int(row.is_key) for row in matrix.rows],
         "columns": columns,
     }
 

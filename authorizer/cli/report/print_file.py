@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from authorizer.analysis.host_answers import Answer
     from authorizer.analysis.name_space import Key
     from authorizer.cli.report.content import Report
-    from authorizer.cli.report.matrix_table import Sheet
+    from authorizer.cli.report.matrix_table import MatrixTable
     from authorizer.engine.decisions.decision import Decision
 
 _STYLE: Final = """
@@ -75,15 +75,15 @@ def _pieces(report: Report) -> Iterator[str]:
     yield "<section><h1>Who may do what</h1>"
     yield from _table("The state", ("What", "Is"), (30, 70), _facts(report.facts()))
     yield "</section>"
-    for sheet in report.sheets:
-        if len(sheet.rows) > 1 or sheet.rows[0].is_key:
-            yield f"<section><h1>{sheet.resource_type.title}</h1>"
+    for matrix in report.matrices:
+        if len(matrix.rows) > 1 or matrix.rows[0].is_key:
+            yield f"<section><h1>{matrix.resource_type.title}</h1>"
             yield (
                 "<p>The narrowest row of a principal counts: what is said of a prefix is of the names that "
                 "have no row of their own, and no longer prefix with one. Where there is none, everyone "
                 "else's does.</p>"
             )
-            yield from _table(None, ("Principal", "Names", "May"), (28, 32, 40), _access(sheet))
+            yield from _table(None, ("Principal", "Names", "May"), (28, 32, 40), _access(matrix))
             yield "</section>"
     yield f"<section><h1>{len(report.acls):,} ACLs</h1>"
     head = ("ACL", "Host", "Written", "Amiss")
@@ -161,12 +161,12 @@ def _place(place: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _access(sheet: Sheet) -> Iterator[tuple[str, ...]]:
-    for principal in sheet.who:
+def _access(matrix: MatrixTable) -> Iterator[tuple[str, ...]]:
+    for principal in matrix.who:
         whose = "everyone else" if principal is None else _name(principal)
-        if principal in sheet.super_users:
+        if principal in matrix.super_users:
             whose += " (super user)"
-        for key, answer in sheet.said(principal):
+        for key, answer in matrix.answers(principal):
             yield whose, _key(key), "as everyone else" if answer is None else _answer(answer)
 
 
@@ -190,7 +190,7 @@ def _acls(report: Report) -> Iterator[tuple[str, ...]]:
     for acl in report.acls.acls():
         amiss = [
             f'<div><span class="rule">{_text(each["rule"])}</span> {_name(each["because"])}</div>'
-            for each in report.amiss(acl.record.id)
+            for each in report.findings_of(acl.record.id)
         ]
         shown = applied_acl_json(acl)
         yield (

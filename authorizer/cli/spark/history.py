@@ -74,7 +74,7 @@ class _Question(SparkFlags):
     def opened(self) -> Iterator[History]:
         """The history, read by Spark."""
         if (self.resource_type is None) != (self.resource_name is None):
-            raise click.UsageError("--resource-type and --resource-name go together")
+            raise click.UsageError("--resource-type and --resource-name must be given together")
         require_spark()
         from snapshot.jobs.changes.history import History
 
@@ -136,7 +136,7 @@ def in_force_command(*, at_offset: int | None, at_time: datetime | None, **quest
       aclog spark history in-force --history DIR --at-time 2026-11-21T02:33:16Z --principal User:alice --json
     """
     if at_offset is not None and at_time is not None:
-        raise click.UsageError("--at-offset and --at-time are two ways to say the same: name one")
+        raise click.UsageError("--at-offset and --at-time cannot be used together")
     asked = _Question(**question)
     with asked.opened() as history:
         asked.print(history.in_force(at_offset=at_offset, at_time=at_time), _in_force_text)

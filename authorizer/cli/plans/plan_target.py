@@ -1,4 +1,4 @@
-"""Where plans are made and applied: a log, a running node, or a cluster that is asked by its own protocol."""
+"""PlanTarget: a log, a running node or a Kafka cluster on which plans are made and applied."""
 
 from __future__ import annotations
 
@@ -34,41 +34,41 @@ max_removed_option: Final = click.option(
 )
 
 
-class Planned(Protocol):
-    """What plans are made on and applied to."""
+class PlanTarget(Protocol):
+    """The ACLs that a plan is made from and applied to."""
 
     def state(self) -> tuple[PlanOrigin, AclsImage]:
-        """The ACLs as they are now, and which log they are of."""
+        """The current ACLs, and the log that holds them."""
 
     def apply(self, plan: AclPlan, max_removed_percent: int | None) -> tuple[int | None, PlanResult]:
-        """Carry out a plan; ``max_removed_percent``: as api.PlanMutator.
+        """Apply a plan; ``max_removed_percent``: as of PlanMutator.
 
-        Returns the end offset of the log, if it has one here, and what was done.
+        Returns the log's end offset, None for a target without one, and the changes.
 
         Raises:
-            MassRemovalError: it removes a larger share of the ACLs than it may.
-            PlanOutdatedError: it was made on another log, or on what has another meaning now.
-            AclogError: it could not be carried out; what was written is said.
+            MassRemovalError: the plan removes a larger share of the ACLs than allowed.
+            PlanOutdatedError: the plan is for another log, or the effective permissions have changed.
+            AclogError: the plan was not applied; the error says what was written.
         """
 
 
-def given_planned(workspace: Workspace, sidecar: str | None, bootstrap_servers: str | None) -> Planned:
-    """What the flags of a command name."""
+def plan_target_of(workspace: Workspace, sidecar: str | None, bootstrap_servers: str | None) -> PlanTarget:
+    """The target that the options of a command name."""
     if sidecar is not None and bootstrap_servers is not None:
         raise click.UsageError("--sidecar and --bootstrap-server cannot be used together")
     require_one_source(sidecar, "--log", "--snapshots")
-    planned: Any
+    target: Any
     if bootstrap_servers is not None:
         from authorizer.cli.plans.cluster_acls import ClusterAcls
 
-        planned = ClusterAcls(bootstrap_servers, workspace)
+        target = ClusterAcls(bootstrap_servers, workspace)
     elif sidecar is not None:
         from authorizer.cli.acls.node_acls import NodeAcls
 
-        planned = NodeAcls(sidecar, workspace.config.acl_update_timeout_ms)
+        target = NodeAcls(sidecar, workspace.config.acl_update_timeout_ms)
     else:
         from authorizer.cli.acls.log_acls import LogAcls
 
-        planned = LogAcls(workspace)
-    found: Planned = planned
+        target = LogAcls(workspace)
+    found: PlanTarget = target
     return found
