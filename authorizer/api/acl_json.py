@@ -1,4 +1,4 @@
-"""An ACL in the JSON that commands and explanations show: its id, and Kafka's names for fields and codes."""
+"""JSON form of an ACL: its id, and Kafka's names of fields and codes."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _CONTENT_FIELDS: Final = (
 
 
 def acl_json(record: AccessControlEntryRecord) -> dict[str, str]:
-    """One ACL; a code that this build has no name for is its number (architecture.md 8.4)."""
+    """The JSON of an ACL; a code without a known name is written as its number."""
     return {"id": uuid_to_string(record.id), **content_json(record.content)}
 
 
 def content_json(content: AclContent) -> dict[str, str]:
-    """The same without an id."""
+    """The JSON of an ACL without its id."""
     return dict(zip(_CONTENT_FIELDS, content_texts(content), strict=True))
 
 
@@ -50,16 +50,16 @@ def content_texts(content: AclContent) -> tuple[str, str, str, str, str, str, st
 
 
 def acl_from_json(acl: Mapping[str, str]) -> AccessControlEntryRecord:
-    """The ACL whose ``acl_json`` this is.
+    """Parse ``acl_json``.
 
     Raises:
-        KeyError, ValueError: it is no ACL's.
+        KeyError, ValueError: not the JSON of an ACL.
     """
     return AccessControlEntryRecord(uuid_from_string(acl["id"]), *content_from_json(acl))
 
 
 def content_from_json(acl: Mapping[str, str]) -> AclContent:
-    """What an ACL says, whatever its id. Raises as ``acl_from_json``."""
+    """Parse ``content_json``. Raises as ``acl_from_json``."""
     return (
         code_from_name(ResourceType, acl["resourceType"]),
         acl["resourceName"],
@@ -72,15 +72,15 @@ def content_from_json(acl: Mapping[str, str]) -> AclContent:
 
 
 def applied_acl_json(acl: AppliedAcl) -> dict[str, Any]:
-    """The same with the place of the record that wrote it; ``offset`` is null for one from a checkpoint."""
+    """The JSON of an ACL with the offset of its record; ``offset`` is null if a checkpoint has the ACL."""
     return {**acl_json(acl.record), "offset": acl.offset, "timestamp": acl.timestamp_ms}
 
 
 def applied_acl_from_json(acl: Mapping[str, Any]) -> AppliedAcl:
-    """The ACL whose ``applied_acl_json`` this is, or whose ``acl_json``: then its place is not known.
+    """Parse ``applied_acl_json``, or ``acl_json``: then the offset is None.
 
     Raises:
-        KeyError, ValueError: it is no ACL's.
+        KeyError, ValueError: not the JSON of an ACL.
     """
     from records.columns.acl_table import AppliedAcl  # noqa: PLC0415 - numpy, which most users do not need
 

@@ -1,4 +1,4 @@
-"""An ACL, and the pattern of its names, in text for people: one notation, in which no two are the same."""
+"""Text notation of ACLs and resource patterns; different ACLs have different texts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 def pattern_text(acl: Mapping[str, str]) -> str:
     """``GROUP:PREFIXED:team``, as Kafka's authorizer logs a resource; ``acl`` is as ``content_json`` has it.
 
-    The name comes last and as it is: the group ``team*`` is ``GROUP:LITERAL:team*``.
+    The name comes last, unchanged: the group ``team*`` is ``GROUP:LITERAL:team*``.
     """
     return f"{acl['resourceType']}:{acl['patternType']}:{acl['resourceName']}"
 
@@ -25,5 +25,5 @@ def acl_text(acl: Mapping[str, str]) -> str:
 
 
 def literal_text(name: str) -> str:
-    """A name beside prefixes, which have a star behind them: one that ends with a star itself says so."""
+    """A literal name in a list with prefixes (``team*``); a name that itself ends with ``*`` is marked."""
     return f"{name} (literal)" if name.endswith("*") else name or "(the empty name)"

@@ -32,5 +32,5 @@ API_KEY_NAMES: Final = tuple(_NAMES.split())
 
 
 def api_key_name(api_key: int) -> str:
-    """``Produce`` for 0 and so on; ``Unknown(n)`` where Kafka 4.3 has none (it would throw)."""
+    """The name of an API key, such as ``Produce`` for 0; ``Unknown(n)`` if Kafka 4.3 has none."""
     return API_KEY_NAMES[api_key] if 0 <= api_key < len(API_KEY_NAMES) else f"Unknown({api_key})"

@@ -31,7 +31,7 @@ class AuthorizationResult(Enum):
 
 
 class SecurityProtocol(Enum):
-    """How a listener is secured."""
+    """The security protocol of a listener."""
 
     PLAINTEXT = 0
     SSL = 1
@@ -41,7 +41,7 @@ class SecurityProtocol(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a server listens; the host of a Unix socket is its path."""
+    """The address of a listener; the host of a Unix socket is its path."""
 
     listener_name: str | None
     security_protocol: SecurityProtocol
@@ -57,7 +57,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class AuthorizerServerInfo:
-    """What the server gives its authorizer at the start.
+    """Facts that the server passes to its authorizer at the start.
 
     ``cluster_id`` is None until the cluster has answered.
     """
@@ -72,25 +72,25 @@ class AuthorizerServerInfo:
 class AuthorizableRequestContext(Protocol):
     """The principal of a request, its address, and the request.
 
-    ``client_address`` is the text of Java's InetAddress.getHostAddress: ACL hosts are compared with it as
-    text. ``authorizer.api.ip_address.host_address`` makes it from any IP literal.
+    ``client_address`` has the form of Java's InetAddress.getHostAddress, because ACL hosts are compared with
+    it as text. ``authorizer.api.ip_address.host_address`` converts any IP literal.
     """
 
     @property
     def principal(self) -> KafkaPrincipal:
-        """The principal whose rights count."""
+        """The principal whose rights are checked."""
 
     @property
     def client_address(self) -> str:
-        """From where, as Java prints an address."""
+        """The client's address, as Java prints it."""
 
     @property
     def listener_name(self) -> str:
-        """On which listener."""
+        """Name of the listener."""
 
     @property
     def security_protocol(self) -> SecurityProtocol:
-        """How that listener is secured."""
+        """Security protocol of the listener."""
 
     @property
     def request_type(self) -> int:
@@ -102,7 +102,7 @@ class AuthorizableRequestContext(Protocol):
 
     @property
     def client_id(self) -> str:
-        """What the client calls itself."""
+        """The client id."""
 
     @property
     def correlation_id(self) -> int:
@@ -110,7 +110,7 @@ class AuthorizableRequestContext(Protocol):
 
 
 class RequestContext(msgspec.Struct, frozen=True, gc=False):
-    """A plain AuthorizableRequestContext."""
+    """An AuthorizableRequestContext as a value."""
 
     principal: KafkaPrincipal
     client_address: str
@@ -123,13 +123,13 @@ class RequestContext(msgspec.Struct, frozen=True, gc=False):
 
 
 class HttpRequestContext(RequestContext, frozen=True, kw_only=True, gc=False):
-    """A question over HTTP: the caller may ask about another principal.
+    """A request over HTTP; the caller may request decisions about another principal.
 
     Attributes:
-        request_name: what the audit log calls the request, which is none of Kafka's; one word.
-        caller: the principal that sent the request; ``principal`` is whom the question is about.
-        caller_address: from where, as ``client_address``.
-        request_id: what the caller calls its request (X-Request-ID).
+        request_name: name of the request in the audit log, one word; Kafka has no such request.
+        caller: the principal that sent the request; ``principal`` is the one whose rights are checked.
+        caller_address: the caller's address, in the form of ``client_address``.
+        request_id: the caller's id of the request (X-Request-ID).
     """
 
     request_name: str
@@ -139,14 +139,14 @@ class HttpRequestContext(RequestContext, frozen=True, kw_only=True, gc=False):
 
 
 class Action(msgspec.Struct, frozen=True, gc=False):
-    """What is to be authorized, and whether the audit log should say so.
+    """An operation on a resource, and the level of its audit line.
 
     Attributes:
-        operation: what is to be done.
-        resource_pattern: to what; only LITERAL patterns can be asked about.
-        resource_reference_count: how often the request names the resource.
-        log_if_allowed: access is really granted by this: DEBUG when allowed, else TRACE.
-        log_if_denied: access was really asked for: INFO when denied, else TRACE.
+        operation: the operation.
+        resource_pattern: the resource; only LITERAL patterns can be authorized.
+        resource_reference_count: number of times the request names the resource.
+        log_if_allowed: whether an allowed action is logged at DEBUG; otherwise at TRACE.
+        log_if_denied: whether a denied action is logged at INFO; otherwise at TRACE.
     """
 
     operation: AclOperation
@@ -162,7 +162,7 @@ class AclCreateResult:
 
     Attributes:
         exception: None on success.
-        record: what was written for it; None where nothing was, because an equal ACL was there or it failed.
+        record: the record that was written; None if an equal ACL existed, or on failure.
     """
 
     exception: ApiError | None = None
@@ -176,7 +176,7 @@ class AclBindingDeleteResult:
     Attributes:
         acl_binding: the ACL.
         exception: None on success.
-        record: the ACL with its id, and with codes that have no name here.
+        record: the ACL with its id, and with codes that have no known name.
     """
 
     acl_binding: AclBinding
@@ -196,24 +196,24 @@ class Authorizer(Protocol):
     """KIP-504's interface."""
 
     def configure(self, configs: Mapping[str, object]) -> None:
-        """Take the settings; called once, before ``start``. ConfigError stops the start."""
+        """Apply the settings; called once, before ``start``. ConfigError stops the start."""
 
     def reconfigurable_configs(self) -> frozenset[str]:
-        """Keys that ``reconfigure`` takes."""
+        """Keys that ``reconfigure`` accepts."""
 
     def validate_reconfiguration(self, configs: Mapping[str, object]) -> None:
         """Raise ConfigError if ``reconfigure`` would."""
 
     def reconfigure(self, configs: Mapping[str, object]) -> None:
-        """Take changed settings while running, whole or not at all."""
+        """Apply changed settings while running, all of them or none."""
 
     def start(self, server_info: AuthorizerServerInfo) -> Mapping[Endpoint, Future[None]]:
-        """Begin to load; an endpoint may accept once its future is done."""
+        """Start loading; an endpoint may accept connections when its future is done."""
 
     def authorize(
         self, context: AuthorizableRequestContext, actions: Sequence[Action]
     ) -> list[AuthorizationResult]:
-        """One result for each action, all decided on one state.
+        """Decide each action, all on the same state.
 
         Raises:
             AuthorizerNotReadyError: not loaded, and the principal is not a super user.
@@ -231,28 +231,28 @@ class Authorizer(Protocol):
         """One future for each filter, done when its removals are committed and replayed here."""
 
     def acls(self, acl_filter: AclBindingFilter) -> Iterable[AclBinding]:
-        """The ACLs that match, of one state."""
+        """The ACLs of one state that match."""
 
     def acl_count(self) -> int:
-        """How many ACLs are in force."""
+        """Number of ACLs in force."""
 
     def authorize_by_resource_type(
         self, context: AuthorizableRequestContext, operation: AclOperation, resource_type: ResourceType
     ) -> AuthorizationResult:
-        """KIP-679: may the principal do this to any resource of the type?"""
+        """KIP-679: whether the principal may do the operation on at least one resource of the type."""
 
     def description(self) -> str:
-        """KIP-50: what this authorizer is, and which principals it knows."""
+        """KIP-50: a description of the authorizer and of the principals it supports."""
 
     def close(self) -> None:
-        """Release everything; an unfinished load fails its futures."""
+        """Release all resources; the futures of an unfinished load fail."""
 
 
 class AclMutator(Protocol):
-    """Where an authorizer sends its writes (ClusterMetadataAuthorizer's AclMutator)."""
+    """Writes ACLs to the log for an authorizer (AclMutator of ClusterMetadataAuthorizer)."""
 
     def create_acls(self, bindings: Sequence[AclBinding]) -> list[Future[AclCreateResult]]:
-        """As Authorizer.create_acls, already authorized."""
+        """As Authorizer.create_acls, without an authorization check."""
 
     def delete_acls(self, filters: Sequence[AclBindingFilter]) -> list[Future[AclDeleteResult]]:
-        """As Authorizer.delete_acls, already authorized."""
+        """As Authorizer.delete_acls, without an authorization check."""

@@ -3,37 +3,35 @@
 Below AclogError of records.errors:
 
 AuthorizerError
-+-- ApiError                          what a broker would answer a client with
++-- ApiError                          errors with which a broker answers a client
 |   +-- AuthorizerNotReadyError       AUTHORIZER_NOT_READY: not loaded yet; never a DENIED (I4)
-|   +-- InvalidRequestError           INVALID_REQUEST: a binding or filter that cannot be
+|   +-- InvalidRequestError           INVALID_REQUEST: an invalid binding or filter
 |   |   +-- InvalidAclError, InvalidOperationError, InvalidPrincipalError, InvalidResourceError
-|   +-- AuthorizationError            KIP-50's family: the same four
+|   +-- AuthorizationError            KIP-50: base of the same four
 |   +-- NotControllerError            NOT_CONTROLLER: this node cannot write
 |   +-- UnsupportedLevelError         UNSUPPORTED_VERSION: the log's metadata.version has no such ACLs
 |   +-- ClusterAuthorizationError     CLUSTER_AUTHORIZATION_FAILED: the cluster does not let this node write
 |   +-- SecurityDisabledError         SECURITY_DISABLED: the cluster has no authorizer
 |   +-- PolicyViolationError          POLICY_VIOLATION: too many records in one operation
-|   +-- OperationTimedOutError        REQUEST_TIMED_OUT: the outcome of a write is not known, or none
-|   +-- PlanOutdatedError             INVALID_REQUEST: what a plan was made on is not there any more
+|   +-- OperationTimedOutError        REQUEST_TIMED_OUT: outcome of a write unknown, or nothing written
+|   +-- PlanOutdatedError             INVALID_REQUEST: the ACLs that a plan was made on have changed
 |   +-- MassRemovalError              INVALID_REQUEST: a plan removes a larger share of the ACLs than it may
 |   +-- UnknownServerError            UNKNOWN_SERVER_ERROR
-+-- SidecarError                      what asking a sidecar may raise (authorizer.client)
-|   +-- SidecarUnavailableError       not ready, overloaded or gone: it may answer soon
-|   |   +-- SidecarUnreachedError     nothing answers there
-|   |   +-- SidecarOutcomeUnknownError  a change was sent, and no answer came: it may be in the log
-|   +-- SidecarRefusedError           401, 403: who asks is not known, or may not ask that
-|   +-- SidecarRequestError           another 4xx: the question cannot be answered as it is
-|   +-- SidecarDefectError            500: its log has the reason
-|   +-- SidecarAnswerError            what answers there is no aclog node
-+-- PlanUnreadableError               a file that is no plan, or not as it was made
++-- SidecarError                      errors of requests to a sidecar (authorizer.client)
+|   +-- SidecarUnavailableError       not ready, overloaded or down; a retry may succeed
+|   |   +-- SidecarUnreachedError     no connection
+|   |   +-- SidecarOutcomeUnknownError  no response to a change; it may be in the log
+|   +-- SidecarRefusedError           401, 403: the caller is unknown or not authorized
+|   +-- SidecarRequestError           another 4xx: the request is invalid
+|   +-- SidecarDefectError            500: the sidecar's log has the reason
+|   +-- SidecarAnswerError            the response is not from an aclog node
++-- PlanUnreadableError               a file that is not a plan, or was modified
 +-- ConfigError                       a configuration value that stops the start
-+-- RestartNeededError                a running node was to take keys that it cannot
++-- RestartNeededError                keys that only a restart can change
 +-- UnsupportedPythonError            a Python without its GIL
 
-KIP-50's four were never adopted: Kafka answers InvalidRequestException in each case, and so do they, by name
-and code; in Python each case has its class.
-
-Names end in Error as Python's do; ``kafka_name`` is the Java class's.
+Kafka never adopted the four errors of KIP-50 and answers InvalidRequestException in each case. Here each case
+has its own class with that name and code. Class names end in Error; ``kafka_name`` is the Java class.
 """
 
 from __future__ import annotations
@@ -64,7 +62,7 @@ class ApiError(AuthorizerError):
 
 
 class AuthorizerNotReadyError(ApiError):
-    """The authorizer has not finished loading, or cannot trust what it has."""
+    """The authorizer has not finished loading, or cannot trust its state."""
 
     kafka_name = "AuthorizerNotReadyException"
     code_name = "AUTHORIZER_NOT_READY"
@@ -85,68 +83,68 @@ class NotControllerError(ApiError):
 
 
 class UnsupportedLevelError(ApiError):
-    """An ACL that the cluster's metadata.version has none of yet."""
+    """The cluster's metadata.version does not support this ACL."""
 
     kafka_name = "UnsupportedVersionException"
     code_name = "UNSUPPORTED_VERSION"
 
 
 class ClusterAuthorizationError(ApiError):
-    """The cluster whose log is followed does not let this node change its ACLs."""
+    """The cluster does not authorize this node to change its ACLs."""
 
     kafka_name = "ClusterAuthorizationException"
     code_name = "CLUSTER_AUTHORIZATION_FAILED"
 
 
 class SecurityDisabledError(ApiError):
-    """The cluster whose log is followed has no authorizer."""
+    """The cluster has no authorizer."""
 
     kafka_name = "SecurityDisabledException"
     code_name = "SECURITY_DISABLED"
 
 
 class PolicyViolationError(ApiError):
-    """More records than one operation may write."""
+    """An operation would write more records than the limit."""
 
     kafka_name = "PolicyViolationException"
     code_name = "POLICY_VIOLATION"
 
 
 class OperationTimedOutError(ApiError):
-    """A write that was not answered in time: the text says whether it may be in the log."""
+    """A write was not answered in time; the message says whether it may be in the log."""
 
     kafka_name = "TimeoutException"
     code_name = "REQUEST_TIMED_OUT"
 
 
 class PlanOutdatedError(ApiError):
-    """A plan that was made for another meaning or log, or led to another meaning. Not one of Kafka's."""
+    """A plan was made for other ACLs or another log, or its result differs. Not an error of Kafka."""
 
     kafka_name = "PlanOutdatedException"
     code_name = "INVALID_REQUEST"
 
 
 class MassRemovalError(ApiError):
-    """A plan that removes a larger share of the ACLs than it may. Not one of Kafka's."""
+    """A plan removes a larger share of the ACLs than is allowed. Not an error of Kafka."""
 
     kafka_name = "MassRemovalException"
     code_name = "INVALID_REQUEST"
 
 
 class UnknownServerError(ApiError):
-    """Something that should not happen happened."""
+    """An unexpected error."""
 
     kafka_name = "UnknownServerException"
 
 
 class AuthorizationError(ApiError):
-    """KIP-50: root of what can be wrong with an ACL that is asked for."""
+    """KIP-50: base of the errors of a requested ACL."""
 
     kafka_name = "AuthorizationException"
 
 
 class InvalidAclError(InvalidRequestError, AuthorizationError):
-    """KIP-50: an ACL that cannot be: a permission type that is neither DENY nor ALLOW."""
+    """KIP-50: an invalid ACL, such as a permission type other than DENY and ALLOW."""
 
 
 class InvalidOperationError(InvalidRequestError, AuthorizationError):
@@ -158,7 +156,7 @@ class InvalidPrincipalError(InvalidRequestError, AuthorizationError):
 
 
 class InvalidResourceError(InvalidRequestError, AuthorizationError):
-    """KIP-50: a resource that cannot be: its type, its name or how that is to be read."""
+    """KIP-50: an invalid resource type, name or pattern type."""
 
 
 _KINDS: Final = (
@@ -176,12 +174,12 @@ _BY_CODE_NAME: Final = {each.code_name: each for each in _KINDS}
 
 
 def api_error(kafka_name: str, message: str) -> ApiError:
-    """What another node answered; UnknownServerError for a name that this build does not know."""
+    """The error that another node returned; UnknownServerError for an unknown name."""
     return _BY_KAFKA_NAME.get(kafka_name, UnknownServerError)(message)
 
 
 def kafka_error(code_name: str, message: str) -> ApiError:
-    """What a cluster answered; UnknownServerError, with the code, for one that this build does not know."""
+    """The error that a cluster returned; UnknownServerError, with the code, for an unknown code."""
     kind = _BY_CODE_NAME.get(code_name)
     if kind is None and code_name != UnknownServerError.code_name:
         message = f"{code_name}: {message}"
@@ -189,15 +187,15 @@ def kafka_error(code_name: str, message: str) -> ApiError:
 
 
 class PlanUnreadableError(AuthorizerError):
-    """Text that is no plan which this aclog can apply."""
+    """A text is not a plan that this version can apply."""
 
 
 class SidecarError(AuthorizerError):
-    """A sidecar that was asked gave no answer to it.
+    """A request to a sidecar failed.
 
     Attributes:
-        status: the HTTP status of the answer; None where there was none.
-        code: for programs, such as OFFSET_NOT_HELD (docs/http.md); None where the answer had none.
+        status: the HTTP status; None without a response.
+        code: for programs, such as OFFSET_NOT_HELD (docs/http.md); None if the response has none.
     """
 
     def __init__(self, message: str, *, status: int | None = None, code: str | None = None) -> None:
@@ -207,10 +205,10 @@ class SidecarError(AuthorizerError):
 
 
 class SidecarUnavailableError(SidecarError):
-    """It cannot be asked now. Nothing was changed.
+    """The sidecar is not available now. Nothing was changed.
 
     Attributes:
-        retry_after_s: when to ask again, as the sidecar says; None where it does not say.
+        retry_after_s: seconds until a retry, from the response; None if it has none.
     """
 
     def __init__(
@@ -226,27 +224,27 @@ class SidecarUnavailableError(SidecarError):
 
 
 class SidecarUnreachedError(SidecarUnavailableError):
-    """Nothing answers there, so nothing was sent."""
+    """No connection to the sidecar, so nothing was sent."""
 
 
 class SidecarOutcomeUnknownError(SidecarUnavailableError):
-    """A change was sent, and it is not known what became of it: list the ACLs before trying again."""
+    """A change was sent and its outcome is unknown: list the ACLs before a retry."""
 
 
 class SidecarRefusedError(SidecarError):
-    """Who asks is not known, or may not ask that; no decision about anybody."""
+    """The caller is unknown or not authorized for the request. This is not a decision."""
 
 
 class SidecarRequestError(SidecarError):
-    """The question cannot be answered as it is; asking again gives the same."""
+    """The request is invalid; a retry fails in the same way."""
 
 
 class SidecarDefectError(SidecarError):
-    """Something that should not happen happened there; its log has the traceback."""
+    """An unexpected error in the sidecar; its log has the traceback."""
 
 
 class SidecarAnswerError(SidecarError):
-    """What answers is no aclog node."""
+    """The response is not from an aclog node."""
 
 
 class ConfigError(AuthorizerError):
@@ -254,8 +252,8 @@ class ConfigError(AuthorizerError):
 
     Attributes:
         key: the configuration key.
-        value: what it was set to; hidden where that is a secret.
-        allowed: what it may be.
+        value: the configured value; hidden if it is a secret.
+        allowed: the allowed values.
     """
 
     def __init__(self, key: str, value: object, allowed: str) -> None:
@@ -268,10 +266,10 @@ class ConfigError(AuthorizerError):
 
 
 class RestartNeededError(AuthorizerError):
-    """Keys were to change in a running node that only a restart changes.
+    """Keys of a running node can only be changed by a restart.
 
     Attributes:
-        keys: which.
+        keys: the keys.
     """
 
     def __init__(self, keys: Sequence[str], dynamic: Sequence[str]) -> None:
@@ -283,4 +281,4 @@ class RestartNeededError(AuthorizerError):
 
 
 class UnsupportedPythonError(AuthorizerError):
-    """This Python runs without its global interpreter lock, which the index needs."""
+    """Python runs without the global interpreter lock, which the index needs."""

@@ -1,8 +1,8 @@
-"""The text of an address as Java's InetAddress.getHostAddress has it: what ACL hosts are compared with.
+"""Text form of an IP address, as Java's InetAddress.getHostAddress; ACL hosts are compared with it.
 
 IPv4 is dotted decimal. IPv6 is eight groups in lower-case hex, without leading zeros and never shortened by
-``::``; a scope follows as ``%1``. An IPv4 address mapped into IPv6 is IPv4. Names are not addresses, and are
-never resolved here: an ACL host that is a name never matches (kafka-facts.md H10).
+``::``; a scope follows as ``%1``. An IPv4 address mapped into IPv6 is IPv4. Host names are
+never resolved: an ACL whose host is a name never matches.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from ipaddress import IPv4Address
 
-#: An address is shorter, but for an IPv6 scope, which may be any text.
-_REMEMBERED_LENGTH_MAX: Final = 64
+#: Longer texts are not cached: only an IPv6 scope, which may be any text, makes an address longer.
+_CACHED_LENGTH_MAX: Final = 64
 
 
 def host_address(literal: str) -> str:
-    """The text for an IP literal, IPv6 also in brackets.
+    """The text form of an IP literal; IPv6 may be in brackets.
 
     Raises:
-        ValueError: not an IP literal (a name, a network, a short or octal-looking IPv4 form).
+        ValueError: not an IP literal, for example a name, a network, or a short or octal-like IPv4 form.
     """
-    return _remembered(literal) if len(literal) <= _REMEMBERED_LENGTH_MAX else _address(literal)
+    return _cached_address(literal) if len(literal) <= _CACHED_LENGTH_MAX else _address(literal)
 
 
 def is_loopback(host: str | None) -> bool:
@@ -50,8 +50,8 @@ def _address(literal: str) -> str:
     return _text(address)
 
 
-# Few clients ask often, and to read an address costs as much as to decide.
-_remembered: Final = lru_cache(maxsize=4096)(_address)
+# A few clients send most requests, and parsing an address costs as much as a decision.
+_cached_address: Final = lru_cache(maxsize=4096)(_address)
 
 
 def _text(address: IPv4Address | IPv6Address) -> str:

@@ -1,10 +1,10 @@
-"""Networks in CIDR notation as hosts of ACLs (KIP-1276), read as Kafka 4.4 reads them.
+"""CIDR networks as hosts of ACLs (KIP-1276), parsed as by Kafka 4.4.
 
-An ACL whose host has a slash matches every address of the network, whatever bits of the host part are set. A
-text that is no network matches nothing, and that is no error: an older controller takes any host. An IPv4
-network has IPv4 addresses only, and never 0.0.0.0; an address mapped into IPv6 is IPv4. The scope of an IPv6
-address is not looked at, neither the client's nor the ACL's: Kafka wants an interface of that name to be
-there, as it is where the address is from.
+- An ACL whose host contains a slash matches every address of the network; bits of the host part are ignored.
+- A text that is not a network matches nothing. It is not an error, because older controllers accept any host.
+- An IPv4 network contains IPv4 addresses only, and never 0.0.0.0. An IPv4-mapped IPv6 address is IPv4.
+- The scope of an IPv6 address is ignored, both the client's and the ACL's. Kafka requires that an interface
+  with that name exists, which is the case on the machine the address comes from.
 
 Source: CidrUtils, and the SubnetUtils and SubnetUtils6 of Apache Commons Net that kafka-clients 4.4.0 holds;
 java.net.InetAddress.getByName.
@@ -29,16 +29,16 @@ _IPV4_BITS: Final = 32
 _IPV6_BITS: Final = 128
 _OCTET_MAX: Final = 255
 _GROUP_MAX: Final = 0xFFFF
-_REMEMBERED: Final = 1 << 12
+_CACHE_SIZE: Final = 1 << 12
 
 
 class Network(NamedTuple):
-    """All addresses that begin with the same bits; a single address if these are all.
+    """The addresses that share a prefix of bits; a single address if the prefix has all bits.
 
     Attributes:
-        bits: of an address: 32 or 128.
-        length: how many of them are the same.
-        prefix: these, as a number.
+        bits: number of bits of an address, 32 or 128.
+        length: number of bits of the prefix.
+        prefix: the prefix as a number.
     """
 
     bits: int
@@ -46,57 +46,57 @@ class Network(NamedTuple):
     prefix: int
 
     def is_within(self, other: Network) -> bool:
-        """Whether all of it is in the other one."""
+        """Whether this is a subnet of the other network, or equal to it."""
         bits, length, prefix = other
         return self.bits == bits and self.length >= length and self.prefix >> (self.length - length) == prefix
 
     def halves(self) -> tuple[Network, Network]:
-        """The two networks that make it up; it must not be a single address."""
+        """The two halves of the network, which must not be a single address."""
         bits, length, prefix = self
         return Network(bits, length + 1, prefix << 1), Network(bits, length + 1, prefix << 1 | 1)
 
     def wider(self, bits: int) -> Network:
-        """The network around it whose prefix is shorter by ``bits``."""
+        """The enclosing network whose prefix is shorter by ``bits``."""
         return Network(self.bits, self.length - bits, self.prefix >> bits)
 
     @property
     def first(self) -> int:
-        """Its first address, as a number."""
+        """The first address, as a number."""
         return self.prefix << (self.bits - self.length)
 
     @property
     def end(self) -> int:
-        """One more than its last address."""
+        """The last address plus one, as a number."""
         return (self.prefix + 1) << (self.bits - self.length)
 
     def __str__(self) -> str:
-        """As CIDR, the address as Java writes it; a single one without a slash."""
+        """CIDR notation with the address as Java prints it; a single address has no slash."""
         address = address_text(self.bits, self.first)
         return address if self.length == self.bits else f"{address}/{self.length}"
 
 
-#: All addresses of either kind.
+#: All IPv4 and all IPv6 addresses.
 EVERY_IPV4: Final = Network(_IPV4_BITS, 0, 0)
 EVERY_IPV6: Final = Network(_IPV6_BITS, 0, 0)
 
 
 def address_text(bits: int, number: int) -> str:
-    """An address as java.net.InetAddress.getHostAddress has it."""
+    """The text of an address, as java.net.InetAddress.getHostAddress."""
     return host_address(str(IPv4Address(number) if bits == _IPV4_BITS else IPv6Address(number)))
 
 
 def read_network(text: str) -> Network:
-    """The network that a host with a slash is.
+    """Parse a host with a slash.
 
     Raises:
-        ValueError: none; the text is Commons Net's.
+        ValueError: not a network; the message is Commons Net's.
     """
     return _ipv6(text) if ":" in text else _ipv4(text)
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHE_SIZE)
 def network_of(host: str) -> Network | None:
-    """The same; None for any other host, and for what is no network."""
+    """The network of an ACL host; None for a host without a slash, or if it is not a network."""
     if "/" not in host:
         return None
     try:
@@ -105,9 +105,9 @@ def network_of(host: str) -> Network | None:
         return None
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHE_SIZE)
 def address_of(host: str) -> Network | None:
-    """An address by which networks are searched; None for what none of them has."""
+    """The address of a client as a network of one; None if no network can contain it."""
     try:
         address = ip_address(host.partition("%")[0])
     except ValueError:
@@ -119,27 +119,27 @@ def address_of(host: str) -> Network | None:
 
 
 class NetworkRules(NamedTuple):
-    """Whether hosts may be networks, apart for ALLOW ACLs and for all others, which deny."""
+    """Whether hosts of ACLs are read as networks: for ALLOW ACLs, and for all others, which deny."""
 
     allow: bool
     deny: bool
 
     def of(self, permission_type: int) -> bool:
-        """Of an ACL's permission type."""
+        """The rule for an ACL's permission type."""
         return self.allow if permission_type == _ALLOW_CODE else self.deny
 
 
-#: Before Kafka 4.4: no host is a network.
+#: Before Kafka 4.4: hosts are not read as networks.
 EXACT_HOSTS: Final = NetworkRules(allow=False, deny=False)
 #: From Kafka 4.4 on.
 NETWORK_HOSTS: Final = NetworkRules(allow=True, deny=True)
-#: Where the release is not known. An ACL matches every address under NETWORK_HOSTS that it matches under
-#: EXACT_HOSTS. So what these rules allow is exactly what both others allow.
+#: For an unknown release. An ACL matches under NETWORK_HOSTS every address that it matches under EXACT_HOSTS,
+#: so these rules allow exactly what both others allow.
 STRICTEST: Final = NetworkRules(allow=False, deny=True)
 
 
 def host_matches(acl_host: str, host: str, *, networks: bool) -> bool:
-    """Whether an ACL with this host is about a client there; ``networks``: as from Kafka 4.4 on."""
+    """Whether an ACL host matches a client's address; ``networks``: as from Kafka 4.4 on."""
     if acl_host in ("*", host):
         return True
     if not networks or (network := network_of(acl_host)) is None:
@@ -149,7 +149,7 @@ def host_matches(acl_host: str, host: str, *, networks: bool) -> bool:
 
 
 def matches_host(record: AccessControlEntryRecord, host: str, networks: NetworkRules) -> bool:
-    """Whether an ACL is about a client there."""
+    """Whether an ACL's host matches a client's address."""
     return host_matches(record.host, host, networks=networks.of(record.permission_type))
 
 
@@ -183,7 +183,7 @@ def _ipv6(text: str) -> Network:
 
 
 def _java_int(text: str) -> int | None:
-    """Integer.parseInt: a sign, and decimal digits of any script."""
+    """Integer.parseInt: an optional sign and decimal digits of any script."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not digits or not all(each.isdecimal() and ord(each) <= _GROUP_MAX for each in digits):
         return None
@@ -192,13 +192,13 @@ def _java_int(text: str) -> int | None:
 
 
 def _ipv6_number(text: str) -> int:
-    """InetAddress.getByName, of an IPv6 address; a group may begin with any number of zeros there."""
+    """InetAddress.getByName for IPv6; it accepts any number of leading zeros in a group."""
     inner = text[1:-1] if text.startswith("[") and text.endswith("]") else text
     inner, percent, scope = inner.partition("%")
     groups = [_short_group(group) for group in inner.split(":")]
     try:
         if percent and not scope:
-            raise ValueError  # noqa: TRY301 - as any other text that is no address
+            raise ValueError  # noqa: TRY301 - handled like any other invalid address
         address = IPv6Address(":".join(groups))
     except ValueError:
         raise ValueError(f"Could not parse [{text}]") from None

@@ -1,9 +1,9 @@
-"""Kafka's releases, as far as their rules about ACLs differ, and how the log gives them away.
+"""Kafka releases whose rules about ACLs differ, and how a release is derived from the log.
 
-From 3.9 to 4.4 these differ, and nothing else that is answered here:
+From 3.9 to 4.4 only these rules differ:
 
 - Since 4.4 (KIP-1276) the authorizer reads hosts as networks, and the controller checks hosts of new ACLs.
-- Brokers list more operations as authorized (KIP-430): DESCRIBE_CONFIGS and ALTER_CONFIGS of a GROUP since
+- Brokers return more operations as authorized (KIP-430): DESCRIBE_CONFIGS and ALTER_CONFIGS of a GROUP since
   4.0, TWO_PHASE_COMMIT of a TRANSACTIONAL_ID since 4.1.
 - Before 4.2 the audit log writes an ACL as ``StandardAcl(...)``; here it is always ``StandardAcl[...]``.
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 KAFKA_VERSION_CONFIG: Final = "aclog.kafka.version"
 
-#: The metadata.version from which on a controller lets networks in: 4.4-IV1.
+#: The lowest metadata.version at which a controller accepts networks: 4.4-IV1.
 NETWORKS_LEVEL: Final = 32
 
 
 class KafkaVersion(StrEnum):
-    """A release whose rules can be followed."""
+    """A release whose rules can be applied."""
 
     V3_9 = "3.9"
     V4_0 = "4.0"
@@ -44,16 +44,16 @@ class KafkaVersion(StrEnum):
 
     @property
     def matches_networks(self) -> bool:
-        """Whether its authorizer takes a host with a slash for a network, whatever the metadata.version."""
+        """Whether its authorizer reads a host with a slash as a network, at any metadata.version."""
         return self is KafkaVersion.V4_4
 
     @property
     def networks(self) -> NetworkRules:
-        """The same, as the rules that hosts of ACLs are matched by."""
+        """The rules by which hosts of ACLs are matched."""
         return NETWORK_HOSTS if self.matches_networks else EXACT_HOSTS
 
     def supported_operations(self, resource_type: ResourceType) -> tuple[AclOperation, ...]:
-        """Those that its brokers ask for on a resource of the type, in code order (AclEntry)."""
+        """The operations that its brokers check on a resource of the type, in code order (AclEntry)."""
         known = tuple(KafkaVersion)
         return tuple(
             each
@@ -63,12 +63,12 @@ class KafkaVersion(StrEnum):
 
     @classmethod
     def of_level(cls, level: int) -> KafkaVersion:
-        """The release whose binaries know metadata.version up to this level."""
+        """The release whose binaries support metadata.version up to this level."""
         known = [each for each, first in _FIRST_LEVELS.items() if first <= level]
         return known[-1] if known else cls.V3_9
 
 
-# Of metadata.version, the first level that is this release's. What is older counts as 3.9.
+# The first level of metadata.version of each release. Older levels count as 3.9.
 _FIRST_LEVELS: Final[Mapping[KafkaVersion, int]] = {
     KafkaVersion.V3_9: 0,
     KafkaVersion.V4_0: 22,
@@ -77,9 +77,9 @@ _FIRST_LEVELS: Final[Mapping[KafkaVersion, int]] = {
     KafkaVersion.V4_3: 30,
     KafkaVersion.V4_4: 31,
 }
-#: The newest level of metadata.version that is known: 4.4-IV2, which 4.4.0 supports at most.
+#: The newest known level of metadata.version: 4.4-IV2, the highest that 4.4.0 supports.
 NEWEST_LEVEL: Final = 33
-#: The newest release that is known, and the newest whose authorizer does not match networks.
+#: The newest known release, and the newest whose authorizer does not match networks.
 NEWEST: Final = KafkaVersion.V4_4
 LAST_WITHOUT_NETWORKS: Final = KafkaVersion.V4_3
 
@@ -94,10 +94,10 @@ KAFKA_VERSIONS_ALLOWED: Final = f"one of {', '.join(KafkaVersion)}"
 
 
 def parse_kafka_version(value: object) -> KafkaVersion | None:
-    """A release by its text; None: not said.
+    """The release of a configuration value; None if it is empty.
 
     Raises:
-        ConfigError: no release that is known.
+        ConfigError: not a known release.
     """
     text = "" if value is None else str(value).strip()
     try:
@@ -107,13 +107,13 @@ def parse_kafka_version(value: object) -> KafkaVersion | None:
 
 
 class VersionInForce(NamedTuple):
-    """The release whose rules are followed, or those that it may be, and why.
+    """The release whose rules apply, or the releases that are possible, and the source of that.
 
     Attributes:
-        releases: the oldest first. Of several, an answer is ALLOWED only if it is by each.
-        source: what says so: the setting, the brokers that the log has, metadata.version (no binary that is
-            older supports it), or nothing.
-        of_brokers: the releases that the brokers are, the oldest first.
+        releases: oldest first. If there are several, a decision is ALLOWED only if each release allows it.
+        source: the setting, the registrations of brokers in the log, metadata.version (older binaries do not
+            support it), or unknown.
+        of_brokers: the releases of the brokers, oldest first.
     """
 
     releases: tuple[KafkaVersion, ...]
@@ -127,7 +127,7 @@ class VersionInForce(NamedTuple):
         brokers: Mapping[int, SupportedLevels],
         metadata_version: int | None = None,
     ) -> Self:
-        """What is configured; else what the brokers are; else what can have this metadata.version."""
+        """The configured release; else those of the brokers; else those that support the metadata.version."""
         found = {KafkaVersion.of_level(levels.highest) for levels in brokers.values()}
         versions = tuple(each for each in KafkaVersion if each in found)
         if configured is not None:
@@ -141,34 +141,34 @@ class VersionInForce(NamedTuple):
 
     @property
     def version(self) -> KafkaVersion | None:
-        """The release that is shown: the oldest of the brokers; None if it is not known."""
+        """The release to show: the oldest of the brokers; None if it is not known."""
         is_known = self.source in ("configured", "brokers") or len(self.releases) == 1
         return self.releases[0] if is_known else None
 
     def supported_operations(self, resource_type: ResourceType) -> tuple[AclOperation, ...]:
-        """Those that one of the releases supports, in code order: older ones never ask for the others."""
+        """The operations that one of the releases supports, in code order; older brokers check fewer."""
         return self.releases[-1].supported_operations(resource_type)
 
     @property
     def label(self) -> str:
-        """``4.3``, or ``4.3 to 4.4`` where it may be several."""
+        """``4.3``, or ``4.3 to 4.4`` if several are possible."""
         first, last = self.releases[0].value, self.releases[-1].value
         return first if first == last else f"{first} to {last}"
 
     @property
     def networks(self) -> NetworkRules:
-        """Whether hosts may be networks: of ALLOW ACLs, if they may in each release; of DENYs, in any."""
+        """Hosts of ALLOW ACLs are networks if they are in every release; hosts of DENYs, if in any."""
         matched = [each.matches_networks for each in self.releases]
         return NetworkRules(allow=all(matched), deny=any(matched))
 
     @classmethod
     def from_json(cls, shown: Mapping[str, Any]) -> Self:
-        """What ``to_json`` gives. Raises KeyError or ValueError for anything else."""
+        """Parse ``to_json``. Raises KeyError or ValueError for anything else."""
         releases, brokers = (tuple(map(KafkaVersion, shown[each])) for each in ("releases", "brokers"))
         return cls(releases, shown["source"], brokers)
 
     def to_json(self) -> dict[str, Any]:
-        """``version`` is null if it is not known; ``releases`` are those that an answer holds for."""
+        """JSON; ``version`` is null if it is not known; ``releases`` are those that answers hold for."""
         return {
             "version": None if self.version is None else self.version.value,
             "source": self.source,
@@ -191,6 +191,6 @@ class VersionInForce(NamedTuple):
 
     @property
     def brokers_disagree(self) -> bool:
-        """Whether brokers of the cluster may answer differently: hosts are networks to some of them only."""
+        """Whether only some of the brokers read hosts as networks, so that they may decide differently."""
         followed = self.releases if self.source == "configured" else ()
         return len({each.matches_networks for each in (*followed, *self.of_brokers)}) > 1

@@ -1,11 +1,10 @@
-"""How Kafka reads ``super.users``, and lists of principals like it, and ``allow.everyone.if.no.acl.found``.
+"""Parsing of ``super.users``, of similar lists of principals, and of ``allow.everyone.if.no.acl.found``.
 
-Shared by ``StandardAuthorizer.configure`` and the configuration file.
+- A list is split on ``;`` only, because distinguished names contain commas. Parts are trimmed as in Java,
+  empty parts are skipped, there is no wildcard, and a part without a colon stops the start.
+- ``allow.everyone`` is true for "true" in any case, and false for everything else, also for "yes" and "1".
 
-Source: StandardAuthorizer.getConfiguredSuperUsers and getDefaultResult; the rules as run against 4.3.1 are
-in kafka-facts.md H12: split on ``;`` only (distinguished names hold commas), Java's trim, empty parts
-skipped, no wildcard, a part without a colon stops the start. ``allow.everyone`` is true for "true" in any
-case and false for everything else, "yes" and "1" too.
+Source: StandardAuthorizer.getConfiguredSuperUsers and getDefaultResult, compared with Kafka 4.3.1.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ PRINCIPALS_ALLOWED: Final = (
     "principals as `Type:name`, separated by semicolons, such as User:admin;User:CN=a,O=b"
 )
 
-# java.lang.String.trim: everything up to and including the space, and nothing else.
+# java.lang.String.trim removes the characters up to and including the space.
 _JAVA_WHITESPACE: Final = "".join(map(chr, range(0x21)))
 
 
 def parse_super_users(value: object) -> frozenset[str]:
-    """The super users as ``Type:name`` texts; None and empty texts give none.
+    """The super users as ``Type:name`` texts; none for None and for an empty text.
 
     Raises:
         ConfigError: a part without a colon.
@@ -35,7 +34,7 @@ def parse_super_users(value: object) -> frozenset[str]:
 
 
 def parse_principals(value: object, *, key: str) -> frozenset[str]:
-    """The same for another key that is written as super users are."""
+    """The principals of a key in the format of ``super.users``. Raises as ``parse_super_users``."""
     if value is None:
         return frozenset()
     parts = (part.strip(_JAVA_WHITESPACE) for part in str(value).split(";"))
@@ -49,5 +48,5 @@ def parse_principals(value: object, *, key: str) -> frozenset[str]:
 
 
 def parse_allow_everyone(value: object) -> bool:
-    """Whether a resource without any ACL is open to everyone; None means no."""
+    """Whether every principal may use a resource without ACLs; False for None."""
     return value is not None and str(value).strip(_JAVA_WHITESPACE).lower() == "true"

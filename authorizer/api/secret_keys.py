@@ -1,13 +1,13 @@
-"""Which configuration keys hold secrets: their values are never printed, as Kafka hides its passwords."""
+"""Configuration keys with secret values, which are never printed, as Kafka hides passwords."""
 
 from __future__ import annotations
 
 from typing import Final
 
-#: What is shown instead: org.apache.kafka.common.config.types.Password.HIDDEN.
+#: Shown in place of a secret: org.apache.kafka.common.config.types.Password.HIDDEN.
 HIDDEN: Final = "[hidden]"
 
-# Words in the keys of librdkafka and of Kafka's Java clients, with dots; rather one too many than too few.
+# Parts of keys of librdkafka and of Kafka's Java clients; hiding a harmless value is the smaller error.
 _SECRET_WORDS: Final = (
     "password",
     "passphrase",
@@ -24,6 +24,6 @@ _SECRET_WORDS: Final = (
 
 
 def is_secret(key: str) -> bool:
-    """Whether a key, or the variable that sets it, holds something that must not be seen: no file's name."""
+    """Whether a key, or its environment variable, holds a secret value; a file name is not secret."""
     name = key.lower().replace("_", ".")
     return not name.endswith(".file") and any(word in name for word in _SECRET_WORDS)

@@ -1,6 +1,6 @@
-"""Addresses of Unix domain sockets whose paths are longer than the kernel takes.
+"""Addresses of Unix domain sockets with paths of any length.
 
-The kernel takes 108 bytes; a longer path is named by a descriptor of its directory.
+The kernel accepts 108 bytes; a longer path is addressed through a descriptor of its directory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ADDRESS_BYTES_MAX: Final = 108
 
 @contextmanager
 def unix_address(path: Path) -> Iterator[str]:
-    """``path`` as the kernel takes it, within the block. OSError: its directory cannot be opened."""
+    """The address of a path, valid in the ``with`` block. OSError: its directory cannot be opened."""
     if len(os.fsencode(path)) < _ADDRESS_BYTES_MAX:
         yield str(path)
         return

@@ -29,6 +29,8 @@ IDENTIFIERS = frozenset(
         "private_app", "walking", "within",
     }
 )  # fmt: skip
+# Names of other libraries: ``HTTPStatus.GONE``.
+STANDARD_NAMES = frozenset({"GONE"})
 # Phrases of comments, docstrings, texts and pages; regular expressions, without case.
 PHRASES = (
     r"amiss",
@@ -106,6 +108,8 @@ def _of_python(path: Path) -> Iterator[Finding]:
         if token.type == tokenize.NAME:
             name = token.string.strip("_")
             words = {word.lower() for part in name.split("_") for word in _CAMEL.findall(part)}
+            if token.string in STANDARD_NAMES:
+                continue
             if name in IDENTIFIERS or words & IDENTIFIER_WORDS:
                 yield Finding(path, token.start[0], f"identifier {token.string}")
         elif token.type in {tokenize.COMMENT, tokenize.STRING} or token.type == _FSTRING_MIDDLE:

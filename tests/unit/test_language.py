@@ -16,6 +16,7 @@ REWRITTEN = (
     "CONTRIBUTING.md",
     "README.md",
     "SECURITY.md",
+    "authorizer/api",
     "docs/adr",
     "docs/client.md",
     "docs/compatibility.md",
