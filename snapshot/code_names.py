@@ -1,7 +1,6 @@
 """Kafka's codes as text: the name, or the number of a code that this build has no name for.
 
-A newer Kafka may write codes of its own (architecture.md 8.4); what is written out must say which, and must
-give the same code when it is read back.
+A newer Kafka may write codes that are unknown here; reading the text back must give the same code.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ if TYPE_CHECKING:
     from enum import IntEnum
 
 
-@cache  # an export asks four times for each ACL
+@cache  # an export calls this four times for each ACL
 def code_to_name(kind: type[IntEnum], code: int) -> str:
     """``TOPIC``; ``99`` for a code without a name."""
     return next((member.name for member in kind if member == code), str(code))
 
 
 def code_from_name(kind: type[IntEnum], text: str) -> int:
-    """The code whose ``code_to_name`` this is.
+    """The inverse of ``code_to_name``.
 
     Raises:
         ValueError: neither a name nor a number.

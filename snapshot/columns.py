@@ -1,12 +1,12 @@
-"""AclColumns: a table of ACLs whose rows are found by id. What an image keeps of a million ACLs.
+"""AclColumns: a table of ACLs with lookup by id, the base of an image.
 
-Finding an id is a bisection of the ids' first eight bytes, sorted; a table by their first bits says where to
-bisect: a few steps in one place of memory, not twenty all over.
+A lookup bisects the sorted first eight bytes of the ids ("heads"). A table by their first bits narrows the
+range to bisect: a few steps within one region of memory in place of twenty across all of it.
 
     ids         7f..  03..  a1..  52..
     heads       03..  52..  7f..  a1..       sorted
     head_rows   1     3     0     2
-    buckets     0     1     2     3     4    by the heads' first bits: where each bucket begins, and the end
+    buckets     0     1     2     3     4    by the heads' first bits: the start of each bucket, and the end
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HEAD_BYTES: Final = 8
 _HEAD_BITS: Final = 8 * _HEAD_BYTES
 # Ids are random: each bucket has nearly the same number of them.
 _BUCKET_BITS: Final = 4
-# Bits of a filter beyond those of the number of ids, so that few other ids pass it; it takes 4 MB at most.
+# Bits of the filter beyond those of the number of ids: few unknown ids pass it. It takes at most 4 MB.
 _SPARE_BITS: Final = 4
 _FILTER_BITS_MAX: Final = 22
 
@@ -38,25 +38,26 @@ def heads_of(ids: bytes) -> npt.NDArray[np.uint64]:
     return np.frombuffer(ids, ">u8")[:: UUID_BYTES // _HEAD_BYTES].astype(np.uint64)
 
 
-def among(held: npt.NDArray[np.uint64], heads: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-    """Which of the heads are among the sorted ones."""
-    if not len(held):
+def heads_in(sorted_heads: npt.NDArray[np.uint64], heads: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    """Mask of the heads that are in ``sorted_heads``."""
+    if not len(sorted_heads):
         return np.zeros(len(heads), np.bool_)
-    # Ids are random: by their first bits most are seen to be others, without a search.
-    bits = min(len(held).bit_length() + _SPARE_BITS, _FILTER_BITS_MAX)
+    # Ids are random: a filter by their first bits excludes most without a search.
+    bits = min(len(sorted_heads).bit_length() + _SPARE_BITS, _FILTER_BITS_MAX)
     shift = np.uint64(_HEAD_BITS - bits)
     may_be = np.zeros(1 << bits, np.bool_)
-    may_be[held >> shift] = True
-    is_among: npt.NDArray[np.bool_] = may_be[heads >> shift]
-    left = heads[is_among]
-    is_among[is_among] = held[np.minimum(np.searchsorted(held, left), len(held) - 1)] == left
-    return is_among
+    may_be[sorted_heads >> shift] = True
+    is_member: npt.NDArray[np.bool_] = may_be[heads >> shift]
+    left = heads[is_member]
+    at = np.minimum(np.searchsorted(sorted_heads, left), len(sorted_heads) - 1)
+    is_member[is_member] = sorted_heads[at] == left
+    return is_member
 
 
 def has_id(ids: bytes, wanted: bytes) -> npt.NDArray[np.bool_]:
     """Which of the ids, 16 bytes each, are among the wanted ones."""
     each, sought = (np.frombuffer(blob, f"V{UUID_BYTES}") for blob in (ids, wanted))
-    found = among(np.sort(heads_of(wanted)), heads_of(ids))
+    found = heads_in(np.sort(heads_of(wanted)), heads_of(ids))
     exact = set(sought.tolist())
     found[found] = [acl_id in exact for acl_id in each[found].tolist()]
     return found
@@ -87,22 +88,22 @@ class AclColumns(AclTable):
     def with_changes(
         self, changes: Mapping[Uuid, AppliedAcl | None], added: AclColumns | None = None
     ) -> AclColumns:
-        """With the rows of these ids replaced, added, or removed where the value is None.
+        """A copy in which the rows of these ids are replaced, added, or (None) removed.
 
-        ``added``: other rows with distinct ids, which replace those that have them.
+        ``added``: further rows with distinct ids, which replace rows of the same ids.
         """
         parts: list[AclTable] = [AclTable.of([acl for acl in changes.values() if acl is not None])]
-        gone = [row for row in map(self.row_of, changes) if row is not None]
+        replaced = [row for row in map(self.row_of, changes) if row is not None]
         if added is not None:
             parts.append(added)
             same = self.rows_among(np.sort(heads_of(added.ids)))
-            gone += [row for row in same.tolist() if added.row_of(self.id_of(row)) is not None]
-        kept: AclTable = self
-        if gone:
-            keep = np.ones(len(self), np.bool_)
-            keep[gone] = False
-            kept = self.taken(keep)
-        return AclColumns.joined([part for part in (kept, *parts) if len(part)])
+            replaced += [row for row in same.tolist() if added.row_of(self.id_of(row)) is not None]
+        unchanged: AclTable = self
+        if replaced:
+            is_unchanged = np.ones(len(self), np.bool_)
+            is_unchanged[replaced] = False
+            unchanged = self.taken(is_unchanged)
+        return AclColumns.joined([part for part in (unchanged, *parts) if len(part)])
 
     def row_of(self, acl_id: Uuid) -> int | None:
         """The row with this id."""
@@ -118,7 +119,7 @@ class AclColumns(AclTable):
         return None
 
     def rows_among(self, heads: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
-        """The rows whose ids begin with one of these eight bytes (`heads_of`), which are sorted."""
+        """The rows whose ids have one of these heads (`heads_of`), which must be sorted."""
         held = np.asarray(self._heads)
         is_first = np.ones(len(heads), np.bool_)
         np.not_equal(heads[1:], heads[:-1], out=is_first[1:])
@@ -130,7 +131,7 @@ class AclColumns(AclTable):
         return rows
 
     def count_ids(self) -> int:
-        """How many distinct ids there are."""
+        """The number of distinct ids."""
         heads = np.asarray(self._heads)
         shared = np.zeros(len(heads), np.bool_)
         same = heads[1:] == heads[:-1]
@@ -138,7 +139,7 @@ class AclColumns(AclTable):
         shared[:-1] |= same
         if not shared.any():
             return len(heads)
-        # Ids of one head are few, if they are ids at all.
+        # Few ids share a head.
         rows = np.asarray(self._head_rows)[shared].tolist()
         return len(heads) - len(rows) + len({self.id_of(row) for row in rows})
 

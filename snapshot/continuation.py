@@ -1,6 +1,6 @@
-"""Why a log cannot be continued from a stored state: asked by a node's recovery and by a job's batch.
+"""Checks whether a log can be continued from a stored state, for a node's recovery and for Spark batches.
 
-The answers are texts for people; None where it can be continued.
+The functions return the reason as text, or None if the log can be continued.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class StateEnd(Protocol):
-    """Where a state stands in its log: a Provenance says it, and the offer of a snapshot."""
+    """The end of a state in its log, as Provenance and offered snapshots have it."""
 
     @property
     def end_offset(self) -> int: ...
@@ -27,28 +27,28 @@ class StateEnd(Protocol):
 def reason_too_old(
     log_end_time_ms: int | None, *, now_ms: int, removal_retention_ms: int | None
 ) -> str | None:
-    """Why removals since then may have been forgotten (I10).
+    """Why the log may have deleted removals that were written since (I10).
 
     Args:
         log_end_time_ms: the last time at which the state's end was the log's end; None if not recorded.
-        now_ms: the same clock's time now.
-        removal_retention_ms: of the log; None if it forgets none.
+        now_ms: the current time of the same clock.
+        removal_retention_ms: retention of removals in the log; None if it keeps all.
     """
     if removal_retention_ms is None:
         return None
     if log_end_time_ms is None:
-        return "it does not say when its end was the log's end, and the log forgets removals"
+        return "it does not record when its end was the log's end, and the log deletes old removals"
     age_ms = now_ms - log_end_time_ms
     if age_ms * 2 < removal_retention_ms:
         return None
     return (
-        f"its end was last the log's end {age_ms} ms ago, and the log forgets removals "
+        f"its end was last the log's end {age_ms} ms ago, and the log deletes removals "
         f"after {removal_retention_ms} ms"
     )
 
 
 def reason_diverged(log: MetadataLog, state: StateEnd) -> str | None:
-    """How the log's history differs there from that of the state that stands there (I9, I11).
+    """How the log's leader epochs differ from those of the state (I9, I11).
 
     Raises:
         LogError: the log cannot be read.
@@ -58,8 +58,8 @@ def reason_diverged(log: MetadataLog, state: StateEnd) -> str | None:
             return None
         case False:
             return (
-                f"it ends in epoch {state.epoch}, and the log goes on there in another one: "
-                "it may have been truncated and written on"
+                f"it ends in epoch {state.epoch}, but the log continues there in another epoch: "
+                "the log may have been truncated and rewritten"
             )
         case None:
-            return "nothing that can be decoded in the log shows that it belongs there"
+            return "the log has no decodable record that confirms its epoch there"

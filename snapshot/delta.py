@@ -1,15 +1,14 @@
-"""AclsDelta: what a run of log records changes on an image. The rules of the fold are here, record by record.
+"""AclsDelta: the changes of log records on an image.
 
-Source: org.apache.kafka.image.AclsDelta, with the differences of architecture.md 8.1. The rules:
+Source: org.apache.kafka.image.AclsDelta. The rules:
 
 - I2: records apply strictly in order; nothing is visible before ``apply``.
-- I8: the same id again replaces the content; equal content under two ids is kept twice; the removal of an
-  unknown id has no effect. All are counted, none throws.
-- I12: the digest follows every change.
+- I8: a known id with other content replaces the ACL; equal content under two ids is stored twice; removing an
+  unknown id has no effect. All are counted, none is an error.
+- I12: the digest is updated with every change.
 
-Where batches come as columns, snapshot.fold takes all records from there on, and does the same.
-
-Metadata transactions, gaps and the high watermark are replay's concern: it decides *which* records get here.
+Single records are applied here. From the first columnar batch on, snapshot.fold applies all records by the
+same rules. Metadata transactions, gaps and the high watermark are resolved before, by replay.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from records.entries import (
     OtherRecord,
     RemoveAccessControlEntryRecord,
 )
-from snapshot.columns import AclColumns, among, heads_of
+from snapshot.columns import AclColumns, heads_in, heads_of
 from snapshot.digest import DIGEST_MASK, acl_hash
 from snapshot.fold import FOLD_AT, DeltaCounts, Fold
 from snapshot.image import AclsImage, Provenance
@@ -46,34 +45,34 @@ if TYPE_CHECKING:
 
 
 class AclsDelta(msgspec.Struct, eq=False):
-    """Changes on top of ``image``; single-threaded until ``apply``, immutable in effect after it.
+    """Changes on top of ``image``; single-threaded until ``apply``, effectively immutable after it.
 
-    ``fold_at`` is as snapshot.fold has it.
+    ``fold_at``: see snapshot.fold.
     """
 
     image: AclsImage
     fold_at: int = FOLD_AT
     _counts: DeltaCounts = msgspec.field(default_factory=DeltaCounts)
     _changes: dict[Uuid, AppliedAcl | None] = {}
-    # What the image holds of the ids that were asked for: a row is found and made into an object once.
-    _held: dict[Uuid, AppliedAcl | None] = {}
-    # What the digest is greater by.
+    # Cache of lookups in the image.
+    _cached: dict[Uuid, AppliedAcl | None] = {}
+    # Increment of the digest.
     _digest: int = 0
-    # What else the log knows, if that changed.
+    # The changed metadata, if it changed.
     _metadata: MetadataImage | None = None
-    # Takes all records once a batch has come as columns: `_changes` is then what was before it.
+    # Takes all records from the first columnar batch on; `_changes` are those before it.
     _fold: Fold | None = None
-    # What the fold makes of `_changes`, and the ACLs that it put; None: not known yet.
+    # `_changes` after the fold, and the ACLs that it put; None: to be computed.
     _settled: tuple[dict[Uuid, AppliedAcl | None], AclColumns] | None = None
-    # The image that this leads to, if that was there first.
+    # The resulting image, if the delta was made by `between`.
     _after: AclsImage | None = None
 
     @classmethod
     def between(cls, before: AclsImage, after: AclsImage) -> AclsDelta:
-        """What makes ``after`` of ``before``, where the records from one to the other were not followed.
+        """The difference of two images, where the records in between were not applied.
 
-        Costs one look at every ACL of both, and no hashing: the digest is that of ``after``. From the empty
-        image, as at every start, it costs nothing before ``changes`` is asked for.
+        Compares every ACL of both without hashing: the digest is that of ``after``. From the empty image, as
+        at every start, the work is deferred until ``changes`` is read.
         """
         delta = cls(
             before,
@@ -86,12 +85,12 @@ class AclsDelta(msgspec.Struct, eq=False):
             counts.added = len(after)
             return delta
         for acl in after:
-            held = before.get(acl.record.id)
-            if held is None:
+            old = before.get(acl.record.id)
+            if old is None:
                 counts.added += 1
-            elif held.record != acl.record:
+            elif old.record != acl.record:
                 counts.replaced += 1
-            elif held == acl:
+            elif old == acl:
                 continue
             changes[acl.record.id] = acl
         for acl in before:
@@ -102,7 +101,7 @@ class AclsDelta(msgspec.Struct, eq=False):
 
     @property
     def counts(self) -> DeltaCounts:
-        """What the records did. Not to be changed."""
+        """Effects of the records. Do not modify."""
         if self._fold is None:
             return self._counts
         counts = DeltaCounts()
@@ -113,7 +112,7 @@ class AclsDelta(msgspec.Struct, eq=False):
 
     @property
     def changes(self) -> Mapping[Uuid, AppliedAcl | None]:
-        """By id: the content now in force, or None where an ACL of the image is gone.
+        """By id: the ACL now in force, or None if the image's ACL was removed.
 
         An id that was added and removed within the delta does not appear (KAFKA-13889).
         """
@@ -125,17 +124,17 @@ class AclsDelta(msgspec.Struct, eq=False):
 
     @property
     def metadata(self) -> MetadataImage:
-        """What else the log knows, as this delta leaves it."""
+        """The metadata other than ACLs after this delta."""
         return self.image.metadata if self._metadata is None else self._metadata
 
     def changed(self) -> Iterator[tuple[AppliedAcl | None, AppliedAcl | None]]:
         """(before, after) of each changed id, in the order in which the ids first changed."""
-        held = self._held
+        cached = self._cached
         for acl_id, after in self.changes.items():
-            yield held[acl_id] if acl_id in held else self._before(acl_id), after
+            yield cached[acl_id] if acl_id in cached else self._before(acl_id), after
 
     def get(self, acl_id: Uuid) -> AppliedAcl | None:
-        """The ACL with this id as this delta leaves it."""
+        """The ACL with this id after this delta."""
         if self._after is not None:
             return self._after.get(acl_id)
         changes, put = self._settle()
@@ -144,17 +143,17 @@ class AclsDelta(msgspec.Struct, eq=False):
         row = put.row_of(acl_id)
         return self._before(acl_id) if row is None else put.acl(row)
 
-    def _now(self, acl_id: Uuid) -> AppliedAcl | None:
+    def _current(self, acl_id: Uuid) -> AppliedAcl | None:
         """As `get`, while there is no fold."""
         changes = self._changes
         return changes[acl_id] if acl_id in changes else self._before(acl_id)
 
     def _before(self, acl_id: Uuid) -> AppliedAcl | None:
-        """The ACL with this id as the image has it."""
-        held = self._held
-        if acl_id not in held:
-            held[acl_id] = self.image.get(acl_id)
-        return held[acl_id]
+        """The ACL with this id in the image."""
+        cached = self._cached
+        if acl_id not in cached:
+            cached[acl_id] = self.image.get(acl_id)
+        return cached[acl_id]
 
     def replay_batch(self, batch: LogBatch) -> None:
         """Apply all records of one batch."""
@@ -163,13 +162,13 @@ class AclsDelta(msgspec.Struct, eq=False):
             for logged in records:
                 self.replay(logged)
         else:
-            self.replay_table(cast("TableRecords", records))  # there are no others
+            self.replay_table(cast("TableRecords", records))  # the only kind of lazy records
 
     def replay_table(self, records: TableRecords) -> None:
-        """Apply records that are columns."""
+        """Apply columnar records."""
         fold = self._fold
         if fold is None:
-            self._fold = fold = Fold(self._in_force, fold_at=self.fold_at)
+            self._fold = fold = Fold(self._base_rows, fold_at=self.fold_at)
         self._settled = None
         for logged in fold.take_records(records):
             self.replay(logged)
@@ -195,17 +194,17 @@ class AclsDelta(msgspec.Struct, eq=False):
                 assert_never(record)
 
     def put(self, acl: AppliedAcl) -> None:
-        """Put one ACL in force: an AccessControlEntryRecord, or a row of a snapshot."""
+        """Add or replace one ACL: an AccessControlEntryRecord, or a row of a snapshot."""
         if self._fold is not None:
             self._settled = None
             self._fold.put(acl)
             return
         acl_id = acl.record.id
-        before = self._now(acl_id)
+        before = self._current(acl_id)
         if before is None:
             self._counts.added += 1
         elif before.record == acl.record:
-            # The first writing stays the one on record: nothing changed here.
+            # The ACL retains the offset and time of its first record.
             self._counts.repeated += 1
             return
         else:
@@ -219,7 +218,7 @@ class AclsDelta(msgspec.Struct, eq=False):
             self._settled = None
             self._fold.remove(acl_id)
             return
-        before = self._now(acl_id)
+        before = self._current(acl_id)
         if before is None:
             self._counts.unknown_removals += 1
             return
@@ -230,14 +229,14 @@ class AclsDelta(msgspec.Struct, eq=False):
         else:
             del self._changes[acl_id]
 
-    def _in_force(self, heads: Heads) -> AclTable:
-        """What is in force before the fold, of ids that begin with these, which are sorted."""
+    def _base_rows(self, heads: Heads) -> AclTable:
+        """The ACLs in force before the fold whose ids have one of these sorted heads."""
         image = self.image
         rows = image.columns.rows_among(heads)
         found: list[AppliedAcl] = []
         for changes, later in ((self._changes, {}), (image.changes, self._changes)):
             ids = [*changes]
-            for at in np.flatnonzero(among(heads, heads_of(b"".join(ids)))).tolist():
+            for at in np.flatnonzero(heads_in(heads, heads_of(b"".join(ids)))).tolist():
                 acl = changes[ids[at]]
                 if acl is not None and ids[at] not in later:
                     found.append(acl)
@@ -248,7 +247,7 @@ class AclsDelta(msgspec.Struct, eq=False):
         return AclTable.joined([image.columns.taken(rows), AclTable.of(found)])
 
     def _settle(self) -> tuple[dict[Uuid, AppliedAcl | None], AclColumns]:
-        """The changes, and the ACLs that were put and are not among these."""
+        """The changes, and the put ACLs that are not among them."""
         if self._fold is None:
             if self._after is not None and not len(self.image) and not self._changes:
                 self._changes = {acl.record.id: acl for acl in self._after}
@@ -256,12 +255,12 @@ class AclsDelta(msgspec.Struct, eq=False):
         if self._settled is None:
             fold = self._fold
             fold.settle()
-            from records.columns.arrow_arrays import release_memory  # noqa: PLC0415 - loaded by what gave the table
+            from records.columns.arrow_arrays import release_memory  # noqa: PLC0415 - pyarrow is loaded by now
 
             release_memory()
             put = AclColumns.joined([fold.rows])
             changes = {acl_id: acl for acl_id, acl in self._changes.items() if put.row_of(acl_id) is None}
-            for acl_id in fold.gone:
+            for acl_id in fold.superseded_ids:
                 if acl_id not in self.image:
                     changes.pop(acl_id, None)
                 elif put.row_of(acl_id) is None:
@@ -270,15 +269,15 @@ class AclsDelta(msgspec.Struct, eq=False):
         return self._settled
 
     def apply(self, provenance: Provenance) -> AclsImage:
-        """The image with the changes, standing at ``provenance``. The old image stays as it was."""
+        """The image with the changes, at ``provenance``."""
         changes, put = self._settle()
         counts, image = self.counts, self.image
-        grown = self._digest + (0 if self._fold is None else self._fold.digest)
+        increment = self._digest + (0 if self._fold is None else self._fold.digest)
         return image.with_changes(
             changes,
             put=put,
             count=image.count + counts.added - counts.removed,
-            digest=(image.digest + grown) & DIGEST_MASK,
+            digest=(image.digest + increment) & DIGEST_MASK,
             provenance=provenance,
             metadata=self.metadata,
         )

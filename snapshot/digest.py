@@ -1,10 +1,10 @@
 """The digest of a set of ACLs: an order-free 128-bit sum of keyed hashes of (id, content) (I12).
 
-A replica, a Spark snapshot and a stored manifest at one offset have the same one, whatever order the ACLs
-came in. Adding and removing one ACL costs one hash, so the digest follows the fold.
+A replica, a Spark snapshot and a stored manifest have the same digest at the same offset, whatever order the
+ACLs came in. Adding or removing one ACL costs one hash, so the fold updates the digest incrementally.
 
-What is hashed is the frame that a broker writes for the ACL (records.codecs.kraft): a reader of a log has
-it at hand, and its sizes make sure that no two contents share one.
+Hashed is the frame that a broker writes for the ACL (records.codecs.kraft): a reader of a log already has it,
+and its length fields make it unique for each content.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SIZES: Final = tuple(bytes((size + 1,)) for size in range(0x7F))
 def acl_hash(record: AccessControlEntryRecord) -> int:
     """The keyed hash of one ACL: its id and its content.
 
-    Of what no frame can hold, a text with half a surrogate pair, say, it is still a frame that is hashed.
+    A text that no frame can hold (half a surrogate pair, say) is encoded by `surrogatepass`.
     """
     hasher = _HASHER.copy()
     hasher.update(
@@ -64,7 +64,7 @@ def acl_hash(record: AccessControlEntryRecord) -> int:
 
 
 def _sized(text: bytes) -> bytes:
-    """As a frame has it."""
+    """A text with its length, as in a frame."""
     if len(text) < len(_SIZES):
         return _SIZES[len(text)] + text
     out = bytearray()
@@ -73,7 +73,7 @@ def _sized(text: bytes) -> bytes:
 
 
 def frame_hashes(data: bytes, starts: Iterable[int], ends: Iterable[int]) -> bytes:
-    """The hashes of ACLs whose frames lie in ``data``, in their shortest encoding, as 16 bytes each."""
+    """The hashes, 16 bytes each, of ACLs whose frames lie in ``data`` in their shortest encoding."""
     return _hashes(map(data.__getitem__, map(slice, starts, ends)))
 
 
@@ -89,8 +89,8 @@ def _hashes(frames: Iterable[bytes]) -> bytes:
 
 
 def table_hashes(table: AclTable) -> bytes:
-    """The hashes of all rows, as 16 bytes each."""
-    # As few pieces for each row as there can be: joining them takes half of the time.
+    """The hashes of all rows, 16 bytes each."""
+    # As few pieces for each row as possible: joining them takes half of the time.
     count = len(table)
     heads = np.empty((count, len(_HEADER) + UUID_BYTES + 1), np.uint8)
     heads[:, : len(_HEADER)] = np.frombuffer(_HEADER, np.uint8)
@@ -108,7 +108,7 @@ def table_hashes(table: AclTable) -> bytes:
 
 
 def _pieces(rows: npt.NDArray[np.uint8]) -> list[bytes]:
-    """Each row by itself."""
+    """The bytes of each row."""
     pieces: list[bytes] = rows.view(f"V{rows.shape[1]}").ravel().tolist()
     return pieces
 
@@ -123,7 +123,7 @@ def hashes_sum(hashes: bytes) -> int:
 
 
 def table_digest(table: AclTable) -> int:
-    """The digest of a whole table, computed anew."""
+    """The digest of all rows of a table."""
     return hashes_sum(table_hashes(table))
 
 

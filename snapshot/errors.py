@@ -1,23 +1,24 @@
 """Errors of the snapshot layer, below AclogError of records.errors.
 
 SnapshotError
-+-- SnapshotMissingError      no (usable) snapshot where one was asked for
-+-- SnapshotCorruptError      a snapshot whose parts do not fit its manifest, or that has no manifest
-+-- SnapshotUnsupportedError  a snapshot in a newer format than this build knows
-+-- SnapshotForeignError      a snapshot of another log (cluster id, topic id), or beyond this one's end (I9)
-+-- SnapshotRefusedError      writing this snapshot would freeze a wrong state (I13)
-+-- SnapshotStoreMissingError      the store itself is not there: no such directory, no such bucket
-+-- SnapshotStoreUnavailableError  a store elsewhere that does not answer, or does not let us in
++-- SnapshotMissingError
++-- SnapshotCorruptError
++-- SnapshotUnsupportedError
++-- SnapshotForeignError      (I9)
++-- SnapshotRefusedError      (I13)
++-- SnapshotStoreMissingError
++-- SnapshotStoreUnavailableError
 
-SparkJobError                 a job failed, or cannot start
-+-- SparkJarsError            the jars that it needs are not there and cannot be had
-+-- PlotUnsupportedError      a picture that cannot be drawn here: its format, or no matplotlib
-+-- CheckpointForeignError    a checkpoint of other logs than those that the job is to follow (I9)
+SparkJobError
++-- SparkJarsError
++-- SparkBusyError
++-- PlotUnsupportedError
++-- CheckpointForeignError    (I9)
 
-HistoryError                  something about the history of a log's changes
-+-- HistoryMissingError       there is none of this cluster, or none at all
-+-- HistoryRangeError         an offset or time that it does not cover
-+-- HistoryForeignError       it is of another log, or does not fit the state beside it
+HistoryError
++-- HistoryMissingError
++-- HistoryRangeError
++-- HistoryForeignError
 """
 
 from __future__ import annotations
@@ -26,35 +27,35 @@ from records.errors import AclogError
 
 
 class SnapshotError(AclogError):
-    """Something is wrong with a stored snapshot."""
+    """Base of errors about stored snapshots."""
 
 
 class SnapshotMissingError(SnapshotError):
-    """There is no usable snapshot."""
+    """The store has no usable snapshot."""
 
 
 class SnapshotCorruptError(SnapshotError):
-    """A snapshot that does not hold what its manifest says, or is unfinished."""
+    """The snapshot's parts do not match its manifest, or it has no manifest."""
 
 
 class SnapshotUnsupportedError(SnapshotError):
-    """A snapshot in a newer format than this build knows; nothing says that it is damaged."""
+    """The snapshot has a newer format than this build knows; it is not necessarily damaged."""
 
 
 class SnapshotForeignError(SnapshotError):
-    """A snapshot of another log, or one that ends beyond this log's end."""
+    """The snapshot belongs to another log (cluster id, topic id), or ends beyond this log's end."""
 
 
 class SnapshotRefusedError(SnapshotError):
-    """A snapshot that must not be written: the state is wrong, or differs from a stored one."""
+    """The snapshot must not be written: the state is wrong, or differs from a stored one."""
 
 
 class SnapshotStoreMissingError(SnapshotError):
-    """There is no such store: no such directory, or on an object store no such bucket."""
+    """The store does not exist: no such directory, or no such bucket."""
 
 
 class SnapshotStoreUnavailableError(SnapshotError):
-    """A store on another machine that does not answer, does not let us in, or fails."""
+    """A store on another machine does not answer, denies access, or fails."""
 
 
 class SparkJobError(AclogError):
@@ -62,32 +63,32 @@ class SparkJobError(AclogError):
 
 
 class SparkJarsError(SparkJobError):
-    """Jars that are not there and cannot be had, or are not the ones that were reviewed."""
+    """Jars are missing and cannot be fetched, or have other checksums than the reviewed ones."""
 
 
 class SparkBusyError(SparkJobError):
-    """The machine was too busy for Spark; nothing is wrong with a log, or with what is stored."""
+    """The machine was too busy for Spark; logs and stored data are intact."""
 
 
 class PlotUnsupportedError(SparkJobError):
-    """A picture in a format that cannot be drawn, or nothing to draw it with; found before the job starts."""
+    """The format cannot be drawn, or matplotlib is missing; found before the job starts."""
 
 
 class CheckpointForeignError(SparkJobError):
-    """A checkpoint that belongs to other logs than those that the job is to follow."""
+    """The checkpoint belongs to other logs than those that the job follows."""
 
 
 class HistoryError(AclogError):
-    """Something is wrong with a history of changes, or with what it is asked for."""
+    """Base of errors about a history of changes."""
 
 
 class HistoryMissingError(HistoryError):
-    """There is no such history."""
+    """The store has no history of this cluster, or none at all."""
 
 
 class HistoryRangeError(HistoryError):
-    """An offset or a time that the history does not cover."""
+    """The history does not cover the offset or time."""
 
 
 class HistoryForeignError(HistoryError):
-    """A history of another log, or one that its own state does not reach."""
+    """The history belongs to another log, or does not match its stored state."""

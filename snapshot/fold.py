@@ -1,15 +1,17 @@
-"""The fold of many records at once, onto whatever is in force: concatenate, order by id, the last one wins.
+"""Columnar fold of many records onto the ACLs in force: concatenate, sort by id, the last one wins. Pure.
 
-What becomes of an id does not depend on any other id. Most ids of a log are met once and are not in
-force before; those that are, or that several records are about, are ordered by id and number:
+The outcome for an id does not depend on other ids. Most ids of a log occur once and are not in force before.
+Only ids that are in force, or in several records, are sorted by id and record number. The rules (I8), which
+AclsDelta applies to single records:
 
     one id's, in log order     ACL a     ACL a     ACL b     removal   ACL c     ACL c
-    before it, in force        -         a         a         b         -         c
+    in force before            -         a         a         b         -         c
     counted as                 added     repeated  replaced  removed   added     repeated
-    kept                                                               here: the first writing stays on record
+    in force in the end                                                this one: of equal ones the first
 
-ACLs are told apart by the hashes that the digest is made of (snapshot.digest): of id and content. The rules
-are those of AclsDelta, which folds one record at a time (I8). Pure.
+Equality of ACLs is equality of the hashes that the digest sums up (snapshot.digest): of id and content. A
+property test compares both implementations. There are two because folding a single record by columns takes
+some 200 times as long as AclsDelta does.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import numpy as np
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.ids import UUID_BYTES, Uuid
 from records.log_batch import LogRecord
-from snapshot.columns import among, heads_of
+from snapshot.columns import heads_in, heads_of
 from snapshot.digest import frame_hashes, hashes_sum, table_hashes
 
 if TYPE_CHECKING:
@@ -38,18 +40,18 @@ if TYPE_CHECKING:
     _Ints = npt.NDArray[np.int64]
     _Mask = npt.NDArray[np.bool_]
 
-#: Records are folded when they are more than this, and more than the rows before: what is kept of them stays
-#: small beside the rows, and these are joined a few times only.
+#: Buffered records are folded when they exceed this and the number of rows: the buffer stays small compared
+#: with the rows, and the rows are joined a few times only.
 FOLD_AT: Final = 1 << 18
-# The number of a row that was there before all records.
+# The record number of rows that were in force before all buffered records.
 _BEFORE: Final = -1
 
 
 class DeltaCounts(msgspec.Struct, gc=False):
-    """What the records of one delta did, for metrics.
+    """Effects of a delta's records, for metrics.
 
-    ``replaced`` counts a known id with other content, ``repeated`` a known id with the same content again
-    (the next checkpoint of a tail does that), ``unknown_removals`` removals of ids that are not in force.
+    ``replaced`` counts known ids with other content, ``repeated`` known ids with equal content (as in the
+    next checkpoint of a tail), ``unknown_removals`` removals of ids that are not in force.
     """
 
     added: int = 0
@@ -71,7 +73,7 @@ class DeltaCounts(msgspec.Struct, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """ACLs, and for each its hash and the number of its record: which one was taken first."""
+    """ACLs, each with its hash and the number of its record, which is its order in the log."""
 
     table: AclTable
     hashes: _Ids
@@ -79,32 +81,31 @@ class _Rows:
 
 
 class Fold:
-    """Takes records in log order. Not thread-safe.
+    """Folds records in log order. Not thread-safe.
 
     Args:
-        held: what is in force before: of the first eight bytes of ids (`heads_of`), sorted, all ACLs whose
-            ids begin with one of them.
+        base_rows: returns the ACLs of the base whose ids have one of the given sorted heads (`heads_of`).
         fold_at: see FOLD_AT.
 
-    Attributes: as of the last `settle`.
-        rows: the ACLs that were put in force, with distinct ids.
-        gone: the ids of ACLs that were in force before, and are not as they were.
-        digest: what the digest is greater by.
-        counts: what the records did.
+    Attributes, as of the last `settle`:
+        rows: the added and changed ACLs, with distinct ids.
+        superseded_ids: the ids of the base's ACLs that were removed or changed.
+        digest: the increment of the digest.
+        counts: effects of the records.
     """
 
-    def __init__(self, held: Callable[[Heads], AclTable], *, fold_at: int = FOLD_AT) -> None:
+    def __init__(self, base_rows: Callable[[Heads], AclTable], *, fold_at: int = FOLD_AT) -> None:
         self.rows = AclTable.of(())
-        self.gone: set[Uuid] = set()
+        self.superseded_ids: set[Uuid] = set()
         self.digest = 0
         self.counts = DeltaCounts()
-        self._held = held
+        self._base_rows = base_rows
         self._fold_at = fold_at
         self._hashes = _void(b"")
-        # Records of one table that follow one another, not looked at yet.
+        # A range of consecutive records of one table that is not extracted yet.
         self._table: RecordTable | None = None
         self._first = self._end = 0
-        # Those that were looked at and are not folded; and the number of the next one.
+        # Extracted records that are not folded yet; and the number of the next one.
         self._next = 0
         self._waiting: list[_Rows] = []
         self._removals: list[tuple[_Ids, _Ints]] = []
@@ -113,14 +114,14 @@ class Fold:
         self._count = 0
 
     def take(self, table: RecordTable, first: int, end: int) -> None:
-        """The ACLs and removals among the records of some rows; its ``others`` are the caller's."""
+        """Add the ACLs and removals among some rows; the caller handles the table's ``others``."""
         if table is not self._table or first != self._end:
-            self._look()
+            self._extract()
             self._table, self._first = table, first
         self._end = end
 
     def take_records(self, records: TableRecords) -> Iterator[LogRecord]:
-        """As ``take``; gives the ``others`` among the records, each when all before it were taken."""
+        """As ``take``; yields each of the ``others`` after all records before it were taken."""
         for table, first, end in records.parts:
             begin = first
             for row, record in table.other_records_between(first, end) if table.other_records else ():
@@ -130,30 +131,30 @@ class Fold:
             self.take(table, begin, end)
 
     def put_table(self, table: AclTable) -> None:
-        """All rows of a table, in order."""
-        self._look()
+        """Add all rows of a table, in order."""
+        self._extract()
         numbers = np.arange(self._next, self._next + len(table))
         self._waiting.append(_Rows(table, _void(table_hashes(table)), numbers))
         self._next += len(table)
         self._count += len(table)
 
     def put(self, acl: AppliedAcl) -> None:
-        """One ACL."""
-        self._look()
+        """Add one ACL."""
+        self._extract()
         self._single.append(acl)
         self._single_numbers.append(self._next)
         self._next += 1
         self._count += 1
 
     def remove(self, acl_id: Uuid) -> None:
-        """The removal of one ACL."""
-        self._look()
+        """Add the removal of one ACL."""
+        self._extract()
         self._removals.append((_void(acl_id), np.array([self._next])))
         self._next += 1
         self._count += 1
 
-    def _look(self) -> None:
-        """Keep of the records of the table what the fold needs: much less than their bytes."""
+    def _extract(self) -> None:
+        """Extract from the range of records what the fold needs: much less than their bytes."""
         table, first, end = self._table, self._first, self._end
         if table is None:
             return
@@ -187,8 +188,8 @@ class Fold:
             self._fold()
 
     def settle(self) -> None:
-        """Fold all that was taken."""
-        self._look()
+        """Fold all records taken so far."""
+        self._extract()
         if self._count:
             self._fold()
 
@@ -204,52 +205,53 @@ class Fold:
         removal_numbers = np.concatenate([_no_numbers(0), *(numbers for _, numbers in removals)])
 
         before = _Rows(self.rows, self._hashes, _no_numbers(len(self.rows)))
-        # Values only: sorting rows along with them takes twice as long, and mostly nothing is found.
+        # Only the heads are sorted: an argsort takes twice as long, and most often finds no duplicates.
         heads = [heads_of(rows.table.ids) for rows in (before, *new)]
         ordered = np.sort(np.concatenate([*heads, heads_of(removed.tobytes())]))
-        held = self._held_rows(ordered)
+        base = self._read_base(ordered)
         repeated = ordered[1:][ordered[1:] == ordered[:-1]]
-        contested = np.sort(np.concatenate([repeated, heads_of(held.table.ids)]))
+        contested = np.sort(np.concatenate([repeated, heads_of(base.table.ids)]))
 
-        sources = [held, before, *new]
+        sources = [base, before, *new]
         table = AclTable.joined([rows.table for rows in sources])
         hashes = np.concatenate([rows.hashes for rows in sources])
         numbers = np.concatenate([rows.numbers for rows in sources])
-        is_contested = among(contested, heads_of(table.ids))
+        is_contested = heads_in(contested, heads_of(table.ids))
         is_new = numbers != _BEFORE
         self.counts.added += int((is_new & ~is_contested).sum())
-        kept = ~is_contested
-        kept[is_contested] = self._outcomes(
+        is_in_force = ~is_contested
+        is_in_force[is_contested] = self._outcomes(
             table.id_array[is_contested],
             hashes[is_contested],
             numbers[is_contested],
             removed,
             removal_numbers,
         )
-        self.digest += hashes_sum(hashes[kept & is_new].tobytes())
-        self.digest -= hashes_sum(hashes[~kept & ~is_new].tobytes())
-        self.gone.update(map(Uuid, held.table.id_array[~kept[: len(held.table)]].tolist()))
-        kept[: len(held.table)] = False
-        self.rows = table if kept.all() else table.taken(kept)
-        self._hashes = hashes[kept]
+        self.digest += hashes_sum(hashes[is_in_force & is_new].tobytes())
+        self.digest -= hashes_sum(hashes[~is_in_force & ~is_new].tobytes())
+        base_count = len(base.table)
+        self.superseded_ids.update(map(Uuid, base.table.id_array[~is_in_force[:base_count]].tolist()))
+        is_in_force[:base_count] = False
+        self.rows = table if is_in_force.all() else table.taken(is_in_force)
+        self._hashes = hashes[is_in_force]
 
-    def _held_rows(self, heads: Heads) -> _Rows:
-        table = self._held(heads)
-        if self.gone:
-            is_there = [acl_id not in self.gone for acl_id in table.id_array.tolist()]
-            table = table.taken(np.array(is_there, np.bool_))
+    def _read_base(self, heads: Heads) -> _Rows:
+        table = self._base_rows(heads)
+        if self.superseded_ids:
+            is_current = [acl_id not in self.superseded_ids for acl_id in table.id_array.tolist()]
+            table = table.taken(np.array(is_current, np.bool_))
         return _Rows(table, _void(table_hashes(table)), _no_numbers(len(table)))
 
     def _outcomes(
         self, ids: _Ids, hashes: _Ids, numbers: _Ints, removed: _Ids, removal_numbers: _Ints
     ) -> _Mask:
-        """Which of these ACLs are in force in the end; counts what became of their ids.
+        """Mask of the ACLs that are in force in the end; counts the effects (I8).
 
         Args:
             ids: of ACLs.
             hashes: of these ACLs.
-            numbers: of these ACLs; _BEFORE for what was in force before, once for an id.
-            removed: ids that are removed.
+            numbers: of these ACLs; _BEFORE for an ACL that was in force before, at most one for each id.
+            removed: ids of removal records.
             removal_numbers: of these removals.
         """
         all_numbers = np.concatenate([numbers, removal_numbers])
@@ -258,26 +260,26 @@ class Fold:
         is_same = np.zeros(len(order), np.bool_)
         is_same[1:] = (high[order[1:]] == high[order[:-1]]) & (low[order[1:]] == low[order[:-1]])
         is_acl = order < len(ids)
-        # In force before each: something, and the same thing.
-        is_held = np.zeros(len(order), np.bool_)
-        is_held[1:] = is_same[1:] & is_acl[:-1]
-        is_equal = is_held & is_acl
+        # Whether an ACL with the same id is in force before each; and whether it is equal.
+        is_known = np.zeros(len(order), np.bool_)
+        is_known[1:] = is_same[1:] & is_acl[:-1]
+        is_equal = is_known & is_acl
         at = np.flatnonzero(is_equal)
         is_equal[at] = hashes[order[at]] == hashes[order[at - 1]]
         is_written = is_acl & (all_numbers[order] != _BEFORE)
         is_last = np.ones(len(order), np.bool_)
         is_last[:-1] = ~is_same[1:]
-        # Where the content came into force that is in force at each.
+        # For each, the position at which the content that is then in force was first written.
         since = np.maximum.accumulate(np.where(is_acl & ~is_equal, np.arange(len(order)), 0))
-        kept = np.zeros(len(ids), np.bool_)
-        kept[order[since[is_last & is_acl]]] = True
+        is_in_force = np.zeros(len(ids), np.bool_)
+        is_in_force[order[since[is_last & is_acl]]] = True
         counts = self.counts
-        counts.added += int((is_written & ~is_held).sum())
-        counts.removed += int((~is_acl & is_held).sum())
-        counts.replaced += int((is_written & is_held & ~is_equal).sum())
+        counts.added += int((is_written & ~is_known).sum())
+        counts.removed += int((~is_acl & is_known).sum())
+        counts.replaced += int((is_written & is_known & ~is_equal).sum())
         counts.repeated += int((is_written & is_equal).sum())
-        counts.unknown_removals += int((~is_acl & ~is_held).sum())
-        return kept
+        counts.unknown_removals += int((~is_acl & ~is_known).sum())
+        return is_in_force
 
 
 def _words(ids: _Ids) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

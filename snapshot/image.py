@@ -1,9 +1,8 @@
 """AclsImage: the ACLs of a cluster at one offset, immutable (I1).
 
-Source: org.apache.kafka.image.AclsImage, MetadataProvenance. An image is a large base of columns
-(snapshot.columns), never changed, under a persistent map of the changes since: making the next image costs
-what changed, at a million ACLs as well as at ten, and every older image stays as it was. ``AclsDelta`` is its
-maker, and ``restored`` for a stored snapshot.
+Source: org.apache.kafka.image.AclsImage, MetadataProvenance. An image is a large immutable base of columns
+(snapshot.columns) under a persistent map of later changes. The next image therefore costs only what changed,
+also at a million ACLs, and older images stay valid. ``AclsDelta`` builds images.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class Provenance(msgspec.Struct, frozen=True, gc=False):
-    """Where an image stands in its log.
+    """The position of an image in its log.
 
     Attributes:
         end_offset: last contained offset + 1, also the snapshot id (MetadataProvenance.java).
         epoch: leader epoch of the last contained batch.
         timestamp_ms: timestamp of the last contained record, 0 when there is none.
-        empty_tail: how many offsets just below the end offset hold no record: in a topic, those of markers
-            of transactions and of aborted records, which may be of later epochs than the last record is.
+        empty_tail: number of offsets just below the end offset that hold no record: in a topic those of
+            transaction markers and aborted records, which may have later epochs than the last record.
     """
 
     end_offset: int
@@ -43,14 +42,13 @@ class Provenance(msgspec.Struct, frozen=True, gc=False):
 #: Before the first record of any log.
 NOWHERE: Final = Provenance(end_offset=0, epoch=0, timestamp_ms=0)
 
-# Changes are merged into new columns when they are more than a share of these: look-ups stay quick, and the
-# merge, with what is built anew upon the columns, is paid for by the changes that made it due.
+# Changes are merged into new columns when they exceed this share of the rows: lookups stay fast, and the cost
+# of merging and reindexing is amortized over the changes.
 _MERGE_MINIMUM: Final = 1024
 _MERGE_SHARE: Final = 8
-# Of one step: with more changes than this, an index of the ACLs is built anew in less time than it follows
-# them one by one.
+# The same for one step: above this, rebuilding an index of the ACLs is faster than updating it.
 _MERGE_STEP_SHARE: Final = 32
-# Of an image that has no index yet.
+# The same for an image that has no index yet.
 _SETTLE_SHARE: Final = 64
 
 _UNCHANGED: Final[immutables.Map[Uuid, AppliedAcl | None]] = immutables.Map()
@@ -58,15 +56,15 @@ _MISSING: Final = object()
 
 
 class AclsImage(msgspec.Struct, eq=False, gc=False):
-    """All ACLs by id, where in the log that is, and the digest of the whole.
+    """All ACLs by id, their position in the log, and the digest of the set.
 
     Iteration order is arbitrary but the same for the same image.
 
     Attributes:
         columns: the base. A row is in force if its id is not in ``changes``.
-        changes: by id, what differs from ``columns``: an ACL in force, or None for a row that is not.
-        count: of the ACLs in force.
-        metadata: what else the log knows there. It is in no digest, and not counted.
+        changes: by id, what differs from ``columns``: an ACL in force, or None for a removed row.
+        count: number of ACLs in force.
+        metadata: the log's other metadata at that offset; neither counted nor in the digest.
     """
 
     columns: AclColumns
@@ -119,9 +117,9 @@ class AclsImage(msgspec.Struct, eq=False, gc=False):
         provenance: Provenance,
         metadata: MetadataImage = MetadataImage.EMPTY,
     ) -> AclsImage:
-        """The image of a stored snapshot. The caller has checked that ids are distinct, and the digest.
+        """The image of a stored snapshot. The caller has checked the digest and that ids are distinct.
 
-        Folding a million rows anew costs seconds, most of it hashing what the manifest vouches for.
+        Nothing is hashed again: that would take seconds for a million rows, and the manifest has the digest.
         """
         return cls(
             columns,
@@ -146,22 +144,22 @@ class AclsImage(msgspec.Struct, eq=False, gc=False):
 
         Args:
             changes: ids and their new content, or None if removed.
-            put: ACLs with other distinct ids, which are in force then as well, whatever was.
-            count: of the ACLs then.
-            digest: of them.
-            provenance: where the next image stands.
-            metadata: what else the log knows then.
+            put: further ACLs to add or replace, with distinct ids that are not in ``changes``.
+            count: number of ACLs in the next image.
+            digest: of the next image.
+            provenance: of the next image.
+            metadata: of the next image.
         """
         columns, merged = self.columns, self.changes
         step = len(changes) + len(put)
-        waiting, base = len(merged) + step, len(columns)
-        if waiting > _MERGE_MINIMUM and (
-            waiting > base // _MERGE_SHARE or step > max(_MERGE_MINIMUM, base // _MERGE_STEP_SHARE)
+        unmerged, base = len(merged) + step, len(columns)
+        if unmerged > _MERGE_MINIMUM and (
+            unmerged > base // _MERGE_SHARE or step > max(_MERGE_MINIMUM, base // _MERGE_STEP_SHARE)
         ):
             before = {acl_id: acl for acl_id, acl in merged.items() if put.row_of(acl_id) is None}
             columns = columns.with_changes({**before, **changes}, put)
             merged = _UNCHANGED
-        elif step == 1 and changes:  # mostly: half of what `update` takes
+        elif step == 1 and changes:  # the usual case; takes half the time of `update`
             ((acl_id, acl),) = changes.items()
             merged = merged.set(acl_id, acl)
         elif step:
@@ -176,7 +174,7 @@ class AclsImage(msgspec.Struct, eq=False, gc=False):
         )
 
     def merged(self) -> AclsImage:
-        """The same image without changes beside its columns; itself if it has none."""
+        """The same image with all changes merged into its columns; itself if it has none."""
         if not self.changes:
             return self
         return AclsImage(
@@ -189,7 +187,7 @@ class AclsImage(msgspec.Struct, eq=False, gc=False):
         )
 
     def settled(self) -> AclsImage:
-        """The same image, merged if that is worth it where nobody has an index of its columns yet."""
+        """The same image, merged if that pays off while there is no index of its columns yet."""
         return self.merged() if len(self.changes) * _SETTLE_SHARE > len(self.columns) else self
 
     def __repr__(self) -> str:

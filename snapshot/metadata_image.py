@@ -1,10 +1,9 @@
-"""MetadataImage: what the log knows besides ACLs, at one offset.
+"""MetadataImage: the log's metadata other than ACLs, at one offset. Pure.
 
-Nothing is decided by it but whose release's rules are followed: brokers and metadata.version say that.
+Decisions depend only on the Kafka release that brokers and metadata.version imply.
 
 Source: org.apache.kafka.image.{FeaturesImage, ClusterImage, TopicsImage, ScramImage, DelegationTokenImage}.
-The names are stored, and no secret: decoded records have none (kraft_cluster_records). A removal of what is
-not there has no effect. Pure.
+Only names are stored; the records (kraft_cluster_records) hold no secrets. Removing something unknown has no effect.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class TopicsImage(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def of(cls, ids: Mapping[str, Uuid]) -> TopicsImage:
-        """These topics."""
+        """Build from ids by name."""
         return cls(immutables.Map(ids), immutables.Map({topic_id: name for name, topic_id in ids.items()}))
 
     def __len__(self) -> int:
@@ -53,7 +52,7 @@ class TopicsImage(msgspec.Struct, frozen=True, gc=False):
         return name in self.by_name
 
     def with_record(self, record: TopicRecord) -> TopicsImage:
-        """The topics after a record of one."""
+        """The topics after this record."""
         by_name, by_id = self.by_name, self.by_id
         before = by_id.get(record.topic_id)
         if before is not None:
@@ -69,18 +68,17 @@ class TopicsImage(msgspec.Struct, frozen=True, gc=False):
 
 
 class MetadataImage(msgspec.Struct, frozen=True, gc=False):
-    """See the module.
+    """The log's metadata other than ACLs.
 
     Attributes:
-        features: levels by name, metadata.version among them (FeaturesImage).
-        brokers: what the binaries of the brokers that are registered support, by broker id (ClusterImage).
-        topics: all of them (TopicsImage).
+        features: levels by name, including metadata.version (FeaturesImage).
+        brokers: feature levels that the registered brokers' binaries support, by broker id (ClusterImage).
+        topics: all topics (TopicsImage).
         scram: by user the codes of the mechanisms that it has a credential for, ascending (ScramImage).
         delegation_tokens: owners by token id (DelegationTokenImage).
-        unread: how many records may have said something that is not known here, by API key and version: they
-            are newer than this build, or damaged.
-        is_whole: False where the state was continued from a snapshot that was stored before these were kept:
-            then only what the log said since is here, but for features and brokers.
+        unread: number of records that this build cannot read (newer or damaged), by API key and version.
+        is_complete: False if the state was continued from a snapshot in an older format without this
+            metadata: then topics, credentials and tokens have only what was logged since.
     """
 
     features: Mapping[str, int] = {}
@@ -89,19 +87,19 @@ class MetadataImage(msgspec.Struct, frozen=True, gc=False):
     scram: immutables.Map[str, tuple[int, ...]] = immutables.Map()
     delegation_tokens: immutables.Map[str, str] = immutables.Map()
     unread: immutables.Map[tuple[int, int], int] = immutables.Map()
-    is_whole: bool = True
+    is_complete: bool = True
 
     EMPTY: ClassVar[MetadataImage]
 
     @property
     def metadata_version(self) -> int | None:
-        """The level of metadata.version, if the log says one."""
+        """The level of metadata.version, if the log has one."""
         return self.features.get(METADATA_VERSION_FEATURE)
 
     @property
     def known_topics(self) -> Mapping[str, Uuid] | None:
-        """Ids by name, if these are all that exist; None where that is not known, or a log has none."""
-        return self.topics.by_name if self.is_whole and len(self.topics) else None
+        """Ids by name; None if they may be incomplete, or the log has no topics."""
+        return self.topics.by_name if self.is_complete and len(self.topics) else None
 
     @property
     def known_principals(self) -> set[str]:
@@ -109,7 +107,7 @@ class MetadataImage(msgspec.Struct, frozen=True, gc=False):
         return {*(f"User:{user}" for user in self.scram), *self.delegation_tokens.values()}
 
     def with_record(self, record: OtherRecord | FeatureLevelRecord) -> MetadataImage:
-        """The state after a record that is neither an ACL's nor a transaction's; itself if it is the same."""
+        """The metadata after a record other than of ACLs and transactions; itself if nothing changes."""
         match record:
             case FeatureLevelRecord(name=name, level=level):
                 features = {**self.features, name: level}
@@ -139,10 +137,12 @@ class MetadataImage(msgspec.Struct, frozen=True, gc=False):
         brokers = self.brokers
         if brokers.get(record.broker_id) == record.levels:
             return self
-        others = {broker_id: levels for broker_id, levels in brokers.items() if broker_id != record.broker_id}
+        updated = {
+            broker_id: levels for broker_id, levels in brokers.items() if broker_id != record.broker_id
+        }
         if record.levels is not None:
-            others[record.broker_id] = record.levels
-        return msgspec.structs.replace(self, brokers=others)
+            updated[record.broker_id] = record.levels
+        return msgspec.structs.replace(self, brokers=updated)
 
     def _with_credential(self, record: ScramCredentialRecord) -> MetadataImage:
         mechanisms = {*self.scram.get(record.user, ())}

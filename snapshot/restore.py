@@ -1,4 +1,4 @@
-"""An image made of the ACLs that are in force, for whatever is neither a log nor a stored snapshot."""
+"""Images built from tables of ACLs that are neither a log nor a stored snapshot."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from snapshot.metadata_image import MetadataImage
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from snapshot.fold import Heads
-
 
 def restore_image(
     tables: Iterable[AclTable],
@@ -23,8 +21,8 @@ def restore_image(
     provenance: Provenance,
     metadata: MetadataImage = MetadataImage.EMPTY,
 ) -> AclsImage:
-    """The image that holds these ACLs and nothing else; the later one of two with one id (I8)."""
-    fold = Fold(_nothing)
+    """The image of exactly these ACLs; of two with the same id the later one (I8)."""
+    fold = Fold(lambda _: AclColumns.EMPTY)
     for table in tables:
         fold.put_table(table)
     fold.settle()
@@ -36,10 +34,6 @@ def restore_image(
     )
 
 
-def _nothing(_heads: Heads) -> AclTable:
-    return AclColumns.EMPTY
-
-
 def image_of(table: AclTable) -> AclsImage:
-    """These ACLs, which are not of one log."""
+    """The image of ACLs that belong to no single log."""
     return restore_image([table], provenance=Provenance(0, -1, 0))

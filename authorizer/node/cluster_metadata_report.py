@@ -57,7 +57,7 @@ def metadata_json(metadata: MetadataImage) -> dict[str, Any]:
         **entries(metadata),
         "brokers": {release.value: releases[release] for release in KafkaVersion if releases[release]},
         "features": dict(sorted(metadata.features.items())),
-        "is_whole": metadata.is_whole,
+        "is_whole": metadata.is_complete,
         "unread": [
             {"type": record_type, "version": version, "records": count}
             for (record_type, version), count in unread(metadata).items()

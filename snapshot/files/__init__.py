@@ -1,1 +1,1 @@
-"""A state as one file: exports, imports, and Kafka's own checkpoints."""
+"""Files that hold one state: exports, imports and Kafka's checkpoints."""

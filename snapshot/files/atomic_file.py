@@ -1,12 +1,12 @@
-"""Files that appear whole or not at all: written under another name, synced, renamed, directory synced.
+"""Atomic file writes: write to a temporary name, sync, rename, sync the directory.
 
-After a crash at any point the target is the old file, no file, or the new file: never a part of it. What may
-stay behind is a file that starts with TEMPORARY_PREFIX; nothing reads those, and the next write into the same
-directory removes those that were not written to for LEFT_BEHIND_S.
+After a crash at any point the target is the old file, no file, or the new file, never a part of it. A file
+with TEMPORARY_PREFIX may remain; nothing reads it, and the next write into the same directory removes those
+older than STALE_S.
 
-A symbolic link is followed: what it points to is replaced, and the link stays. A device, a FIFO or an open
-descriptor (``/dev/stdout``, ``/dev/fd/N``) cannot be replaced, or must not be: it is written to, at once and
-when all of it is there. A directory or a socket is refused.
+A symbolic link is followed: its target is replaced, the link stays. A device, a FIFO or an open descriptor
+(``/dev/stdout``, ``/dev/fd/N``) is not replaced but receives the complete content in one copy. A directory or
+a socket is refused.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TEMPORARY_PREFIX: Final = ".aclog-writing-"
-#: A file that is being written changes every few seconds; what did not for so long was a killed writer's.
-LEFT_BEHIND_S: Final = 60 * 60
+#: A file that is being written changes every few seconds; after this time its writer is dead.
+STALE_S: Final = 60 * 60
 
 _PROC: Final = Path("/proc")
-#: What file systems without hard links answer to link().
+#: Errors of link() on file systems without hard links.
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 
 
 @contextmanager
 def atomic_write(path: Path, *, only_new: bool = False) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes ``path``'s place when the block ends without an exception.
+    """A file to write to, which replaces ``path`` when the block ends without an exception.
 
     Args:
-        path: a file, there or not, or whatever else can be written to.
-        only_new: leave what is there alone, also what came while this was written.
+        path: an existing or new file, or anything else that can be written to.
+        only_new: never replace an existing file, including one created in the meantime.
 
     Raises:
-        FileExistsError: something is there, and ``only_new``.
-        OSError: the directory is not there, or cannot be written to; it names ``path``.
+        FileExistsError: ``only_new``, and the path exists.
+        OSError: the directory does not exist or cannot be written to; the error names ``path``.
     """
     with _named(path):
         target = _target(path)
@@ -78,7 +78,7 @@ def atomic_write(path: Path, *, only_new: bool = False) -> Iterator[IO[bytes]]:
 
 
 def make_directories(path: Path) -> None:
-    """``mkdir -p``, with every new entry synced: a file in a directory that a crash forgets is lost too."""
+    """``mkdir -p`` with every new entry synced: a crash must not lose the directory of a synced file."""
     missing = []
     while not path.is_dir():
         missing.append(path)
@@ -98,7 +98,7 @@ def sync_directory(path: Path) -> None:
 
 
 def _target(path: Path) -> Path | None:
-    """The file to be replaced or made, links followed; None for what is written to as it is."""
+    """The file to replace or create, links resolved; None if the path must be written to in place."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -113,7 +113,7 @@ def _target(path: Path) -> Path | None:
 
 
 def _descriptor(path: Path) -> Path | None:
-    """``/proc/PID/fd/N``, if that is what a path leads to: a file that is open, wherever it lies."""
+    """``/proc/PID/fd/N`` if the path leads to an open descriptor, else None."""
     while path.is_symlink():
         directory = path.parent.resolve()
         if directory.is_relative_to(_PROC):
@@ -125,13 +125,13 @@ def _descriptor(path: Path) -> Path | None:
 def _opened(path: Path) -> IO[bytes]:
     link = _descriptor(path)
     if link is not None and link.parent == Path(f"/proc/{os.getpid()}/fd"):
-        # Opened anew it would begin at the file's start, and cut off what is there.
+        # Opening it again would start at offset 0 and truncate the file.
         return os.fdopen(os.dup(int(link.name)), "wb")
     return path.open("wb")
 
 
 def _link(temporary: Path, target: Path) -> None:
-    """Give the file its name unless something has it already."""
+    """Give the file its name unless the name exists."""
     try:
         target.hardlink_to(temporary)
     except OSError as error:
@@ -143,18 +143,18 @@ def _link(temporary: Path, target: Path) -> None:
 
 
 def _sweep(directory: Path) -> None:
-    """Remove what killed writers left there."""
+    """Remove temporary files of killed writers."""
     with os.scandir(directory) as entries:
         for entry in entries:
             if entry.name.startswith(TEMPORARY_PREFIX):
-                with suppress(OSError):  # its writer was faster, or it is another user's
-                    if time.time() - entry.stat().st_mtime > LEFT_BEHIND_S:
+                with suppress(OSError):  # just renamed, or another user's
+                    if time.time() - entry.stat().st_mtime > STALE_S:
                         Path(entry.path).unlink()
 
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Errors that speak of ``path``, and not of a name that the caller never heard of."""
+    """Make errors name ``path``, not the temporary file."""
     try:
         yield
     except OSError as error:

@@ -1,14 +1,14 @@
-"""Writing a state to a file for other programs: Avro, JSON lines, CSV, KIP-11's JSON.
+"""Export of a state for other programs: Avro, JSON lines, CSV, KIP-11's JSON.
 
-    avro    object container file (deflate) of records/schemas/AccessControlEntryRecord.avsc; its header says
-            where in the log the state stands: aclog.endOffset, .epoch, .timestampMs, .digest, .features
+    avro    object container file (deflate) of records/schemas/AccessControlEntryRecord.avsc; its header has
+            the state's position: aclog.endOffset, .epoch, .timestampMs, .digest, .features
     jsonl   payloads as kafka-dump-log prints them, feature levels first
     csv     RFC 4180, UTF-8, a header; codes by name, or by number where they have none; a text that a
-            spreadsheet would take for a formula has a ' before it, see csv_cell.py
+            spreadsheet would run as a formula is prefixed with ', see csv_cell.py
     kip11   one JSON document, a line for each resource, see kip11.py
 
-Kafka's .checkpoint is in kraft_file.py. ACLs come in reading order (by type, name, pattern, principal, ...),
-so equal states give equal files. A file is there whole or not at all.
+Kafka's .checkpoint is in kraft_checkpoint.py. ACLs are sorted (by type, name, pattern, principal, ...), so
+equal states give equal files. Files are written atomically.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
 def export_image(
     image: AclsImage, path: Path, export_format: ExportFormat, *, raw_cells: bool = False
 ) -> None:
-    """Write the state to ``path``, over what may be there.
+    """Write the state to ``path``, replacing an existing file.
 
     Args:
         image: the state.
         path: of the file.
         export_format: of the file.
-        raw_cells: in CSV, write texts as they are, formulas too.
+        raw_cells: in CSV, do not mark texts that a spreadsheet would run as formulas.
 
     Raises:
         EncodeError: text that is not valid Unicode.
@@ -88,7 +88,8 @@ def _write_avro(file: IO[bytes], image: AclsImage, records: list[AccessControlEn
             "aclog.digest": digest_to_string(image.digest),
             "aclog.features": msgspec.json.encode(dict(image.metadata.features), order="sorted").decode(),
         },
-        # Any 16 bytes that are not found in the data by chance; these make equal states equal files.
+        # Any 16 bytes that do not occur in the data by chance; derived from the state, so that equal states
+        # give equal files.
         sync_marker=image.digest.to_bytes(DIGEST_BITS // 8, "big"),
     )
 
@@ -122,7 +123,7 @@ def _write_csv(file: IO[bytes], records: list[AccessControlEntryRecord], *, raw_
 
 
 def _write_kip11(file: IO[bytes], records: list[AccessControlEntryRecord]) -> None:
-    # By hand around the resources: the document of a million ACLs need not be in memory.
+    # The document is streamed: that of a million ACLs need not be in memory.
     file.write(b'{"version": 1, "resources": [')
     separator = b"\n"
     for resource in kip11_resources(records):

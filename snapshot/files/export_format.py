@@ -1,4 +1,4 @@
-"""The formats that a state can be exported in, apart from what writes them: a command's help names them."""
+"""Export formats of a state. Apart from `export`, because the command's help needs no writers."""
 
 from __future__ import annotations
 

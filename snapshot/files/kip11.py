@@ -1,7 +1,7 @@
-"""ACLs in KIP-11's JSON: what each principal may or may not do, from where, resource by resource.
+"""ACLs in KIP-11's JSON, grouped by resource.
 
-KIP-11 keeps one document for each resource, ``{"version": 1, "acls": [...]}``, whose entries say "principal P
-is ALLOWED or DENIED operations O1, O2 from hosts H1, H2". Here they are one, and each resource is named:
+KIP-11 has one document for each resource, ``{"version": 1, "acls": [...]}``, whose entries say "principal P
+is ALLOWED or DENIED operations O1, O2 from hosts H1, H2". Here one document holds all resources with names:
 
     {"version": 1,
      "resources": [
@@ -10,9 +10,9 @@ is ALLOWED or DENIED operations O1, O2 from hosts H1, H2". Here they are one, an
           {"principal": "User:alice", "permissionType": "ALLOW",
            "operations": ["READ", "DESCRIBE"], "hosts": ["10.0.0.1", "10.0.0.2"]}]}]}
 
-Rules: an entry stands for each of its operations from each of its hosts and for nothing else, so hosts share
-an entry only when they have all operations in common. Ids, and with them equal content under two ids (I8),
-are not in this form. Codes without a name are written as numbers. Equal sets of ACLs give equal documents.
+Rules: an entry means each of its operations from each of its hosts, so hosts share an entry only if they have
+all operations in common. Ids, and with them equal content under two ids (I8), are lost. Codes without a name
+are written as numbers. Equal sets of ACLs give equal documents.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def kip11_resources(records: Iterable[AccessControlEntryRecord]) -> Iterator[dict[str, Any]]:
-    """The document's resources of these ACLs, in whatever order they come, one after the other."""
+    """Yield the document's resources, sorted; the ACLs may come in any order."""
     for resource, acls in groupby(sorted(records, key=_by_resource), key=_by_resource):
         resource_type, name, pattern_type = resource
         yield {
@@ -47,7 +47,7 @@ def _by_resource(record: AccessControlEntryRecord) -> tuple[int, str, int]:
 
 
 def _entries(records: Iterable[AccessControlEntryRecord]) -> list[dict[str, Any]]:
-    """The entries of one resource: what each may do from one host, then the hosts with that in common."""
+    """The entries of one resource: operations by principal and host, then hosts with equal operations."""
     operations: defaultdict[tuple[str, int, str], set[int]] = defaultdict(set)
     for record in records:
         operations[record.principal, record.permission_type, record.host].add(record.operation)

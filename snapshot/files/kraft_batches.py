@@ -1,4 +1,4 @@
-"""Record batches of Kafka's snapshot files, as they are written: offsets count on from batch to batch."""
+"""Encoder of the record batches of Kafka's snapshot files."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
     from records.entries import AccessControlEntryRecord
 
-#: Bytes of records in one batch: a reader holds one batch at a time. Kafka writes, and reads, up to 8 MiB.
+#: Bytes of records in one batch: readers hold one batch in memory. Kafka writes and reads up to 8 MiB.
 BATCH_BYTES_MAX: Final = 1024 * 1024
 
 
 class SnapshotBatches:
-    """Encodes one file's batches, each where the one before ended.
+    """Encodes one file's batches with consecutive offsets.
 
     Args:
         offset: of the first record.
         epoch: in the header of every batch.
-        timestamp_ms: of every record, and of the last log record that is contained.
+        timestamp_ms: of every record; that of the last log record in the snapshot.
     """
 
     def __init__(self, *, epoch: int, timestamp_ms: int, offset: int = 0) -> None:
@@ -33,16 +33,16 @@ class SnapshotBatches:
         self._timestamp_ms = timestamp_ms
 
     def header(self) -> bytes:
-        """What the file begins with."""
+        """The file's first batch."""
         value = snapshot_header_value(self._timestamp_ms)
         return self._encoded([value], ControlType.SNAPSHOT_HEADER)
 
     def footer(self) -> bytes:
-        """What it ends with: without it the file is unfinished."""
+        """The file's last batch; without it the file is unfinished."""
         return self._encoded([snapshot_footer_value()], ControlType.SNAPSHOT_FOOTER)
 
     def records(self, records: Iterable[FeatureLevelRecord | AccessControlEntryRecord]) -> Iterator[bytes]:
-        """As many batches as these need.
+        """The batches of these records.
 
         Raises:
             EncodeError: a record that the format cannot hold.
@@ -74,6 +74,6 @@ class SnapshotBatches:
 
 
 def feature_records(features: Mapping[str, int]) -> list[FeatureLevelRecord]:
-    """In Kafka's order (FeaturesImage.write): metadata.version may decide how what comes after it is read."""
+    """In Kafka's order (FeaturesImage.write): metadata.version comes first, as it affects later records."""
     names = sorted(features, key=lambda name: (name != METADATA_VERSION_FEATURE, name))
     return [FeatureLevelRecord(name, features[name]) for name in names]

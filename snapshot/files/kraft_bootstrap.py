@@ -1,9 +1,9 @@
-"""What a new cluster begins with: the records of a ``bootstrap.checkpoint``, with ACLs among them.
+"""The first records of a new cluster, ``bootstrap.checkpoint``, with ACLs among them.
 
 Source: BootstrapDirectory, BootstrapMetadata and ActivationRecordsGenerator of Kafka 3.9 to 4.3; KIP-1170,
 Formatter and QuorumController of 4.4. ``kafka-storage format`` writes the levels of metadata.version and of
-the other features (and SCRAM users, where asked to), and the controller that is active first appends what it
-finds to the empty log, as one metadata transaction. Where it looks differs:
+the other features (and SCRAM users if requested). The first active controller appends these records to the
+empty log as one metadata transaction. It reads them from:
 
 - up to 4.3, ``bootstrap.checkpoint`` in the directory of the log directories that has the metadata log;
 - from 4.4 on, ``__cluster_metadata-0/00000000000000000000-0000000000.checkpoint`` below it, if metadata
@@ -37,24 +37,24 @@ _FORMATTED: Final = "meta.properties"
 
 
 def is_formatted(directory: Path) -> bool:
-    """Whether ``kafka-storage format`` made it a log directory."""
+    """Whether ``kafka-storage format`` has formatted the directory."""
     return (directory / _FORMATTED).is_file()
 
 
 def write_bootstrap(image: AclsImage, path: Path, features: Mapping[str, int]) -> None:
-    """Write a file of its own; equal images give equal files.
+    """Write a new file; equal images give equal files.
 
     Args:
-        image: its ACLs; where in a log they stood is not kept.
-        path: the file, made or replaced.
-        features: the new cluster's levels, metadata.version among them.
+        image: its ACLs; their offsets are not written.
+        path: the file, created or replaced.
+        features: the new cluster's levels, including metadata.version.
 
     Raises:
         EncodeError: an ACL that the format cannot hold.
         SnapshotRefusedError: no controller would start with these features.
         SnapshotError: the file cannot be written.
     """
-    _check(features)
+    _check_transactions(features)
     batches = SnapshotBatches(epoch=0, timestamp_ms=0)
     beginning = [batches.header(), *batches.records(feature_records(features))]
     try:
@@ -68,28 +68,28 @@ def write_bootstrap(image: AclsImage, path: Path, features: Mapping[str, int]) -
 
 
 def add_to_formatted(image: AclsImage, directory: Path) -> tuple[Path, Mapping[str, int]]:
-    """Add the ACLs to what a formatted log directory begins with; all that is there stays, byte by byte.
+    """Add the ACLs to the bootstrap records of a formatted log directory; existing bytes do not change.
 
     Returns:
         The file, and the feature levels in it.
 
     Raises:
         EncodeError: an ACL that the format cannot hold.
-        SnapshotMissingError: the directory does not say what a cluster begins with.
-        SnapshotRefusedError: the node has started before, or the file has ACLs in it already.
-        SnapshotCorruptError, SnapshotUnsupportedError, SnapshotError: it cannot be read, or written.
+        SnapshotMissingError: the directory has no bootstrap records.
+        SnapshotRefusedError: the node has started before, or the file already has ACLs.
+        SnapshotCorruptError, SnapshotUnsupportedError, SnapshotError: the file cannot be read or written.
     """
     if any((directory / _METADATA).glob("*.log")):
         raise SnapshotRefusedError(
-            f"{directory} has a metadata log already, and what a cluster begins with is read only once: "
-            f"format a new directory, or write the ACLs to the cluster"
+            f"{directory} already has a metadata log, and the bootstrap records are read only once: format a "
+            f"new directory, or write the ACLs to the cluster"
         )
-    path, there = _found(directory)
-    if len(there):
+    path, bootstrap = _find_bootstrap(directory)
+    if len(bootstrap):
         raise SnapshotRefusedError(
-            f"{path} has {len(there)} ACLs already; format the directory anew to have others"
+            f"{path} already has {len(bootstrap)} ACLs; format the directory again to replace them"
         )
-    _check(there.metadata.features)
+    _check_transactions(bootstrap.metadata.features)
     try:
         data, status = path.read_bytes(), path.stat()
         footer = _last_batch(data)
@@ -103,31 +103,31 @@ def add_to_formatted(image: AclsImage, directory: Path) -> tuple[Path, Mapping[s
             file.write(batches.footer())
     except OSError as error:
         raise SnapshotError(f"cannot write {path}: {error.strerror or error}") from error
-    return path, there.metadata.features
+    return path, bootstrap.metadata.features
 
 
-def _found(directory: Path) -> tuple[Path, AclsImage]:
-    """The file that a controller of any release would take its first records from."""
+def _find_bootstrap(directory: Path) -> tuple[Path, AclsImage]:
+    """The file that a controller of any release would read its bootstrap records from."""
     for path in (directory / _METADATA / checkpoint_name(0, 0), directory / BOOTSTRAP_NAME):
         if path.exists() and (image := read_checkpoint(path)).metadata.features:
             return path, image
     raise SnapshotMissingError(
-        f"{directory} does not say what a cluster begins with, neither in {BOOTSTRAP_NAME} nor in "
-        f"{_METADATA}: it is no controller's, or not the one that has the metadata log"
+        f"{directory} has no bootstrap records, neither in {BOOTSTRAP_NAME} nor in {_METADATA}: name the "
+        f"controller's log directory that has the metadata log"
     )
 
 
-def _check(features: Mapping[str, int]) -> None:
+def _check_transactions(features: Mapping[str, int]) -> None:
     level = features[METADATA_VERSION_FEATURE]
     if level < _LEVEL_MIN:
         raise SnapshotRefusedError(
             f"metadata.version {metadata_version_name(level)} has no metadata transactions, and a controller "
-            f"begins with ACLs only in one: {metadata_version_name(_LEVEL_MIN)} is the first that has them"
+            f"needs one to start with ACLs: use {metadata_version_name(_LEVEL_MIN)} or later"
         )
 
 
 def _last_batch(data: bytes) -> int:
-    """Where the footer begins, in a file that is whole."""
+    """The position of the footer in a complete file."""
     position = 0
     while True:
         batch = decode_batch(data, position)

@@ -1,16 +1,15 @@
-"""Kafka's own snapshots: ``<end offset, 20 digits>-<epoch, 10 digits>.checkpoint`` beside a metadata log.
+"""Kafka's snapshot files: ``<end offset, 20 digits>-<epoch, 10 digits>.checkpoint`` next to a metadata log.
 
 Source: KIP-630, org.apache.kafka.snapshot.{Snapshots, RecordsSnapshotWriter, RecordsSnapshotReader},
 org.apache.kafka.image.MetadataImage.write. The rules:
 
-- A file of record batches whose offsets count from 0. The first record is the control record SnapshotHeader
-  (time of the last log record that is contained), the last one SnapshotFooter: without it the file is
-  unfinished. Where in the log it stands is said by its name alone.
-- Feature levels come first, metadata.version before the others; the ACLs are in no order.
-- Nothing of it is skipped but record types that are not ACLs: a batch that is missing in the middle, a
-  removal or a transaction marker make the file corrupt.
-- Its ACLs have no log offsets, and the time at which they were written is lost: theirs is the record's in the
-  file.
+- The file consists of record batches whose offsets count from 0. The first record is the control record
+  SnapshotHeader (time of the last log record in the snapshot), the last one SnapshotFooter; without it the
+  file is unfinished. Only the file's name has the position in the log.
+- Feature levels come first, metadata.version before the others; ACLs are unordered.
+- Only records of other types are skipped. A missing batch, a removal or a transaction marker makes the file
+  corrupt.
+- ACLs have no log offsets, and the time of the record in the file instead of their own.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
 
 CHECKPOINT_SUFFIX: Final = ".checkpoint"
 
-#: What a new cluster begins with, in a directory that is formatted: the same format, and no place in a log.
+#: The first records of a new cluster, in a formatted directory: the same format without a position in a log.
 BOOTSTRAP_NAME: Final = f"bootstrap{CHECKPOINT_SUFFIX}"
 
 
@@ -66,7 +65,7 @@ def parse_checkpoint_name(name: str) -> tuple[int, int] | None:
 
 
 def is_checkpoint(path: Path) -> bool:
-    """Whether a file is one, whole or damaged: by its name, and by what its first record batch begins with.
+    """Whether a file is a checkpoint, by its name and the start of its first batch; it may be damaged.
 
     Raises:
         SnapshotError: the file cannot be read.
@@ -76,13 +75,13 @@ def is_checkpoint(path: Path) -> bool:
             beginning = file.read(MAGIC_AT + 1)
     except OSError as error:
         raise SnapshotError(f"cannot read {path}: {error.strerror or error}") from error
-    # Offset 0, and the one version of record batches that Kafka has had since there are snapshots.
+    # Offset 0, and the only version of record batches since Kafka has snapshots.
     is_batch = beginning[:8] == bytes(8) and beginning[MAGIC_AT:] == bytes([MAGIC])
     return is_batch and parse_checkpoint_name(path.name) is not None
 
 
 def read_checkpoint(path: str | Path) -> AclsImage:
-    """The state that a checkpoint file, or a ``bootstrap.checkpoint``, holds.
+    """Read a checkpoint file, or a ``bootstrap.checkpoint``.
 
     Raises:
         SnapshotMissingError: no such file.
@@ -91,16 +90,18 @@ def read_checkpoint(path: str | Path) -> AclsImage:
         SnapshotError: the file cannot be read.
     """
     path = Path(path)
-    place = (0, 0) if path.name == BOOTSTRAP_NAME else parse_checkpoint_name(path.name)
-    if place is None:
-        raise SnapshotCorruptError(f"{path} is not named as a checkpoint: {checkpoint_name(0, 0)}, say")
+    position = (0, 0) if path.name == BOOTSTRAP_NAME else parse_checkpoint_name(path.name)
+    if position is None:
+        raise SnapshotCorruptError(
+            f"{path} has no checkpoint's name; it must be like {checkpoint_name(0, 0)}, END_OFFSET-EPOCH"
+        )
     try:
         data = path.read_bytes()
     except FileNotFoundError as error:
         raise SnapshotMissingError(f"there is no file {path}") from error
     except OSError as error:
         raise SnapshotError(f"cannot read {path}: {error.strerror or error}") from error
-    return decode_checkpoint(data, end_offset=place[0], epoch=place[1], source=str(path))
+    return decode_checkpoint(data, end_offset=position[0], epoch=position[1], source=str(path))
 
 
 def decode_checkpoint(data: bytes, *, end_offset: int, epoch: int, source: str) -> AclsImage:
@@ -118,10 +119,10 @@ def decode_checkpoint(data: bytes, *, end_offset: int, epoch: int, source: str) 
 
 
 def checkpoint_of(log: MetadataLog, checkpoint: CheckpointId) -> AclsImage:
-    """What one of ``log.checkpoints()`` says.
+    """Read one of ``log.checkpoints()``.
 
     Raises:
-        LogError, OSError: it cannot be had any more; there may be a newer one.
+        LogError, OSError: it cannot be read any more; there may be a newer one.
         SnapshotCorruptError, SnapshotUnsupportedError: as ``read_checkpoint``.
     """
     return decode_checkpoint(
@@ -133,10 +134,10 @@ def checkpoint_of(log: MetadataLog, checkpoint: CheckpointId) -> AclsImage:
 
 
 def write_checkpoint(image: AclsImage, directory: str | Path) -> Path:
-    """Write the image as Kafka would, into ``directory``; equal images give equal files.
+    """Write the image as Kafka would, into ``directory``, atomically; equal images give equal files.
 
     Returns:
-        The file, which is there whole or not at all.
+        The file.
 
     Raises:
         EncodeError: an ACL that the format cannot hold: a text of more than 32,767 bytes, say.
@@ -170,7 +171,7 @@ def _decode(data: bytes, end_offset: int, epoch: int) -> AclsImage:
             raise error
         records = decoded[0].records
         if not isinstance(records, tuple):
-            found = cast("TableRecords", records).acls_and_others()  # there are no other lazy ones
+            found = cast("TableRecords", records).acls_and_others()  # the only kind of lazy records
             if found is not None:
                 table, records = found
                 tables.append(table.without_offsets())
@@ -189,7 +190,7 @@ def _decode(data: bytes, end_offset: int, epoch: int) -> AclsImage:
                     pass  # of the quorum: kraft.version, voters
                 case other:
                     raise DecodeError(
-                        f"{type(other).__name__} has no place in a snapshot",
+                        f"{type(other).__name__} is not allowed in a snapshot",
                         offset=logged.offset,
                         position=position,
                     )

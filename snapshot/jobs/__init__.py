@@ -1,4 +1,1 @@
-"""The Spark jobs: snapshots, counts and changes of any number of logs, by one engine.
-
-pyspark is imported below here and nowhere else.
-"""
+"""Spark jobs: snapshots, counts and changes of any number of logs. The only package that imports pyspark."""

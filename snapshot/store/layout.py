@@ -1,13 +1,13 @@
-"""Where things are in a snapshot store.
+"""Paths in a snapshot store.
 
     <store>/<cluster id>/<end offset>-<epoch>/part-*.parquet
     <store>/<cluster id>/<end offset>-<epoch>/metadata-*.json
     <store>/<cluster id>/<end offset>-<epoch>/manifest.json
 
-The snapshot's own name is Kafka's (org.apache.kafka.snapshot.Snapshots): the end offset in 20 digits, the
-epoch in 10. A cluster id is any text, so its directory is the id percent-encoded: letters, digits, ``_``,
-``-`` and ``.`` stay (Kafka's own 22 characters therefore stay as they are), all else becomes ``%XX`` of its
-UTF-8 bytes, and so does a leading ``.``: no id can name another directory.
+A snapshot is named as in Kafka (org.apache.kafka.snapshot.Snapshots): the end offset in 20 digits, the epoch
+in 10. A cluster id is any text, so its directory is the id percent-encoded: all but letters, digits, ``_``,
+``-`` and ``.`` become ``%XX`` of their UTF-8 bytes, and so does a leading ``.``: no id can escape the store.
+Kafka's own ids of 22 characters are unchanged.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _SNAPSHOT_NAME: Final = re.compile(r"([0-9]{20})-([0-9]{10})")
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)
 class SnapshotRef:
-    """Which snapshot of which cluster.
+    """Identifies a snapshot: cluster, epoch and end offset.
 
-    The order is Kafka's (OffsetAndEpoch): by epoch, then by end offset. Within one history both grow
-    together; after a truncation what the older epoch wrote is not the newest, however long it was.
+    Ordered as in Kafka (OffsetAndEpoch): by epoch, then by end offset. Within one history both grow together;
+    after a truncation a snapshot of the older epoch is never the newest.
     """
 
     cluster_id: str
@@ -43,16 +43,16 @@ class SnapshotRef:
 
     @property
     def name(self) -> str:
-        """Its directory's name."""
+        """The name of its directory."""
         return snapshot_name(self.end_offset, self.epoch)
 
     @property
     def directory(self) -> str:
-        """Its directory, below the store."""
+        """The path of its directory in the store."""
         return f"{cluster_directory(self.cluster_id)}/{self.name}"
 
     def file(self, name: str) -> str:
-        """One of its files, below the store."""
+        """The path of one of its files in the store."""
         return f"{self.directory}/{name}"
 
 
@@ -71,22 +71,22 @@ def cluster_directory(cluster_id: str) -> str:
     """The name of a cluster's directory.
 
     Raises:
-        SnapshotError: no id at all.
+        SnapshotError: the id is empty.
     """
     if not cluster_id:
-        raise SnapshotError("a log without a cluster id has no place in a snapshot store")
+        raise SnapshotError("a log without a cluster id cannot be in a snapshot store")
     encoded = quote(cluster_id, safe="", errors="surrogatepass").replace("~", "%7E")
     return f"%2E{encoded[1:]}" if encoded.startswith(".") else encoded
 
 
 def parse_cluster_directory(name: str) -> str | None:
-    """The cluster id whose directory this is, or None for a directory that no id makes."""
+    """The inverse of ``cluster_directory``; None for any other name."""
     cluster_id = unquote(name, errors="surrogatepass")
     return cluster_id if cluster_id and cluster_directory(cluster_id) == name else None
 
 
 def part_name(index: int, attempt: str) -> str:
-    """A part's name, unique to one attempt at writing: two nodes may write the same snapshot at once."""
+    """A part's name, unique to one attempt: two nodes may write the same snapshot concurrently."""
     return f"part-{index:05d}-{attempt}.parquet"
 
 
@@ -96,23 +96,23 @@ def shard_part_name(shard: int, shards: int, attempt: str) -> str:
 
 
 def shard_changes_name(shard: int, shards: int, attempt: str) -> str:
-    """The name of what changed in a shard's part."""
+    """The name of the changes file of a shard's part."""
     return shard_part_name(shard, shards, f"{attempt}.changes")
 
 
 def parse_shard_part_name(name: str) -> tuple[int, int, str] | None:
-    """(shard, shards, what its attempt begins with), or None for what no shard wrote."""
+    """(shard, shards, attempt), or None for any other name."""
     found = _SHARD_PART_NAME.fullmatch(name)
     return (int(found[1]), int(found[2]), found[3]) if found else None
 
 
 def metadata_name(attempt: str) -> str:
-    """The name of what else the log knows."""
+    """The name of a metadata file (metadata_file.py)."""
     return f"metadata-{attempt}.json"
 
 
 def attempt_of(name: str) -> str | None:
-    """What the attempt of a shard's part, or of what else the log knows, begins with; else None."""
+    """The attempt in the name of a shard's part or a metadata file; else None."""
     found = _METADATA_NAME.fullmatch(name)
     if found is not None:
         return found[1]
@@ -121,5 +121,5 @@ def attempt_of(name: str) -> str | None:
 
 
 def is_part_name(name: str) -> bool:
-    """Whether a manifest may name this: a file in the snapshot's own directory, never a path."""
+    """Whether a manifest may name this file; a path never matches."""
     return _PART_NAME.fullmatch(name) is not None or _METADATA_NAME.fullmatch(name) is not None

@@ -1,4 +1,4 @@
-"""The manifest of a stored snapshot: what it holds, of which log, at which offset. It is the commit.
+"""The manifest of a stored snapshot: its content, log and offset. Writing it commits the snapshot.
 
 JSON, one object, format version 1, or 2 where a part has changes:
 
@@ -6,24 +6,23 @@ JSON, one object, format version 1, or 2 where a part has changes:
     clusterId, topicId   the log (I9); topicId as Kafka's 22 characters
     endOffset            last contained offset + 1
     epoch, timestampMs   leader epoch of the last contained batch; time of the last contained record
-    emptyTail            only where it is not 0: how many offsets just below endOffset hold no record
+    emptyTail            only if not 0: number of offsets just below endOffset that hold no record
     logEndTimeMs         last time at which endOffset was the log's end (I10)
-    gapUntil             only where it is beyond endOffset: gaps before endOffset may hide records that
-                         counted (I6); continued to gapUntil, the state is one that the log had
+    gapUntil             only if beyond endOffset: gaps before endOffset may hide records that count (I6);
+                         continued to gapUntil, the state is one that the log had
     count                ACLs; countByResourceType the same by type: Kafka's names, or the code as text
     digest               32 hexadecimal digits (I12)
-    features             feature levels of the log, metadata.version among them
-    brokers              only where there are some: by broker id the lowest and the highest metadata.version
+    features             feature levels of the log, including metadata.version
+    brokers              only if there are some: by broker id the lowest and the highest metadata.version
                          that its binary supports
-    parts                name, rows, bytes and SHA-256 of each Parquet file; in version 2 maybe ``changes``:
-                         the same of the file that says what changed in the part's rows since they were
-                         written, and ``count``, the ACLs of both together
-    metadata             name, bytes and SHA-256 of the file with what else the log knows
-                         (snapshot.store.metadata_file), if there is one
+    parts                name, rows, bytes and SHA-256 of each Parquet file; in version 2 optionally
+                         ``changes``: the same of the part's changes file (parquet.py), and ``count``, the
+                         ACLs of both together
+    metadata             name, bytes and SHA-256 of the metadata file (metadata_file.py), if there is one
     checksum             SHA-256 of all fields above, as compact JSON with sorted keys in ASCII
 
-The checksum is there because most of this decides something and is nowhere else to be compared with: a
-flipped bit in the metadata.version would change how hosts are matched.
+The checksum protects fields that nothing else does: a flipped bit in the metadata.version would change how
+hosts are matched.
 """
 
 from __future__ import annotations
@@ -50,13 +49,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 FORMAT_VERSION: Final = 2
-# An aclog that knows no changes reads and continues everything that has none.
+# Older versions of aclog read and continue snapshots without changes.
 _WITHOUT_CHANGES: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
 class ChangePart:
-    """The file that says what changed in a part; ``count``: ACLs of the part with its changes."""
+    """The changes file of a part; ``count``: ACLs of the part with its changes."""
 
     name: str
     rows: int
@@ -67,7 +66,7 @@ class ChangePart:
 
 @dataclass(frozen=True, slots=True)
 class MetadataFile:
-    """The file with what else the log knows."""
+    """The metadata file (metadata_file.py)."""
 
     name: str
     bytes: int
@@ -76,7 +75,7 @@ class MetadataFile:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPart:
-    """One Parquet file of a snapshot, and maybe one of what changed in it; both are in its directory."""
+    """One Parquet file of a snapshot, optionally with a changes file in the same directory."""
 
     name: str
     rows: int
@@ -86,12 +85,12 @@ class SnapshotPart:
 
     @property
     def count(self) -> int:
-        """ACLs, with the changes."""
+        """Number of ACLs, changes applied."""
         return self.rows if self.changes is None else self.changes.count
 
     @property
     def files(self) -> tuple[SnapshotPart | ChangePart, ...]:
-        """The part, and its changes."""
+        """The part and its changes file."""
         return (self,) if self.changes is None else (self, self.changes)
 
 
@@ -100,21 +99,21 @@ SnapshotFile = SnapshotPart | ChangePart | MetadataFile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotManifest:
-    """What a stored snapshot says of itself.
+    """The manifest's fields; see the module.
 
     Attributes:
-        identity: the log that it is a state of.
-        provenance: where in that log.
+        identity: the log.
+        provenance: the position in that log.
         log_end_time_ms: the last time, since the epoch, at which its end offset was the log's end (I10).
-        gap_until: where this is beyond the end offset, the state is not known to be one that the log had, but
-            good to be continued (I6).
-        count: ACLs in it.
+        gap_until: if beyond the end offset, the log may never have had this state, but the state can be
+            continued (I6).
+        count: number of ACLs.
         count_by_resource_type: the same by resource type code.
         digest: of all ACLs (I12).
         features: feature levels at that offset.
-        brokers: that are registered at that offset, and what their binaries support.
-        parts: its files that hold ACLs.
-        metadata: the file with what else the log knows, if there is one.
+        brokers: feature levels that the registered brokers' binaries support, by broker id.
+        parts: the files that hold ACLs.
+        metadata: the metadata file, if there is one.
     """
 
     identity: LogIdentity
@@ -131,7 +130,7 @@ class SnapshotManifest:
 
     @property
     def ref(self) -> SnapshotRef:
-        """Its place in the store."""
+        """Its name in the store."""
         return SnapshotRef(
             cluster_id=self.identity.cluster_id,
             epoch=self.provenance.epoch,
@@ -140,13 +139,13 @@ class SnapshotManifest:
 
     @property
     def files(self) -> tuple[SnapshotFile, ...]:
-        """All of its files but the manifest."""
+        """All of its files except the manifest."""
         parts: tuple[SnapshotFile, ...] = tuple(file for part in self.parts for file in part.files)
         return parts if self.metadata is None else (*parts, self.metadata)
 
     @property
     def is_exact(self) -> bool:
-        """Whether the log surely had this state at its end offset (I6)."""
+        """Whether the log is known to have had this state at its end offset (I6)."""
         return self.gap_until <= self.provenance.end_offset
 
     def to_json(self) -> bytes:
@@ -187,7 +186,7 @@ class SnapshotManifest:
         """Parse and check the text of ``manifest.json``; ``source`` names it in errors.
 
         Raises:
-            SnapshotCorruptError: not what ``to_json`` writes, or not what it wrote.
+            SnapshotCorruptError: not a manifest, or a damaged one.
             SnapshotUnsupportedError: a newer format version.
         """
         try:
@@ -197,10 +196,10 @@ class SnapshotManifest:
             _check_version(fields.get("formatVersion"), source)
             stored = msgspec.convert(fields, _Fields)
             checksum = fields.pop("checksum")
-            _require(checksum == _checksum(fields), "its checksum does not fit its fields")
+            _require(checksum == _checksum(fields), "its checksum does not match its fields")
             return stored.manifest()
         except (ValueError, DecodeError, RecursionError) as error:
-            # ValueError: json.JSONDecodeError, UnicodeDecodeError and msgspec.ValidationError are some.
+            # ValueError includes json.JSONDecodeError, UnicodeDecodeError and msgspec.ValidationError.
             raise SnapshotCorruptError(f"{source} is not a snapshot manifest: {error}") from error
 
 
@@ -234,7 +233,7 @@ class _Metadata(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Fields(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    """The JSON object with its types; what one field says about another is checked in ``manifest``."""
+    """The JSON object with its types; ``manifest`` checks the consistency of the fields."""
 
     format_version: int
     cluster_id: str
@@ -299,7 +298,7 @@ class _Fields(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 def _check_version(version: object, source: str) -> None:
     if isinstance(version, int) and version > FORMAT_VERSION:
         raise SnapshotUnsupportedError(
-            f"{source} has format version {version}; this build of aclog knows up to {FORMAT_VERSION}"
+            f"{source} has format version {version}; this aclog reads up to {FORMAT_VERSION}. Upgrade aclog"
         )
     is_known = isinstance(version, int) and not isinstance(version, bool) and version >= _WITHOUT_CHANGES
     _require(is_known, f"format version {version!r} does not exist")

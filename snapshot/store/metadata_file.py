@@ -1,4 +1,4 @@
-"""What the log knows besides ACLs (snapshot.metadata_image), stored beside the parts of a snapshot.
+"""The metadata file of a stored snapshot: the log's metadata other than ACLs (snapshot.metadata_image).
 
 One JSON object; features and brokers are in the manifest itself:
 
@@ -6,9 +6,9 @@ One JSON object; features and brokers are in the manifest itself:
     scram             by user the codes of the mechanisms that it has a credential for
     delegationTokens  owners by token id
     unread            API key, version and number of records that this build could not read
-    isWhole           as MetadataImage has it
+    isWhole           MetadataImage.is_complete
 
-A manifest without such a file is of a log that knows nothing else, or was written before these were kept.
+A manifest without such a file belongs to a log without such metadata, or was written by an older aclog.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class _Stored(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     scram: dict[str, tuple[int, ...]]
     delegation_tokens: dict[str, str]
     unread: list[tuple[int, int, _Count]]
-    is_whole: bool
+    is_complete: bool = msgspec.field(name="isWhole")
 
 
 def put_metadata(
     storage: Storage, ref: SnapshotRef, metadata: MetadataImage, *, attempt: str
 ) -> MetadataFile | None:
-    """Write the file into the directory of a snapshot to come; None where there is nothing to write.
+    """Write the file into the directory of a new snapshot; None if there is no such metadata.
 
     Raises:
         SnapshotError: the store cannot be written to.
@@ -60,7 +60,7 @@ def put_metadata(
         dict(metadata.scram),
         dict(metadata.delegation_tokens),
         [(*kind, count) for kind, count in sorted(metadata.unread.items())],
-        metadata.is_whole,
+        metadata.is_complete,
     )
     data = msgspec.json.encode(stored, order="sorted")
     file = MetadataFile(metadata_name(attempt), len(data), hashlib.sha256(data).hexdigest())
@@ -71,7 +71,7 @@ def put_metadata(
 def decode_metadata(
     data: bytes, features: Mapping[str, int], brokers: Mapping[int, SupportedLevels], *, source: str
 ) -> MetadataImage:
-    """What is in the file, with what is in the manifest; ``source`` names the file in errors.
+    """The file's content together with the manifest's; ``source`` names the file in errors.
 
     Raises:
         SnapshotCorruptError: not what ``put_metadata`` writes.
@@ -80,7 +80,7 @@ def decode_metadata(
         stored = msgspec.json.decode(data, type=_Stored)
         topics = TopicsImage.of({name: uuid_from_string(text) for name, text in stored.topics.items()})
     except (msgspec.MsgspecError, DecodeError) as error:
-        raise SnapshotCorruptError(f"{source} is not what a snapshot has: {error}") from error
+        raise SnapshotCorruptError(f"{source} is not a snapshot's metadata file: {error}") from error
     return MetadataImage(
         features,
         brokers,
@@ -88,5 +88,5 @@ def decode_metadata(
         immutables.Map(stored.scram),
         immutables.Map(stored.delegation_tokens),
         immutables.Map({(api_key, version): count for api_key, version, count in stored.unread}),
-        stored.is_whole,
+        stored.is_complete,
     )

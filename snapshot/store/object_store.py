@@ -1,10 +1,10 @@
-"""What is different where a snapshot store is an object store: S3, Google's and Azure's, through fsspec.
+"""Differences of object stores (S3, Google, Azure) from local file systems, through fsspec.
 
-- A path begins with a bucket, which must be there: nobody makes one by a slip of the keyboard. fsspec's
-  FileNotFoundError may mean the file or the bucket, and a listing of neither is empty.
+- A path begins with a bucket, which must exist: a misspelled one is not created. fsspec's FileNotFoundError
+  may mean the file or the bucket.
 - There are no directories; a file's path is only its name.
-- It may be out of reach, or not let us in. Client libraries say so by exceptions of their own, which are no
-  OSErrors and have no base in common.
+- A store may be unreachable or deny access. Client libraries raise exceptions of their own for that, which
+  are not OSErrors and have no common base.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 _BUCKETS: Final = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
 _S3: Final = frozenset({"s3", "s3a"})
-#: Of botocore: a server that accepts and never answers takes, with s3fs' own five tries, two minutes.
+#: botocore's settings: with s3fs' default of five tries, a server that never responds would take two minutes.
 _S3_CLIENT: Final[Mapping[str, Any]] = MappingProxyType(
     {"connect_timeout": 5, "read_timeout": 10, "retries": {"mode": "standard", "total_max_attempts": 2}}
 )
 
 
 def client_options(url: str) -> dict[str, Any]:
-    """What the client library is made with; how long S3 may take, fsspec's own configuration may say too."""
+    """Options of the client library; S3 timeouts of fsspec's own configuration have priority."""
     protocol = url.partition("://")[0]
     options: dict[str, Any] = {}
     if protocol in _BUCKETS:
-        # To forget it before a listing is not enough: whole reads believe it too, and miss what came since.
+        # Invalidating the cache before listings is not enough: reads use it, too, and miss newer files.
         options["use_listings_cache"] = False
     if protocol in _S3 and "config_kwargs" not in fsspec.config.conf.get(protocol, {}):
         options["config_kwargs"] = dict(_S3_CLIENT)
@@ -46,37 +46,38 @@ def is_object_store(fs: Any) -> bool:
 
 
 def require_bucket(fs: Any, root: str, shown: str) -> None:
-    """See that the bucket of ``root`` is there.
+    """Check that the bucket of ``root`` exists.
 
     Raises:
-        SnapshotStoreMissingError: it is not.
-        SnapshotStoreUnavailableError: nobody can say.
+        SnapshotStoreMissingError: it does not.
+        SnapshotStoreUnavailableError: that cannot be determined.
     """
     bucket = root.lstrip("/").partition("/")[0]
     try:
         fs.ls(root, detail=False)
     except FileNotFoundError:
-        pass  # nothing is there yet, or no bucket
+        pass  # no files yet, or no bucket
     except Exception as error:
-        # Asked first, because it says more: the answer about a bucket is only a number, and to a wrong key
-        # some servers answer 404.
+        # Listing first gives better errors: for the bucket there is only a status code, and some servers
+        # return 404 for a wrong key.
         raise failure("list", shown, error) from error
     else:
         return
     try:
         fs.info(bucket)
     except FileNotFoundError as error:
-        raise SnapshotStoreMissingError(f"{shown}: there is no bucket `{bucket}`") from error
+        raise SnapshotStoreMissingError(
+            f"{shown}: bucket `{bucket}` does not exist; create it first"
+        ) from error
     except PermissionError:
-        pass  # those who may use what is in it need not be allowed to look at the bucket itself
+        pass  # access to objects does not imply access to the bucket
     except Exception as error:
-        raise failure("look at", shown, error) from error
+        raise failure("access", shown, error) from error
 
 
 def failure(doing: str, shown: str, error: Exception) -> SnapshotError:
-    """The error for whatever a client library raised."""
-    # Some exceptions of botocore begin with the operation's name, others are bare; all say what went wrong.
+    """The error for an exception of a client library."""
     reason = str(error) or type(error).__name__
     if isinstance(error, PermissionError):
-        reason = f"it does not let us: {reason}"
+        reason = f"access denied: {reason}"
     return SnapshotStoreUnavailableError(f"cannot {doing} {shown}: {reason}")

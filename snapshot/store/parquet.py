@@ -3,15 +3,13 @@
     id, resource_type, resource_name, pattern_type, principal, host, operation, permission_type,
     offset (null when unknown), timestamp_ms: records.columns.acl_table_arrow.ACL_SCHEMA
 
-Another file may say what changed in a part since it was written. It has the same columns, and a row for each
-id that changed: with the ACL that stands in place of the part's row, or beside its rows; or with the id alone
-and nulls, where the part's row is gone.
+A changes file holds what changed in a part since it was written. It has the same columns, and one row for
+each changed id: the new or changed ACL; or, for a removed row, the id alone with nulls.
 
-Where all rows are wanted a text column is read as its dictionary and one array of places in it, the numbers
-as arrays: rows become a table without being looked at one by one.
+Reading all rows is columnar: a text column as its dictionary and an array of codes, numbers as arrays.
 
-A small file may decode to gigabytes. So its footer is read first: the number of rows must be the manifest's,
-and possible for a file of this size; the decoded columns are bounded by the number of rows.
+A small file may decode to gigabytes. So its footer is checked first: the number of rows must be the
+manifest's and possible for the file's size; the size of decoded columns is bounded by the number of rows.
 """
 
 from __future__ import annotations
@@ -39,19 +37,19 @@ if TYPE_CHECKING:
 
 _NO_DICTIONARY: Final = ("id", "offset", "timestamp_ms")
 _CODES: Final = tuple(field for field, column in COLUMNS.items() if column in CODES)
-# Of a dictionary: to make one of the names takes longer than to read them.
+# Read as dictionaries. For names, building a dictionary takes longer than reading them.
 _FEW_TEXTS: Final = ("principal", "host")
 _MANY_TEXTS: Final = "resource_name"
-#: Rows of a file without any byte of them, for a file that is only a footer.
+#: Rows that a file of any size may have, such as one that is only a footer.
 _ROWS_MIN: Final = 1024
-#: What the columns of a file may take decoded: so much, and so much more for each row. A name has up to
-#: 32,767 bytes, but not on average.
+#: Limit of the decoded columns: a fixed part, and bytes for each row. A name has up to 32,767 bytes, but not
+#: on average.
 _DECODED_BYTES: Final = 64 * 1024 * 1024
 _DECODED_BYTES_PER_ROW: Final = 1024
 _ROWS_PER_READ: Final = 4096
 
 
-#: Of what changed: a row that is gone has its id alone.
+#: Schema of a changes file: a removed row has only its id.
 _CHANGES: Final = pa.schema([field.with_nullable(field.name != "id") for field in ACL_SCHEMA])
 
 
@@ -64,19 +62,19 @@ def encode_part(rows: AclTable) -> bytes:
     return _encoded(_arrow_table(rows))
 
 
-def encode_changes(rows: AclTable, gone: bytes) -> bytes:
-    """A Parquet file that says what changed in a part; ``gone``: 16 bytes for each id.
+def encode_changes(rows: AclTable, removed_ids: bytes) -> bytes:
+    """A changes file; ``removed_ids``: 16 bytes for each id.
 
     Raises:
         EncodeError: a text with a lone surrogate.
     """
-    count = len(gone) // UUID_BYTES
+    count = len(removed_ids) // UUID_BYTES
     columns = {field.name: pa.nulls(count, field.type) for field in _CHANGES}
     columns["id"] = pa.FixedSizeBinaryArray.from_buffers(
-        pa.binary(UUID_BYTES), count, [None, pa.py_buffer(gone)]
+        pa.binary(UUID_BYTES), count, [None, pa.py_buffer(removed_ids)]
     )
-    alone = pa.table([columns[name] for name in _CHANGES.names], schema=_CHANGES)
-    return _encoded(pa.concat_tables([_arrow_table(rows).cast(_CHANGES), alone]))
+    removed = pa.table([columns[name] for name in _CHANGES.names], schema=_CHANGES)
+    return _encoded(pa.concat_tables([_arrow_table(rows).cast(_CHANGES), removed]))
 
 
 def _arrow_table(rows: AclTable) -> pa.Table:
@@ -88,46 +86,45 @@ def _arrow_table(rows: AclTable) -> pa.Table:
 
 def _encoded(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
-    # Ids are random bytes: a dictionary of them would only be a detour.
+    # Ids are random bytes, which a dictionary cannot compress.
     dictionaries = [name for name in ACL_SCHEMA.names if name not in _NO_DICTIONARY]
     pq.write_table(table, sink, compression="zstd", use_dictionary=dictionaries)
     return bytes(sink.getvalue())
 
 
 def decode_part(data: bytes, *, rows: int, source: str) -> AclTable:
-    """The rows of one part, as many as its manifest says; ``source`` names it in errors.
+    """The rows of one part; ``rows`` is their number by the manifest, ``source`` names the part in errors.
 
     Raises:
-        SnapshotCorruptError: not a Parquet file with ACL_SCHEMA's columns and so many rows.
+        SnapshotCorruptError: not a Parquet file with ACL_SCHEMA's columns and that number of rows.
     """
     with _as_corrupt(source):
         return _rows(_table(data, rows))
 
 
 def decode_changes(data: bytes, *, rows: int, source: str) -> tuple[AclTable, bytes]:
-    """What changed in a part: its new rows, and 16 bytes for each id whose row is gone; ``rows`` are both.
+    """The new rows of a changes file, and the removed ids, 16 bytes each; ``rows`` counts both.
 
     Raises:
-        SnapshotCorruptError: not what ``encode_changes`` writes.
+        SnapshotCorruptError: not a changes file with that number of rows.
     """
     with _as_corrupt(source):
         table = _table(data, rows)
-        is_gone = table.column("resource_type").is_null()
-        gone = table.filter(is_gone)
-        if any(gone.column(name).null_count != len(gone) for name in ACL_SCHEMA.names if name != "id"):
-            raise ValueError("a row that is gone has more than its id")
-        return _rows(table.filter(pc.invert(is_gone))), _ids(gone)
+        is_removed = table.column("resource_type").is_null()
+        removed = table.filter(is_removed)
+        if any(removed.column(name).null_count != len(removed) for name in ACL_SCHEMA.names if name != "id"):
+            raise ValueError("a removed row has more than its id")
+        return _rows(table.filter(pc.invert(is_removed))), _ids(removed)
 
 
 class PartTable:
-    """One part, read, and not decoded yet: what is wanted of it may be little.
+    """One part that is read but not decoded, for callers that need few of its rows.
 
     Attributes:
         ids: of all rows, 16 bytes each.
     """
 
     def __init__(self, data: bytes, rows: int) -> None:
-        """For ``read_part_table``."""
         table = _table(data, rows)
         self._table = pa.table([_column(table, field) for field in ACL_SCHEMA], ACL_SCHEMA.names)
         self.ids = _ids(self._table)
@@ -140,33 +137,32 @@ class PartTable:
         return self._table.take(number_array(np.flatnonzero(chosen))).cast(ACL_SCHEMA)
 
     def encoded_with(self, chosen: npt.NDArray[np.bool_], added: AclTable) -> bytes:
-        """As ``encode_part``, of some of the rows and others, which are not decoded for it."""
+        """As ``encode_part``, of some of the rows and further ones, without decoding."""
         return _encoded(pa.concat_tables([self.taken(chosen), _arrow_table(added)]))
 
     def codes(self) -> list[npt.NDArray[np.int8]]:
-        """Of all rows: the columns of codes, in the order of the fields."""
+        """The columns of codes of all rows, in the order of the fields."""
         return [number_column(self._table.column(name)) for name in _CODES]
 
 
-# Of one log with as many shards as are usual.
-_kept: Final = lru_cache(8)(PartTable)
+# As many entries as a log has shards by default.
+_cached_part_table: Final = lru_cache(8)(PartTable)
 
 
 def read_part_table(data: bytes, *, rows: int, source: str) -> PartTable:
-    """A part's table, of as many rows as its manifest says; ``source`` names it in errors.
+    """A part's table; ``rows`` is their number by the manifest, ``source`` names the part in errors.
 
-    The last ones are kept: a batch of Spark that changes little leaves most parts as they are, and the same
-    process takes the next one.
+    Cached: a small batch of Spark leaves most parts unchanged, and the same process runs the next batch.
 
     Raises:
-        SnapshotCorruptError: not a Parquet file with ACL_SCHEMA's columns and so many rows.
+        SnapshotCorruptError: not a Parquet file with ACL_SCHEMA's columns and that number of rows.
     """
     with _as_corrupt(source):
-        return _kept(data, rows)
+        return _cached_part_table(data, rows)
 
 
 def to_rows(taken: Sequence[pa.Table]) -> AclTable:
-    """Rows that were taken of one part or more, all at once."""
+    """Decode rows that were taken from one or more parts."""
     return _rows(pa.concat_tables(taken)) if taken else AclTable.of(())
 
 
@@ -184,8 +180,8 @@ def _as_corrupt(source: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-        # ValueError: UnicodeDecodeError, and what is found here; OSError: a damaged page; KeyError: a column
-        # that has columns inside.
+        # ValueError: UnicodeDecodeError, and the checks here; OSError: a damaged page; KeyError: a nested
+        # column.
         raise SnapshotCorruptError(f"{source} is not a snapshot part: {error}") from error
 
 
@@ -196,20 +192,20 @@ def _table(data: bytes, rows: int) -> pa.Table:
             raise ValueError(f"{stored.count(name)} columns `{name}`")
     file = pq.ParquetFile(pa.BufferReader(data), read_dictionary=list(_FEW_TEXTS))
     _check_footer(file.metadata, len(data), rows)
-    # Reading a part takes little beside the building of its rows: a pool of threads would not be noticed.
-    others = file.read(columns=[name for name in ACL_SCHEMA.names if name != _MANY_TEXTS], use_threads=False)
-    # The other columns take no more than the footer says, or a few bytes for each row.
-    return others.append_column(_MANY_TEXTS, _bounded_texts(file, rows)).select(ACL_SCHEMA.names)
+    # Reading a part takes little time compared with building its rows: threads would not pay off.
+    bounded = file.read(columns=[name for name in ACL_SCHEMA.names if name != _MANY_TEXTS], use_threads=False)
+    # These columns take no more than the footer says, or a few bytes for each row.
+    return bounded.append_column(_MANY_TEXTS, _bounded_texts(file, rows)).select(ACL_SCHEMA.names)
 
 
 def _check_footer(footer: pq.FileMetaData, size_bytes: int, rows: int) -> None:
-    """Raise ValueError where the rows are not the manifest's, or more than such a file can hold."""
+    """Raise ValueError if the number of rows is not the manifest's, or impossible for the file's size."""
     if footer.num_rows != rows:
         raise ValueError(f"it has {footer.num_rows} rows, its manifest says {rows}")
     groups = [footer.row_group(index) for index in range(footer.num_row_groups)]
     if sum(group.num_rows for group in groups) != rows:
         raise ValueError(f"its row groups do not have {rows} rows")
-    # A row has an id like no other: compressed, too, that takes a byte or more.
+    # Each row has a unique id, which takes at least one byte even compressed.
     if rows > max(size_bytes, _ROWS_MIN):
         raise ValueError(f"{rows} rows cannot be in {size_bytes} bytes")
     if sum(group.total_byte_size for group in groups) > _decoded_bytes_max(rows):
@@ -217,7 +213,7 @@ def _check_footer(footer: pq.FileMetaData, size_bytes: int, rows: int) -> None:
 
 
 def _bounded_texts(file: pq.ParquetFile, rows: int) -> pa.ChunkedArray:
-    """The names, piece by piece: one long text of a dictionary may stand in every row."""
+    """The names, read in pieces: one long text of a dictionary may occur in every row."""
     pieces, left_bytes = [], _decoded_bytes_max(rows)
     for batch in file.iter_batches(_ROWS_PER_READ, columns=[_MANY_TEXTS], use_threads=False):
         pieces.append(batch.column(0))
@@ -232,7 +228,7 @@ def _decoded_bytes_max(rows: int) -> int:
 
 
 def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray:
-    """The column, of the type that the schema says, or that a writer without that type may use instead."""
+    """The column, of the schema's type or of the one that a writer without that type uses instead."""
     column = table.column(field.name)
     if column.null_count and not field.nullable:
         raise ValueError(f"column `{field.name}` holds nulls")

@@ -1,7 +1,7 @@
-"""Reading one stored snapshot, checking everything but its digest on the way.
+"""Reading of one stored snapshot, with all checks except its digest.
 
-A manifest is believed by its own checksum and its place, a part by its size and SHA-256, the whole by its
-counts. The digest is believed when these hold: hashing a million ACLs takes longer than loading them.
+A manifest is checked by its checksum and its directory, a part by its size and SHA-256, all parts by their
+counts. The digest is then trusted: hashing a million ACLs takes longer than loading them.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 
 def read_manifest(storage: Storage, ref: SnapshotRef, identity: LogIdentity | None) -> SnapshotManifest:
-    """The manifest, checked against its place and, when given, against the log.
+    """The manifest, checked against its directory and, if given, against the log.
 
     Raises:
         SnapshotMissingError: there is no such snapshot.
         SnapshotCorruptError: it is unfinished, or the manifest is damaged.
-        SnapshotForeignError: it is of another log.
-        SnapshotUnsupportedError: it is in a newer format.
+        SnapshotForeignError: it belongs to another log.
+        SnapshotUnsupportedError: it has a newer format.
         SnapshotError: the store cannot be read.
     """
     path = ref.file(MANIFEST_NAME)
@@ -47,28 +47,30 @@ def read_manifest(storage: Storage, ref: SnapshotRef, identity: LogIdentity | No
     except FileNotFoundError as error:
         if storage.files(ref.directory):
             raise SnapshotCorruptError(f"{shown} is missing: the snapshot is unfinished") from error
-        raise SnapshotMissingError(f"there is no snapshot {storage.shown(ref.directory)}") from error
+        raise SnapshotMissingError(f"snapshot {storage.shown(ref.directory)} does not exist") from error
     manifest = SnapshotManifest.from_json(data, source=shown)
     if manifest.identity.cluster_id != ref.cluster_id:
         raise SnapshotForeignError(
-            f"{shown} is of cluster `{manifest.identity.cluster_id}`, not of `{ref.cluster_id}`"
+            f"{shown} belongs to cluster `{manifest.identity.cluster_id}`, not to `{ref.cluster_id}`"
         )
     if identity is not None and manifest.identity.topic_id != identity.topic_id:
         raise SnapshotForeignError(
-            f"{shown} is of topic id {uuid_to_string(manifest.identity.topic_id)}, this log has topic id "
-            f"{uuid_to_string(identity.topic_id)}: another topic, or one deleted and created again"
+            f"{shown} belongs to topic id {uuid_to_string(manifest.identity.topic_id)}, and this log has "
+            f"topic id {uuid_to_string(identity.topic_id)}: another topic, or deleted and created again"
         )
     end_offset, epoch = manifest.provenance.end_offset, manifest.provenance.epoch
     if (end_offset, epoch) != (ref.end_offset, ref.epoch):
-        raise SnapshotCorruptError(f"{shown} says end offset {end_offset} and epoch {epoch}: not its place")
+        raise SnapshotCorruptError(
+            f"{shown} has end offset {end_offset} and epoch {epoch}, which are not those of its directory"
+        )
     return manifest
 
 
 def read_rows(storage: Storage, ref: SnapshotRef, part: SnapshotPart) -> AclTable:
-    """The rows of one part, with what changed in it.
+    """The rows of one part with its changes applied.
 
     Raises:
-        SnapshotCorruptError: as ``read_part``; or other rows than the manifest says.
+        SnapshotCorruptError: as ``read_part``; or another number of rows than in the manifest.
         SnapshotError: the store cannot be read.
     """
     source = storage.shown(ref.file(part.name))
@@ -77,18 +79,18 @@ def read_rows(storage: Storage, ref: SnapshotRef, part: SnapshotPart) -> AclTabl
         return rows
     source = storage.shown(ref.file(part.changes.name))
     data = read_part(storage, ref, part.changes)
-    changed, gone = decode_changes(data, rows=part.changes.rows, source=source)
-    rows = AclTable.joined([rows.taken(~has_id(rows.ids, changed.ids + gone)), changed])
+    changed, removed_ids = decode_changes(data, rows=part.changes.rows, source=source)
+    rows = AclTable.joined([rows.taken(~has_id(rows.ids, changed.ids + removed_ids)), changed])
     if len(rows) != part.count:
         raise SnapshotCorruptError(f"{source} leaves {len(rows)} ACLs, its manifest says {part.count}")
     return rows
 
 
 def read_part(storage: Storage, ref: SnapshotRef, part: SnapshotFile) -> bytes:
-    """The bytes of one file, as they were written.
+    """The bytes of one file, checked by size and SHA-256.
 
     Raises:
-        SnapshotCorruptError: missing, of another size, or other bytes.
+        SnapshotCorruptError: missing or damaged.
         SnapshotError: the store cannot be read.
     """
     path = ref.file(part.name)
@@ -100,30 +102,30 @@ def read_part(storage: Storage, ref: SnapshotRef, part: SnapshotFile) -> bytes:
     if len(data) != part.bytes:
         raise SnapshotCorruptError(f"{shown} has {len(data)} bytes, its manifest says {part.bytes}")
     if hashlib.sha256(data).hexdigest() != part.sha256:
-        raise SnapshotCorruptError(f"{shown} is not what was written: its SHA-256 is not its manifest's")
+        raise SnapshotCorruptError(f"{shown} is damaged: its SHA-256 differs from its manifest's")
     return data
 
 
 def read_metadata(storage: Storage, manifest: SnapshotManifest) -> MetadataImage:
-    """What a stored snapshot says besides ACLs.
+    """The metadata other than ACLs of a stored snapshot.
 
     Raises:
         SnapshotCorruptError: its file is missing or damaged.
         SnapshotError: the store cannot be read.
     """
     features, brokers, file = manifest.features, manifest.brokers, manifest.metadata
-    if file is None:  # a log of a cluster has some: so it was stored before the others were kept
-        return MetadataImage(features, brokers, is_whole=not features and not brokers)
+    if file is None:  # with features or brokers, the snapshot was written before these files existed
+        return MetadataImage(features, brokers, is_complete=not features and not brokers)
     data = read_part(storage, manifest.ref, file)
     return decode_metadata(data, features, brokers, source=storage.shown(manifest.ref.file(file.name)))
 
 
 def read_snapshot(storage: Storage, ref: SnapshotRef, identity: LogIdentity | None) -> StoredSnapshot:
-    """The whole snapshot.
+    """Read the complete snapshot.
 
     Raises:
         SnapshotError: as ``read_manifest`` and ``read_part``.
-        SnapshotCorruptError: also when the rows are not what the manifest says.
+        SnapshotCorruptError: also if the rows do not match the manifest's counts.
     """
     manifest = read_manifest(storage, ref, identity)
     parts = [read_rows(storage, ref, part) for part in manifest.parts]
@@ -134,7 +136,7 @@ def read_snapshot(storage: Storage, ref: SnapshotRef, identity: LogIdentity | No
         raise SnapshotCorruptError(f"{shown} has {manifest.count} rows but {columns.count_ids()} ids")
     if columns.count_by_resource_type() != manifest.count_by_resource_type:
         raise SnapshotCorruptError(f"{shown} has other counts by resource type than its manifest")
-    # What decoding took: Arrow's allocator keeps it otherwise, 70 MB after a million ACLs.
+    # Otherwise Arrow's allocator retains what decoding took: 70 MB after a million ACLs.
     pa.default_memory_pool().release_unused()
     image = AclsImage.restored(
         columns,

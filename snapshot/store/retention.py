@@ -1,16 +1,15 @@
-"""Which stored snapshots and leftovers may go.
+"""Retention: which stored snapshots and stale files are removed.
 
-- The newest ``keep`` complete snapshots of this log stay, and so does the one just written, wherever it
-  stands: it is the one that is known to be whole. Older complete ones go, manifest first: a crash half way
+- The newest ``keep`` complete snapshots of this log are retained, and so is the one just written, whatever
+  its offset: it is known to be complete. Older complete ones are removed, manifest first: a crash in between
   leaves an unfinished snapshot, never a corrupt one.
-- With an old one go its own files, and those that nobody has touched for some minutes: another node that is
-  behind may be writing the same snapshot, in the same directory.
-- What a killed writer left goes when none of it was touched for some minutes: a node that fills a directory
-  now touches a file every few seconds. The tasks of a job may be hours apart, and a damaged snapshot is
-  something to be looked at: shards' parts and manifests have a day. The same for files that a complete
-  snapshot's manifest does not name.
-- Another log's snapshots, those in a newer format, those that could not be looked at, and files that aclog
-  does not write are never touched. Nor is a leftover whose age the store does not tell.
+- With an old snapshot, its manifest's files are removed, and other files only after some minutes without a
+  write: a node that lags may be writing the same snapshot into the same directory.
+- Files of a killed writer are removed after some minutes without a write: an active node writes every few
+  seconds. Shards' parts and manifests are retained for a day: a job's tasks may be hours apart, and a damaged
+  snapshot may need inspection. The same holds for files that a complete snapshot's manifest does not name.
+- Never removed: another log's snapshots, those in a newer format or unreadable, files that aclog does not
+  write, and stale files whose age the store does not report.
 """
 
 from __future__ import annotations
@@ -29,10 +28,9 @@ if TYPE_CHECKING:
     from snapshot.store.layout import SnapshotRef
     from snapshot.store.storage import Storage
 
-#: No job takes a day for a batch, and what waits to be collected costs only space.
+#: No job takes a day for a batch, and stale files cost only space.
 GRACE_S: Final = 24 * 60 * 60
-#: A node that writes touches a file every few seconds. One that did not for so long, and lives, notices when
-#: it puts its manifest.
+#: An active node writes a file every few seconds. A slower one notices the removal when it puts its manifest.
 WRITING_S: Final = 10 * 60
 
 
@@ -44,36 +42,36 @@ def retain(
     written: SnapshotRef,
     now_s: float,
 ) -> None:
-    """Delete what the rules above let go.
+    """Remove what the rules above allow.
 
     Args:
         storage: of the store.
-        statuses: everything stored of one log, oldest first.
-        keep: how many complete ones stay at least; 1 or more.
-        written: known to be whole; stays.
+        statuses: all stored snapshots of one log, oldest first.
+        keep: minimum number of complete ones to retain; 1 or more.
+        written: the snapshot just written; always retained.
         now_s: seconds since the epoch, by the clock that the files' times are compared with.
 
     Raises:
-        SnapshotError: something could not be removed.
+        SnapshotError: a file could not be removed.
     """
     complete = [status.ref for status in statuses if status.state is SnapshotState.COMPLETE]
-    kept = {*complete[-keep:], written}
+    retained = {*complete[-keep:], written}
     for status in statuses:
         match status.state:
             case SnapshotState.COMPLETE if status.manifest is not None:
                 named = {MANIFEST_NAME, *(part.name for part in status.manifest.files)}
                 files = _our_files(storage, status.ref)
-                if status.ref in kept:
+                if status.ref in retained:
                     for name in files:
                         if name not in named and _is_old(storage, status.ref, name, now_s):
                             storage.remove(status.ref.file(name))
                 else:
-                    gone = [
+                    removable = [
                         name
                         for name in files
                         if name in named or _is_old(storage, status.ref, name, now_s, WRITING_S)
                     ]
-                    _remove(storage, status.ref, gone)
+                    _remove(storage, status.ref, removable)
                     if remove_partless_manifest(storage, status.ref):
                         storage.remove_directory(status.ref.directory)
             case SnapshotState.UNFINISHED | SnapshotState.CORRUPT:
@@ -85,9 +83,9 @@ def retain(
 
 
 def remove_partless_manifest(storage: Storage, ref: SnapshotRef) -> bool:
-    """Remove a manifest if a part that it names is not there; whether it was so.
+    """Remove a manifest if one of its parts is missing; returns whether it was removed.
 
-    One node put it over its like while another removed the snapshot.
+    That happens if one node replaces the manifest while another removes the snapshot.
     """
     files = storage.files(ref.directory)
     if MANIFEST_NAME not in files:
@@ -103,7 +101,7 @@ def remove_partless_manifest(storage: Storage, ref: SnapshotRef) -> bool:
 
 
 def _our_files(storage: Storage, ref: SnapshotRef) -> list[str]:
-    """Files that an aclog wrote, the manifest first."""
+    """Files that aclog writes, the manifest first."""
     names = (
         name
         for name in storage.files(ref.directory)
@@ -116,8 +114,8 @@ def _is_old(
     storage: Storage, ref: SnapshotRef, name: str, now_s: float, grace_s: float | None = None
 ) -> bool:
     if grace_s is None:
-        waits = name == MANIFEST_NAME or attempt_of(name) is not None
-        grace_s = GRACE_S if waits else WRITING_S
+        is_retained_longer = name == MANIFEST_NAME or attempt_of(name) is not None
+        grace_s = GRACE_S if is_retained_longer else WRITING_S
     modified_s = storage.modified_s(ref.file(name))
     return modified_s is not None and now_s - modified_s > grace_s
 

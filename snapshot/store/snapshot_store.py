@@ -2,16 +2,16 @@
 
 Rules:
 
-- A snapshot is put once, parts first, ``manifest.json`` last: the manifest is the commit. Two nodes that
-  write the same snapshot at once share no file but the manifest; the first to put it wins, and the other's
-  parts go.
-- A manifest that is put over its like (``freshen``) may meet another node's retention, which removes the
-  manifest and then the parts. Each looks again when it is done, and takes back a manifest without parts.
-- Corrupt, unfinished, foreign or unsupported: ``latest`` takes the one before and says why (I9).
-- A store holds one log of each cluster: a snapshot's directory tells the cluster, not the topic. A second log
-  of the same cluster is refused where it would overwrite, and is never deleted.
+- A snapshot is written once, parts first, ``manifest.json`` last: the manifest is the commit. Two nodes that
+  write the same snapshot concurrently share no file but the manifest; the first to put it wins, and the
+  other's parts are removed.
+- A manifest that is replaced (``freshen``) may race with another node's retention, which removes the manifest
+  and then the parts. Both check again when done, and remove a manifest without parts.
+- Corrupt, unfinished, foreign or unsupported: ``latest`` falls back to the previous one and reports why (I9).
+- A store holds one log of each cluster: a snapshot's directory names the cluster, not the topic. A second log
+  of the same cluster is refused where it would overwrite the first, and never deleted.
 
-A store may be used from several threads and nodes at once; it holds no state of its own.
+Safe for concurrent use by several threads and nodes; holds no state.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ if TYPE_CHECKING:
 #: Count, digest and features.
 _State = tuple[int, int, Mapping[str, int]]
 
-#: One may turn out damaged, and still there is one to fall back to while the next is written.
+#: One may be damaged and another be replaced, and there is still one to fall back to.
 KEEP_DEFAULT: Final = 3
 
 
 class SnapshotStore:
-    """Snapshots below ``url``: a local path, ``file:``, or whatever the user's fsspec packages know.
+    """Snapshots below ``url``: a local path, ``file:``, or another scheme of the installed fsspec packages.
 
     Args:
         url: the store; it need not exist before the first write.
@@ -84,16 +84,16 @@ class SnapshotStore:
         self._clock_s = clock_s
 
     def require(self) -> None:
-        """See that the store is there, though it may be empty.
+        """Check that the store exists; it may be empty.
 
         Raises:
             SnapshotStoreMissingError: there is no such directory, or on an object store no such bucket.
-            SnapshotError: it cannot be looked at.
+            SnapshotError: it cannot be accessed.
         """
         self._storage.require()
 
     def clusters(self) -> tuple[str, ...]:
-        """The ids of all clusters that the store has a directory for."""
+        """The ids of all clusters with a directory in the store."""
         named = map(parse_cluster_directory, self._storage.directories(""))
         return tuple(sorted(cluster_id for cluster_id in named if cluster_id is not None))
 
@@ -102,22 +102,42 @@ class SnapshotStore:
         return tuple(status.ref for status in self.survey(identity) if status.state is SnapshotState.COMPLETE)
 
     def survey(self, log: LogIdentity | str) -> tuple[SnapshotStatus, ...]:
-        """Everything stored of a log, or of a cluster by its id, newest last; unfinished and corrupt too.
+        """All snapshots of a log, or of a cluster by its id, newest last, with unfinished and corrupt ones.
 
-        Manifests are read; parts are only looked at: there, and of the right size.
+        Manifests are read; of parts only existence and size are checked.
         """
         identity = None if isinstance(log, str) else log
         cluster_id = log if isinstance(log, str) else log.cluster_id
         return tuple(self._status(ref, identity) for ref in self._refs(cluster_id))
 
+    def newest_complete(self, log: LogIdentity | str) -> SnapshotManifest | None:
+        """The newest complete snapshot of a log, or of a cluster by its id; None if it has none.
+
+        For Spark jobs it is the commit: their outputs count up to its end offset.
+
+        Raises:
+            SnapshotError: the store cannot be read.
+        """
+        complete = [each.manifest for each in self.survey(log) if each.state is SnapshotState.COMPLETE]
+        return complete[-1] if complete else None
+
+    def newest_complete_ends(self) -> dict[str, int]:
+        """The end offset of the newest complete snapshot by cluster id, where there is one.
+
+        Raises:
+            SnapshotError: the store cannot be read.
+        """
+        newest = {cluster_id: self.newest_complete(cluster_id) for cluster_id in self.clusters()}
+        return {each: state.provenance.end_offset for each, state in newest.items() if state is not None}
+
     def read(self, ref: SnapshotRef, identity: LogIdentity | None = None) -> StoredSnapshot:
-        """Read one snapshot and check it, its digest excepted; against a log, when one is given (I9).
+        """Read and check one snapshot, except its digest; also against a log, if given (I9).
 
         Raises:
             SnapshotMissingError: there is no such snapshot.
-            SnapshotCorruptError: it is unfinished, or not what was written.
-            SnapshotForeignError: it is of another log.
-            SnapshotUnsupportedError: it is in a newer format.
+            SnapshotCorruptError: it is unfinished or damaged.
+            SnapshotForeignError: it belongs to another log.
+            SnapshotUnsupportedError: it has a newer format.
             SnapshotError: the store cannot be read.
         """
         return read_snapshot(self._storage, ref, identity)
@@ -133,8 +153,8 @@ class SnapshotStore:
 
         Args:
             identity: the log (I9).
-            max_end_offset: the log's end, or whatever else the snapshot must not go beyond.
-            on_skipped: called for each newer one that cannot be used, also when the answer is None.
+            max_end_offset: the log's end, or another offset that the snapshot must not exceed.
+            on_skipped: called for each newer one that cannot be used, also if None is returned.
 
         Raises:
             SnapshotError: the store cannot be listed.
@@ -157,7 +177,7 @@ class SnapshotStore:
         return None
 
     def verify(self, ref: SnapshotRef, identity: LogIdentity | None = None) -> tuple[str, ...]:
-        """Everything that is wrong with one snapshot, its digest computed anew; empty when it is whole.
+        """All problems of one snapshot, with its digest recomputed; empty if it is intact.
 
         Raises:
             SnapshotMissingError: there is no such snapshot.
@@ -176,22 +196,22 @@ class SnapshotStore:
         if digest == manifest.digest:
             return ()
         shown = self._storage.shown(ref.directory)
-        computed, said = digest_to_string(digest), digest_to_string(manifest.digest)
-        return (f"{shown} has digest {computed}, its manifest says {said}",)
+        computed, expected = digest_to_string(digest), digest_to_string(manifest.digest)
+        return (f"{shown} has digest {computed}, its manifest says {expected}",)
 
-    def is_gone(self, status: SnapshotStatus) -> bool:
-        """Whether another node has removed it since it was looked at, or is about to: manifests go first."""
+    def is_removed(self, status: SnapshotStatus) -> bool:
+        """Whether another node has removed it since the survey, or has begun to: manifests first."""
         files = self._storage.files(status.ref.directory)
         return not files if status.state is SnapshotState.UNFINISHED else MANIFEST_NAME not in files
 
     def is_being_written(self, ref: SnapshotRef) -> bool:
-        """Whether a writer may be at it: something in it is new. Or the writer was killed a moment ago."""
+        """Whether a writer may still be active, or was killed recently: one of the files is new."""
         now_s = self._clock_s()
         times = (self._storage.modified_s(ref.file(name)) for name in self._storage.files(ref.directory))
         return any(modified_s is not None and now_s - modified_s <= WRITING_S for modified_s in times)
 
     def part_problems(self, manifest: SnapshotManifest) -> tuple[str, ...]:
-        """What is wrong with the parts that a manifest names; all of them are read."""
+        """The problems of the parts that a manifest names; reads all of them."""
         problems = []
         for part in manifest.files:
             try:
@@ -208,30 +228,32 @@ class SnapshotStore:
         log_end_time_ms: int,
         keep: int = KEEP_DEFAULT,
     ) -> SnapshotRef:
-        """Store the image, then delete what is not to be kept (retention.py).
+        """Store the image, then apply the retention (retention.py).
 
-        When the same snapshot is there already and whole, only its ``logEndTimeMs`` moves forward; a damaged
-        or half-written one is written anew.
+        If the same snapshot is stored and intact, only its ``logEndTimeMs`` moves forward; a damaged or
+        partly written one is replaced.
 
         Args:
-            image: what to store.
-            identity: the log that it is a state of.
+            image: the state to store.
+            identity: its log.
             log_end_time_ms: the last time at which the image's end offset was the log's end (I10).
-            keep: whole snapshots of this log that stay at least; 1 or more.
+            keep: minimum number of complete snapshots of this log to retain; 1 or more.
 
         Raises:
-            SnapshotRefusedError: the image's digest is not its content's, or another state is stored at the
-                same end offset and epoch.
-            SnapshotForeignError: another log's snapshot is in this place.
-            SnapshotUnsupportedError: one in a newer format is.
+            SnapshotRefusedError: the image's digest does not match its content, or another state is stored
+                at the same end offset and epoch.
+            SnapshotForeignError: another log's snapshot is stored there.
+            SnapshotUnsupportedError: a snapshot in a newer format is stored there.
             EncodeError: an ACL that the format cannot hold.
-            SnapshotError: the store cannot be written to, or something old cannot be removed from it.
+            SnapshotError: the store cannot be written to, or old files cannot be removed.
         """
         _check_keep(keep)
-        place = image.provenance
-        ref = SnapshotRef(cluster_id=identity.cluster_id, epoch=place.epoch, end_offset=place.end_offset)
-        here = (len(image), image.digest, image.metadata.features)
-        if self._kept(ref, identity, here, log_end_time_ms=log_end_time_ms, is_exact=True) is None:
+        provenance = image.provenance
+        ref = SnapshotRef(
+            cluster_id=identity.cluster_id, epoch=provenance.epoch, end_offset=provenance.end_offset
+        )
+        state = (len(image), image.digest, image.metadata.features)
+        if self._freshen_same(ref, identity, state, log_end_time_ms=log_end_time_ms, is_exact=True) is None:
             write_snapshot(
                 self._storage,
                 ref,
@@ -247,28 +269,28 @@ class SnapshotStore:
     def commit(
         self, manifest: SnapshotManifest, *, attempts: str, keep: int = KEEP_DEFAULT
     ) -> SnapshotManifest:
-        """Put the manifest of a snapshot whose parts others have put, then delete what is not to be kept.
+        """Put the manifest of a snapshot whose parts are written, then apply the retention.
 
-        When the same snapshot is there already and whole, that one stays, and the parts go.
+        If the same snapshot is stored and intact, it is retained, and the new parts are removed.
 
         Args:
-            manifest: names shards' parts (layout.shard_part_name), all of which are there.
-            attempts: what the attempts of this writer begin with, and of nobody else. Its parts that no
-                manifest came to name, because it died, go at once.
-            keep: whole snapshots of this log that stay at least; 1 or more.
+            manifest: names shards' parts (layout.shard_part_name), all of which exist.
+            attempts: unique prefix of this writer's attempts. Its parts that no manifest names, because an
+                attempt died, are removed immediately.
+            keep: minimum number of complete snapshots of this log to retain; 1 or more.
 
         Returns:
             The manifest that is stored.
 
         Raises:
             SnapshotRefusedError: another state is stored at the same end offset and epoch.
-            SnapshotForeignError: another log's snapshot is in this place.
-            SnapshotUnsupportedError: one in a newer format is.
-            SnapshotError: the store cannot be written to, or something old cannot be removed from it.
+            SnapshotForeignError: another log's snapshot is stored there.
+            SnapshotUnsupportedError: a snapshot in a newer format is stored there.
+            SnapshotError: the store cannot be written to, or old files cannot be removed.
         """
         _check_keep(keep)
         ref = manifest.ref
-        stored = self._kept_like(manifest) or self._put_manifest(manifest)
+        stored = self._freshen_like(manifest) or self._put_manifest(manifest)
         named = {part.name for part in stored.files}
         for name in self._storage.files(ref.directory):
             attempt = attempt_of(name)
@@ -278,10 +300,10 @@ class SnapshotStore:
         return stored
 
     def freshen(self, manifest: SnapshotManifest, *, log_end_time_ms: int) -> SnapshotManifest:
-        """Move ``logEndTimeMs`` of a stored snapshot forward, where its end is still the log's end (I10).
+        """Move ``logEndTimeMs`` of a stored snapshot forward while its end is the log's end (I10).
 
         Raises:
-            SnapshotMissingError: another node has removed the snapshot meanwhile.
+            SnapshotMissingError: another node has removed the snapshot in the meantime.
             SnapshotError: the store cannot be written to.
         """
         return self._freshen(manifest, log_end_time_ms=log_end_time_ms, is_exact=manifest.is_exact)
@@ -299,24 +321,24 @@ class SnapshotStore:
         return fresh
 
     def _put_manifest(self, manifest: SnapshotManifest) -> SnapshotManifest:
-        """Commit a snapshot whose parts are there, unless the same one is by now; gives the stored one."""
+        """Commit a snapshot whose parts exist, unless the same one was committed; returns the stored one."""
         ref = manifest.ref
         files = self._storage.files(ref.directory)
         for part in manifest.files:
             if part.name not in files:
-                # A slow writer, or a wrong clock: a node took this for a leftover.
+                # This writer was slow, or a clock is wrong: another node removed the part as stale.
                 raise SnapshotError(f"{self._storage.shown(ref.file(part.name))} was removed by another node")
         if self._storage.put_new(ref.file(MANIFEST_NAME), manifest.to_json()):
             return manifest
-        stored = self._kept_like(manifest)
+        stored = self._freshen_like(manifest)
         if stored is None:
-            # What is there is damaged, or was made past a gap.
+            # The stored one is damaged, or was made past a gap.
             self._storage.put(ref.file(MANIFEST_NAME), manifest.to_json())
             stored = manifest
         return stored
 
-    def _kept_like(self, manifest: SnapshotManifest) -> SnapshotManifest | None:
-        return self._kept(
+    def _freshen_like(self, manifest: SnapshotManifest) -> SnapshotManifest | None:
+        return self._freshen_same(
             manifest.ref,
             manifest.identity,
             (manifest.count, manifest.digest, manifest.features),
@@ -324,7 +346,7 @@ class SnapshotStore:
             is_exact=manifest.is_exact,
         )
 
-    def _kept(
+    def _freshen_same(
         self,
         ref: SnapshotRef,
         identity: LogIdentity,
@@ -333,8 +355,8 @@ class SnapshotStore:
         log_end_time_ms: int,
         is_exact: bool,
     ) -> SnapshotManifest | None:
-        """The same snapshot if it is there already and whole, freshened; None if it is to be written."""
-        stored = self._whole(ref, identity)
+        """The same snapshot, freshened, if it is stored and intact; None if it must be written."""
+        stored = self._intact(ref, identity)
         if stored is None or not self._is_same(stored, state, is_exact=is_exact):
             return None
         try:
@@ -383,8 +405,8 @@ class SnapshotStore:
             case _:
                 return SnapshotState.UNREADABLE
 
-    def _whole(self, ref: SnapshotRef, identity: LogIdentity) -> SnapshotManifest | None:
-        """The manifest of the snapshot that is there, if it and its parts are what was written."""
+    def _intact(self, ref: SnapshotRef, identity: LogIdentity) -> SnapshotManifest | None:
+        """The manifest of the stored snapshot, if it and its parts are undamaged."""
         try:
             manifest = read_manifest(self._storage, ref, identity)
             for part in manifest.files:
@@ -393,19 +415,19 @@ class SnapshotStore:
             return None
         return manifest
 
-    def _is_same(self, stored: SnapshotManifest, here: _State, *, is_exact: bool) -> bool:
-        """Whether the stored state is the one here; if not, it may be overwritten.
+    def _is_same(self, stored: SnapshotManifest, state: _State, *, is_exact: bool) -> bool:
+        """Whether the stored state is the given one; if not, it may be overwritten.
 
         I12: two replicas at one offset have one state; if not, neither may overwrite the other. Only a state
         made past a gap (I6) depends on when the log was read.
         """
-        there = (stored.count, stored.digest, stored.features)
-        if there == here:
+        stored_state = (stored.count, stored.digest, stored.features)
+        if stored_state == state:
             return True
         if stored.is_exact and is_exact:
             raise SnapshotRefusedError(
-                f"{self._storage.shown(stored.ref.directory)} holds another state: {_described(*there)}; "
-                f"this node has {_described(*here)}"
+                f"{self._storage.shown(stored.ref.directory)} holds another state: "
+                f"{_described(*stored_state)}; this node has {_described(*state)}"
             )
         return False
 

@@ -1,12 +1,10 @@
-"""The files of a snapshot store, through fsspec: listing, whole reads, whole puts, removal.
+"""The files of a snapshot store, through fsspec: list, read, put and remove complete files.
 
-Rules of this file:
-
-- A put is one operation that shows the whole file or none: rename on a local disk, one put on an object
-  store. Local files are synced before they are seen.
-- Listings never come from fsspec's cache: another node may write to the same store.
-- Whatever fsspec and the client libraries raise becomes a SnapshotError here, and nowhere else; only
-  FileNotFoundError stays, because it means something to the caller.
+- A put is atomic: a rename on a local disk, one put on an object store. Local files are synced before they
+  become visible.
+- Listings bypass fsspec's cache: another node may write to the same store.
+- All errors of fsspec and the client libraries become SnapshotError here, except FileNotFoundError, which
+  callers handle.
 """
 
 from __future__ import annotations
@@ -28,14 +26,14 @@ from snapshot.store.object_store import client_options, failure, is_object_store
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Another node's retention may remove a new directory while it is empty.
+#: Another node's retention may remove a new directory before the first file is in it.
 _PUT_TRIES: Final = 3
 
 _CREDENTIALS: Final = re.compile(r"//[^/@]*@")
 
 
 class Storage:
-    """A directory tree at a URL that fsspec knows, or at a local path; all paths are below that root."""
+    """A directory tree at an fsspec URL or a local path; all paths are relative to that root."""
 
     def __init__(self, url: str) -> None:
         self._shown = _CREDENTIALS.sub("//***@", url).rstrip("/")
@@ -51,69 +49,68 @@ class Storage:
         self._has_bucket = False
 
     def require(self) -> None:
-        """See that there is such a tree: a directory, or on an object store its bucket.
+        """Check that the directory exists, or on an object store the bucket.
 
         Raises:
-            SnapshotStoreMissingError: there is none.
-            SnapshotError: it cannot be looked at.
+            SnapshotStoreMissingError: it does not exist.
+            SnapshotError: it cannot be accessed.
         """
         if self._is_object_store:
             self._require_bucket()
             return
-        with self._translated("look at", ""):
+        with self._translated("access", ""):
             if self._fs.exists(self._absolute("")):
                 return
-        raise SnapshotStoreMissingError(f"there is no snapshot store {self._shown}")
+        raise SnapshotStoreMissingError(f"snapshot store {self._shown} does not exist")
 
     def files(self, directory: str) -> dict[str, int]:
-        """Name -> size in bytes of the files directly in it; empty when there is no such directory."""
+        """Size in bytes by name of the files directly in a directory; empty if it does not exist."""
         return {name: info["size"] for name, info in self._list(directory) if info["type"] == "file"}
 
     def directories(self, directory: str) -> list[str]:
-        """Names of the directories directly in it; empty when there is no such directory."""
+        """Names of the directories directly in a directory; empty if it does not exist."""
         return [name for name, info in self._list(directory) if info["type"] == "directory"]
 
     def read(self, path: str) -> bytes:
-        """The whole file.
+        """Read the complete file.
 
         Raises:
-            FileNotFoundError: there is none.
+            FileNotFoundError: it does not exist.
         """
         with self._translated("read", path):
             data: bytes = self._fs.cat_file(self._absolute(path))
             return data
 
     def put(self, path: str, data: bytes) -> None:
-        """Write the whole file, over what may be there; readers see the old one or the new one."""
+        """Create or replace the file; readers see the old content or the new one."""
         self._put(path, data, only_new=False)
 
     def put_new(self, path: str, data: bytes) -> bool:
-        """Write the whole file unless there is one; of several that do so at once, one writes.
+        """Create the file unless it exists; of several concurrent calls one succeeds.
 
-        A store that cannot tell (a server that ignores the condition) lets the last one write.
+        On a server that ignores the condition the last one wins.
 
         Returns:
-            Whether it was written. After an answer that was lost on the way the file may be this one all the
-            same.
+            Whether it was created. If the server's response was lost, the existing file may be this one.
         """
         return self._put(path, data, only_new=True)
 
     def remove(self, path: str) -> None:
-        """Remove one file; nothing happens when another node was faster."""
+        """Remove one file, if it exists."""
         with self._translated("remove", path), suppress(FileNotFoundError):
             self._fs.rm_file(self._absolute(path))
 
     def remove_directory(self, directory: str) -> None:
-        """Remove a directory if it is empty. On an object store there is none, and that is fine too."""
+        """Remove a directory if it is empty. Object stores have no directories."""
         if self._is_object_store:
             return
         with suppress(OSError, NotImplementedError):
             self._fs.rmdir(self._absolute(directory))
 
     def modified_s(self, path: str) -> float | None:
-        """When the file was last written, in seconds since the epoch; None when gone or when nobody knows."""
+        """When the file was last written, in seconds since the epoch; None if missing or unknown."""
         try:
-            with self._translated("look at", path):
+            with self._translated("access", path):
                 modified = self._fs.modified(self._absolute(path))
         except (FileNotFoundError, NotImplementedError):
             return None
@@ -122,7 +119,7 @@ class Storage:
         return float(modified.timestamp())
 
     def shown(self, path: str) -> str:
-        """The path as messages name it: whatever secret is in the URL stays out of logs."""
+        """The path for messages, without secrets of the URL."""
         return f"{self._shown}/{path}" if path else self._shown
 
     def _put(self, path: str, data: bytes, *, only_new: bool) -> bool:
@@ -162,7 +159,7 @@ class Storage:
         except OSError as error:
             if not only_new or error.errno != errno.ENOSYS:
                 raise
-            # A server that knows no conditions: what two put at once is the later one's.
+            # The server does not support conditions: of two concurrent puts the later one wins.
             if self._fs.exists(target):
                 return False
             self._fs.pipe_file(target, data)
@@ -180,7 +177,7 @@ class Storage:
                 return []
         self._has_bucket = True
         named = ((info["name"].rstrip("/").rpartition("/")[2], info) for info in entries)
-        # An object store may list the directory's own marker.
+        # An object store may list the marker object of the directory.
         return [(name, info) for name, info in named if name and info["name"].rstrip("/") != path]
 
     def _require_bucket(self) -> None:

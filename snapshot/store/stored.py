@@ -1,4 +1,4 @@
-"""What a snapshot store answers with: a snapshot, those passed over on the way, a row of its listing."""
+"""Results of a snapshot store: a snapshot with the skipped newer ones, and the rows of a listing."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class SnapshotState(StrEnum):
-    """What a look at a snapshot's directory tells, without reading its parts.
+    """The state of a snapshot's directory, judged without reading its parts.
 
-    ``COMPLETE``: a good manifest, and its parts are there in the right size. ``UNFINISHED``: no manifest.
-    ``CORRUPT``: a damaged manifest, or parts missing or of another size. ``FOREIGN``: of another log.
-    ``UNSUPPORTED``: in a newer format. ``UNREADABLE``: the store did not let us look.
+    ``COMPLETE``: a valid manifest, all parts have the right size. ``UNFINISHED``: no manifest. ``CORRUPT``: a
+    damaged manifest, or parts missing or of another size. ``FOREIGN``: of another log. ``UNSUPPORTED``: in a
+    newer format. ``UNREADABLE``: the store denied access.
     """
 
     COMPLETE = "complete"
@@ -31,7 +31,7 @@ class SnapshotState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotStatus:
-    """One row of a listing; ``problem`` says why it is not complete, a good ``manifest`` is there."""
+    """One row of a listing; ``problem`` says why it is not complete, ``manifest`` is set if it is valid."""
 
     ref: SnapshotRef
     state: SnapshotState
@@ -41,7 +41,7 @@ class SnapshotStatus:
 
 @dataclass(frozen=True, slots=True)
 class SkippedSnapshot:
-    """A snapshot that was passed over, and why."""
+    """A snapshot that could not be used, and why."""
 
     ref: SnapshotRef
     error: SnapshotError
@@ -49,7 +49,7 @@ class SkippedSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class StoredSnapshot:
-    """A snapshot that was read and checked; ``skipped`` are newer ones that could not be used."""
+    """A snapshot that was read and checked; ``skipped`` are the newer ones that could not be used."""
 
     ref: SnapshotRef
     image: AclsImage

@@ -1,4 +1,4 @@
-"""Writing one snapshot: the image is proved, its parts are put, its manifest last."""
+"""Writing of one snapshot: verify the image, put its parts, put its manifest last."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from snapshot.store.manifest import MetadataFile, SnapshotFile
     from snapshot.store.storage import Storage
 
-#: About 6 MB of Parquet: a part is encoded and hashed in memory, and is small enough for one put.
+#: About 6 MB of Parquet: small enough to encode and hash in memory, and for one put.
 ROWS_PER_PART: Final = 250_000
 
 
@@ -37,28 +37,28 @@ def write_snapshot(
     rows_per_part: int = ROWS_PER_PART,
     commit: Callable[[SnapshotManifest], SnapshotManifest],
 ) -> SnapshotManifest:
-    """Put the whole snapshot.
+    """Write the complete snapshot.
 
     Args:
-        storage: where to.
-        ref: which snapshot it is.
+        storage: of the store.
+        ref: names the snapshot.
         image: its state.
-        identity: the log that it is a state of.
+        identity: its log.
         log_end_time_ms: the last time at which the image's end offset was the log's end.
         rows_per_part: see ROWS_PER_PART.
-        commit: puts the manifest. Gives the one that is there then: it may be another attempt's, which was
-            faster, and the parts of this one go.
+        commit: puts the manifest and returns the stored one. That may be of another, faster attempt; the
+            parts of this one are then removed.
 
     Raises:
-        SnapshotRefusedError: the image's digest or count is not its content's; nothing was written.
+        SnapshotRefusedError: the image's digest or count does not match its content; nothing was written.
         EncodeError: an ACL that the format cannot hold.
         SnapshotError: the store cannot be written to.
     """
     image = image.merged()
     columns = image.columns
-    _prove(image)
-    # Names of this attempt alone: another node may be writing the same snapshot right now, and one part must
-    # never be half ours. Parts that no manifest came to name are collected later (retention.py).
+    _verify(image)
+    # Names are unique to this attempt: another node may be writing the same snapshot concurrently. Retention
+    # removes parts that no manifest names.
     attempt = uuid4().hex
     parts: list[SnapshotPart] = []
     metadata: MetadataFile | None = None
@@ -86,8 +86,8 @@ def write_snapshot(
         )
         stored = commit(manifest)
     except BaseException:
-        # A full disk would otherwise stay full until retention comes by. A manifest that is there may be this
-        # one, though the store's answer was lost.
+        # Frees a full disk before the next retention. A manifest that exists may be this one, if only the
+        # store's response was lost.
         with suppress(SnapshotError):
             if MANIFEST_NAME not in storage.files(ref.directory):
                 _remove(storage, ref, parts if metadata is None else [*parts, metadata])
@@ -101,13 +101,13 @@ def _remove(storage: Storage, ref: SnapshotRef, files: Iterable[SnapshotFile]) -
         storage.remove(ref.file(file.name))
 
 
-def _prove(image: AclsImage) -> None:
-    """The digest and the count followed the fold record by record; here they meet what they stand for."""
+def _verify(image: AclsImage) -> None:
+    """Compare digest and count, which the fold updated incrementally, with the content."""
     count = len(image.columns)
     digest = table_digest(image.columns)
     if (count, digest) != (len(image), image.digest):
         raise SnapshotRefusedError(
-            f"the state at end offset {image.provenance.end_offset} contradicts itself: it says {len(image)} "
-            f"ACLs with digest {digest_to_string(image.digest)}, and holds {count} with "
-            f"{digest_to_string(digest)}"
+            f"the state at end offset {image.provenance.end_offset} is inconsistent: it claims {len(image)} "
+            f"ACLs with digest {digest_to_string(image.digest)}, but holds {count} with "
+            f"{digest_to_string(digest)}. Restart the node, and report this as a bug"
         )

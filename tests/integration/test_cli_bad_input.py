@@ -230,8 +230,8 @@ Arrange = Callable[[World], AbstractContextManager[None]]
 CASES = [
     (corrupt_part, VERIFY_STORE, 4, "SHA-256"),
     (missing_manifest, VERIFY_STORE, 4, "manifest.json is missing: the snapshot is unfinished"),
-    (foreign_snapshot, VERIFY_STORE, 4, "is of cluster `theirs`, not of `mine`"),
-    (foreign_snapshot, VERIFY_BOTH, 4, "is of cluster `theirs`, not of `mine`"),
+    (foreign_snapshot, VERIFY_STORE, 4, "belongs to cluster `theirs`, not to `mine`"),
+    (foreign_snapshot, VERIFY_BOTH, 4, "belongs to cluster `theirs`, not to `mine`"),
     (nothing, "log append --log {log} --create --cluster-id theirs /dev/null", 2, "theirs"),
     *((truncated_segment, command, 4, SEGMENT) for command in (LISTING, CHECK, VERIFY_LOG, DUMP, ADD)),
     *((flipped_bit, command, 4, "CRC") for command in (LISTING, CHECK, VERIFY_LOG, DUMP)),

@@ -148,7 +148,7 @@ def test_a_store_that_is_not_there_is_not_passed_over(tmp_path: Path) -> None:
     """Asked for, it is wrong usage; a file may name one that a node will make with its first snapshot."""
     question = ("User:alice", "Read", "--topic", "orders")
     refused = ask(*question, "--snapshots", tmp_path / "no", code=2)
-    assert f"there is no snapshot store {tmp_path / 'no'}" in refused.stderr
+    assert f"snapshot store {tmp_path / 'no'} does not exist" in refused.stderr
     config = tmp_path / "aclog.properties"
     config.write_text(f"aclog.snapshot.store={tmp_path / 'no'}\n")
     ask(*question, "--config", config, code=0)

@@ -202,7 +202,7 @@ def test_a_store_that_is_not_there(tmp_path: Path, command: list[str]) -> None:
     refused = aclog(*command, "--snapshots", missing)
     assert refused.exit_code == 2
     assert refused.stdout == ""
-    assert f"there is no snapshot store {missing}" in refused.stderr
+    assert f"snapshot store {missing} does not exist" in refused.stderr
 
 
 def test_a_snapshot_that_is_removed_while_it_is_verified(

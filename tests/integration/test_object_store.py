@@ -132,14 +132,14 @@ def test_a_missing_bucket(server: S3Server, command: tuple[object, ...]) -> None
     missing = "s3://no-such-bucket/store"
     refused = aclog(*(str(word).format(missing) for word in command))
     assert refused.returncode == 2, refused.stderr
-    assert f"Error: {missing}: there is no bucket `no-such-bucket`" in refused.stderr
+    assert f"Error: {missing}: bucket `no-such-bucket` does not exist" in refused.stderr
     assert not (server.root / "no-such-bucket").exists()
 
 
 @pytest.mark.parametrize(
     ("environment", "said"),
     [
-        ({"AWS_SECRET_ACCESS_KEY": "wrong"}, "it does not let us: "),
+        ({"AWS_SECRET_ACCESS_KEY": "wrong"}, "access denied: "),
         ({"AWS_ACCESS_KEY_ID": "nobody"}, "access key"),
         ({"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}, "credentials"),
     ],
@@ -323,4 +323,4 @@ def test_a_spark_job_without_its_store(server: S3Server, tmp_path: Path) -> None
     run = ("spark", "snapshots", "--log", SMALL, "--snapshots", "s3://no-such-bucket/x", *SMALL_SPARK)
     refused = aclog(*run, "--checkpoint", tmp_path / "checkpoint")
     assert refused.returncode == 2, refused.stderr
-    assert "there is no bucket `no-such-bucket`" in refused.stderr
+    assert "bucket `no-such-bucket` does not exist" in refused.stderr

@@ -147,7 +147,7 @@ def test_what_else_the_log_knows_is_what_the_dump_says(name: str) -> None:
     whole, continued = load(name).image.metadata, load(name, checkpoints=True).image.metadata
     assert whole == continued == expected
     assert ("orders.0" in whole.topics) == (name == "kraft-small")
-    assert (whole.unread, whole.is_whole) == (Map(), True)
+    assert (whole.unread, whole.is_complete) == (Map(), True)
 
 
 @pytest.mark.parametrize("name", WHOLE_LOGS)

@@ -118,7 +118,7 @@ def test_a_record_that_cannot_be_decoded_ends_the_query(
 def test_a_log_that_nobody_knows_ends_the_query() -> None:
     """A topic that a pattern found after the start has no cluster id: the message names it."""
     rows = [*frames(FRAMES[0]), Row(1, 0, None, FRAMES[1], cluster_id=None, topic_id="new")]
-    with pytest.raises(DecodeError, match="topic id new is: it appeared after the job's start") as caught:
+    with pytest.raises(DecodeError, match="topic new was created after the job's start") as caught:
         taken(rows)
     assert caught.value.offset == 1
 

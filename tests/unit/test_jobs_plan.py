@@ -88,7 +88,9 @@ def test_without_a_stored_state_a_batch_begins_with_nothing() -> None:
     assert (state.base, state.before) == (None, None)
     assert state.provenance == Provenance(10, 1, FIRST_TIMESTAMP_MS + 9)
     world.log.trim(3)
-    with pytest.raises(SparkJobError, match=r"sim:log starts at 3, and memory.* has no snapshot that leads"):
+    with pytest.raises(
+        SparkJobError, match=r"sim:log starts at offset 3, and memory.* has no snapshot that can"
+    ):
         world.next_state(10)
 
 
@@ -180,7 +182,7 @@ def test_the_log_is_still_the_one_that_is_followed() -> None:
     with pytest.raises(SparkJobError, match="the log was truncated: it ends at offset 10, and 12"):
         world.next_state(12)
     world.log.replace(LogIdentity("sim-cluster", Uuid(b"n" * 16)))
-    with pytest.raises(SparkJobError, match="deleted and made again: the job follows topic id"):
+    with pytest.raises(SparkJobError, match="deleted and created again: the job follows topic id"):
         world.next_state(10)
 
 
@@ -217,7 +219,7 @@ def test_what_a_gap_may_hide() -> None:
     assert (world.states.gap_until(10), world.states.gap_until(11)) == (11, 0)
     assert World().states.gap_until(5) == 0
     world.log.replace(LogIdentity("sim-cluster", Uuid(b"n" * 16)))
-    with pytest.raises(SparkJobError, match="deleted and made again"):
+    with pytest.raises(SparkJobError, match="deleted and created again"):
         world.states.gap_until(10)
 
 
@@ -252,7 +254,7 @@ def test_a_log_out_of_reach_ends_no_job_that_waits() -> None:
     assert world.store.read(newest.ref).manifest == newest
     world.now_ms += MINUTE_MS
     world.log.replace(LogIdentity("sim-cluster", Uuid(b"n" * 16)))
-    with pytest.raises(SparkJobError, match="deleted and made again"):
+    with pytest.raises(SparkJobError, match="deleted and created again"):
         world.states.freshen()
 
 

@@ -71,5 +71,7 @@ def test_the_offset_log_of_another_query_is_refused(text: str, problem: str) -> 
 def test_a_topic_that_appeared_later_stops_the_job() -> None:
     """A batch with its rows alone would be committed unseen."""
     text = offsets({"acls": {"0": 7}, "acls-of-three": {"0": 1}})
-    with pytest.raises(SparkJobError, match=r"appeared after its start: acls-of-three\. Start the job again"):
+    with pytest.raises(
+        SparkJobError, match=r"created after the job's start: acls-of-three\. Start the job again"
+    ):
         parse_ends(text, [TOPIC, ITS_NEIGHBOUR])

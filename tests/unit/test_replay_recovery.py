@@ -110,8 +110,8 @@ def test_a_snapshot_of_a_history_that_was_cut_off_is_refused() -> None:
     assert end_offset(found) == 4
     (refused,) = found.refused
     assert refused == (
-        "snapshot 8-1: it ends in epoch 1, and the log goes on there in another one: "
-        "it may have been truncated and written on"
+        "snapshot 8-1: it ends in epoch 1, but the log continues there in another epoch: "
+        "the log may have been truncated and rewritten"
     )
 
 
@@ -130,7 +130,7 @@ def test_a_snapshot_whose_last_batch_was_compacted_away() -> None:
     assert end_offset(recovered(of, store(snapshot(5)))) == 5
     found = recovered(of, store(snapshot(10)))
     assert found.snapshot is None
-    assert "the log goes on there in another one" in found.refused[0]
+    assert "the log continues there in another epoch" in found.refused[0]
 
 
 def test_a_batch_that_cannot_be_decoded_does_not_speak_against_a_snapshot_beyond_it() -> None:
@@ -143,10 +143,10 @@ def test_a_batch_that_cannot_be_decoded_does_not_speak_against_a_snapshot_beyond
     of.damage(9)
     found = recovered(of, store(snapshot(10)))
     assert found.snapshot is None
-    assert "the log goes on there in another one" in found.refused[0]
+    assert "the log continues there in another epoch" in found.refused[0]
     of.damage(10)
     (refused,) = recovered(of, store(snapshot(10))).refused
-    assert refused == "snapshot 10-1: nothing that can be decoded in the log shows that it belongs there"
+    assert refused == "snapshot 10-1: the log has no decodable record that confirms its epoch there"
 
 
 def test_a_log_that_forgets_removals_wants_a_fresh_snapshot() -> None:
@@ -157,7 +157,7 @@ def test_a_log_that_forgets_removals_wants_a_fresh_snapshot() -> None:
     assert end_offset(found) == 5
     (refused,) = found.refused
     assert refused == (
-        "snapshot 7-1: its end was last the log's end 43200000 ms ago, and the log forgets removals after "
+        "snapshot 7-1: its end was last the log's end 43200000 ms ago, and the log deletes removals after "
         "86400000 ms"
     )
 
@@ -166,7 +166,7 @@ def test_a_log_that_forgets_removals_wants_to_know_how_old_a_snapshot_is() -> No
     """I10: a checkpoint does not say it."""
     found = recovered(forgetful(), store(snapshot(5, log_end_time_ms=None)))
     assert found.snapshot is None
-    assert "does not say when its end was the log's end" in found.refused[0]
+    assert "does not record when its end was the log's end" in found.refused[0]
     assert end_offset(recovered(log(), store(snapshot(5, log_end_time_ms=None)))) == 5
 
 

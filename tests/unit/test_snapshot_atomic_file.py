@@ -15,7 +15,7 @@ from typing import IO
 
 import pytest
 
-from snapshot.files.atomic_file import LEFT_BEHIND_S, TEMPORARY_PREFIX, atomic_write, make_directories
+from snapshot.files.atomic_file import STALE_S, TEMPORARY_PREFIX, atomic_write, make_directories
 
 
 def test_a_file_appears_when_the_block_ends(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_what_killed_writers_left_goes(tmp_path: Path) -> None:
     old, young = (tmp_path / f"{TEMPORARY_PREFIX}{name}" for name in ("old", "young"))
     for path in (old, young):
         path.write_bytes(b"half")
-    long_ago = time.time() - LEFT_BEHIND_S - 1
+    long_ago = time.time() - STALE_S - 1
     os.utime(old, (long_ago, long_ago))
     with atomic_write(tmp_path / "f"):
         pass

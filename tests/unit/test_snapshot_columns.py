@@ -11,7 +11,7 @@ from records.columns.acl_table import AppliedAcl
 from records.columns.text_column import TextColumn
 from records.errors import EncodeError
 from records.ids import Uuid
-from snapshot.columns import AclColumns, among, has_id
+from snapshot.columns import AclColumns, has_id, heads_in
 from support.snapshots import acl, acl_id
 
 ACLS = [
@@ -116,7 +116,7 @@ def test_heads_are_found_among_sorted_ones(held: int) -> None:
     heads[:50] = np.arange(50)
     heads[50:100] = np.uint64(2**64 - 1) - np.arange(50, dtype=np.uint64)
     known = np.sort(np.concatenate([heads[:held:2], heads[100 : 100 + held]]))
-    assert among(known, heads).tolist() == [head in set(known.tolist()) for head in heads.tolist()]
+    assert heads_in(known, heads).tolist() == [head in set(known.tolist()) for head in heads.tolist()]
 
 
 def test_few_ids_are_found_among_many() -> None:

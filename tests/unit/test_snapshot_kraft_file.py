@@ -305,12 +305,12 @@ def test_a_removed_feature_is_none() -> None:
         ),
         pytest.param(
             header() + data_batch(RemoveAccessControlEntryRecord(acl_id(1))) + footer(2),
-            "RemoveAccessControlEntryRecord has no place in a snapshot (in c, offset 1, byte 83)",
+            "RemoveAccessControlEntryRecord is not allowed in a snapshot (in c, offset 1, byte 83)",
             id="removal",
         ),
         pytest.param(
             header() + data_batch(BeginTransactionRecord()) + footer(2),
-            "no place in a snapshot",
+            "not allowed in a snapshot",
             id="transaction",
         ),
         pytest.param(header() + values_batch(None) + footer(2), "without a value", id="null value"),
@@ -358,7 +358,7 @@ def test_files_that_are_not_there_or_not_checkpoints(tmp_path: Path) -> None:
     name = checkpoint_name(1, 1)
     with pytest.raises(SnapshotMissingError, match=f"there is no file {tmp_path / name}"):
         read_checkpoint(tmp_path / name)
-    with pytest.raises(SnapshotCorruptError, match="is not named as a checkpoint"):
+    with pytest.raises(SnapshotCorruptError, match="has no checkpoint's name"):
         read_checkpoint(tmp_path / "other.checkpoint")
     (tmp_path / name).mkdir()
     with pytest.raises(SnapshotError, match="cannot read"):

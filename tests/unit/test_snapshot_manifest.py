@@ -113,7 +113,7 @@ def test_resealed_manifest_is_read() -> None:
 
 def test_a_newer_format_is_named() -> None:
     """Nothing else of it is looked at: a newer format may have any fields."""
-    with pytest.raises(SnapshotUnsupportedError, match=r"m has format version 3; .* knows up to 2"):
+    with pytest.raises(SnapshotUnsupportedError, match=r"m has format version 3; .* reads up to 2"):
         SnapshotManifest.from_json(b'{"formatVersion": 3, "new": true}', source="m")
 
 

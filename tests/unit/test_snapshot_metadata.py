@@ -57,7 +57,7 @@ def test_what_the_log_says_is_kept() -> None:
     assert known.scram == Map({"alice": (1, 2)})
     assert known.delegation_tokens == Map({"token-1": "User:owner"})
     assert dict(known.unread) == {(99, 1): 2, (2, 0): 1}
-    assert known.is_whole
+    assert known.is_complete
     removals: list[MetadataRecord] = [
         TopicRecord(9, 0, acl_id(1), None),
         TopicRecord(9, 0, acl_id(7), None),
@@ -131,10 +131,10 @@ def test_a_store_from_before_is_not_whole(tmp_path: Path) -> None:
     old = replace(stored.manifest, metadata=None).to_json()
     (tmp_path / ref.directory / "manifest.json").write_bytes(old)
     image = store.read(ref, IDENTITY).image
-    assert image.metadata == MetadataImage({"metadata.version": 30}, is_whole=False)
+    assert image.metadata == MetadataImage({"metadata.version": 30}, is_complete=False)
     later = replayed([TopicRecord(2, 0, acl_id(1), "t")], image)
     again = store.read(store.write(later, IDENTITY, log_end_time_ms=0), IDENTITY).image.metadata
-    assert (again.is_whole, again.topics.by_name) == (False, Map({"t": acl_id(1)}))
+    assert (again.is_complete, again.topics.by_name) == (False, Map({"t": acl_id(1)}))
 
 
 def test_a_checkpoint_has_it_too(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_nothing_there_is_none(store: SnapshotStore) -> None:
     assert store.latest(IDENTITY) is None
     assert store.list(IDENTITY) == ()
     assert store.clusters() == ()
-    with pytest.raises(SnapshotMissingError, match="there is no snapshot"):
+    with pytest.raises(SnapshotMissingError, match="does not exist"):
         store.read(SnapshotRef(cluster_id=CLUSTER, epoch=1, end_offset=5))
     with pytest.raises(SnapshotMissingError):
         store.verify(SnapshotRef(cluster_id=CLUSTER, epoch=1, end_offset=5))
@@ -219,12 +219,12 @@ def restored(image: AclsImage, **changes: Any) -> AclsImage:
 def test_an_image_that_contradicts_itself_is_refused(store: SnapshotStore) -> None:
     """A digest or a count that lost its way in the fold never reaches a store."""
     good = image_of(1, 2)
-    with pytest.raises(SnapshotRefusedError, match="contradicts itself: it says 2 ACLs"):
+    with pytest.raises(SnapshotRefusedError, match="is inconsistent: it claims 2 ACLs"):
         write(store, restored(good, digest=good.digest + 1))
     off_by_one = AclsImage(
         good.columns, good.changes, count=3, digest=good.digest, provenance=good.provenance
     )
-    with pytest.raises(SnapshotRefusedError, match="it says 3 ACLs"):
+    with pytest.raises(SnapshotRefusedError, match="it claims 3 ACLs"):
         write(store, off_by_one)
     assert store.latest(IDENTITY) is None
 

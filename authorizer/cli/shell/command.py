@@ -50,7 +50,7 @@ def shell_command(*, words: tuple[str, ...], source: str | None, as_json: bool) 
 
     workspace = Workspace.given()
     image = load_set(workspace.log_url if source is None else source, workspace).image
-    if not image.metadata.is_whole:
+    if not image.metadata.is_complete:
         note(
             "this goes back to a snapshot from before topics, SCRAM users and delegation tokens were kept: "
             "of these there is only what the log has said since"

@@ -92,10 +92,10 @@ def _verdicts(
         try:
             verdict = _Verdict.of(store, status, log)
         except SnapshotError:
-            if not store.is_gone(status):
+            if not store.is_removed(status):
                 raise
             continue
-        if not (verdict.problems and store.is_gone(status)):
+        if not (verdict.problems and store.is_removed(status)):
             found.append(verdict)
     return found
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from snapshot.jobs.counts.count_files import CountFiles, state_store
 from snapshot.jobs.counts.count_rows import MINUTE_MS
-from snapshot.store.committed import committed_state
+from snapshot.store.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
     from records.log.base import LogIdentity
@@ -59,7 +59,7 @@ class StoredCounts:
 
     def _read_files(self, identity: LogIdentity) -> None:
         ends_s = time.monotonic() + _READ_TIMEOUT_S
-        state = committed_state(state_store(self._output), identity)
+        state = SnapshotStore(state_store(self._output)).newest_complete(identity)
         tables = CountFiles(self._output)
         files = {} if state is None else tables.deltas_by_end(identity.cluster_id)
         if state is None or not self._read_ends <= files.keys():

@@ -27,7 +27,6 @@ from snapshot.image import Provenance
 from snapshot.jobs.changes.change_files import CHANGES, history_files, state_url
 from snapshot.jobs.changes.change_table import record_from_row
 from snapshot.jobs.changes.coverage import read_coverage
-from snapshot.store.committed import committed_state
 from snapshot.store.snapshot_store import SnapshotStore
 from snapshot.store.storage import Storage
 
@@ -73,7 +72,7 @@ def read_stored_states(output: str, identity: LogIdentity, joined: HistoryState)
     coverage = read_coverage(storage, identity.cluster_id)
     state = None
     if coverage is not None and coverage.identity == identity:
-        state = committed_state(state_url(output), identity)
+        state = SnapshotStore(state_url(output)).newest_complete(identity)
     if coverage is None or state is None:
         raise HistoryMissingError(f"{storage.shown('')} holds no history of this log")
     if coverage.begin_offset >= joined.end_offset:

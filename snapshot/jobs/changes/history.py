@@ -27,7 +27,7 @@ from snapshot.errors import HistoryMissingError, HistoryRangeError
 from snapshot.jobs.changes.change_files import CHANGES, INTERVALS, cluster_path, state_url
 from snapshot.jobs.changes.coverage import Coverage, covered_clusters, read_coverage
 from snapshot.jobs.folding.schema import CHANGE
-from snapshot.store.committed import committed_state
+from snapshot.store.snapshot_store import SnapshotStore
 from snapshot.store.storage import Storage
 
 if TYPE_CHECKING:
@@ -116,7 +116,9 @@ class History:
                 )
             (cluster_id,) = clusters
         coverage = read_coverage(storage, cluster_id)
-        manifest = None if coverage is None else committed_state(state_url(output), coverage.identity)
+        manifest = None
+        if coverage is not None:
+            manifest = SnapshotStore(state_url(output)).newest_complete(coverage.identity)
         if coverage is None or manifest is None:
             raise HistoryMissingError(
                 f"{storage.shown('')} holds no history of cluster {cluster_id}: `aclog spark changes` "

@@ -19,7 +19,7 @@ from snapshot.errors import SparkJobError
 from snapshot.jobs.counts.count_files import COUNTS, COUNTS_BY_TIME, state_store
 from snapshot.jobs.counts.count_rows import MINUTE_MS, AclKind
 from snapshot.jobs.counts.delta_lake import MISSING
-from snapshot.store.committed import committed_ends
+from snapshot.store.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,7 +90,7 @@ def _committed(
     spark: SparkSession, output: str, table: str, ddl: str, table_format: TableFormat
 ) -> DataFrame:
     """The rows of one table up to the newest stored state of each cluster."""
-    ends = sorted(committed_ends(state_store(output)).items())
+    ends = sorted(SnapshotStore(state_store(output)).newest_complete_ends().items())
     rows = _rows(spark, f"{output.rstrip('/')}/{table}", ddl, table_format) if ends else None
     if rows is None:
         return spark.createDataFrame([], ddl)

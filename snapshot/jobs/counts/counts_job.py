@@ -18,7 +18,7 @@ from snapshot.jobs.counts.count_rows import AclKind, CountRows, count_rows, coun
 from snapshot.jobs.counts.delta_lake import DeltaTables, require_delta
 from snapshot.jobs.running.progress_metrics import LOOPBACK, serve_metrics
 from snapshot.jobs.running.query import run_job
-from snapshot.store.committed import committed_ends
+from snapshot.store.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -78,7 +78,7 @@ def run_counts(
 
     with ExitStack() as stack:
         if metrics_port is not None:
-            ends = committed_ends(settings.store)
+            ends = SnapshotStore(settings.store).newest_complete_ends()
             for log in settings.logs:
                 cluster_id = log.identity.cluster_id
                 if cluster_id in ends:

@@ -1,4 +1,4 @@
-"""What the records of a batch change, one by one, for the jobs that keep a history or count over time."""
+"""Recorder of the single changes in a batch, for the jobs that write a history or counts over time."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from snapshot.jobs.folding.log_plan import LogPlan
 
 _MINUTE_MS: Final = 60_000
-# Changes that are objects at once: as rows of Arrow they take less.
-_OBJECTS: Final = 1 << 16
+# Changes that are buffered as objects before they become Arrow rows, which take less memory.
+_BUFFERED_MAX: Final = 1 << 16
 
 
 class ChangeRecorder:
-    """The changes of one log's batch, as far as its plan wants them."""
+    """Records the changes of one log's batch that its plan wants."""
 
     def __init__(self, plan: LogPlan) -> None:
         self._plan = plan
@@ -39,18 +39,18 @@ class ChangeRecorder:
         self._batches: list[pa.RecordBatch] = []
 
     def changes(self) -> pa.Table:
-        """Rows of CHANGES_ARROW, where changes are wanted."""
+        """Rows of CHANGES_ARROW; none if the plan wants no changes."""
         self._to_arrow()
         return pa.Table.from_batches(self._batches, CHANGES_ARROW)
 
     def count_deltas(self) -> list[AclCountDelta]:
-        """Those that are not zero, in order, where they are wanted."""
+        """The sorted deltas that are not zero; none if the plan wants none."""
         return [AclCountDelta(*key, change) for key, change in sorted(self._count_deltas.items()) if change]
 
     def record_change(
         self, before: AppliedAcl | None, after: AppliedAcl | None, offset: int, timestamp_ms: int
     ) -> None:
-        """One change, if it is one: the same content written again is none."""
+        """Record one change; equal content is no change."""
         if before is None:
             if after is None:
                 return
@@ -78,32 +78,33 @@ class ChangeRecorder:
                     "after": None if after is None else _readable(after),
                 }
             )
-            if len(self._recorded) >= _OBJECTS:
+            if len(self._recorded) >= _BUFFERED_MAX:
                 self._to_arrow()
 
-    def record_difference(self, before: AclTable, now: AclTable) -> AclTable:
-        """Note what is another than it was; the log has forgotten when an ACL went.
+    def record_difference(self, before: AclTable, after: AclTable) -> AclTable:
+        """Record the difference of two states, because the log no longer has the removals in between.
 
-        Returns the state that was noted: where nothing is noted of an ACL its place stays as well, though the
-        log may have only a later writing of it, and nothing is noted of the time before the batch.
+        Returns the new state with offsets that agree with the recorded changes: an unchanged ACL retains its
+        old offset, though the log may only have a later record of it; a changed one has no offset before the
+        batch's start.
         """
         plan = self._plan
-        was_there, there = (
+        old_image, new_image = (
             AclsImage.restored(AclColumns.joined([rows]), digest=0, provenance=plan.provenance)
-            for rows in (before, now)
+            for rows in (before, after)
         )
-        noted: dict[Uuid, AppliedAcl | None] = {}
-        for was, is_now in AclsDelta.between(was_there, there).changed():
-            if is_now is None:
-                self.record_change(was, None, plan.end - 1, plan.provenance.timestamp_ms)
-            elif was is not None and was.record == is_now.record:
-                noted[is_now.record.id] = was
+        relocated: dict[Uuid, AppliedAcl | None] = {}
+        for old, new in AclsDelta.between(old_image, new_image).changed():
+            if new is None:
+                self.record_change(old, None, plan.end - 1, plan.provenance.timestamp_ms)
+            elif old is not None and old.record == new.record:
+                relocated[new.record.id] = old
             else:
-                offset = plan.start if is_now.offset is None else max(is_now.offset, plan.start)
-                placed = AppliedAcl(is_now.record, offset, is_now.timestamp_ms)
-                self.record_change(was, placed, offset, is_now.timestamp_ms)
-                noted[is_now.record.id] = placed
-        return there.columns.with_changes(noted)
+                offset = plan.start if new.offset is None else max(new.offset, plan.start)
+                applied = AppliedAcl(new.record, offset, new.timestamp_ms)
+                self.record_change(old, applied, offset, new.timestamp_ms)
+                relocated[new.record.id] = applied
+        return new_image.columns.with_changes(relocated)
 
     def _to_arrow(self) -> None:
         if self._recorded:

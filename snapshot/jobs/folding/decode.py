@@ -1,7 +1,4 @@
-"""SOURCE rows to the records of logs: the keys and values of many messages at once, as topics are read.
-
-Nothing is dropped: a record that cannot be decoded ends the query.
-"""
+"""Columnar decoder of a topic's SOURCE rows into records. A record that cannot be decoded ends the query."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def rows_by_log(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The rows of each log, one at least, in their order, with its cluster id.
+    """Yield cluster id and rows of each log, in order; at least one row.
 
     Raises:
         DecodeError: a row without a cluster id.
@@ -33,8 +30,8 @@ def rows_by_log(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Rec
         if cluster_ids.null_count:
             row = pc.index(cluster_ids.is_null(), True).as_py()
             raise DecodeError(
-                f"nobody knows which cluster's log topic id {batch.column('topic_id')[row].as_py()} is: it "
-                "appeared after the job's start, so start the job again",
+                f"topic {batch.column('topic_id')[row].as_py()} was created after the job's start, so its "
+                "cluster id is unknown: start the job again",
                 offset=batch.column("offset")[row].as_py(),
             )
         logs = cluster_ids.unique().to_pylist()
@@ -43,7 +40,7 @@ def rows_by_log(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.Rec
 
 
 def decode_rows(rows: pa.RecordBatch, start: int, source: str) -> TableRecords | tuple[()]:
-    """The records of one log's rows from an offset on; ``source`` names the log in errors.
+    """The records of one log's rows from offset ``start`` on; ``source`` names the log in errors.
 
     Raises:
         DecodeError: a record that cannot be decoded, with log and offset; rows out of order.

@@ -1,12 +1,12 @@
-"""The fold of logs, each by one Spark task: its records onto its stored state.
+"""Fold of logs onto their stored states, one Spark task for each log.
 
-A log is one sequence, read in order by one task, and folding its records costs less than handing them to
-others would: a log of batches (a directory's, a quorum's) is read here, too. Side by side are logs, and a
-log's files where they are read and written.
+A log is one sequence: one task reads it in order, because folding records costs less than shuffling them.
+Parallel are only logs, and the reading and writing of a log's files. A log of batches (of a directory or a
+quorum) is also read here.
 
-Many records are folded at once (snapshot.fold); where each change is to be noted, one by one (AclsDelta).
-KRaft metadata transactions (KIP-868) are resolved here: what one holds is kept until its end, and counts from
-there; what an aborted one held never counts. A task holds whole transactions: the sources see to it.
+Records are folded by columns (snapshot.fold), or one by one if each change is recorded (AclsDelta). KRaft
+metadata transactions (KIP-868) are resolved here: their records count from the end marker on, those of
+aborted ones never. The sources guarantee that a task sees complete transactions.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 
     from records.columns.record_table import TableRecords
 
-# Records that are objects at once, where they are folded one by one.
-_OBJECTS: Final = 1 << 16
+# Records that are buffered as objects, if they are folded one by one.
+_BUFFERED_MAX: Final = 1 << 16
 
 
 def fold_logs(
@@ -59,19 +59,19 @@ def fold_logs(
     plans: Mapping[str, LogPlan],
     write_changes: Callable[[LogPlan, pa.Table], None] | None,
 ) -> Iterator[pa.RecordBatch]:
-    """FOLDED of SOURCE: what one task does.
+    """The work of one task: fold SOURCE rows, return FOLDED rows.
 
     Args:
         batches: rows of one or more logs, each in offset order.
         plans: by cluster id.
-        write_changes: called once for each log that had changes, with these as rows of CHANGES_ARROW, in any
-            order; see JobSink.
+        write_changes: called once for each log with changes, which are rows of CHANGES_ARROW in any order;
+            see JobSink.
 
     Raises:
-        DecodeError: a record that cannot be decoded, with log and offset; a row of a log that nobody knows.
-        LogError: a log of batches is not what it was when the batch was planned.
+        DecodeError: a record that cannot be decoded, with log and offset; a row of an unknown log.
+        LogError: a log of batches changed since the batch was planned.
         SnapshotError: a base is damaged, or a store cannot be read or written.
-        SparkJobError: rows out of order or beyond a plan's end; such a log was trimmed, or truncated.
+        SparkJobError: rows out of order or beyond a plan's end: the log was trimmed or truncated.
     """
     folds: dict[str, LogFold] = {}
     for cluster_id, rows in rows_by_log(batches):
@@ -89,10 +89,10 @@ def fold_logs(
 
 
 class LogFold:
-    """One log's fold on its way."""
+    """The fold of one log."""
 
     def __init__(self, plan: LogPlan) -> None:
-        """Reads what the plan's base has.
+        """Read the plan's base.
 
         Raises:
             SnapshotError: the base is damaged, or the store cannot be read.
@@ -103,23 +103,23 @@ class LogFold:
         self._digest = 0 if plan.base is None else plan.base.digest
         self._metadata = MetadataImage.EMPTY if plan.base is None else read_metadata(self._storage, plan.base)
         self._counts = DeltaCounts()
-        self._fold = Fold(self._state.held)
+        self._fold = Fold(self._state.rows_with_heads)
         self._recorder = ChangeRecorder(plan)
-        # Changes are noted one by one; against `before`, the difference at the end.
+        # Changes are recorded one by one; with `before`, as a difference at the end.
         self._is_recording = (plan.wants_changes or plan.wants_count_deltas) and plan.before is None
-        self._waiting: list[LogRecord] = []
+        self._buffered: list[LogRecord] = []
         self._transaction = Transaction[LogRecord]()
         self._marker = -1
         self._last = plan.rows_from - 1
         self._records = 0
 
     def take(self, records: tuple[LogRecord, ...] | LazyRecords) -> None:
-        """The records that come next.
+        """Take the next records.
 
         Raises:
-            DecodeError: a marker of a transaction where none can be.
+            DecodeError: a misplaced transaction marker.
             SnapshotCorruptError: the base holds an id twice.
-            SparkJobError: records that come before others that were taken, or are beyond the plan's end.
+            SparkJobError: records out of order, or beyond the plan's end.
         """
         if not records:
             return
@@ -156,10 +156,10 @@ class LogFold:
         return DecodeError(f"a metadata {problem}", source=self._plan.source, offset=offset)
 
     def _count(self, records: tuple[LogRecord, ...] | LazyRecords) -> None:
-        """What counts next."""
+        """Fold, or buffer, records that count."""
         if self._is_recording:
-            self._waiting += records
-            if len(self._waiting) >= _OBJECTS:
+            self._buffered += records
+            if len(self._buffered) >= _BUFFERED_MAX:
                 self._fold_and_record()
             return
         single = (
@@ -175,24 +175,23 @@ class LogFold:
                     self._metadata = self._metadata.with_record(record)
 
     def _fold_and_record(self) -> None:
-        """Fold what waits one by one, and note what each record changes."""
+        """Fold the buffered records one by one, and record the change of each."""
         plan, state = self._plan, self._state
-        waiting, self._waiting = self._waiting, []
-        about = [
+        buffered, self._buffered = self._buffered, []
+        ids = [
             logged.record.id
-            for logged in waiting
+            for logged in buffered
             if isinstance(logged.record, AccessControlEntryRecord | RemoveAccessControlEntryRecord)
         ]
-        held = state.held(np.unique(heads_of(b"".join(about))))
         delta = AclsDelta(
             AclsImage.restored(
-                held,
+                state.rows_with_heads(np.unique(heads_of(b"".join(ids)))),
                 digest=self._digest,
                 provenance=plan.provenance,
                 metadata=self._metadata,
             )
         )
-        for logged in waiting:
+        for logged in buffered:
             if not isinstance(logged.record, AccessControlEntryRecord | RemoveAccessControlEntryRecord):
                 delta.replay(logged)
                 continue
@@ -209,7 +208,7 @@ class LogFold:
         self._counts.add(delta.counts)
 
     def finish(self, write_changes: Callable[[LogPlan, pa.Table], None] | None) -> LogSummary:
-        """Write the files of the state, and the changes; see ``fold_logs``.
+        """Write the files of the state and the changes; see ``fold_logs``.
 
         Raises:
             DecodeError: a metadata transaction has no end.
@@ -218,12 +217,12 @@ class LogFold:
         plan, state = self._plan, self._state
         if self._transaction.is_open:
             raise self._misplaced(
-                "transaction begins here that has no end in this batch of the query", self._marker
+                "transaction begins here and has no end in this batch of the query", self._marker
             )
-        if self._waiting:
+        if self._buffered:
             self._fold_and_record()
         self._fold.settle()
-        state.apply(self._fold.gone, self._fold.rows)
+        state.apply(self._fold.superseded_ids, self._fold.rows)
         self._digest = (self._digest + self._fold.digest) & DIGEST_MASK
         self._counts.add(self._fold.counts)
         if plan.before is not None:
@@ -231,7 +230,7 @@ class LogFold:
             recorded = self._recorder.record_difference(before.rows(), state.rows())
             if plan.wants_changes:
                 state = StoredState(plan.shards, recorded)
-        # Spark may run a task twice: each run has names of its own.
+        # Spark may run a task twice: each run writes files with unique names.
         attempt = f"{plan.attempt}-{uuid4().hex[:8]}"
         summary = LogSummary(
             parts=state.put(self._storage, plan.ref, attempt=attempt),

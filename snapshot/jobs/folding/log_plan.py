@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPlan:
-    """What one batch is to make of one log. Goes to the executors.
+    """The work of one batch on one log. Sent to the executors.
 
     Attributes:
         identity: the log.
         has_ranges: its rows are ranges (sources.schema).
-        client: settings with which a task asks the log's cluster for them; maybe secrets.
-        start: first offset of Spark's batch: its changes begin here.
-        end: where the state will stand.
+        client: client settings of the log's cluster, for tasks that read ranges; may hold secrets.
+        start: first offset of Spark's batch; its changes begin here.
+        end: end offset of the new state.
         provenance: of that state.
         log_end_time_ms: for its manifest (I10).
-        shards: how many pieces.
-        attempt: part of the names of what this batch writes; each try at a batch has its own.
+        shards: number of parts.
+        attempt: part of the names of the batch's files; unique to each attempt.
         store_url: the snapshot store.
-        base: the stored state that the records from its end on are folded onto; None: the empty one.
-        before: a stored state that could not be continued, because the log may have forgotten removals since
-            (I10): the batch's changes are the difference between it and the state built anew.
+        base: the stored state onto which the records from its end on are folded; None: the empty one.
+        before: a stored state that cannot be continued, because the log may have deleted removals since
+            (I10): the batch's changes are the difference between it and the rebuilt state.
         wants_changes: see JobSink.
         wants_count_deltas: see JobSink.
     """
@@ -61,30 +61,30 @@ class LogPlan:
 
     @property
     def rows_from(self) -> int:
-        """Offset of the first record that is folded; below ``start`` where the log is read again."""
+        """Offset of the first record to fold; below ``start`` if the log is read again."""
         return 0 if self.base is None else self.base.provenance.end_offset
 
     @property
     def is_read_again(self) -> bool:
-        """Whether records from before Spark's batch are read as well."""
+        """Whether records from before Spark's batch are read, too."""
         return self.rows_from < self.start
 
     @property
     def source(self) -> str:
-        """The log, in errors."""
+        """The log's name in errors."""
         topic_id = uuid_to_string(self.identity.topic_id)
         return f"the log of cluster {self.identity.cluster_id}, topic id {topic_id}"
 
     @property
     def ref(self) -> SnapshotRef:
-        """Where the state is stored."""
+        """The snapshot to write."""
         return SnapshotRef(
             cluster_id=self.identity.cluster_id, epoch=self.provenance.epoch, end_offset=self.end
         )
 
 
 class AclCount(msgspec.Struct, frozen=True, array_like=True):
-    """How many ACLs of one kind there are; Kafka's codes."""
+    """The number of ACLs of one kind; Kafka's codes."""
 
     resource_type: int
     pattern_type: int
@@ -94,7 +94,7 @@ class AclCount(msgspec.Struct, frozen=True, array_like=True):
 
 
 class AclCountDelta(msgspec.Struct, frozen=True, array_like=True):
-    """By how many ACLs of one kind the records of one minute changed the count; Kafka's codes.
+    """The change of the number of ACLs of one kind by the records of one minute; Kafka's codes.
 
     ``minute_ms`` is the minute's start, in milliseconds since the epoch, by the records' timestamps.
     """
@@ -108,18 +108,18 @@ class AclCountDelta(msgspec.Struct, frozen=True, array_like=True):
 
 
 class LogSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """What folding one log gave; travels to the driver as JSON.
+    """The result of folding one log; sent to the driver as JSON.
 
     Attributes:
         parts: the files of its state.
         digest: of its ACLs, 32 hexadecimal digits (I12).
         features: all feature levels.
-        brokers: that are registered, and what their binaries support.
-        metadata: the file with what else the log knows.
-        records: that were read, without control records.
-        counts: what they did.
+        brokers: feature levels that the registered brokers' binaries support, by broker id.
+        metadata: the metadata file.
+        records: number of records read, without control records.
+        counts: effects of the records.
         acl_counts: all its ACLs, by kind.
-        count_deltas: where they were asked for.
+        count_deltas: if the plan wants them.
     """
 
     parts: list[SnapshotPart]
@@ -135,11 +135,11 @@ class LogSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogResult:
-    """What a batch made of one log, once its parts are written, before its manifest is.
+    """The result of a batch for one log: its parts are written, its manifest is not.
 
     Attributes:
-        plan: what was to be made.
-        manifest: what will be put.
+        plan: of the batch.
+        manifest: to be put.
         summary: of the fold.
     """
 

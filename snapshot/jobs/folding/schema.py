@@ -1,6 +1,6 @@
-"""The schemas of the jobs: what a source gives, and what folding makes of it. Spark's as its DDL.
+"""Schemas of folding: changes of ACLs and summaries of logs, as Spark's DDL and in Arrow.
 
-``topic_id`` is Kafka's 22 characters everywhere. Offsets are inclusive, ends exclusive.
+``topic_id`` is Kafka's 22 characters. Offsets are inclusive, ends exclusive.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-#: An ACL as people read it: names as snapshot.code_names gives them.
+#: An ACL with names in place of codes (snapshot.code_names).
 ACL: Final = (
     "resource_type: string, resource_name: string, pattern_type: string, principal: string, host: string, "
     "operation: string, permission_type: string, offset: long, timestamp_ms: long"
@@ -19,7 +19,7 @@ CHANGE_ADDED: Final = "added"
 CHANGE_REPLACED: Final = "replaced"
 CHANGE_REMOVED: Final = "removed"
 
-#: One change: ``before`` is null for one added, ``after`` for one removed. ``offset`` is the applied one.
+#: One change: ``before`` is null if it adds, ``after`` if it removes. ``offset`` is where it takes effect.
 CHANGE: Final = (
     "topic_id: string, offset: long, timestamp_ms: long, change: string, id: binary, "
     f"before: struct<{ACL}>, after: struct<{ACL}>"
@@ -51,5 +51,5 @@ CHANGES_ARROW: Final = pa.schema(
     ]
 )
 
-#: What folding gives: one row for each log (JSON of log_plan.LogSummary).
+#: One row for each folded log; ``summary`` is the JSON of log_plan.LogSummary.
 FOLDED: Final = "cluster_id string, summary string"

@@ -1,7 +1,7 @@
-"""Where a job begins in each log, and the name of what it writes: decided once, kept in its checkpoint.
+"""First offset of a job in each log, and its files' prefix; stored in ``<checkpoint>/aclog-job.json``.
 
-Until its first batch is committed Spark asks a source again where to begin, and the store may have newer
-snapshots by then. So the answer is written down before the query starts, in ``<checkpoint>/aclog-job.json``.
+Until its first batch is committed, a restarted query asks its sources again for the first offset, and the
+store may have newer snapshots by then. So they are chosen once and stored before the query starts.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ FIRST_OFFSETS_NAME: Final = "aclog-job.json"
 
 
 class FirstOffsets(msgspec.Struct, frozen=True):
-    """What is kept.
+    """The content of ``aclog-job.json``.
 
     Attributes:
-        writer: what the names of the job's files begin with, and of no other job's.
-        starts: by cluster id, the first offset that the query reads.
+        writer: unique prefix of the names of the job's files.
+        starts: first offset of the query by cluster id.
     """
 
     writer: str
@@ -37,17 +37,17 @@ class FirstOffsets(msgspec.Struct, frozen=True):
 def read_first_offsets(
     checkpoint: str, logs: Sequence[FollowedLog], choose_start: Callable[[FollowedLog], int]
 ) -> FirstOffsets:
-    """The job's beginning, as it was decided at its first start.
+    """Read the first offsets, or choose and store them at the job's first start.
 
-    A topic that joined the job later begins at 0: there Spark begins with it.
+    A topic that joins the job later starts at 0, as in Spark.
 
     Args:
         checkpoint: Spark's.
         logs: of the job.
-        choose_start: asked for each log of a fresh checkpoint.
+        choose_start: chooses the first offset of each log of a new checkpoint.
 
     Raises:
-        SparkJobError: the file in the checkpoint makes no sense.
+        SparkJobError: the file in the checkpoint is damaged.
         SnapshotError: the checkpoint cannot be read or written.
     """
     storage = Storage(checkpoint)
@@ -61,10 +61,10 @@ def read_first_offsets(
         ) from error
     if stored is None:
         starts = {log.identity.cluster_id: choose_start(log) for log in logs}
-        made = FirstOffsets(writer=uuid4().hex[:12], starts=starts)
+        current = FirstOffsets(writer=uuid4().hex[:12], starts=starts)
     else:
         joined = {log.identity.cluster_id: 0 for log in logs}
-        made = FirstOffsets(writer=stored.writer, starts=joined | stored.starts)
-    if made != stored:
-        storage.put(FIRST_OFFSETS_NAME, msgspec.json.encode(made) + b"\n")
-    return made
+        current = FirstOffsets(writer=stored.writer, starts=joined | stored.starts)
+    if current != stored:
+        storage.put(FIRST_OFFSETS_NAME, msgspec.json.encode(current) + b"\n")
+    return current

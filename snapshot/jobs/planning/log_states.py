@@ -1,12 +1,11 @@
-"""What a batch is to make of one log: which stored state its records go onto, and what the result is called.
+"""Chooses the stored state that a batch continues, and the provenance of the new state.
 
-    base             the newest stored state that the log continues and that is not beyond the batch's end
-      ends there     nothing is left to do: the program ended between its manifest and Spark's own commit
-      ends before    its records are read again, from the base's end on: a snapshot was lost or refused
-    no base          everything is read again from the log's start; where that is not there any more, no
-                     state can be made
+    base             the newest stored state that can be continued and does not exceed the batch's end
+      ends there     nothing to do: the program ended between its manifest and Spark's commit
+      ends before    records are read from the base's end on, again if a snapshot was lost or refused
+    no base          everything is read again from offset 0; if the log no longer starts there, the job fails
 
-A log that was deleted and made anew, or truncated, fails the job: what it wrote down is not of this log.
+A log that was deleted and created again, or truncated, fails the job: its checkpoint is of another log.
 """
 
 from __future__ import annotations
@@ -34,22 +33,22 @@ if TYPE_CHECKING:
     from snapshot.store.manifest import SnapshotManifest, SnapshotPart
     from snapshot.store.snapshot_store import SnapshotStore
 
-# So old a quiet log's state may look: one small write a minute, and far below what any log retains.
-_FRESH_MS: Final = 60_000
-# A read of one batch: the smallest that there is.
+# `logEndTimeMs` of an idle log's state is refreshed this often: far below any log's retention.
+_FRESHEN_INTERVAL_MS: Final = 60_000
+# The smallest read: one batch.
 _ONE_BATCH_BYTES: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
 class NextState:
-    """What a batch's state stands on, and where it will stand.
+    """The base and the provenance of a batch's state.
 
     Attributes:
-        base: as LogPlan.
-        before: as LogPlan.
-        provenance: of the state to come.
-        log_end_time_ms: the last time at which the batch's end was known to be the log's end, or one from
-            which on everything that the log forgets was seen (I10).
+        base: see LogPlan.
+        before: see LogPlan.
+        provenance: of the new state.
+        log_end_time_ms: the last time at which the batch's end was known to be the log's end, or a time since
+            which no removal was deleted unseen (I10).
     """
 
     base: SnapshotManifest | None
@@ -77,8 +76,8 @@ class LogStates:
         self._store = store
         self._clock_ms = clock_ms
         self._log: MetadataLog | None = None
-        self._looked_at_ms = 0
-        self._whole_parts: tuple[SnapshotPart, ...] = ()
+        self._freshened_at_ms = 0
+        self._intact_parts: tuple[SnapshotPart, ...] = ()
 
     def close(self) -> None:
         """Close the log."""
@@ -87,14 +86,14 @@ class LogStates:
             log.close()
 
     def choose_start(self, *, keep: int) -> int:
-        """Where a job without a checkpoint begins: the end of the newest state that can be continued, or 0.
+        """The first offset of a new job: the end of the newest state that can be continued, or 0.
 
-        Where the log does not reach back to its start, and no stored state stands in for that, the newest of
-        Kafka's own snapshots of it is stored, and does; ``keep`` as SnapshotStore.write.
+        If the log no longer starts at offset 0 and the store has no usable snapshot, the job starts from
+        Kafka's newest checkpoint, which is stored; ``keep`` as in SnapshotStore.write.
 
         Raises:
-            SparkJobError: it has none, either.
-            SnapshotError: that cannot be read, or stored.
+            SparkJobError: there is no checkpoint, either.
+            SnapshotError: the checkpoint cannot be read or stored.
             LogError: the log cannot be read.
         """
         log = self._opened()
@@ -111,14 +110,14 @@ class LogStates:
         return 0
 
     def next_state(self, end: int, *, end_time_ms: int | None) -> NextState | None:
-        """What a batch that ends there builds on; None if its state is stored already.
+        """The base and provenance of a batch that ends at ``end``; None if its state is already stored.
 
         Args:
             end: of the batch.
-            end_time_ms: when that was the log's end, if Spark's plan tells.
+            end_time_ms: when that was the log's end, if known from Spark's plan.
 
         Raises:
-            SparkJobError: it is another log now, it was truncated, or nothing leads to a state there.
+            SparkJobError: the log was replaced or truncated, or no state at ``end`` can be built.
             LogError: the log cannot be read.
         """
         log = self._opened()
@@ -141,39 +140,39 @@ class LogStates:
         )
 
     def gap_until(self, end: int) -> int:
-        """For the manifest of a state at ``end`` that was just made; to be asked after its rows were read.
+        """``gap_until`` for the manifest of a new state at ``end``. Call it after its rows were read.
 
-        What a gap hides may have been overwritten up to here later, and a transaction that shows in part is
-        whole here (I6). 0 where the log surely had that state.
+        Records hidden by compaction may have been superseded up to this offset, and a partly compacted
+        transaction is complete there (I6). 0 if the log is known to have had the state.
 
         Raises:
-            SparkJobError: it is another log now, so the rows may be that one's.
+            SparkJobError: the log was replaced, so the rows may be the other log's.
             LogError: the log cannot be read.
         """
         log = self._opened()
         self._check_identity(log.current_topic_id())
         if log.removal_retention_ms is None:
-            return 0  # it does not compact, so no gap hides anything
+            return 0  # not compacted, so gaps hide no records
         log_end_offset = log.log_end_offset()
         return log_end_offset if log_end_offset > end else 0
 
-    def committed(self, manifest: SnapshotManifest) -> None:
-        """Know that this state was just stored."""
-        self._whole_parts = manifest.parts
+    def set_committed(self, manifest: SnapshotManifest) -> None:
+        """Report that this state was just stored."""
+        self._intact_parts = manifest.parts
 
     def freshen(self) -> None:
         """Move ``logEndTimeMs`` of the newest state forward if its end still is the log's end (I10).
 
-        Looks and writes once a minute at most; what cannot be had then is left for the next time, or for the
-        next batch to fail on.
+        Reads and writes at most once a minute. Errors of the log or the store are left to the next call or
+        the next batch.
 
         Raises:
-            SparkJobError: it is another log now.
+            SparkJobError: the log was replaced.
         """
         now_ms = self._clock_ms()
-        if now_ms - self._looked_at_ms < _FRESH_MS:
+        if now_ms - self._freshened_at_ms < _FRESHEN_INTERVAL_MS:
             return
-        self._looked_at_ms = now_ms
+        self._freshened_at_ms = now_ms
         with suppress(LogError, SnapshotError):
             log = self._opened()
             high_watermark = log.high_watermark()
@@ -182,7 +181,7 @@ class LogStates:
             if (
                 base is not None
                 and base.provenance.end_offset == high_watermark
-                and now_ms - base.log_end_time_ms >= _FRESH_MS
+                and now_ms - base.log_end_time_ms >= _FRESHEN_INTERVAL_MS
             ):
                 self._store.freshen(base, log_end_time_ms=now_ms)
 
@@ -195,17 +194,17 @@ class LogStates:
         wanted = self.followed.identity.topic_id
         if wanted != found:
             raise SparkJobError(
-                f"{self.followed.url} was deleted and made again: the job follows topic id "
+                f"{self.followed.url} was deleted and created again: the job follows topic id "
                 f"{uuid_to_string(wanted)}, and this is {uuid_to_string(found)}. Start with another "
-                "--checkpoint to follow that one"
+                "--checkpoint to follow the new log"
             )
 
     def _check_start(self, log: MetadataLog) -> None:
         start = log.start_offset()
         if start:
             raise SparkJobError(
-                f"{self.followed.url} starts at {start}, and {self._store.url} has no snapshot that leads "
-                "there. Put one of a node into it (aclog snapshot create), and start with another "
+                f"{self.followed.url} starts at offset {start}, and {self._store.url} has no snapshot that "
+                "can be continued there. Store one of a node (aclog snapshot create), and start with another "
                 "--checkpoint"
             )
 
@@ -223,7 +222,7 @@ class LogStates:
                 or not _is_continued(log, manifest.provenance.end_offset)
                 or log.log_end_offset() < manifest.gap_until
                 or reason_diverged(log, manifest.provenance)
-                or not self._is_whole(manifest)
+                or not self._is_intact(manifest)
             ):
                 continue
             if reason_too_old(
@@ -234,17 +233,17 @@ class LogStates:
             return manifest, None
         return None, before
 
-    def _is_whole(self, manifest: SnapshotManifest) -> bool:
-        """Whether its parts are what was written. They are read once, not before every batch."""
-        if manifest.parts != self._whole_parts:
+    def _is_intact(self, manifest: SnapshotManifest) -> bool:
+        """Whether its parts are undamaged; reads them once, not before every batch."""
+        if manifest.parts != self._intact_parts:
             if self._store.part_problems(manifest):
                 return False
-            self._whole_parts = manifest.parts
+            self._intact_parts = manifest.parts
         return True
 
 
 def _is_continued(log: MetadataLog, offset: int) -> bool:
-    """Whether the log can be read from there on; a leader may have some of it before its newest snapshot."""
+    """Whether the log can be read from ``offset`` on; a leader may have records before its start offset."""
     if offset >= log.start_offset():
         return True
     try:
@@ -256,16 +255,18 @@ def _is_continued(log: MetadataLog, offset: int) -> bool:
 
 def _log_end_time_ms(base: SnapshotManifest | None, end_time_ms: int | None, now_ms: int) -> int:
     if end_time_ms is None:
-        # From the log's start, every trace that is there now will be seen if its end is reached in time.
+        # Read from the log's start, the state includes every removal that the log holds now.
         return now_ms if base is None else base.log_end_time_ms
     return end_time_ms if base is None else max(end_time_ms, base.log_end_time_ms)
 
 
 def _provenance(log: MetadataLog, end: int, base: SnapshotManifest | None) -> Provenance:
-    """Where the state at ``end`` stands: epoch and time of the last batch with a record below it.
+    """The provenance of the state at ``end``: epoch and time of the last batch with a record below it.
 
-    The last offsets may hold no record (transaction markers, compacted ones), so it is looked for backwards,
-    in steps that double.
+    Logs are only read forwards, and the offsets just below ``end`` may hold no record (transaction markers,
+    compacted records). So the search reads adjacent windows of 1, 2, 4, ... offsets, backwards from ``end``,
+    until one holds a record: most often the first does, and the number of windows is logarithmic in the
+    length of a tail without records. It stops at the base's end.
     """
     floor = 0 if base is None else base.provenance.end_offset
     below, step = end, 1
@@ -279,15 +280,15 @@ def _provenance(log: MetadataLog, end: int, base: SnapshotManifest | None) -> Pr
             except DecodeError as error:
                 if error.offset is None or error.offset < end:
                     raise
-                break  # what is beyond the end does not count yet
+                break  # damage beyond the end does not matter
             if not batches:
                 break
             for batch in batches:
                 times = [logged.timestamp_ms for logged in batch.records if logged.offset < end]
                 if times and batch.base_offset < below:
-                    is_whole = batch.end_offset <= end
+                    is_complete = batch.end_offset <= end
                     last = max(logged.offset for logged in batch.records if logged.offset < end)
-                    time_ms = batch.timestamp_ms if is_whole else max(times)
+                    time_ms = batch.timestamp_ms if is_complete else max(times)
                     found = Provenance(end, batch.epoch, time_ms, end - last - 1)
             position = batches[-1].end_offset
         if found is not None:
@@ -295,5 +296,5 @@ def _provenance(log: MetadataLog, end: int, base: SnapshotManifest | None) -> Pr
         below, step = start, step * 2
     if base is None:
         return Provenance(end, 0, 0, end)
-    place = base.provenance
-    return Provenance(end, place.epoch, place.timestamp_ms, end - place.end_offset + place.empty_tail)
+    tail = end - base.provenance.end_offset + base.provenance.empty_tail
+    return Provenance(end, base.provenance.epoch, base.provenance.timestamp_ms, tail)

@@ -1,7 +1,7 @@
-"""Which offsets of each log a micro-batch has: from Spark's own offset log in the checkpoint.
+"""The offsets of a micro-batch in each log, from Spark's offset log in the checkpoint.
 
-Spark writes ``<checkpoint>/offsets/<batch>`` before the batch runs: a version, metadata, and a line for each
-source in the plan's order, which says where the batch ends. It begins where the one before ended.
+Spark writes ``<checkpoint>/offsets/<batch>`` before the batch runs: a version, metadata, and for each source
+in the plan's order a line with the batch's end offset. A batch begins where the previous one ended.
 
     v1
     {"batchWatermarkMs":0,"batchTimestampMs":1795222871590,"conf":{...}}
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from snapshot.jobs.sources.logs import FollowedLog
 
 _VERSION: Final = "v1"
-# What Spark writes for a source that had nothing to say yet.
+# Spark writes this for a source that has no offset yet.
 _NOTHING: Final = "-"
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedEnds:
-    """Where one batch ends.
+    """The ends of one batch.
 
     Attributes:
         timestamp_ms: when the batch was planned, since the epoch.
-        ends: end offset by cluster id, of the logs that the batch knows.
+        ends: end offset by cluster id, of the logs in the batch.
     """
 
     timestamp_ms: int
@@ -45,11 +45,11 @@ class PlannedEnds:
 
 @dataclass(frozen=True, slots=True)
 class PlannedOffsets:
-    """One batch.
+    """The offset ranges of one batch.
 
     Attributes:
         timestamp_ms: when it was planned, since the epoch.
-        ranges: [start, end) by cluster id, of each log that it has offsets of.
+        ranges: [start, end) by cluster id; only ranges that are not empty.
     """
 
     timestamp_ms: int
@@ -57,10 +57,10 @@ class PlannedOffsets:
 
 
 class OffsetLog:
-    """Spark's offset log in a checkpoint, read through Hadoop, which knows whatever URL Spark knows."""
+    """Spark's offset log in a checkpoint, read through Hadoop, which supports the same URLs as Spark."""
 
     def __init__(self, spark: SparkSession, checkpoint: str) -> None:
-        jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - pyspark has no other way to Hadoop's files
+        jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - pyspark has no public API for Hadoop's files
         self._io = jvm.org.apache.commons.io.IOUtils
         self._path = jvm.org.apache.hadoop.fs.Path
         self._offsets = f"{checkpoint.rstrip('/')}/offsets"
@@ -70,24 +70,24 @@ class OffsetLog:
     def planned(
         self, batch_id: int, logs: Sequence[FollowedLog], starts: Mapping[str, int]
     ) -> PlannedOffsets:
-        """What a batch has.
+        """The offset ranges of a batch.
 
         Args:
             batch_id: Spark's number of it.
             logs: of the job.
-            starts: offsets by cluster id with which a log begins that no batch before this had.
+            starts: first offsets by cluster id, for logs that no earlier batch had.
 
         Raises:
-            SparkJobError: the offset log is not one of these logs.
+            SparkJobError: the offset log does not match these logs.
         """
-        here = parse_ends(self._read(batch_id), logs)
+        planned = parse_ends(self._read(batch_id), logs)
         before = parse_ends(self._read(batch_id - 1), logs).ends if batch_id else {}
         ranges = {
             cluster_id: (before.get(cluster_id, starts[cluster_id]), end)
-            for cluster_id, end in here.ends.items()
+            for cluster_id, end in planned.ends.items()
         }
         return PlannedOffsets(
-            here.timestamp_ms, {log: place for log, place in ranges.items() if place[0] < place[1]}
+            planned.timestamp_ms, {log: (start, end) for log, (start, end) in ranges.items() if start < end}
         )
 
     def _read(self, batch_id: int) -> str:
@@ -99,19 +99,22 @@ class OffsetLog:
 
 
 def parse_ends(text: str, logs: Sequence[FollowedLog]) -> PlannedEnds:
-    """One file of the offset log.
+    """Parse one file of the offset log.
 
     Raises:
-        SparkJobError: it is not one of a query on these logs.
+        SparkJobError: it does not match a query on these logs.
     """
     version, _, rest = text.partition("\n")
     if version.strip() != _VERSION:
-        raise SparkJobError(f"Spark's offset log has version `{version.strip()}`, and aclog knows {_VERSION}")
+        raise SparkJobError(
+            f"Spark's offset log has version `{version.strip()}`, and aclog reads {_VERSION}: use the "
+            "pyspark version that aclog requires, or another --checkpoint"
+        )
     metadata, *lines = rest.rstrip("\n").split("\n")
     sources = sources_of(logs)
     if len(lines) != len(sources):
         raise SparkJobError(
-            f"Spark's checkpoint is of {len(lines)} sources, the job has {len(sources)}: start with another "
+            f"Spark's checkpoint has {len(lines)} sources, the job has {len(sources)}: start with another "
             "--checkpoint"
         )
     ends: dict[str, int] = {}
@@ -119,11 +122,11 @@ def parse_ends(text: str, logs: Sequence[FollowedLog]) -> PlannedEnds:
         if line.strip() == _NOTHING:
             continue
         offsets = json.loads(line)
-        strangers = sorted(offsets.keys() - {log.topic for log in source}) if source[0].topic else []
-        if strangers:
+        unknown = sorted(offsets.keys() - {log.topic for log in source}) if source[0].topic else []
+        if unknown:
             raise SparkJobError(
-                f"topics that the job does not know appeared after its start: {', '.join(strangers)}. Start "
-                "the job again to follow them"
+                f"topics were created after the job's start: {', '.join(unknown)}. Start the job again to "
+                "follow them"
             )
         for log in source:
             end = end_of(log, offsets)
@@ -133,7 +136,7 @@ def parse_ends(text: str, logs: Sequence[FollowedLog]) -> PlannedEnds:
 
 
 def end_of(log: FollowedLog, offsets: Mapping[str, Any]) -> int | None:
-    """Where the batch ends in a log; None for a topic that the source did not know yet."""
+    """The batch's end offset in a log; None for a topic that the source did not have yet."""
     topic = log.topic
     if topic is not None:
         partitions = offsets.get(topic)

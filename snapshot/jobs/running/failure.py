@@ -1,6 +1,6 @@
-"""What went wrong inside Spark, in the cause's own words, without the stacks of Java and Python.
+"""Extracts the cause of an error inside Spark, without the stack traces of Java and Python.
 
-A Python worker's error comes as the text of its traceback, inside a Java exception, inside another one.
+A Python worker's error arrives as the text of its traceback within nested Java exceptions.
 """
 
 from __future__ import annotations
@@ -18,35 +18,37 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _TRACEBACK: Final = "Traceback (most recent call last):"
-# The last line of a traceback, and lines of the same message; frames are indented, and Java's begin anew.
+# The last line of a traceback: the error's name and the first line of its message. Frames are indented.
 _RAISED: Final = re.compile(r"^(?:[\w.]+\.)?(?P<name>\w+)(?:: (?P<text>.*))?$")
 _JAVA_FRAME: Final = re.compile(r"^\s+at |^Caused by: |^\s*\.\.\. \d+ more")
-# What Spark puts behind a cause's text.
+# Text that Spark appends to a cause.
 _ADDED: Final = re.compile(r"\s+SQLSTATE: \w{5}|\s+=== Streaming Query ===")
-# What py4j puts before it.
+# Text that py4j prepends to it.
 _CALLED: Final = re.compile(r"An error occurred while calling [^\n]*\n: ")
-# Advice that would let the job skip records stands between these two.
+# Between these two Spark advises settings that would let the job skip records.
 _LOST: Final = re.compile(
     r"(?P<what>Some data may have been lost[^;\n]*).*?^\s*Reason: (?P<why>[^\n]+)", re.DOTALL | re.MULTILINE
 )
-# Spark waits so long for a Python process that it has started, always (PythonWorkerFactory).
+# Spark's timeout for a new Python process is fixed (PythonWorkerFactory).
 _NO_WORKER: Final = "Python worker failed to connect back"
 _JAVA_NAME: Final = re.compile(r"^(?:[a-z][\w$]*\.)+([A-Z][\w$]*): ")
 
 
 def is_of_spark(error: BaseException) -> bool:
-    """Whether Spark raised it: an error of pyspark's, or one of Java's that pyspark has no class for."""
+    """Whether it is pyspark's error, or a Java error that pyspark has no class for."""
     return isinstance(error, PySparkException) or type(error).__module__.startswith("py4j.")
 
 
 def job_failure(error: BaseException) -> SparkJobError | LogUnreachableError:
-    """The error of a job whose query, or action, ended with ``error``.
+    """The error of a job whose query or action ended with ``error``.
 
-    LogUnreachableError: a Python process of Spark's did not reach a log, which may pass.
+    LogUnreachableError: a Python process of Spark could not reach a log; a retry may help.
     """
     texts = [str(cause) for cause in _causes(error)]
     if any(_NO_WORKER in text for text in texts):
-        return SparkBusyError("Spark waited ten seconds for a Python process to start, and it was not there")
+        return SparkBusyError(
+            "a Python process did not start within Spark's ten seconds: the machine is too busy"
+        )
     for text in reversed(texts):
         raised = _raised(text)
         if raised is not None:
@@ -57,7 +59,7 @@ def job_failure(error: BaseException) -> SparkJobError | LogUnreachableError:
 
 @contextmanager
 def as_job_failure() -> Iterator[None]:
-    """What Spark raises in the block is raised as ``job_failure`` of it: for callers without pyspark."""
+    """Convert Spark's errors in the block by ``job_failure``, for callers without pyspark."""
     try:
         yield
     except Exception as error:
@@ -67,7 +69,7 @@ def as_job_failure() -> Iterator[None]:
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """The error, and what pyspark, or Python, says was its cause."""
+    """The error and the chain of its causes, of pyspark's or Python's kind."""
     found: list[BaseException] = []
     cause: BaseException | None = error
     while cause is not None and cause not in found:
@@ -77,7 +79,7 @@ def _causes(error: BaseException) -> list[BaseException]:
 
 
 def _raised(text: str) -> tuple[str, str] | None:
-    """What the last Python traceback in a text ends with, if there is one: the error's name, its message."""
+    """Name and message of the error of the last Python traceback in a text, if there is one."""
     _, found, tail = text.rpartition(_TRACEBACK)
     if not found:
         return None
@@ -102,6 +104,6 @@ def _first_line(text: str) -> str:
     if lost := _LOST.search(text):
         return f"{lost['what']}: {lost['why']}"
     text = _CALLED.sub("", text, count=1)
-    said = _ADDED.split(text)[0].splitlines()
-    lines = [line for line in said if line.strip() and not _JAVA_FRAME.match(line)]
+    all_lines = _ADDED.split(text)[0].splitlines()
+    lines = [line for line in all_lines if line.strip() and not _JAVA_FRAME.match(line)]
     return _JAVA_NAME.sub("", lines[0]) if lines else text

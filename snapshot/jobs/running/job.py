@@ -20,17 +20,17 @@ SHARDS_DEFAULT: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSettings:
-    """What one job follows, and where it keeps what.
+    """Logs, storage and limits of one job.
 
     Attributes:
-        logs: what is followed; no two of one cluster.
-        checkpoint: Spark's checkpoint, a URL that Hadoop and fsspec both know, or a local path.
-        store: URL of the snapshot store that the batches' states go to.
-        keep: whole snapshots of each log that stay in it.
-        shards: pieces in which a log's state is stored.
-        interval_s: seconds between two batches; None: what there is now, then end (availableNow).
-        max_offsets: of one batch; None: all that there is.
-        topics_pattern: bootstrap servers and regular expression, where topics are followed by a pattern.
+        logs: the followed logs; no two of one cluster.
+        checkpoint: Spark's checkpoint, a URL that both Hadoop and fsspec support, or a local path.
+        store: URL of the snapshot store for the batches' states.
+        keep: minimum number of complete snapshots of each log to retain.
+        shards: number of parts in which a log's state is stored.
+        interval_s: seconds between two batches; None: process what exists now, then end (availableNow).
+        max_offsets: limit of one batch; None: no limit.
+        topics_pattern: bootstrap servers and regular expression, if topics are followed by a pattern.
         kafka_options: client settings of Spark's Kafka source, without the prefix ``kafka.``.
     """
 
@@ -46,43 +46,42 @@ class JobSettings:
 
 
 class JobSink(Protocol):
-    """What a job adds to the snapshots: outputs of its own."""
+    """The outputs that a kind of job writes besides the snapshots."""
 
     @property
     def wants_changes(self) -> bool:
-        """Changes are noted one by one; the offsets in the stored state are then applied offsets."""
+        """Record changes one by one; the stored state then has the offsets at which they took effect."""
 
     @property
     def wants_count_deltas(self) -> bool:
-        """The summary of each log has ``count_deltas``."""
+        """Compute ``count_deltas`` in the summary of each log."""
 
     def changes_writer(self, plans: Sequence[LogPlan]) -> Callable[[LogPlan, pa.Table], None] | None:
-        """What writes the changes of one log, on executors; called on the driver, before the batch's action.
+        """The function that writes one log's changes on executors; called on the driver before the action.
 
-        A task may run twice, and a batch come again: the same names must be written. See log_fold.fold_logs.
+        It must write the same names if a task runs twice or a batch is repeated. See log_fold.fold_logs.
         """
 
     def commit(self, results: Sequence[LogResult]) -> None:
-        """Write what the driver writes, before the manifests are put.
+        """Write the driver's outputs, before the manifests are put.
 
-        A batch that failed after this comes again, with the same ranges: the same names must be written. The
-        plans' attempts differ then.
+        It must write the same names if the batch is repeated: with the same ranges, but other attempts.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogReport:
-    """What a batch did to one log.
+    """The effect of a batch on one log.
 
     Attributes:
         cluster_id: the log's.
-        start: its first offset.
-        end: where the state stands.
+        start: first offset of the batch.
+        end: end offset of the new state.
         count: ACLs in force.
         digest: of them, 32 hexadecimal digits.
-        records: that were read, without control records.
-        counts: what they did.
-        is_read_again: the log was read again from before the batch, no later state could be continued.
+        records: number of records read, without control records.
+        counts: effects of the records.
+        is_read_again: the log was read from before the batch, because no later state could be continued.
     """
 
     cluster_id: str
@@ -97,7 +96,7 @@ class LogReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchReport:
-    """What one batch did; ``logs`` has those that it changed, or moved the end of."""
+    """The effect of one batch; ``logs`` are those whose state or end offset changed."""
 
     batch_id: int
     logs: tuple[LogReport, ...]

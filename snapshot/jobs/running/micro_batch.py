@@ -1,11 +1,11 @@
-"""One micro-batch of a job: plan each log, fold all of them in one action, put the manifests last.
+"""One micro-batch of a job: plan each log, fold all logs in one action, put the manifests last.
 
-    each log's rows, or range -> decode -> fold -> its files, the sink's -> a summary    one task for each
+    each log's rows, or range -> decode -> fold -> its files, the sink's -> a summary    one task for each log
                                                                                   |
-    the sink's own outputs, then the manifests, then what is not to be kept  <----+      the driver
+    the sink's outputs, then the manifests, then retention  <---------------------+      the driver
 
-A batch that failed comes again with the same offsets. Parts without a manifest count for nothing, and a log
-whose manifest was put is not folded again.
+A failed batch is repeated with the same offsets. Parts without a manifest are ignored, and a log whose
+manifest was put is not folded again.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import msgspec
-import pyarrow as pa  # PySpark asks `fold` for its hints: what they name must be there
+import pyarrow as pa  # at run time: PySpark evaluates the annotations of `fold`
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from snapshot.digest import digest_to_string
 from snapshot.jobs.folding.log_fold import LogFold, fold_logs
@@ -42,15 +42,15 @@ if TYPE_CHECKING:
 
 
 class MicroBatches:
-    """What a query calls for each of its micro-batches; one job's, on the driver.
+    """Runs the micro-batches of one job, on the driver.
 
     Args:
         settings: of the job.
-        sink: what the job adds.
-        first_offsets: where it began.
+        sink: its outputs.
+        first_offsets: of the job.
         states: of each log, by cluster id.
         offsets: Spark's offset log.
-        on_batch: called with each batch that changed something.
+        on_batch: called with each batch that changed a state or its end offset.
     """
 
     def __init__(
@@ -69,38 +69,38 @@ class MicroBatches:
         self._offsets = offsets
         self._on_batch = on_batch
         self._store = SnapshotStore(settings.store)
-        self._began_ms = time.time_ns() // 1_000_000
-        # A batch and `freshen` use the logs and the store's manifests, each from its own thread.
-        self._working = threading.Lock()
+        self._started_at_ms = time.time_ns() // 1_000_000
+        # Batches and `freshen` use the logs and the store's manifests from different threads.
+        self._lock = threading.Lock()
 
     def run(self, rows: DataFrame, batch_id: int) -> None:
-        """Do one batch: SOURCE rows of Spark's offsets.
+        """Run one batch on SOURCE rows of Spark's offsets.
 
         Raises:
-            SparkJobError: a log cannot be gone on with; the text says why.
+            SparkJobError: a log cannot be continued; the text says why.
             AclogError: a log or the store cannot be used, or a record cannot be decoded.
-            PySparkException: the action failed, for a reason that is in its text.
+            PySparkException: the action failed; the text has the cause.
         """
-        with self._working:
-            began_s = time.monotonic()
+        with self._lock:
+            started_at_s = time.monotonic()
             planned = self._offsets.planned(batch_id, self._settings.logs, self._first_offsets.starts)
             plans = self._plans(planned)
             if not plans:
                 return
-            results = self._folded(rows, plans)
+            results = self._fold(rows, plans)
             self._sink.commit(results)
-            reports = tuple(self._committed(result) for result in results)
-            elapsed_ms = (time.monotonic() - began_s) * 1000
+            reports = tuple(self._commit(result) for result in results)
+            elapsed_ms = (time.monotonic() - started_at_s) * 1000
         self._on_batch(BatchReport(batch_id=batch_id, logs=reports, elapsed_ms=elapsed_ms))
 
     def freshen(self) -> None:
-        """See LogStates.freshen: for all logs, unless a batch is running."""
-        if self._working.acquire(blocking=False):
+        """Call LogStates.freshen for all logs, unless a batch is running."""
+        if self._lock.acquire(blocking=False):
             try:
                 for states in self._states.values():
                     states.freshen()
             finally:
-                self._working.release()
+                self._lock.release()
 
     def _plans(self, planned: PlannedOffsets) -> list[LogPlan]:
         settings = self._settings
@@ -136,31 +136,31 @@ class MicroBatches:
         return plans
 
     def _end_time_ms(self, planned: PlannedOffsets, log: FollowedLog) -> int | None:
-        """When the batch's end was surely the log's end, if it was (I10).
+        """When the batch's end is known to have been the log's end; None if that is unknown (I10).
 
-        A batch without a limit ends where its log ended when it was planned; a run over what is there, where
-        it ended when the run began. A batch from before this run may have been planned under another limit.
+        Without a limit, a batch ends at the log's end when it was planned; with availableNow, at the log's
+        end when the run started. A batch of an earlier run may have been planned with another limit.
         """
         settings = self._settings
-        if planned.timestamp_ms < self._began_ms or (
+        if planned.timestamp_ms < self._started_at_ms or (
             settings.max_offsets is not None and not self._is_below_limit(planned, settings.max_offsets, log)
         ):
             return None
-        return self._began_ms if settings.interval_s is None else planned.timestamp_ms
+        return self._started_at_ms if settings.interval_s is None else planned.timestamp_ms
 
     def _is_below_limit(self, planned: PlannedOffsets, max_offsets: int, log: FollowedLog) -> bool:
-        """Whether the limit surely left nothing out.
+        """Whether the limit is known to have excluded nothing.
 
-        Spark divides it among the topics of a source, and rounds down. A directory's record batch is taken
-        whole or not at all, so a small batch says nothing.
+        Spark divides the limit among the topics of a source, and rounds down. A directory's record batch is
+        never split, so there a small batch proves nothing.
         """
-        topics = [other.identity.cluster_id for other in self._settings.logs if other.topic is not None]
+        topics = [each.identity.cluster_id for each in self._settings.logs if each.topic is not None]
         ranges = (planned.ranges.get(cluster_id, (0, 0)) for cluster_id in topics)
         offsets = sum(end - start for start, end in ranges)
         return log.topic is not None and offsets + len(topics) < max_offsets
 
-    def _folded(self, rows: DataFrame, plans: Sequence[LogPlan]) -> list[LogResult]:
-        """The batch's one action: parts are written, and the sink's files."""
+    def _fold(self, rows: DataFrame, plans: Sequence[LogPlan]) -> list[LogResult]:
+        """Run the batch's only action: it writes the parts and the sink's files."""
         by_cluster = {plan.identity.cluster_id: plan for plan in plans}
         write_changes = self._sink.changes_writer(plans)
 
@@ -171,7 +171,7 @@ class MicroBatches:
         summaries = {cluster_id: msgspec.json.decode(text, type=LogSummary) for cluster_id, text in folded}
         for cluster_id, plan in by_cluster.items():
             if cluster_id not in summaries:
-                # Nothing that counts: markers, or gaps. The state moves on all the same.
+                # Only markers or gaps: the state is the same at a later end offset.
                 summaries[cluster_id] = LogFold(plan).finish(write_changes)
         return [
             log_result(plan, summaries[cluster_id], gap_until=self._states[cluster_id].gap_until(plan.end))
@@ -179,7 +179,7 @@ class MicroBatches:
         ]
 
     def _source(self, rows: DataFrame, plans: Sequence[LogPlan]) -> DataFrame:
-        """SOURCE rows of the plans: those that came with the batch, and topics that are read again."""
+        """SOURCE rows of the plans: those of the batch, and topics that are read again."""
         logs = {log.identity.cluster_id: log for log in self._settings.logs}
         again = [plan for plan in plans if plan.is_read_again and not plan.has_ranges]
         with_batch = [plan.identity.cluster_id for plan in plans if plan not in again]
@@ -187,7 +187,7 @@ class MicroBatches:
         if len(with_batch) == len(logs):
             sources.append(rows)
         elif with_batch:
-            # A row of nobody's log stops the job, in the task.
+            # Rows without a cluster id must reach the task, which fails on them.
             of_plans = F.col("cluster_id").isin(with_batch) | F.col("cluster_id").isNull()
             sources.append(rows.where(of_plans))
         for plan in again:
@@ -197,12 +197,12 @@ class MicroBatches:
             )
         return reduce(DataFrame.unionByName, sources)
 
-    def _committed(self, result: LogResult) -> LogReport:
+    def _commit(self, result: LogResult) -> LogReport:
         plan = result.plan
         stored = self._store.commit(
             result.manifest, attempts=self._first_offsets.writer, keep=self._settings.keep
         )
-        self._states[plan.identity.cluster_id].committed(stored)
+        self._states[plan.identity.cluster_id].set_committed(stored)
         return LogReport(
             cluster_id=plan.identity.cluster_id,
             start=plan.start,

@@ -1,8 +1,8 @@
-"""What Prometheus is shown of a running job: Spark's own progress of its query, and whatever the job adds.
+"""Prometheus metrics of a running job: the progress of its query, and collectors that the job adds.
 
-Spark reports every batch to a listener, and nothing is asked of Spark when Prometheus asks here. A job has
-one query: the listener follows the first that starts in its session. How many records a batch had, the job's
-own report says: to Spark a batch of a directory is one row.
+Spark reports every batch to a listener; a scrape does not call Spark. A job has one query: the listener
+follows the first one that starts in its session. The number of records of a batch comes from the job's
+report, because for Spark a batch of a directory is one row.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from snapshot.jobs.running.job import BatchReport
     from snapshot.jobs.sources.logs import FollowedLog
 
-#: Nobody else sees a metric unless the user says so.
+#: By default only this machine can read the metrics.
 LOOPBACK: Final = "127.0.0.1"
 
 
@@ -53,19 +53,19 @@ def serve_metrics(
     host: str = LOOPBACK,
     collectors: Sequence[Collector] = (),
 ) -> Iterator[tuple[int, Callable[[BatchReport], None]]]:
-    """Serve ``/metrics`` while the block runs. The job's query is to be started in the block.
+    """Serve ``/metrics`` while the block runs. Start the job's query in the block.
 
-    Gives the port, and what is to be called with the report of each batch.
+    Yields the port, and the callback for the report of each batch.
 
     Args:
-        spark: the session that the query is started in.
-        logs: what the query follows.
-        port: 0 for any that is free.
+        spark: the session of the query.
+        logs: the followed logs.
+        port: 0 for any free one.
         host: the address to listen on.
-        collectors: what the job shows besides.
+        collectors: further metrics of the job.
 
     Raises:
-        SparkJobError: the port is taken, or is not ours to take.
+        SparkJobError: the port is in use or not permitted.
     """
     progress = QueryProgress(logs)
     registry = CollectorRegistry()
@@ -94,8 +94,8 @@ def serve_metrics(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Seen:
-    """What is known so far; immutable, so that a scrape sees one moment."""
+class _Progress:
+    """The progress so far; immutable, so that a scrape is consistent."""
 
     is_active: bool = False
     batches: int = 0
@@ -116,32 +116,34 @@ class QueryProgress(Collector):
         self._sources = sources_of(logs)
         self._lock = threading.Lock()
         self._run_id: UUID | None = None
-        # By batch, until Spark says that it is done.
+        # By batch, until Spark reports that it is done.
         self._records: dict[int, int] = {}
-        self._seen = _Seen(phases_s={}, ends={}, lags={})
+        self._progress = _Progress(phases_s={}, ends={}, lags={})
 
     def describe(self) -> list[Metric]:
-        """Nothing: names do not clash in a registry that is ours."""
+        """Empty: the registry has no other metrics of these names."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        seen = self._seen
-        yield _gauge("aclog_spark_query_active", "1 while the job's query runs.", int(seen.is_active))
-        yield _counter("aclog_spark_batches", "Batches done since the job started.", seen.batches)
-        yield _counter("aclog_spark_rows", "Rows read from the logs since the job started.", seen.rows)
-        if seen.trigger_s is not None:
+        current = self._progress
+        yield _gauge("aclog_spark_query_active", "1 while the job's query runs.", int(current.is_active))
+        yield _counter("aclog_spark_batches", "Batches done since the job started.", current.batches)
+        yield _counter("aclog_spark_rows", "Rows read from the logs since the job started.", current.rows)
+        if current.trigger_s is not None:
             yield _gauge(
                 "aclog_spark_last_trigger_timestamp_seconds",
-                "When Spark last looked for a batch, since the epoch.",
-                seen.trigger_s,
+                "When Spark last checked for a batch, since the epoch.",
+                current.trigger_s,
             )
-        if seen.batch_rows is not None:
-            yield _gauge("aclog_spark_batch_rows", "Rows of the last batch.", seen.batch_rows)
-            yield _gauge("aclog_spark_input_rows_per_second", "Rate at which rows arrived.", seen.input_rate)
+        if current.batch_rows is not None:
+            yield _gauge("aclog_spark_batch_rows", "Rows of the last batch.", current.batch_rows)
+            yield _gauge(
+                "aclog_spark_input_rows_per_second", "Rate at which rows arrived.", current.input_rate
+            )
             yield _gauge(
                 "aclog_spark_processed_rows_per_second",
-                "Rate at which the last batch's rows were worked on.",
-                seen.processed_rate,
+                "Rate at which the last batch's rows were processed.",
+                current.processed_rate,
             )
         durations = GaugeMetricFamily(
             "aclog_spark_batch_duration_seconds",
@@ -149,72 +151,74 @@ class QueryProgress(Collector):
             labels=["phase"],
         )
         ends = GaugeMetricFamily(
-            "aclog_spark_end_offset", "End offset of the log that the job has done.", labels=["cluster_id"]
+            "aclog_spark_end_offset",
+            "End offset up to which the job has processed the log.",
+            labels=["cluster_id"],
         )
         lags = GaugeMetricFamily(
             "aclog_spark_lag_offsets",
-            "Offsets of the log that the job had still to do when Spark last looked.",
+            "Offsets of the log that the job had not processed when Spark last checked.",
             labels=["cluster_id"],
         )
-        for family, values in ((durations, seen.phases_s), (ends, seen.ends), (lags, seen.lags)):
+        for family, values in ((durations, current.phases_s), (ends, current.ends), (lags, current.lags)):
             for label, value in sorted(values.items()):
                 family.add_metric([label], value)
             yield family
 
     def started(self, run_id: UUID) -> None:
-        """A query began."""
+        """A query started."""
         with self._lock:
             if self._run_id is None:
                 self._run_id = run_id
-                self._seen = replace(self._seen, is_active=True)
+                self._progress = replace(self._progress, is_active=True)
 
     def idle(self, run_id: UUID, timestamp: str) -> None:
-        """Spark looked, and there was nothing to do."""
+        """Spark checked for new offsets, and there were none."""
         with self._lock:
             if run_id == self._run_id:
-                self._seen = replace(self._seen, trigger_s=_seconds(timestamp), input_rate=0.0)
+                self._progress = replace(self._progress, trigger_s=_seconds(timestamp), input_rate=0.0)
 
     def done(self, report: BatchReport) -> None:
-        """The job has stored what a batch led to; Spark will say so later."""
+        """The job has stored the result of a batch; Spark reports it later."""
         with self._lock:
             self._records[report.batch_id] = sum(log.records for log in report.logs)
 
     def progressed(self, progress: StreamingQueryProgress) -> None:
-        """A batch is done; or, also with this, there was nothing to do."""
+        """A batch is done; also called if there was nothing to do."""
         with self._lock:
             if progress.runId != self._run_id:
                 return
-            seen = self._seen
+            current = self._progress
             is_batch = "addBatch" in progress.durationMs
-            ends, lags = dict(seen.ends), dict(seen.lags)
-            for source, told in zip(self._sources, progress.sources, strict=True):
-                reached, latest = _ends(source, told.endOffset), _ends(source, told.latestOffset)
+            ends, lags = dict(current.ends), dict(current.lags)
+            for source, reported in zip(self._sources, progress.sources, strict=True):
+                reached, latest = _ends(source, reported.endOffset), _ends(source, reported.latestOffset)
                 ends |= reached
                 lags |= {log: max(latest[log] - end, 0) for log, end in reached.items() if log in latest}
             trigger_s = _seconds(progress.timestamp)
-            self._seen = replace(seen, trigger_s=trigger_s, input_rate=0.0, ends=ends, lags=lags)
+            self._progress = replace(current, trigger_s=trigger_s, input_rate=0.0, ends=ends, lags=lags)
             if is_batch:
                 rows = self._records.pop(progress.batchId, 0)
                 phases_s = {phase: ms / 1000 for phase, ms in progress.durationMs.items()}
-                self._seen = replace(
-                    self._seen,
-                    batches=seen.batches + 1,
-                    rows=seen.rows + rows,
+                self._progress = replace(
+                    self._progress,
+                    batches=current.batches + 1,
+                    rows=current.rows + rows,
                     batch_rows=rows,
-                    input_rate=_rate(rows, trigger_s - (seen.trigger_s or trigger_s)),
+                    input_rate=_rate(rows, trigger_s - (current.trigger_s or trigger_s)),
                     processed_rate=_rate(rows, phases_s.get("triggerExecution", 0.0)),
                     phases_s=phases_s,
                 )
 
     def terminated(self, run_id: UUID) -> None:
-        """The query ended, in order or not."""
+        """The query ended, with or without an error."""
         with self._lock:
             if run_id == self._run_id:
-                self._seen = replace(self._seen, is_active=False, input_rate=0.0)
+                self._progress = replace(self._progress, is_active=False, input_rate=0.0)
 
 
 class _Listener(StreamingQueryListener):
-    """Passes on what Spark says."""
+    """Forwards Spark's events to QueryProgress."""
 
     def __init__(self, progress: QueryProgress) -> None:
         self._progress = progress
@@ -233,7 +237,7 @@ class _Listener(StreamingQueryListener):
 
 
 def _ends(source: Sequence[FollowedLog], text: str | None) -> dict[str, int]:
-    """Offsets by cluster id in what Spark says of one source; it says nothing before the first batch."""
+    """Offsets by cluster id in Spark's report of one source; there are none before the first batch."""
     offsets = json.loads(text) if text else None
     if not isinstance(offsets, dict):
         return {}
@@ -246,7 +250,7 @@ def _seconds(timestamp: str) -> float:
 
 
 def _rate(rows: int, seconds: float) -> float:
-    """0 where no time has passed, as before the second batch."""
+    """0 if no time has passed, as before the second batch."""
     return rows / seconds if seconds > 0 else 0.0
 
 

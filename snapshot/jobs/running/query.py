@@ -1,4 +1,4 @@
-"""run_job: the streaming query of a job, from its start to its end."""
+"""run_job: runs the streaming query of a job."""
 
 from __future__ import annotations
 
@@ -32,32 +32,31 @@ if TYPE_CHECKING:
 
     from snapshot.jobs.running.job import BatchReport, JobSettings, JobSink
 
-# Plain logging: a program that sets none up gets warnings on stderr, and keeps stdout for its batches.
+# Standard logging: without configuration, warnings go to stderr, and stdout has only the batches.
 _log: Final = logging.getLogger(__name__)
-# Starts of a query on a machine that is too busy for Spark.
+# Attempts to start a query on a machine that is too busy for Spark.
 _STARTS_MAX: Final = 3
-# Between two looks at whether the job is to end.
-_LOOK_S: Final = 0.2
+_STOP_POLL_INTERVAL_S: Final = 0.2
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 def run_job(
     spark: SparkSession, settings: JobSettings, sink: JobSink, on_batch: Callable[[BatchReport], None]
 ) -> None:
-    """Run a job until everything is done (without an interval), it fails, or SIGINT or SIGTERM come.
+    """Run a job until all is processed (without an interval), it fails, or SIGINT or SIGTERM arrives.
 
-    A signal ends the query in the middle of a batch, which the next start does again. A query that does not
-    get to its first batch because the machine is too busy for Spark is started again, up to twice.
+    A signal interrupts the current batch, which the next start repeats. If the machine is too busy for Spark
+    to reach the first batch, the query is started again, up to twice.
 
     Args:
         spark: the session.
         settings: of the job.
-        sink: what it adds.
+        sink: its outputs.
         on_batch: called with each batch, in another thread.
 
     Raises:
-        SparkJobError: the job cannot start or go on; what failed inside Spark is one, with the cause's text.
-        AclogError: whatever failed on the driver.
+        SparkJobError: the job cannot start or continue; also for errors inside Spark, with the cause's text.
+        AclogError: an error on the driver.
     """
     for start in count(1):
         begun = threading.Event()
@@ -100,7 +99,7 @@ def _run_query(
             try:
                 micro_batches.run(rows, batch_id)
             except BaseException as error:
-                # Through Java it would come back as text.
+                # Through Java the exception would come back as text.
                 failures.append(error)
                 raise
 
@@ -125,7 +124,8 @@ def _run_query(
 
 def _wait(query: StreamingQuery, is_stopped: Callable[[], bool], micro_batches: MicroBatches) -> None:
     while not is_stopped():
-        is_ended = query.awaitTermination(_LOOK_S)  # type: ignore[arg-type] # any number, its code says
+        # awaitTermination accepts any number; its annotation says int.
+        is_ended = query.awaitTermination(_STOP_POLL_INTERVAL_S)  # type: ignore[arg-type]
         micro_batches.freshen()
         if is_ended:
             return
@@ -133,7 +133,7 @@ def _wait(query: StreamingQuery, is_stopped: Callable[[], bool], micro_batches: 
 
 
 def _stream(spark: SparkSession, settings: JobSettings, starts: Mapping[str, int]) -> DataFrame:
-    """SOURCE rows of all logs, by the sources and in the order that the checkpoint is bound to."""
+    """SOURCE rows of all logs, by sources in the order that the checkpoint is bound to."""
     streams = []
     for source in sources_of(settings.logs):
         first = source[0]
@@ -159,16 +159,16 @@ def _stream(spark: SparkSession, settings: JobSettings, starts: Mapping[str, int
             )
         )
     if not streams:
-        raise SparkJobError("no log to follow was named")
+        raise SparkJobError("no log to follow was named: give --log or --topics-pattern")
     return reduce(DataFrame.unionByName, streams)
 
 
 @contextmanager
 def _stop_signals() -> Iterator[Callable[[], bool]]:
-    """Whether one of the signals that end a program came; they do nothing else meanwhile."""
+    """Catch SIGINT and SIGTERM in the block; yields a function that tells whether one arrived."""
     stopped = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        # Python delivers signals to the main thread, whose business they are then.
+        # Only the main thread can handle signals.
         yield stopped.is_set
         return
     before: dict[signal.Signals, Any] = {

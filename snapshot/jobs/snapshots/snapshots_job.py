@@ -1,4 +1,4 @@
-"""The job that builds snapshots: each micro-batch's state into the store that nodes recover from."""
+"""The snapshots job: stores the state of each micro-batch, for nodes to recover from."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 def run_snapshots(
     spark: SparkSession, settings: JobSettings, on_batch: Callable[[BatchReport], None]
 ) -> None:
-    """As run_job: the snapshots are all that there is."""
-    run_job(spark, settings, _SnapshotsAlone(), on_batch)
+    """Run the job; see run_job."""
+    run_job(spark, settings, _NoOutputs(), on_batch)
 
 
-class _SnapshotsAlone:
-    """Adds nothing."""
+class _NoOutputs:
+    """The sink of a job without outputs besides the snapshots."""
 
     wants_changes = False
     wants_count_deltas = False

@@ -6,9 +6,8 @@ from typing import Final
 
 import pyarrow as pa
 
-#: Rows of a log. Of a topic: its messages, without control records; a null ``value`` is a tombstone. Of a
-#: directory or a quorum: one row for each batch, whose ``value`` says where the records are
-#: (sources.log_range).
+#: Rows of a log. For a topic: its messages without control records; a null ``value`` is a tombstone. For a
+#: directory or a quorum: one row for each batch of the query, whose ``value`` is a LogRange (log_range.py).
 SOURCE: Final = (
     "cluster_id string, topic_id string, partition int, offset long, timestamp timestamp, "
     "key binary, value binary"
