@@ -3,7 +3,8 @@
 Decisions depend only on the Kafka release that brokers and metadata.version imply.
 
 Source: org.apache.kafka.image.{FeaturesImage, ClusterImage, TopicsImage, ScramImage, DelegationTokenImage}.
-Only names are stored; the records (kraft_cluster_records) hold no secrets. Removing something unknown has no effect.
+Only names are stored; the records (kraft_cluster_records) hold no secrets. Removing something unknown has
+no effect.
 """
 
 from __future__ import annotations
