@@ -51,8 +51,8 @@ class _RowsReader(RangeStreamReader):
         with closing(
             open_ranged(wanted.url, LogIdentity(wanted.cluster_id, uuid_from_string(wanted.topic_id)), {})
         ) as log:
-            if wanted.near is not None:
-                log.use_position_hint(wanted.near)
+            if wanted.position_hint is not None:
+                log.use_position_hint(wanted.position_hint)
             position = wanted.start
             while position < wanted.end:
                 batches = [batch for batch in log.read_raw(position) if batch.base_offset < wanted.end]

@@ -241,10 +241,10 @@ def create_again(path: Path) -> None:
     ("change", "says"),
     [
         (damage, ["the batch's CRC-32C is", "{path}/00000000000000000000.log, offset 4"]),
-        (trim, ["{path}: the log was trimmed: it starts at offset 6, and 4 was to be read next"]),
-        (truncate, ["{path}: the log was truncated: it ends at offset 2, and 4 was to be read next"]),
-        (write_anew, ["{path}: the log was truncated below offset 4 and written anew"]),
-        (create_again, ["{path}: the query follows the log of cluster c", "another log is in its place"]),
+        (trim, ["{path}: the log was trimmed: it starts at offset 6, but the next one to read is 4"]),
+        (truncate, ["{path}: the log was truncated: it ends at offset 2, but the next one to read is 4"]),
+        (write_anew, ["{path}: the log was truncated below offset 4 and rewritten"]),
+        (create_again, ["{path}: the query follows the log of cluster c", "the log was replaced"]),
     ],
     ids=["damaged", "trimmed", "truncated", "written anew", "created again"],
 )
@@ -273,5 +273,5 @@ def test_a_checkpoint_of_another_log_is_refused(spark: SparkSession, tmp_path: P
             log.append_batches((acls(at, at + 2), None) for at in (0, 2))
     Query(spark, followed(tmp_path / "a"), tmp_path / "checkpoint", 4).run()
     message = Query(spark, followed(tmp_path / "b"), tmp_path / "checkpoint", 4).failure()
-    assert f"{tmp_path / 'b'}: the checkpoint is of the log of cluster a with topic id" in message
+    assert f"{tmp_path / 'b'}: the checkpoint belongs to the log of cluster a with topic id" in message
     assert "and this is the log of cluster b" in message

@@ -195,7 +195,9 @@ def test_a_trimmed_log_fails_loudly(tmp_path: Path) -> None:
     write_segment(tmp_path, 10, batch_bytes(10, 2))
     error = failure(tmp_path, OffsetAndEpoch(5, 1))
     assert isinstance(error, SparkJobError)
-    assert str(error).startswith(f"{tmp_path}: the log was trimmed: it starts at offset 10, and 5 was to be")
+    assert str(error).startswith(
+        f"{tmp_path}: the log was trimmed: it starts at offset 10, but the next one to read is 5"
+    )
     assert "another checkpoint" in str(error)
     with pytest.raises(SparkJobError, match="the log was trimmed: it starts at offset 10"):
         offsets(wanted(tmp_path, 5, 12))
@@ -205,7 +207,9 @@ def test_a_truncated_log_fails_loudly(tmp_path: Path) -> None:
     """It ends before what was read from it."""
     write_segment(tmp_path, 0, batch_bytes(0, 2))
     error = failure(tmp_path, OffsetAndEpoch(5, 1))
-    assert str(error).startswith(f"{tmp_path}: the log was truncated: it ends at offset 2, and 5 was to be")
+    assert str(error).startswith(
+        f"{tmp_path}: the log was truncated: it ends at offset 2, but the next one to read is 5"
+    )
     with pytest.raises(SparkJobError, match="the log was truncated: it ends at offset 2, and 5 was"):
         offsets(wanted(tmp_path, 0, 5))
 
@@ -221,7 +225,7 @@ def test_a_log_that_was_written_anew_fails_loudly(tmp_path: Path) -> None:
     """A new leader's records are where those were that the query has read: the epoch tells."""
     write_segment(tmp_path, 0, batch_bytes(0, 2), batch_bytes(2, 2, epoch=2), batch_bytes(4, 2, epoch=2))
     assert "epoch 1 does not end there any more" in str(failure(tmp_path, OffsetAndEpoch(4, 1)))
-    with pytest.raises(LogError, match=r"was truncated and written anew: .* one of epoch 2 ends at 4 now"):
+    with pytest.raises(LogError, match=r"was truncated and rewritten: .* now a batch of epoch 2 ends at 4"):
         offsets(wanted(tmp_path, 0, 4, 1))
     assert offsets(wanted(tmp_path, 0, 4, 2)) == [0, 1, 2, 3]
 
@@ -241,7 +245,7 @@ def test_another_log_in_its_place_is_refused(tmp_path: Path) -> None:
         lambda: offsets(planned),
         lambda: LogRanges(str(path), LogIdentity("d", log.identity.topic_id), {}),
     ):
-        with pytest.raises(CheckpointForeignError, match="another log is in its place"):
+        with pytest.raises(CheckpointForeignError, match="the log was replaced"):
             failing()
 
 

@@ -74,7 +74,7 @@ def test_any_password_survives_quoting(password: str) -> None:
 )
 def test_half_a_login_is_refused(client: dict[str, str]) -> None:
     """Java would say something about a JAAS file; a JAAS configuration of the user's makes it whole."""
-    with pytest.raises(LogError, match="go together") as refused:
+    with pytest.raises(LogError, match="must be set together") as refused:
         translated(client)
     assert SECRET not in str(refused.value)
     assert connector_options(client, {"sasl.jaas.config": "mine"})["sasl.jaas.config"] == "mine"
@@ -114,7 +114,7 @@ def test_certificates_and_keys_go_as_text(tmp_path: Path) -> None:
         ({"ssl.ca.location": "/no/such/file"}, "/no/such/file: No such file"),
         ({"ssl.ca.location": "{tmp}"}, "Is a directory"),
         ({"ssl.ca.location": "{tmp}/der"}, "is not a PEM file"),
-        ({"ssl.certificate.pem": CERTIFICATE}, "go together"),
+        ({"ssl.certificate.pem": CERTIFICATE}, "must be set together"),
         (
             {"ssl.certificate.pem": CERTIFICATE, "ssl.key.pem": KEY.replace("PRIVATE", "RSA PRIVATE")},
             "openssl pkcs8",
@@ -161,5 +161,5 @@ def test_what_correctness_needs_is_not_the_users(name: str) -> None:
 
 
 def test_sparks_prefix_is_not_part_of_a_name() -> None:
-    with pytest.raises(LogError, match=r"write Java's own name, ssl\.truststore\.type"):
+    with pytest.raises(LogError, match=r"write it as the Java client does, ssl\.truststore\.type"):
         connector_options({}, {"kafka.ssl.truststore.type": "JKS"})

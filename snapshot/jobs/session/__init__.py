@@ -1,1 +1,1 @@
-"""The Spark session of a job, its JVM, and the jars that it needs."""
+"""The Spark session of a job, its JVM and its jars."""

@@ -89,7 +89,7 @@ def spark_session(
             configures_logging = _configures_logging(given | settings)
             settings |= _of_own_jvm(given | settings, needs_kafka=needs_kafka)
             jvm_conf = SparkConf().setAll(list(settings.items())).setAppName(app_name)
-            start_jvm(jvm_conf, passes_all=shows_output or configures_logging)
+            start_jvm(jvm_conf, shows_output=shows_output or configures_logging)
         session = _started(app_name, settings)
     if needs_kafka and not _has_connector(session):
         raise SparkJarsError(

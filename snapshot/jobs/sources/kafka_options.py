@@ -1,12 +1,11 @@
-"""How Spark's Kafka connector reaches a cluster: ``aclog.kafka.*`` by the names of the Java client.
+"""Client settings of Spark's Kafka connector: translates ``aclog.kafka.*`` to the Java client's names.
 
-aclog's own clients are librdkafka's, and the connector's is Java's. What both have is translated, so that one
-configuration serves the node and the jobs. What cannot be translated is refused, not guessed; the user then
-says it by Java's name (``--kafka-option KEY=VALUE``), and may say by ``--kafka-option NAME=`` that Spark does
-without a librdkafka setting.
+aclog's clients use librdkafka, the connector uses the Java client. Settings that both have are translated,
+so that one configuration serves the node and the jobs. A setting that cannot be translated is refused: give
+it by Java's name (``--kafka-option KEY=VALUE``), or leave it out for Spark with ``--kafka-option NAME=``.
 
-Certificates and keys are read on the driver and handed over as text: executors need no files. Values appear
-in no message: any of them may be a secret.
+Certificates and keys are read on the driver and passed as text: executors need no files. Messages contain no
+values, because any of them may be a secret.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ _NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "socket.connection.setup.timeout.ms": "socket.connection.setup.timeout.ms",
     }
 )
-#: Translated below, with others or by their values.
+#: Translated below, in combination or by their values.
 _MECHANISMS: Final = ("sasl.mechanism", "sasl.mechanisms")
 _SECURITY: Final = frozenset(
     {
@@ -70,7 +69,7 @@ _SECURITY: Final = frozenset(
         "ssl.endpoint.identification.algorithm",
     }
 )
-#: How librdkafka works inside: another client has nothing of the kind, and reads the same without.
+#: Internals of librdkafka without a Java equivalent; they do not affect which records are read.
 _INTERNAL: Final = frozenset(
     {
         "api.version.request",
@@ -107,19 +106,19 @@ _LOGIN_MODULES: Final[Mapping[str, str]] = MappingProxyType(
 )
 _PKCS1: Final = ("BEGIN RSA PRIVATE KEY", "BEGIN EC PRIVATE KEY", "BEGIN DSA PRIVATE KEY")
 
-_GROUP: Final = "Spark reads by assignment, and chooses the name of its group"
-_READING: Final = "what is read must be committed and complete"
-#: Why a setting of the connector is not the user's.
-_OURS: Final[Mapping[str, str]] = MappingProxyType(
+_GROUP: Final = "Spark assigns partitions itself, and chooses the name of its group"
+_READING: Final = "the records read must be committed and complete"
+#: Settings that users cannot change, with the reason.
+_FIXED: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "bootstrap.servers": "the log's URL says where the cluster is",
+        "bootstrap.servers": "the log's URL has the bootstrap servers",
         "isolation.level": _READING,
         "check.crcs": _READING,
-        "auto.offset.reset": "an offset that is not there is an error, never a jump",
-        "key.deserializer": "keys and values are bytes to Spark",
-        "value.deserializer": "keys and values are bytes to Spark",
+        "auto.offset.reset": "a missing offset must be an error",
+        "key.deserializer": "Spark reads keys and values as bytes",
+        "value.deserializer": "Spark reads keys and values as bytes",
         "interceptor.classes": _READING,
-        "allow.auto.create.topics": "a topic is made with `aclog log create`",
+        "allow.auto.create.topics": "topics are created with `aclog log create`",
         "enable.auto.commit": _GROUP,
         "group.id": _GROUP,
         "group.instance.id": _GROUP,
@@ -133,25 +132,31 @@ def connector_options(client: Mapping[str, str], options: Mapping[str, str]) -> 
 
     Args:
         client: ``aclog.kafka.*`` without that prefix.
-        options: the user's own by Java's names, which win; or by a name of ``client``, with an empty value:
-            Spark does without it.
+        options: the user's settings by Java's names, which have priority; or a name of ``client`` with an
+            empty value, to leave it out.
 
     Raises:
-        LogError: a setting that cannot be translated, that is not the user's, or whose file cannot be read.
+        LogError: a setting that cannot be translated or changed, or whose file cannot be read.
     """
     for name in options:
         if name.startswith("kafka."):
-            raise LogError(f"{_FLAG} {name}: write Java's own name, {name.removeprefix('kafka.')}")
-        if name in _OURS:
-            raise LogError(f"{_FLAG} {name} cannot be set: {_OURS[name]}")
+            raise LogError(f"{_FLAG} {name}: write it as the Java client does, {name.removeprefix('kafka.')}")
+        if name in _FIXED:
+            raise LogError(f"{_FLAG} {name} cannot be set: {_FIXED[name]}")
     left_out = {name for name, value in options.items() if not value and name in client}
-    told = {name: value for name, value in client.items() if name not in left_out}
-    own = {name: value for name, value in options.items() if name not in left_out}
-    for name in sorted(told):
+    settings = {name: value for name, value in client.items() if name not in left_out}
+    overrides = {name: value for name, value in options.items() if name not in left_out}
+    for name in sorted(settings):
         if name not in _NAMES and name not in _SECURITY and name not in _INTERNAL:
             raise _untranslatable(name)
-    translated = {_NAMES[name]: value for name, value in told.items() if name in _NAMES}
-    return translated | _protocol(told) | _login(told, own) | _trust(told) | _key(told, own) | own
+    return {
+        **{_NAMES[name]: value for name, value in settings.items() if name in _NAMES},
+        **_protocol(settings),
+        **_login(settings, overrides),
+        **_trust(settings),
+        **_key(settings, overrides),
+        **overrides,
+    }
 
 
 def _protocol(client: Mapping[str, str]) -> dict[str, str]:
@@ -163,25 +168,26 @@ def _protocol(client: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _login(client: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+def _login(client: Mapping[str, str], overrides: Mapping[str, str]) -> dict[str, str]:
     named = [client[name] for name in _MECHANISMS if name in client]
     mechanism = named[0].upper() if named else None
     found = {} if mechanism is None else {"sasl.mechanism": mechanism}
     username, password = client.get("sasl.username"), client.get("sasl.password")
-    if "sasl.jaas.config" in own or (username is None and password is None):
+    if "sasl.jaas.config" in overrides or (username is None and password is None):
         return found
     module = _LOGIN_MODULES.get(mechanism or "")
     if module is None or username is None or password is None:
         raise LogError(
-            f"{_PREFIX}sasl.username and {_PREFIX}sasl.password go together, with {_PREFIX}sasl.mechanism "
-            f"one of {', '.join(_LOGIN_MODULES)}. For another login give Spark {_FLAG} sasl.jaas.config=..."
+            f"{_PREFIX}sasl.username and {_PREFIX}sasl.password must be set together, and "
+            f"{_PREFIX}sasl.mechanism must be one of {', '.join(_LOGIN_MODULES)}. For another login give "
+            f"{_FLAG} sasl.jaas.config=..."
         )
     login = f"{module} required username={_quoted(username)} password={_quoted(password)};"
     return found | {"sasl.jaas.config": login}
 
 
 def _quoted(text: str) -> str:
-    """As java.io.StreamTokenizer reads it back."""
+    """Quote for java.io.StreamTokenizer."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
     return f'"{escaped}"'
 
@@ -193,20 +199,20 @@ def _trust(client: Mapping[str, str]) -> dict[str, str]:
     return {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": authorities}
 
 
-def _key(client: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+def _key(client: Mapping[str, str], overrides: Mapping[str, str]) -> dict[str, str]:
     certificate, key = _pem(client, "ssl.certificate"), _pem(client, "ssl.key")
     if certificate is None and key is None:
         return {}
     if certificate is None or key is None:
         raise LogError(
-            f"{_PREFIX}ssl.certificate.location and {_PREFIX}ssl.key.location (or .pem) go together"
+            f"{_PREFIX}ssl.certificate.location and {_PREFIX}ssl.key.location (or .pem) must be set together"
         )
-    if "ssl.keystore.key" not in own and any(form in key for form in _PKCS1):
+    if "ssl.keystore.key" not in overrides and any(form in key for form in _PKCS1):
         raise LogError(
-            f"{_PREFIX}ssl.key.location: Java reads private keys as PKCS#8 only: "
-            "`openssl pkcs8 -topk8 -in KEY -out NEW` makes one"
+            f"{_PREFIX}ssl.key.location: Java reads private keys as PKCS#8 only. Convert it: "
+            "`openssl pkcs8 -topk8 -in KEY -out NEW`"
         )
-    # An encrypted one goes with ssl.key.password; Java 17 knows only PBES1 (openssl pkcs8 -v1 PBE-SHA1-3DES).
+    # An encrypted key needs ssl.key.password; Java 17 reads only PBES1 (openssl pkcs8 -v1 PBE-SHA1-3DES).
     return {
         "ssl.keystore.type": "PEM",
         "ssl.keystore.certificate.chain": certificate,
@@ -229,17 +235,16 @@ def _pem(client: Mapping[str, str], what: str) -> str | None:
         text = ""
     if "-----BEGIN" not in text:
         raise LogError(
-            f"{_PREFIX}{what}.location: {location} is not a PEM file; give Spark what its client takes by "
-            f"{_FLAG} ssl...=..., and {_FLAG} {what}.location= to leave this out"
+            f"{_PREFIX}{what}.location: {location} is not a PEM file. Give the Java client's setting with "
+            f"{_FLAG} ssl...=..., and {_FLAG} {what}.location= to leave this one out"
         )
     return text
 
 
 def _untranslatable(name: str) -> LogError:
-    if name in _OURS:
-        return LogError(f"{_PREFIX}{name} cannot be set: {_OURS[name]}")
+    if name in _FIXED:
+        return LogError(f"{_PREFIX}{name} cannot be set: {_FIXED[name]}")
     return LogError(
-        f"{_PREFIX}{name} is librdkafka's, and aclog does not know what it is to Spark's client, which "
-        f"is Java's. Give that by Java's name with {_FLAG} KEY=VALUE, and leave this one out with "
-        f"{_FLAG} {name}="
+        f"{_PREFIX}{name} is a librdkafka setting that aclog cannot translate for Spark's Java client. Give "
+        f"the Java client's setting with {_FLAG} KEY=VALUE, and leave this one out with {_FLAG} {name}="
     )

@@ -1,6 +1,6 @@
-"""A range of a log of batches: planned on the driver, read by the task that folds it.
+"""LogRange: a range of a log of batches, planned on the driver and read by the task that folds it.
 
-It travels as one row of SOURCE, so the records themselves never pass through the JVM.
+It is sent as one SOURCE row, so that the records do not pass through the JVM.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 
 class LogRange(msgspec.Struct, frozen=True):
-    """What to read.
+    """A range to read.
 
     Attributes:
-        url: of the log; settings for its cluster, and secrets, are not in a row.
-        cluster_id, topic_id: whose it must be; the topic id as Kafka's 22 characters.
+        url: of the log; client settings, which may hold secrets, are not in a row.
+        cluster_id, topic_id: the expected identity; the topic id as Kafka's 22 characters.
         start, end: offsets.
         end_epoch: of the batch that ends at ``end``.
-        near: where to look for ``start``.
+        position_hint: position in the log's files from which to seek ``start``.
     """
 
     url: str
@@ -42,10 +42,10 @@ class LogRange(msgspec.Struct, frozen=True):
     start: int
     end: int
     end_epoch: int | None
-    near: BatchPosition | None = None
+    position_hint: BatchPosition | None = None
 
     def to_row(self) -> pa.RecordBatch:
-        """As the one row of SOURCE that stands for the records."""
+        """The SOURCE row for the range."""
         row = {
             "cluster_id": self.cluster_id,
             "topic_id": self.topic_id,
@@ -58,17 +58,17 @@ class LogRange(msgspec.Struct, frozen=True):
 
 
 def read_ranges(rows: pa.RecordBatch, start: int, client: Mapping[str, str]) -> Iterator[LogBatch]:
-    """The batches of the ranges that some rows stand for.
+    """Read the batches of ranges.
 
     Args:
         rows: of `LogRange.to_row`.
-        start: where to begin; anywhere in the log.
-        client: settings for asking its cluster.
+        start: first offset to read; it may lie before the ranges.
+        client: client settings of the log's cluster.
 
     Raises:
         DecodeError: a damaged batch, or a record that cannot be decoded; with file or log, and offset.
-        LogError: the log is not what it was when the range was planned, or out of reach.
-        SparkJobError: it was trimmed, or truncated.
+        LogError: the log has changed since the range was planned, or is out of reach.
+        SparkJobError: it was trimmed or truncated.
     """
     for value in rows.column("value").to_pylist():
         yield from _read(msgspec.json.decode(value, type=LogRange), start, client)
@@ -77,8 +77,8 @@ def read_ranges(rows: pa.RecordBatch, start: int, client: Mapping[str, str]) -> 
 def _read(wanted: LogRange, start: int, client: Mapping[str, str]) -> Iterator[LogBatch]:
     identity = LogIdentity(wanted.cluster_id, uuid_from_string(wanted.topic_id))
     with closing(open_ranged(wanted.url, identity, client)) as log:
-        if wanted.near is not None and start >= wanted.start:
-            log.use_position_hint(wanted.near)
+        if wanted.position_hint is not None and start >= wanted.start:
+            log.use_position_hint(wanted.position_hint)
         position, epoch = start, None
         while position < wanted.end:
             try:
@@ -97,7 +97,7 @@ def _read(wanted: LogRange, start: int, client: Mapping[str, str]) -> Iterator[L
             position, epoch = read[-1].end_offset, read[-1].epoch
         if (position, epoch) != (wanted.end, wanted.end_epoch):
             raise LogError(
-                f"{wanted.url}: the log was truncated and written anew: offset {wanted.end} was the end of "
-                f"a batch of epoch {wanted.end_epoch}; one of epoch {epoch} ends at {position} now. Start "
+                f"{wanted.url}: the log was truncated and rewritten: offset {wanted.end} was the end of a "
+                f"batch of epoch {wanted.end_epoch}; now a batch of epoch {epoch} ends at {position}. Start "
                 f"again with another checkpoint"
             )

@@ -1,15 +1,13 @@
-"""Which logs a job follows, and that its checkpoint belongs to them.
+"""The logs that a job follows, and the binding of its checkpoint to them.
 
-A log is named by its URL, or found: all topics of one cluster whose names match. A log's cluster id is its
-key everywhere. Topics that are found by a pattern with a group are the logs of a fleet: what the group
-matches in a topic's name is the id of the cluster that the topic belongs to, for the cluster that holds the
-topics is another one.
+A log is named by its URL, or found by a pattern: all topics of one cluster whose names match. A log's
+cluster id is its key everywhere. A pattern with a group finds the logs of a fleet: the group's match in a
+topic's name is the id of the cluster whose ACLs the topic holds, which is not the cluster that hosts the
+topic.
 
-Spark binds a checkpoint to its sources by their number and order, and to a topic by its name. What it cannot
-see, a topic that was deleted and created again or logs that changed places, is refused here:
-``bind_checkpoint`` writes beside Spark's own files
-
-    <checkpoint>/aclog-logs.json
+Spark binds a checkpoint to its sources by their number and order, and to a topic by its name. It does not
+notice a topic that was deleted and created again, or logs that were swapped. ``bind_checkpoint`` refuses
+those, by the file ``<checkpoint>/aclog-logs.json``.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
     from records.log.base import MetadataLog
 
 BINDING_NAME: Final = "aclog-logs.json"
-#: Where Spark's own offset log is, below a checkpoint.
+#: The directory of Spark's offset log in a checkpoint.
 _OFFSETS: Final = "offsets"
 _VERSION: Final = 1
 _NO_SETTINGS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -47,9 +45,9 @@ class FollowedLog:
 
     Attributes:
         url: ``file:DIR``, a path, ``kafka://HOST:PORT/TOPIC``, or ``kraft://HOST:PORT``.
-        identity: which log it was when the job started; its cluster id is the log's key everywhere.
-        kafka: client settings for asking its cluster, ``aclog.kafka.*`` without that prefix; maybe secrets.
-        is_of_fleet: the cluster id is from the topic's name, and not that of the cluster which has the topic.
+        identity: its identity when the job started; the cluster id is the log's key everywhere.
+        kafka: client settings of its cluster, ``aclog.kafka.*`` without that prefix; may hold secrets.
+        is_of_fleet: the cluster id comes from the topic's name; the topic is on another cluster.
     """
 
     url: str
@@ -59,20 +57,20 @@ class FollowedLog:
 
     @property
     def topic(self) -> str | None:
-        """Its topic's name; None where it is in none."""
+        """The topic's name; None if the log is not in a topic."""
         return parse_topic_url(self.url).topic if kind_of(self.url) == TOPIC else None
 
     @property
     def bootstrap_servers(self) -> str | None:
-        """Where its topic is, ``HOST:PORT[,HOST:PORT...]``; None where it is in none."""
+        """The topic's ``HOST:PORT[,HOST:PORT...]``; None if the log is not in a topic."""
         return parse_topic_url(self.url).bootstrap_servers if kind_of(self.url) == TOPIC else None
 
     def open(self) -> MetadataLog:
-        """Open it to read, and see that it still is the log that the job follows (I9).
+        """Open the log for reading, and check that it still is the one that the job follows (I9).
 
         Raises:
-            LogError: it cannot be had; as open_log.
-            CheckpointForeignError: another log is in its place.
+            LogError: it cannot be opened; see open_log.
+            CheckpointForeignError: it was replaced by another log.
         """
         log = open_log(self.url, client=self.kafka)
         found = log.identity
@@ -81,8 +79,8 @@ class FollowedLog:
         ):
             log.close()
             raise CheckpointForeignError(
-                f"{self.url}: the job follows {_name(self.identity)}, and this is {_name(found)}: another "
-                "log was made in its place. Start with another --checkpoint to follow that one"
+                f"{self.url}: the job follows {_name(self.identity)}, and this is {_name(found)}: the log "
+                "was replaced. Start with another --checkpoint to follow the new one"
             )
         return log
 
@@ -93,39 +91,39 @@ def resolve_logs(
     kafka: Mapping[str, str] = _NO_SETTINGS,
     topics_pattern: tuple[str, str] | None = None,
 ) -> list[FollowedLog]:
-    """Look at each log and say which it is.
+    """Open each log and return its identity with it.
 
     Args:
-        urls: of logs, in an order that decides nothing but the order of the answer.
+        urls: of logs; the result has the same order.
         kafka: ``aclog.kafka.*`` without that prefix, for all clusters.
-        topics_pattern: bootstrap servers, and a regular expression: all topics there whose whole names match.
-            Its group, if it has one, gives the cluster id; without a group only one topic may match.
+        topics_pattern: bootstrap servers, and a regular expression that must match the complete topic name.
+            Its group, if it has one, is the cluster id; without a group only one topic may match.
 
     Raises:
-        LogError: a log cannot be had, the pattern makes no sense or matches nothing, or two logs are of one
-            cluster.
+        LogError: a log cannot be opened, the pattern is invalid or matches nothing, or two logs have the same
+            cluster id.
     """
     logs = [_named(url, kafka) for url in urls]
     if topics_pattern is not None:
         logs += _found(*topics_pattern, kafka)
     if not logs:
-        raise LogError("no log to follow was named")
+        raise LogError("no log to follow was named: give --log or --topics-pattern")
     by_cluster: dict[str, FollowedLog] = {}
     for log in logs:
         other = by_cluster.setdefault(log.identity.cluster_id, log)
         if other is not log:
             raise LogError(
-                f"{other.url} and {log.url} are both logs of cluster {log.identity.cluster_id}: one job "
-                "would mix them. Follow them by two jobs, or topics of a fleet by a pattern whose group is "
-                "the cluster id: --topics-pattern 'acls-(.+)'"
+                f"{other.url} and {log.url} are both logs of cluster {log.identity.cluster_id}; one job "
+                "cannot separate them. Follow them by two jobs, or topics of a fleet by a pattern whose group "
+                "is the cluster id: --topics-pattern 'acls-(.+)'"
             )
     return logs
 
 
 def sources_of(logs: Sequence[FollowedLog]) -> list[tuple[FollowedLog, ...]]:
-    """The logs by the source that reads them: each log of batches by one, all topics of one bootstrap by one.
+    """Group the logs by source: one for each log of batches, one for all topics of one cluster.
 
-    The order of the sources in a job's plan, and so in Spark's checkpoint, is the order of this list.
+    The list has the order of the sources in the job's plan, and so in Spark's checkpoint.
     """
     sources: dict[str, list[FollowedLog]] = {}
     for log in logs:
@@ -134,29 +132,29 @@ def sources_of(logs: Sequence[FollowedLog]) -> list[tuple[FollowedLog, ...]]:
 
 
 def ends_early(url: str, end: int, wanted: int) -> LogUnreachableError | SparkJobError:
-    """The error where a log has less than it had: a controller's word may be that of a leader of the past."""
+    """The error for a log that is shorter than it was; a controller may just be a former leader."""
     if kind_of(url) == QUORUM:
         return LogUnreachableError(
-            f"{url}: the controller that answered says that the log is committed up to offset {end}, and "
-            f"{wanted} was: it leads no more, which passes, or the cluster was put back from a backup. Start "
-            "again; with another checkpoint only if this stays"
+            f"{url}: the controller reports the log as committed up to offset {end}, but {wanted} already "
+            "was: it is a former leader, or the cluster was restored from a backup. Start again; use another "
+            "checkpoint only if the error persists"
         )
     return SparkJobError(
-        f"{url}: the log was truncated: it ends at offset {end}, and {wanted} was to be read next. Start "
+        f"{url}: the log was truncated: it ends at offset {end}, but the next one to read is {wanted}. Start "
         "again with another checkpoint"
     )
 
 
 def bind_checkpoint(checkpoint_url: str, logs: Sequence[FollowedLog]) -> None:
-    """See that a checkpoint belongs to these logs; a fresh one does from now on.
+    """Check that a checkpoint belongs to these logs; bind a new one to them.
 
-    To be called before the query is started. A directory or cluster may have moved: its log is known by its
-    identity. A topic may join those of its cluster (Spark reads it from its first offset); nothing else may
-    come, go, or change places.
+    Call it before the query starts. A directory or cluster may have moved, because its log is identified by
+    ids. A topic may join those of its cluster (Spark reads it from its first offset). No other log may be
+    added, removed or swapped.
 
     Raises:
-        CheckpointForeignError: it belongs to other logs, or to none that aclog knows; with the way out.
-        SnapshotError: the checkpoint's storage refused.
+        CheckpointForeignError: it belongs to other logs, or was not made by aclog.
+        SnapshotError: the checkpoint cannot be read or written.
     """
     storage = Storage(checkpoint_url)
     sources = [
@@ -176,7 +174,7 @@ def bind_checkpoint(checkpoint_url: str, logs: Sequence[FollowedLog]) -> None:
         _check_binding(storage.shown(""), bound.sources, sources)
     elif storage.files(_OFFSETS):
         raise CheckpointForeignError(
-            f"{storage.shown('')} is the checkpoint of a query that is none of aclog's: it has no "
+            f"{storage.shown('')} is the checkpoint of a query that is not aclog's: it has no "
             f"{BINDING_NAME}. Start with another --checkpoint"
         )
     binding = _Binding(version=_VERSION, sources=sources)
@@ -185,7 +183,7 @@ def bind_checkpoint(checkpoint_url: str, logs: Sequence[FollowedLog]) -> None:
 
 
 class _BoundLog(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A log as the binding names it."""
+    """A log in the binding."""
 
     cluster_id: str
     topic_id: str
@@ -194,7 +192,7 @@ class _BoundLog(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class _Binding(msgspec.Struct, frozen=True, kw_only=True):
-    """The file: the logs by source, in the order of Spark's checkpoint."""
+    """The binding file: the logs by source, in the order of Spark's checkpoint."""
 
     version: int
     sources: list[list[_BoundLog]]
@@ -209,7 +207,7 @@ def _read_binding(storage: Storage) -> _Binding | None:
         return msgspec.json.decode(data, type=_Binding)
     except msgspec.MsgspecError as error:
         raise CheckpointForeignError(
-            f"{storage.shown(BINDING_NAME)} does not say which logs the checkpoint belongs to: {error}. "
+            f"{storage.shown(BINDING_NAME)}, which binds the checkpoint to its logs, is damaged: {error}. "
             "Start with another --checkpoint"
         ) from error
 
@@ -217,26 +215,26 @@ def _read_binding(storage: Storage) -> _Binding | None:
 def _check_binding(
     checkpoint: str, bound: Sequence[Sequence[_BoundLog]], wanted: Sequence[Sequence[_BoundLog]]
 ) -> None:
-    """Refuse what Spark would take for the same sources, or cannot go on from."""
+    """Refuse logs that Spark would mistake for the bound ones, or cannot continue."""
     topic_ids = {log.cluster_id: log.topic_id for source in bound for log in source}
     for log in (log for source in wanted for log in source):
         topic_id = topic_ids.get(log.cluster_id, log.topic_id)
         if topic_id != log.topic_id:
             raise CheckpointForeignError(
                 f"the checkpoint {checkpoint} belongs to another log of cluster {log.cluster_id}: topic id "
-                f"{topic_id}, and {log.url} has {log.topic_id} (deleted and created again?). Start with "
+                f"{topic_id}, but {log.url} has {log.topic_id} (deleted and created again?). Start with "
                 "another --checkpoint"
             )
     if len(bound) != len(wanted) or not all(map(_continues, bound, wanted)):
         raise CheckpointForeignError(
-            f"the checkpoint {checkpoint} is of {_names(bound)}, and the job is to follow {_names(wanted)}. "
-            "Spark goes on with the same logs in the same order, or with more topics of the same cluster. "
-            "Start with another --checkpoint; the snapshots in the store are used further"
+            f"the checkpoint {checkpoint} belongs to {_names(bound)}, but the job follows {_names(wanted)}. "
+            "Spark can continue the same logs in the same order, or with more topics of the same cluster. "
+            "Start with another --checkpoint; the job continues the snapshots in the store"
         )
 
 
 def _continues(bound: Sequence[_BoundLog], wanted: Sequence[_BoundLog]) -> bool:
-    """Whether a source is the one that it was, or the same topics and more."""
+    """Whether a source has the same logs, or the same topics and more."""
     before, now = ({log.cluster_id for log in logs} for logs in (bound, wanted))
     return before == now or (wanted[0].kind == TOPIC and bool(before) and before < now)
 
@@ -248,8 +246,8 @@ def _names(sources: Sequence[Sequence[_BoundLog]]) -> str:
 def _named(url: str, kafka: Mapping[str, str]) -> FollowedLog:
     if kind_of(url) == POLLED:
         raise LogError(
-            f"{url}: jobs do not poll brokers; give them the directory that a node keeps the answers in "
-            "(file:DIR), or what it writes with `aclog serve --snapshots`"
+            f"{url}: jobs do not poll brokers. Give the directory in which a node stores the polled ACLs "
+            "(file:DIR), or the snapshots that it writes with `aclog serve --snapshots`"
         )
     client = {} if kind_of(url) == DIRECTORY else kafka
     log = open_log(url, client=client)
@@ -261,24 +259,24 @@ def _named(url: str, kafka: Mapping[str, str]) -> FollowedLog:
 
 def _found(bootstrap_servers: str, regex: str, kafka: Mapping[str, str]) -> list[FollowedLog]:
     try:
-        pattern = JavaPattern.compile_for_java(regex)  # Spark finds topics that come later by it
+        pattern = JavaPattern.compile_for_java(regex)  # Spark matches later topics by the same expression
     except ValueError as error:
-        raise LogError(f"the topics pattern cannot be used: {error}") from error
+        raise LogError(f"invalid topics pattern: {error}") from error
     if pattern.groups > 1:
         raise LogError(
-            f"the topics pattern `{regex}` has {pattern.groups} groups: which of them is the cluster id? "
-            "Write (?:...) for those that are not"
+            f"the topics pattern `{regex}` has {pattern.groups} groups, but only the cluster id may be one. "
+            "Write (?:...) for the others"
         )
     names = matching_topics(bootstrap_servers, pattern, client=kafka)
     if not names:
         raise LogNotFoundError(
-            f"{SCHEME}{bootstrap_servers}: no topic's whole name matches the pattern `{regex}`"
+            f"{SCHEME}{bootstrap_servers}: no topic name matches the pattern `{regex}` completely"
         )
     if not pattern.groups:
         if len(names) > 1:
             raise LogError(
-                f"{len(names)} topics match `{regex}` ({_some(names)}), and nothing tells whose they are: "
-                "put the part of the name that is the cluster id into a group, as in 'acls-(.+)'"
+                f"{len(names)} topics match `{regex}` ({_some(names)}), but their clusters are unknown: put "
+                "the part of the name that is the cluster id into a group, as in 'acls-(.+)'"
             )
         return [_named(f"{SCHEME}{bootstrap_servers}/{names[0]}", kafka)]
     return [_of_fleet(bootstrap_servers, name, pattern, kafka) for name in names]

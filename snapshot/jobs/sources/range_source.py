@@ -1,15 +1,15 @@
-"""Spark's data source `aclog-log`: a directory log, or a cluster's own in its quorum, by ranges of it.
+"""Spark data source `aclog-log`: ranges of a directory log, or of a cluster's metadata log in its quorum.
 
     spark.readStream.format("aclog-log").option("path", "/var/lib/kafka/__cluster_metadata-0")
     spark.readStream.format("aclog-log").option("path", "kraft://localhost:9093")
 
-Options: ``path``, a directory, file:DIR or kraft://HOST:PORT; ``clusterId`` and ``topicId``, whose log it
-must be (both or none); ``startingOffset`` (0 if absent); ``maxOffsetsPerTrigger``; ``kafka.*``, settings for
-asking the quorum, by the names of `aclog.kafka.*`. Each batch is one row of SOURCE, which says
-what to read (log_range); the task that folds the log reads it.
+Options: ``path``, a directory, file:DIR or kraft://HOST:PORT; ``clusterId`` and ``topicId``, the expected
+identity (both or none); ``startingOffset`` (0 if absent); ``maxOffsetsPerTrigger``; ``kafka.*``, client
+settings of the quorum, by the names of `aclog.kafka.*`. Each batch is one SOURCE row, a LogRange
+(log_range.py), which the task that folds the log reads.
 
-The offsets that Spark keeps are ``{"clusterId", "topicId", "offset", "epoch"}``: a range that was planned is
-read again as it was, or the query fails. ``epoch`` is that of the batch which ends there; null at the start.
+The offsets that Spark stores are ``{"clusterId", "topicId", "offset", "epoch"}``: a planned range is read
+again unchanged, or the query fails. ``epoch`` is that of the batch which ends there; null at the start.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ _CLIENT: Final = "kafka."
 def read_ranges_stream(
     spark: SparkSession, log: FollowedLog, *, max_offsets: int | None, starting_offset: int
 ) -> DataFrame:
-    """A log from an offset on, followed.
+    """A stream of a log from an offset on.
 
     Args:
         spark: the session.
-        log: a directory's, or a quorum's.
-        max_offsets: of one micro-batch; None: all that there is.
+        log: of a directory or a quorum.
+        max_offsets: limit of one micro-batch; None: no limit.
         starting_offset: for a checkpoint without offsets.
     """
     _register(spark)
@@ -68,10 +68,10 @@ def read_ranges_stream(
 
 
 def _register(spark: SparkSession) -> None:
-    """Let this session know the source.
+    """Register the source with this session.
 
-    Spark looks names up in the thread's active session, whichever session asks: where that is another one
-    that knows the source, registering it here is refused (DATA_SOURCE_ALREADY_EXISTS, Spark 4.2).
+    Spark checks names in the thread's active session. If that is another session with the source, registering
+    it here fails (DATA_SOURCE_ALREADY_EXISTS, Spark 4.2), so this session is made the active one.
     """
     java_session: Any = SparkSession._get_j_spark_session_class(spark._jvm)  # noqa: SLF001 - no public way
     java_session.setActiveSession(spark._jsparkSession)  # noqa: SLF001
@@ -84,7 +84,7 @@ def options_of(log: FollowedLog) -> dict[str, str]:
         "path": _path(log.url),
         "clusterId": log.identity.cluster_id,
         "topicId": uuid_to_string(log.identity.topic_id),
-        # Spark hides those with a password where it shows options, by their names.
+        # Spark redacts secrets among them by their names where it shows options.
         **{f"{_CLIENT}{name}": value for name, value in log.kafka.items()},
     }
 
@@ -104,7 +104,7 @@ class RangeSource(DataSource):
 
 
 class RangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A log, followed. Plans on the driver, in a process of its own."""
+    """Stream of a log. Plans on the driver, in a separate process."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._url = _path(options.get("path", ""))
@@ -115,10 +115,10 @@ class RangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._start = _offset(options, "startingOffset") or 0
         self._max_offsets = _offset(options, "maxOffsetsPerTrigger")
         if self._max_offsets == 0:
-            raise ValueError("maxOffsetsPerTrigger must be 1 at least")
-        # Opened by the process that plans; the copy that executors get is made before that.
+            raise ValueError("maxOffsetsPerTrigger must be at least 1")
+        # Opened by the planning process only: executors get a copy that was made before.
         self._ranges: LogRanges | None = None
-        # With Trigger.AvailableNow, the log's end when the query began.
+        # With Trigger.AvailableNow, the log's end when the query started.
         self._final: int | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - pyspark's name, as those below
@@ -145,10 +145,10 @@ class RangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         first, last = self._from_json(start), self._from_json(end)
         if first.offset == last.offset:
             return []
-        identity, near = self._opened().identity, self._opened().position_hint(first.offset)
+        identity, hint = self._opened().identity, self._opened().position_hint(first.offset)
         topic_id = uuid_to_string(identity.topic_id)
         wanted = LogRange(
-            self._url, identity.cluster_id, topic_id, first.offset, last.offset, last.epoch, near
+            self._url, identity.cluster_id, topic_id, first.offset, last.offset, last.epoch, hint
         )
         return [InputPartition(wanted)]
 
@@ -165,28 +165,28 @@ class RangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._ranges = LogRanges(self._url, self._identity, self._client)
         return self._ranges
 
-    def _to_json(self, place: OffsetAndEpoch) -> dict[str, Any]:
+    def _to_json(self, position: OffsetAndEpoch) -> dict[str, Any]:
         identity = self._opened().identity
         return {
             "clusterId": identity.cluster_id,
             "topicId": uuid_to_string(identity.topic_id),
-            "offset": place.offset,
-            "epoch": place.epoch,
+            "offset": position.offset,
+            "epoch": position.epoch,
         }
 
     def _from_json(self, stored: Mapping[str, Any]) -> OffsetAndEpoch:
         identity = self._opened().identity
-        of = LogIdentity(stored["clusterId"], uuid_from_string(stored["topicId"]))
-        if of != identity:
+        expected = LogIdentity(stored["clusterId"], uuid_from_string(stored["topicId"]))
+        if expected != identity:
             raise CheckpointForeignError(
-                f"{self._url}: the checkpoint is of {describe(of)}, and this is {describe(identity)}. "
-                "Follow that one with another checkpoint"
+                f"{self._url}: the checkpoint belongs to {describe(expected)}, but this is "
+                f"{describe(identity)}. Follow the new log with another checkpoint"
             )
         return OffsetAndEpoch(stored["offset"], stored["epoch"])
 
 
 def _path(url: str) -> str:
-    """Of a directory an absolute path, as executors may work elsewhere; else the URL."""
+    """An absolute path for a directory, as executors may have another working directory; else the URL."""
     return str(directory_of(url)) if kind_of(url) == DIRECTORY else url
 
 
@@ -195,7 +195,7 @@ def _identity(options: Mapping[str, str]) -> LogIdentity | None:
     if cluster_id is None and topic_id is None:
         return None
     if cluster_id is None or topic_id is None:
-        raise ValueError("clusterId and topicId go together")
+        raise ValueError("clusterId and topicId must be given together")
     return LogIdentity(cluster_id, uuid_from_string(topic_id))
 
 

@@ -1,14 +1,14 @@
 """Logs in topics as rows of sources.schema, by Spark's own Kafka connector.
 
-Only committed messages are rows: neither transaction markers nor what was aborted. The rows of one log are
-one task's, in offset order.
+Only committed messages become rows: no transaction markers, no aborted messages. One task gets all rows of a
+log, in offset order.
 
-Offsets that are gone fail the query. But Spark follows a topic by its name: one that was deleted and created
-again goes unnoticed here once it is as long as the old one was, and its records count as the old one's.
-The plan of a batch asks for the topic's id, before and after its rows were read (FollowedLog.open).
+Missing offsets fail the query. But Spark identifies a topic by its name: it does not notice one that was
+deleted and created again once that is as long as the old one was. So a batch checks the topic's id before
+and after its rows are read (FollowedLog.open).
 
-A topic that appears under a followed pattern after the job has started is not one of its logs. Its rows come
-with a null ``cluster_id`` and the topic's name for ``topic_id``: decoding refuses them.
+A topic that is created under a followed pattern after the job's start is not one of its logs. Its rows have a
+null ``cluster_id`` and the topic's name as ``topic_id``; decoding refuses them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import functions as F  # noqa: N812 - as everybody who writes Spark calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from records.errors import LogError
 from records.ids import uuid_to_string
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from snapshot.jobs.sources.logs import FollowedLog
 
 _FORMAT: Final = "kafka"
-#: Of the consumer groups' names: what an operator allows, where groups are guarded.
+#: Prefix of the consumer groups, for the operator's ACLs on groups.
 _GROUP_PREFIX: Final = "aclog-spark"
 _PARTITION: Final = "0"
 
@@ -44,18 +44,18 @@ def read_topics_stream(
     starting_offsets: Mapping[str, int],
     kafka_options: Mapping[str, str],
 ) -> DataFrame:
-    """One streaming source of all these topics, which are on one cluster.
+    """One streaming source of topics of one cluster.
 
     Args:
         spark: the session.
         logs: one or more, with the same bootstrap servers.
-        topics_pattern: the regular expression that found them; topics that it matches later are noticed.
-        max_offsets: of one micro-batch, in all topics together; offsets, of which some hold no row.
-        starting_offsets: of each topic, for a checkpoint that is fresh; a topic that joins later starts at 0.
-        kafka_options: the user's own settings of the connector; see connector_options.
+        topics_pattern: the regular expression that found them; topics that it matches later are detected.
+        max_offsets: limit of one micro-batch over all topics; counts offsets, of which some hold no row.
+        starting_offsets: of each topic, for a new checkpoint; a topic that joins later starts at 0.
+        kafka_options: the user's settings of the connector; see connector_options.
 
     Raises:
-        LogError: a setting that the connector does not have, or Java understands the pattern in another way.
+        LogError: a setting that the connector does not have, or the pattern means something else in Java.
     """
     options = _options(logs, kafka_options)
     topics = [_topic(log) for log in logs]
@@ -63,7 +63,7 @@ def read_topics_stream(
         options["subscribe"] = ",".join(topics)
     else:
         _check_pattern(spark, topics_pattern, topics)
-        # Spark takes a topic for one where the pattern is found anywhere in the name.
+        # Without anchors, Spark would find the pattern anywhere in a topic's name.
         options["subscribePattern"] = f"^(?:{topics_pattern})$"
     options["startingOffsets"] = _offsets({topic: starting_offsets[topic] for topic in topics})
     if max_offsets is not None:
@@ -74,9 +74,9 @@ def read_topics_stream(
 def read_topic(
     spark: SparkSession, log: FollowedLog, start: int, end: int, kafka_options: Mapping[str, str]
 ) -> DataFrame:
-    """The rows of one topic with offsets in [start, end), as they are when an action asks for them.
+    """The rows of one topic with offsets in [start, end), read when an action runs.
 
-    ``kafka_options`` and errors as those of read_topics_stream.
+    ``kafka_options`` and errors: see read_topics_stream.
     """
     topic = _topic(log)
     options = _options([log], kafka_options) | {
@@ -95,7 +95,7 @@ def _options(logs: Sequence[FollowedLog], kafka_options: Mapping[str, str]) -> d
     return {f"kafka.{name}": value for name, value in settings.items()} | {
         "kafka.bootstrap.servers": servers,
         "kafka.isolation.level": "read_committed",
-        # Java's default is true: a task would bring back a topic that was deleted after it was planned.
+        # Java's default is true: a task would create a topic again that was deleted after planning.
         "kafka.allow.auto.create.topics": "false",
         "failOnDataLoss": "true",
         "groupIdPrefix": _GROUP_PREFIX,
@@ -134,15 +134,15 @@ def _topic(log: FollowedLog) -> str:
 
 
 def _check_pattern(spark: SparkSession, regex: str, topics: Sequence[str]) -> None:
-    """RE2 found the topics (records.java_pattern), and Java will follow them: both must mean the same."""
+    """Check that the pattern means the same in RE2 (records.java_pattern) and in Java, which Spark uses."""
     jvm: Any = spark._jvm  # noqa: SLF001 - there is no public way to call Java
     try:
         pattern = jvm.java.util.regex.Pattern.compile(regex)
     except Exception as error:
-        raise LogError(f"the topics pattern `{regex}` is not a regular expression to Java") from error
+        raise LogError(f"the topics pattern `{regex}` is no valid regular expression in Java") from error
     missed = [topic for topic in topics if not pattern.matcher(topic).matches()]
     if missed:
         raise LogError(
-            f"the topics pattern `{regex}` matches `{missed[0]}` here and not in Java: write it in "
+            f"the topics pattern `{regex}` matches `{missed[0]}` here but not in Java: write it in "
             "another form"
         )
