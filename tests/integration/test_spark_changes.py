@@ -226,7 +226,7 @@ def test_the_tables_of_all_clusters(fleet: ChangesJob) -> None:
     directory = fleet.output / "changes" / "cluster_id=%C4%8Dluster%2F2"
     assert {path.name for path in directory.iterdir()} == {f"date={day}" for day in days}
     assert len(days) > 2
-    with pytest.raises(HistoryMissingError, match="2 clusters: name one of"):
+    with pytest.raises(HistoryMissingError, match="2 clusters: name one with --cluster-id"):
         fleet.history()
     with pytest.raises(HistoryMissingError, match="no history of cluster nobody"):
         fleet.history("nobody")
@@ -301,7 +301,7 @@ def test_what_was_in_force_at_a_time(spark: SparkSession, tmp_path: Path) -> Non
         history.in_force(at_time=datetime.now(UTC) + timedelta(days=1))
     with pytest.raises(HistoryRangeError, match="offset 4 is not in the history yet: its last one is 3"):
         history.in_force(at_offset=4)
-    with pytest.raises(HistoryRangeError, match="nothing is both after offset 2 and up to 1"):
+    with pytest.raises(HistoryRangeError, match="it ends at offset 1, before 2"):
         history.changed(after=2, until=1)
 
 
@@ -375,7 +375,7 @@ def test_a_new_checkpoint_goes_on_where_the_history_ends(spark: SparkSession, tm
     assert_is_history_of(job.history(), log_directory)
     shutil.rmtree(job.checkpoint)
     shutil.rmtree(job.output / "state")
-    with pytest.raises(HistoryForeignError, match="start a new history: another output"):
+    with pytest.raises(HistoryForeignError, match="start a new history with another output"):
         job.run()
     assert job.files() == after
 
@@ -398,7 +398,7 @@ def test_a_history_that_begins_with_a_snapshot(spark: SparkSession, tmp_path: Pa
     assert records_of(history.in_force(at_offset=begin - 1).rows) == {
         each.record.id: each.record for each in image
     }
-    with pytest.raises(HistoryRangeError, match=f"what it begins with is the state at {begin - 1}"):
+    with pytest.raises(HistoryRangeError, match=f"which begins with the state at {begin - 1}"):
         history.in_force(at_offset=begin - 2)
 
 

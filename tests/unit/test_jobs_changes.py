@@ -208,7 +208,7 @@ def test_a_history_beyond_the_state_is_refused(start: int) -> None:
     for begin, end in ((0, 5), (5, 9)):
         write_changes(store, CLUSTER, begin, end, told)
     before = paths(store)
-    with pytest.raises(HistoryForeignError, match=f"it ends at offset {start}. Bring back"):
+    with pytest.raises(HistoryForeignError, match=f"ends at offset {start}. Restore the content"):
         sink(store)._remove_leftovers(planned(start, 20))
     assert paths(store) == before
 
@@ -237,8 +237,8 @@ def test_a_topic_is_coarse_where_it_was_read_late() -> None:
         True,
         False,
     ]
-    assert coverage.coarse_within(30, 31) is False
-    assert coverage.coarse_within(29, 31) is True
+    assert coverage.has_coarse(30, 31) is False
+    assert coverage.has_coarse(29, 31) is True
     sink(store, compacting=True).commit([result(50, 51)])
     again = read_coverage(store, CLUSTER)
     assert again is not None

@@ -169,7 +169,7 @@ def test_a_range_may_be_read_from_before_its_start(tmp_path: Path) -> None:
     """Where a stored state was lost: from its end on, or from the log's start."""
     write_segment(tmp_path, 0, *(batch_bytes(at, 2) for at in range(0, 8, 2)))
     ranges = LogRanges(str(tmp_path), None, {})
-    planned = replace(wanted(tmp_path, 4, 6), near=ranges.position_hint(4))
+    planned = replace(wanted(tmp_path, 4, 6), position_hint=ranges.position_hint(4))
     ranges.close()
     assert [offsets(planned, start) for start in (0, 2, 4)] == [[*range(6)], [2, 3, 4, 5], [4, 5]]
 
@@ -260,7 +260,7 @@ def test_readers_are_told_where_to_look(tmp_path: Path) -> None:
     assert near is not None
     assert 0 < near.position == sum(map(len, batches[: near.base_offset // 50]))
     planned = wanted(tmp_path, place.offset, 3000)
-    told = replace(planned, near=near)
+    told = replace(planned, position_hint=near)
     assert offsets(told) == offsets(planned) == [*range(place.offset, 3000)]
     with DirectoryLog.open(tmp_path) as log:
         log.use_position_hint(near)

@@ -78,7 +78,7 @@ def test_a_damaged_directory_is_replaced(repository: Path, tmp_path: Path) -> No
 
 def test_another_content_is_refused(repository: Path, tmp_path: Path) -> None:
     (repository / JARS[3].path).write_bytes(b"not reviewed")
-    with pytest.raises(SparkJarsError, match=r"not what was reviewed: part-3-1\.0\.jar is different"):
+    with pytest.raises(SparkJarsError, match=r"differ from the reviewed ones: part-3-1\.0\.jar is different"):
         jar_directory(tmp_path / "jars", VARIABLE, JARS, "Example 1.0")
     assert not (tmp_path / "jars").exists()
 

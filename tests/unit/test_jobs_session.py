@@ -26,7 +26,7 @@ def nothing_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def own_jvm(settings: dict[str, str], *, needs_kafka: bool = True) -> dict[str, str]:
-    return spark_session._of_own_jvm(settings, needs_kafka=needs_kafka)
+    return spark_session._jvm_settings(settings, needs_kafka=needs_kafka)
 
 
 def test_on_this_machine_workers_run_our_interpreter_and_nothing_listens_outside() -> None:

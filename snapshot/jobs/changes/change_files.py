@@ -1,12 +1,13 @@
-"""The files of a history: where they are, and how executors write those of one batch.
+"""The files of a history: their paths, and the writer of one batch's files on executors.
 
     OUTPUT/changes/cluster_id=<id>/date=YYYY-MM-DD/<start>-<end>.parquet     a row for each change
     OUTPUT/intervals/cluster_id=<id>/date=YYYY-MM-DD/<start>-<end>.parquet   a row for each ended interval
 
-The layout is Hive's, so that anything that reads Parquet finds its columns ``cluster_id`` (encoded as in a
-snapshot store) and ``date`` (UTC, of the change's record). ``start`` and ``end`` are the batch's, 20 digits
-each: a second try of the batch writes the same rows, in the same order, into the same files. A row counts
-once the state of its batch is stored: readers take offsets below the end of the newest stored state.
+The layout is Hive's, so that readers of Parquet get the columns ``cluster_id`` (encoded as in a snapshot
+store) and ``date`` (UTC, of the change's record). ``start`` and ``end`` are the batch's, 20 digits each: a
+repeated batch writes the same rows in the same order into the same files. A row counts once the state of its
+batch is
+stored: readers take offsets below the end of the newest stored state.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 CHANGES: Final = "changes"
 INTERVALS: Final = "intervals"
 TABLES: Final = (CHANGES, INTERVALS)
-#: A snapshot store of the job's own.
+#: The job's snapshot store.
 STATE: Final = "state"
 
 _CLUSTER: Final = "cluster_id="
@@ -38,7 +39,7 @@ _FILE: Final = re.compile(r"([0-9]{20})-([0-9]{20})\.parquet")
 
 
 class HistoryFile(NamedTuple):
-    """One file: below OUTPUT, and the offsets of the batch that wrote it, end exclusive."""
+    """One file: its path below OUTPUT, and the offsets of its batch, end exclusive."""
 
     path: str
     start: int
@@ -57,7 +58,7 @@ def cluster_path(table: str, cluster_id: str) -> str:
 
 
 def history_files(storage: Storage, cluster_id: str) -> Iterator[HistoryFile]:
-    """All files of one cluster, whether they count or not. Looks into the directory of every date."""
+    """All files of one cluster, committed or not. Lists the directory of every date."""
     for table in TABLES:
         directory = cluster_path(table, cluster_id)
         for date in storage.directories(directory):
@@ -68,14 +69,14 @@ def history_files(storage: Storage, cluster_id: str) -> Iterator[HistoryFile]:
 
 
 def write_changes(storage: Storage, cluster_id: str, start: int, end: int, changes: pa.Table) -> None:
-    """Write the files of a batch, over those that an earlier try at it may have left.
+    """Write the files of a batch, replacing those of an earlier attempt.
 
     Args:
         storage: of OUTPUT.
         cluster_id: the log's.
         start: the batch's first offset.
         end: its end.
-        changes: what ``change_table.net_changes`` gives.
+        changes: from ``change_table.net_changes``.
 
     Raises:
         SnapshotError: a file cannot be written.

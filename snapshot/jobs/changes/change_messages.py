@@ -1,4 +1,4 @@
-"""Changes as messages of a topic: JSON, one message for each.
+"""Changes as JSON messages of a topic, one for each.
 
     key     <cluster id>/<id>
     value   {"clusterId", "topicId", "offset", "timestampMs", "change": "added" | "replaced" | "removed",
@@ -6,7 +6,8 @@
     ACL     {"resourceType", "resourceName", "patternType", "principal", "host", "operation",
              "permissionType", "offset", "timestampMs"}
 
-Ids are Kafka's 22 characters, codes their names. (clusterId, offset, id) is there once.
+Ids are Kafka's 22 characters, codes their names. (clusterId, offset, id) is unique. It is the JSON form of
+the history's rows (schema.CHANGE) in camel case.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _ACL: Final = {
 
 
 def messages_of(cluster_id: str, changes: pa.Table) -> Iterator[tuple[int, bytes, bytes]]:
-    """(offset, key, value) of changes in their order; see change_table.net_changes."""
+    """(offset, key, value) of changes, in order; see change_table.net_changes."""
     for batch in changes.to_batches(max_chunksize=_ROWS):
         for row in batch.to_pylist():
             yield _message(cluster_id, row)

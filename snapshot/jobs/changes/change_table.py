@@ -1,7 +1,7 @@
-"""The changes of a batch as one Arrow table, and the intervals that they ended.
+"""The changes of a batch as one Arrow table, and the intervals that they end.
 
-An ACL is in force, under one id with one content, from the offset of the change that brought it until that of
-the change that took it away. The second one tells of both: ``before`` has the offset of the first.
+An ACL is in force, under one id with one content, from the offset of the change that adds it until that of
+the change that removes or replaces it. The second one has both offsets: ``before`` has that of the first.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ def record_from_row(acl_id: bytes, row: Mapping[str, Any]) -> AccessControlEntry
 
 
 def net_changes(changes: pa.Table) -> pa.Table:
-    """The changes of one log in order of (offset, id), each of which is there once.
+    """The changes of one log sorted by (offset, id), one for each.
 
     Args:
-        changes: rows of CHANGES_ARROW, in any order. The records of a metadata transaction all count from one
-            offset on; what an id had in between was never in force, and is left out.
+        changes: rows of CHANGES_ARROW, in any order. All records of a metadata transaction take effect at one
+            offset; intermediate contents of an id were never in force, and are left out.
     """
     changes = changes.sort_by(_ORDER)
     is_shared = _is_shared(changes)
@@ -67,7 +67,7 @@ def net_changes(changes: pa.Table) -> pa.Table:
 
 
 def ended_intervals(changes: pa.Table) -> pa.Table:
-    """The intervals that these changes ended: of every content that was in force before one of them."""
+    """The intervals that these changes end: one for each content in force before a change."""
     ended = changes.filter(pc.not_equal(changes.column("change"), CHANGE_ADDED))
     before = ended.column("before")
     columns: dict[str, Any] = {
@@ -83,7 +83,7 @@ def ended_intervals(changes: pa.Table) -> pa.Table:
 
 
 def _is_shared(changes: pa.Table) -> pa.Array:
-    """Which rows have an (offset, id) that a row beside them has too."""
+    """Mask of the sorted rows that share their (offset, id) with a neighbour."""
     keys = [changes.column(name).combine_chunks() for name, _ in _ORDER]
     same: Any = pa.array([], pa.bool_())
     if len(changes) > 1:
@@ -93,17 +93,17 @@ def _is_shared(changes: pa.Table) -> pa.Array:
 
 
 def _net_rows(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """One row, or none, of all rows with one (offset, id).
+    """Reduce all rows with one (offset, id) to one row, or none.
 
-    What one row of an id ends with, the next one begins with. So whatever their order was: what is begun with
-    once more than ended with is what came first, and the other way round.
+    Each row's ``after`` is the ``before`` of the next row. So, in any order of the rows, the content that is
+    a ``before`` more often than an ``after`` is the first one, and vice versa for the last one.
     """
     for _, group in groupby(rows, key=lambda row: (row["offset"], row["id"])):
         same = list(group)
-        begun = Counter(_hashable(row["before"]) for row in same)
-        ended = Counter(_hashable(row["after"]) for row in same)
-        (first,) = begun - ended or (None,)
-        (last,) = ended - begun or (None,)
+        befores = Counter(_hashable(row["before"]) for row in same)
+        afters = Counter(_hashable(row["after"]) for row in same)
+        (first,) = befores - afters or (None,)
+        (last,) = afters - befores or (None,)
         if first == last:
             continue
         change = CHANGE_REPLACED

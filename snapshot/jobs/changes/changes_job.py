@@ -1,13 +1,13 @@
-"""``aclog spark changes``: the history of logs, kept when the logs themselves forget.
+"""``aclog spark changes``: the history of logs, stored beyond the logs' retention.
 
-    OUTPUT/changes, OUTPUT/intervals   what is read (change_files.py); executors write it, in the one action
-    OUTPUT/coverage                    what the history covers (coverage.py)
-    OUTPUT/state                       a snapshot store of the job's own, with applied offsets. A batch counts
-                                       once its state is there
+    OUTPUT/changes, OUTPUT/intervals   the tables (change_files.py), written by executors
+    OUTPUT/coverage                    the range that the history covers (coverage.py)
+    OUTPUT/state                       the job's snapshot store, in which ACLs have the offset at which they
+                                       took effect. A batch counts once its state is stored
 
-Nothing that counts is ever deleted or written anew. A batch that comes again writes its files again. What it
-left there the first time is removed before: under a new checkpoint the batch may have another end, and a
-topic may have forgotten some of its records since.
+Committed files are never deleted or rewritten. A repeated batch writes its files again, after removing those
+of the first attempt: with a new checkpoint the batch may have another end, and a topic may have compacted
+some of its records since.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from snapshot.jobs.folding.log_plan import LogPlan, LogResult
     from snapshot.jobs.running.job import BatchReport, JobSettings
 
-# Spark's own, in a checkpoint: a batch is planned in the first, and done in the second.
+# Spark's directories in a checkpoint: of planned batches, and of batches that are done.
 _PLANNED: Final = "offsets"
 _DONE: Final = "commits"
 
@@ -45,7 +45,7 @@ class ChangeTopic:
 
     Attributes:
         url: ``kafka://HOST:PORT/TOPIC``.
-        client: client settings, ``aclog.kafka.*`` without that prefix; maybe secrets.
+        client: client settings, ``aclog.kafka.*`` without that prefix; may hold secrets.
     """
 
     url: str
@@ -64,16 +64,17 @@ def run_changes(
 
     Args:
         spark: the session.
-        settings: what is followed; its ``store`` is not used.
-        output: where the history is, a URL that Hadoop and fsspec both know, or a local path.
+        settings: of the job; ``store`` is not used.
+        output: directory of the history, a URL that both Hadoop and fsspec support, or a local path.
         on_batch: called after each batch.
-        to_topic: where changes go beside the files.
+        to_topic: receives the changes, too.
 
     Raises:
-        HistoryForeignError: ``output`` has the history of another log of the same cluster, or one that goes
-            on beyond where a new checkpoint begins.
-        LogError: the topic is not there, or cannot be written to.
-        SparkJobError: as run_job.
+        HistoryForeignError: ``output`` has the history of another log of the same cluster, or one that
+        extends
+            beyond the start of a new checkpoint.
+        LogError: the topic does not exist or cannot be written to.
+        SparkJobError: see run_job.
     """
     storage = Storage(output)
     for log in settings.logs:
@@ -81,9 +82,9 @@ def run_changes(
         if coverage is not None and coverage.identity != log.identity:
             raise HistoryForeignError(
                 f"{storage.shown('')} has the history of topic id {coverage.topic_id} of cluster "
-                f"{coverage.cluster_id}, and {log.url} has topic id {uuid_to_string(log.identity.topic_id)}: "
-                "another log, or one deleted and created again. Start a new history: another output and "
-                "another checkpoint"
+                f"{coverage.cluster_id}, but {log.url} has topic id {uuid_to_string(log.identity.topic_id)}: "
+                "it is another log, or was deleted and created again. Start a new history with another "
+                "output and another checkpoint"
             )
     if to_topic is not None:
         open_exactly_once_producer(to_topic.url, name=_feed_name(output, ""), client=to_topic.client)
@@ -97,13 +98,14 @@ def run_changes(
 
 
 class ChangesSink:
-    """What the job adds to the engine; see job.JobSink.
+    """The outputs of the job; see job.JobSink.
 
     Args:
-        output: where the history is.
-        compacting: ids of the clusters whose logs forget.
-        may_find_leftovers: whether a log's first batch in this run may have been begun before.
-        to_topic: where changes go beside the files.
+        output: directory of the history.
+        compacting: ids of the clusters whose logs are compacted.
+        may_find_leftovers: a log's first batch in this run may be repeated, and have files of the first
+        attempt.
+        to_topic: receives the changes, too.
     """
 
     wants_changes = True
@@ -122,16 +124,16 @@ class ChangesSink:
         self._compacting = compacting
         self._may_find_leftovers = may_find_leftovers
         self._to_topic = to_topic
-        # Clusters whose leftovers were looked for; those whose logs were read up to their ends in this run.
-        self._looked_for: set[str] = set()
+        # Clusters whose leftovers were removed; those whose logs were read up to their ends in this run.
+        self._cleaned: set[str] = set()
         self._caught_up: set[str] = set()
 
     def changes_writer(self, plans: Sequence[LogPlan]) -> Callable[[LogPlan, pa.Table], None]:
         if self._may_find_leftovers:
             for plan in plans:
-                if plan.identity.cluster_id not in self._looked_for:
+                if plan.identity.cluster_id not in self._cleaned:
                     self._remove_leftovers(plan)
-                    self._looked_for.add(plan.identity.cluster_id)
+                    self._cleaned.add(plan.identity.cluster_id)
         output, to_topic = self._output, self._to_topic
 
         def write(plan: LogPlan, rows: pa.Table) -> None:
@@ -160,9 +162,9 @@ class ChangesSink:
                 put_coverage(self._storage, coverage)
 
     def _with_coarse(self, coverage: Coverage, plan: LogPlan, gap_until: int) -> Coverage:
-        """A batch that was read at the log's end, as the one before it was, held all that was written.
+        """Add the batch's range unless it is exact: read at the log's end, as was the batch before it.
 
-        Of one whose state was built anew there is only the difference.
+        If the state was rebuilt (``before``), only the difference is known.
         """
         cluster_id = plan.identity.cluster_id
         is_caught_up = gap_until <= plan.end
@@ -175,14 +177,14 @@ class ChangesSink:
         return coverage.with_coarse(plan.start, max(plan.end, gap_until))
 
     def _remove_leftovers(self, plan: LogPlan) -> None:
-        """Files of a batch that began where this one begins: had they come to count, this one would not."""
+        """Remove files of an uncommitted batch with the same start as this one."""
         leftovers = []
         for file in history_files(self._storage, plan.identity.cluster_id):
             if file.start > plan.start or file.start < plan.start < file.end:
                 raise HistoryForeignError(
-                    f"{self._storage.shown(file.path)} is history that the newest stored state under "
-                    f"{STATE}/ does not reach: it ends at offset {plan.start}. Bring back what was in "
-                    f"{STATE}/, or start a new history: another output and another checkpoint"
+                    f"{self._storage.shown(file.path)} is beyond the newest stored state under {STATE}/, "
+                    f"which ends at offset {plan.start}. Restore the content of {STATE}/, or start a new "
+                    "history with another output and another checkpoint"
                 )
             if file.start == plan.start:
                 leftovers.append(file.path)
@@ -191,7 +193,7 @@ class ChangesSink:
 
 
 def _may_come_again(checkpoint: Storage) -> bool:
-    """Whether the first batch may be one that was begun before, under this checkpoint or another one."""
+    """Whether the first batch may be a repeated one, with this checkpoint or a new one."""
     planned, done = (
         {int(name) for name in checkpoint.files(directory) if name.isdecimal()}
         for directory in (_PLANNED, _DONE)
@@ -208,5 +210,5 @@ def _publish(to_topic: ChangeTopic, output: str, cluster_id: str, changes: pa.Ta
 
 
 def _feed_name(output: str, cluster_id: str) -> str:
-    """Who writes: the same for every run of this job on this cluster's log, and no other's."""
+    """The producer's name: the same for every run of this job on this cluster's log, and unique to it."""
     return f"{output.rstrip('/')}#{cluster_id}"

@@ -1,4 +1,4 @@
-"""What the history of one log covers: from which offset on, and where it may be coarser than the log was.
+"""The coverage of a log's history: its first offset, and ranges in which changes may be missing.
 
 OUTPUT/coverage/<cluster id>.json
 
@@ -6,10 +6,10 @@ formatVersion        1
 clusterId, topicId   the log (I9); topicId as Kafka's 22 characters
 beginOffset          the first offset whose change is here; the state below it is where the history begins
 beginTimeMs          time of the last record below it, 0 when there is none
-coarse               [[from, until], ...]: spans of offsets of a topic that were read behind its end, at the
-                     start of a run above all. Compaction may have taken records out of them before they
-                     were read: the states at offsets strictly within a span are what the records left
-                     there give, those at its bounds are exact.
+coarse               [[from, until], ...]: ranges of a topic that were not read at its end, such as at the
+                     start of a run. Compaction may have removed records before they were read: states at
+                     offsets strictly within a range come from the remaining records, those at its bounds
+                     are exact.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SUFFIX: Final = ".json"
 
 
 class Coverage(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True):
-    """See the module."""
+    """The content of the file; see the module."""
 
     format_version: int = _FORMAT_VERSION
     cluster_id: str
@@ -45,7 +45,7 @@ class Coverage(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_field
 
     @classmethod
     def beginning(cls, identity: LogIdentity, offset: int, time_ms: int) -> Coverage:
-        """Of a history that has nothing yet."""
+        """The coverage of a new history."""
         return cls(
             cluster_id=identity.cluster_id,
             topic_id=uuid_to_string(identity.topic_id),
@@ -59,7 +59,7 @@ class Coverage(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_field
         return LogIdentity(self.cluster_id, uuid_from_string(self.topic_id))
 
     def with_coarse(self, start: int, until: int) -> Coverage:
-        """With one more span; a batch that comes again brings the same one, or a longer one."""
+        """With one more range; a repeated batch adds the same one, or a longer one."""
         spans = list(self.coarse)
         while spans and start < spans[-1][1]:
             last_start, last_until = spans.pop()
@@ -67,27 +67,27 @@ class Coverage(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_field
         return msgspec.structs.replace(self, coarse=(*spans, (start, until)))
 
     def is_coarse(self, end_offset: int) -> bool:
-        """Whether the state that ends there may be one that the log never had."""
+        """Whether the log may never have had the state with this end offset."""
         return any(start < end_offset < until for start, until in self.coarse)
 
-    def coarse_within(self, start: int, end: int) -> bool:
+    def has_coarse(self, start: int, end: int) -> bool:
         """Whether changes may be missing between these offsets, end exclusive."""
         return any(span_start < end and start < until for span_start, until in self.coarse)
 
 
 def covered_clusters(storage: Storage) -> tuple[str, ...]:
-    """The ids of all clusters whose logs have a history, or begin to have one."""
+    """The ids of all clusters whose logs have a history, or the start of one."""
     names = (name.removesuffix(_SUFFIX) for name in storage.files(COVERAGE) if name.endswith(_SUFFIX))
     found = map(parse_cluster_directory, names)
     return tuple(sorted(cluster_id for cluster_id in found if cluster_id is not None))
 
 
 def read_coverage(storage: Storage, cluster_id: str) -> Coverage | None:
-    """What is known of the history of this cluster's log; None if there is none.
+    """The coverage of the history of this cluster's log; None if there is none.
 
     Raises:
         SnapshotCorruptError: the file is damaged.
-        SnapshotUnsupportedError: it is in a newer format.
+        SnapshotUnsupportedError: it has a newer format.
         SnapshotError: it cannot be read.
     """
     path = _path(cluster_id)
@@ -101,18 +101,18 @@ def read_coverage(storage: Storage, cluster_id: str) -> Coverage | None:
         version = json.loads(data)["formatVersion"]
         if isinstance(version, int) and version > _FORMAT_VERSION:
             raise SnapshotUnsupportedError(
-                f"{shown} has format version {version}; this build of aclog knows up to {_FORMAT_VERSION}"
+                f"{shown} has format version {version}; aclog reads up to {_FORMAT_VERSION}. Upgrade it"
             )
         coverage = msgspec.json.decode(data, type=Coverage)
         uuid_from_string(coverage.topic_id)
     except (ValueError, KeyError, TypeError, DecodeError) as error:
-        # ValueError: json's and msgspec's errors are some.
+        # ValueError includes json's and msgspec's errors.
         raise SnapshotCorruptError(f"{shown} is damaged: {error}") from error
     return coverage
 
 
 def put_coverage(storage: Storage, coverage: Coverage) -> None:
-    """Write it, over what is there.
+    """Write the file, replacing an existing one.
 
     Raises:
         SnapshotError: it cannot be written.

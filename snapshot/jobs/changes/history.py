@@ -1,12 +1,12 @@
-"""Questions to a history (changes.py): what was in force at an offset or a time, what changed between two.
+"""Queries of a history (changes_job.py): ACLs in force at an offset or a time, changes between two.
 
-    intervals   a row for each time that an ACL was in force under one id with one content: from
-                valid_from_offset on, before valid_to_offset, which is null while it is. Those that ended are
-                in OUTPUT/intervals, the others are the ACLs of the newest state in OUTPUT/state
+    intervals   a row for each period in which an ACL was in force under one id with one content: from
+                valid_from_offset on, before valid_to_offset, which is null while in force. Ended ones are in
+                OUTPUT/intervals, the others are the ACLs of the newest state in OUTPUT/state
     changes     a row for each change, of OUTPUT/changes
 
-Only what is committed counts: offsets below the end of the newest state. ``at_offset`` N is the state after
-the record at N, as for `aclog check --at-offset`. A time is that of the log's records: the state at a time is
+Only committed rows count: offsets below the end of the newest state. ``at_offset`` N is the state after the
+record at N, as for `aclog check --at-offset`. Times are those of the log's records: the state at a time is
 the one after the last change whose record is not later.
 """
 
@@ -18,7 +18,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import DataType, StructType
 
 from records.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from snapshot.store.manifest import ChangePart, SnapshotManifest, SnapshotPart
 
-#: Rows of intervals. Times are those of the records that began and ended them.
+#: Rows of intervals. Times are those of the records that start and end them.
 INTERVAL: Final = (
     "cluster_id string, topic_id string, id binary, resource_type string, resource_name string, "
     "pattern_type string, principal string, host string, operation string, permission_type string, "
@@ -62,14 +62,13 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Rows, and which part of the history they are.
+    """Rows of a query, and the range of offsets that they cover.
 
     Attributes:
-        rows: not computed yet. Spark reads the files when they are: soon, for the job that writes the history
-            removes old states.
-        after_offset: of changes: theirs are greater; None for ACLs in force.
-        at_offset: the last offset that counts; -1: none does.
-        notes: what a reader of the answer should know.
+        rows: lazy. Compute them soon, because the job that writes the history removes old states.
+        after_offset: for changes, the exclusive lower bound of their offsets; None for ACLs in force.
+        at_offset: the last offset that counts; -1: none.
+        notes: hints for readers of the result.
     """
 
     rows: DataFrame
@@ -79,11 +78,11 @@ class Answer:
 
 
 class History:
-    """The history of one log, as far as it was committed when this was made.
+    """The history of one log, as committed when this object was created.
 
     Attributes:
-        coverage: which log, and from where on.
-        manifest: of the newest state: where the history ends.
+        coverage: the log, and where the history begins.
+        manifest: of the newest state, where the history ends.
     """
 
     def __init__(
@@ -96,11 +95,11 @@ class History:
 
     @classmethod
     def open(cls, spark: SparkSession, output: str, cluster_id: str | None = None) -> History:
-        """The history of this cluster's log, or of the only one there is.
+        """Open the history of this cluster's log, or the only one.
 
         Raises:
-            HistoryMissingError: there is none, or several and none was named.
-            SnapshotError: the output cannot be read, or is damaged.
+            HistoryMissingError: there is none, or there are several and ``cluster_id`` is None.
+            SnapshotError: the output cannot be read or is damaged.
         """
         storage = Storage(output)
         if cluster_id is None:
@@ -111,8 +110,8 @@ class History:
                 )
             if len(clusters) > 1:
                 raise HistoryMissingError(
-                    f"{storage.shown('')} holds the histories of {len(clusters)} clusters: name one of "
-                    f"{', '.join(clusters)}"
+                    f"{storage.shown('')} holds the histories of {len(clusters)} clusters: name one with "
+                    f"--cluster-id: {', '.join(clusters)}"
                 )
             (cluster_id,) = clusters
         coverage = read_coverage(storage, cluster_id)
@@ -128,65 +127,67 @@ class History:
 
     @property
     def end(self) -> int:
-        """One past the last offset that it tells of."""
+        """One past the last offset of the history."""
         return self.manifest.provenance.end_offset
 
     @property
     def known_until_ms(self) -> int:
-        """The last time, since the epoch, at which nothing was missing."""
+        """The time, since the epoch, up to which the history is complete."""
         return max(self.manifest.log_end_time_ms, self.manifest.provenance.timestamp_ms)
 
     def in_force(self, *, at_offset: int | None = None, at_time: datetime | None = None) -> Answer:
-        """The ACLs in force after the record at an offset, or at a time, or else at the end: INTERVAL.
+        """The ACLs in force after the record at an offset, or at a time; default: at the end.
 
-        They are in the order of their patterns, then of their entries, then of their ids.
+        Rows of INTERVAL, sorted by pattern, then entry, then id.
 
         Raises:
-            HistoryRangeError: the history does not reach there; its text says what it covers.
+            HistoryRangeError: outside of the history; the text says what it covers.
             ValueError: both are given, or a time without a time zone.
         """
         if at_offset is not None and at_time is not None:
-            raise ValueError("an offset and a time are two questions")
+            raise ValueError("give an offset or a time, not both")
         offset = self._offset(at_offset if at_time is None else at_time, self.end - 1)
         notes = self._notes(self.coverage.is_coarse(offset + 1))
         rows = in_force_at(self.intervals(), offset).orderBy(*_PATTERN, *_ENTRY, "id")
         return Answer(rows=rows, at_offset=offset, notes=notes)
 
     def changed(self, *, after: int | datetime | None = None, until: int | datetime | None = None) -> Answer:
-        """What changed after one offset or time, up to and with another: CHANGE, in order of (offset, id).
+        """The changes after one offset or time up to another: rows of CHANGE, sorted by (offset, id).
 
         Args:
-            after: exclusive; by default where the history begins.
-            until: inclusive; by default where it ends.
+            after: exclusive; default: the history's beginning.
+            until: inclusive; default: the history's end.
 
         Raises:
-            HistoryRangeError: the history does not reach there, or ``until`` lies before ``after``.
+            HistoryRangeError: outside of the history, or ``until`` is before ``after``.
             ValueError: a time without a time zone.
         """
         after_offset = self._offset(after, self.coverage.begin_offset - 1)
         until_offset = self._offset(until, self.end - 1)
         if until_offset < after_offset:
-            raise HistoryRangeError(f"nothing is both after offset {after_offset} and up to {until_offset}")
+            raise HistoryRangeError(
+                f"the range is empty: it ends at offset {until_offset}, before {after_offset}"
+            )
         rows = self.changes().where((F.col("offset") > after_offset) & (F.col("offset") <= until_offset))
-        notes = self._notes(self.coverage.coarse_within(after_offset + 1, until_offset + 1))
+        notes = self._notes(self.coverage.has_coarse(after_offset + 1, until_offset + 1))
         return Answer(
             rows=rows.orderBy("offset", "id"), after_offset=after_offset, at_offset=until_offset, notes=notes
         )
 
     def changes(self) -> DataFrame:
-        """All changes: ``cluster_id`` and CHANGE."""
+        """All changes: rows of ``cluster_id`` and CHANGE."""
         rows = self._read(CHANGES, _struct(CHANGE)).where(F.col("offset") < self.end)
         return rows.select(self._cluster(), *_struct(CHANGE).names)
 
     def intervals(self) -> DataFrame:
-        """All intervals, those without an end too: INTERVAL."""
+        """All intervals, including those without an end: rows of INTERVAL."""
         schema = _ddl(INTERVAL)
         ended = self._read(INTERVALS, StructType([field for field in schema if field.name != "cluster_id"]))
         ended = ended.where(F.col("valid_to_offset") < self.end)
         return ended.select(self._cluster(), *schema.names[1:]).unionByName(self._open())
 
     def _open(self) -> DataFrame:
-        """The intervals that had no end when the state was stored: its ACLs."""
+        """The intervals without an end: the ACLs of the newest state."""
         parts, schema = self.manifest.parts, _ddl(INTERVAL)
         if not parts:
             return self._spark.createDataFrame([], schema)
@@ -194,9 +195,9 @@ class History:
         changes = [part.changes for part in parts if part.changes is not None]
         if changes:
             changed = self._read_state(changes)
-            kept = acls.join(changed.select("id"), "id", "left_anti")
-            # Of a row that is gone there is the id alone.
-            acls = kept.unionByName(changed.where(F.col("resource_type").isNotNull()))
+            unchanged = acls.join(changed.select("id"), "id", "left_anti")
+            # A removed row has only its id.
+            acls = unchanged.unionByName(changed.where(F.col("resource_type").isNotNull()))
         columns = {
             "cluster_id": self._cluster(),
             "topic_id": F.lit(self.coverage.topic_id),
@@ -222,22 +223,22 @@ class History:
     def _cluster(self) -> Column:
         return F.lit(self.coverage.cluster_id).alias("cluster_id")
 
-    def _offset(self, moment: int | datetime | None, otherwise: int) -> int:
-        """The last offset that counts at this moment."""
-        if moment is None:
-            return otherwise
-        if isinstance(moment, datetime):
-            return self._offset_at(moment)
+    def _offset(self, position: int | datetime | None, default: int) -> int:
+        """The last offset that counts at an offset or a time."""
+        if position is None:
+            return default
+        if isinstance(position, datetime):
+            return self._offset_at(position)
         begin = self.coverage.begin_offset
-        if moment >= self.end:
+        if position >= self.end:
             raise HistoryRangeError(
-                f"offset {moment} is not in the history yet: its last one is {self.end - 1}"
+                f"offset {position} is not in the history yet: its last one is {self.end - 1}"
             )
-        if moment < begin - 1:
+        if position < begin - 1:
             raise HistoryRangeError(
-                f"offset {moment} is not in the history: what it begins with is the state at {begin - 1}"
+                f"offset {position} is not in the history, which begins with the state at {begin - 1}"
             )
-        return moment
+        return position
 
     def _offset_at(self, time: datetime) -> int:
         """The offset of the last change whose record is not later than ``time``."""
@@ -246,8 +247,8 @@ class History:
             raise ValueError(f"{time} has no time zone")
         if time_ms > self.known_until_ms:
             raise HistoryRangeError(
-                f"the history is known until {_shown(self.known_until_ms)}, not until {_shown(time_ms)}: run "
-                "the job again"
+                f"the history ends at {_shown(self.known_until_ms)}, before {_shown(time_ms)}: run the job "
+                "again"
             )
         not_later = self.changes().where(F.col("timestamp_ms") <= time_ms)
         (found,) = not_later.agg(F.max("offset").alias("offset")).collect()
@@ -264,14 +265,14 @@ class History:
         if not is_coarse:
             return ()
         text = (
-            "the log is compacted, and this part was not read as it was written: changes may be missing "
-            "here, and an ACL may seem to begin later than it did"
+            "the log is compacted, and this range was read after it was written: changes may be missing, and "
+            "ACLs may appear to start later than they did"
         )
         return (text,)
 
 
 def changes(spark: SparkSession, output: str) -> DataFrame:
-    """All changes of all clusters: ``cluster_id`` and CHANGE.
+    """All changes of all clusters: rows of ``cluster_id`` and CHANGE.
 
     Raises:
         HistoryMissingError: there is none.
@@ -281,7 +282,7 @@ def changes(spark: SparkSession, output: str) -> DataFrame:
 
 
 def intervals(spark: SparkSession, output: str) -> DataFrame:
-    """All intervals of all clusters: INTERVAL.
+    """All intervals of all clusters: rows of INTERVAL.
 
     Raises:
         HistoryMissingError: there is none.
@@ -291,25 +292,25 @@ def intervals(spark: SparkSession, output: str) -> DataFrame:
 
 
 def in_force_at(rows: DataFrame, offset: int | Column) -> DataFrame:
-    """Of intervals those in which the state after the record at ``offset`` lies; it may be a column."""
-    has_begun = F.col("valid_from_offset").isNull() | (F.col("valid_from_offset") <= offset)
-    goes_on = F.col("valid_to_offset").isNull() | (F.col("valid_to_offset") > offset)
-    return rows.where(has_begun & goes_on)
+    """Filter intervals that contain the state after the record at ``offset``, which may be a column."""
+    has_started = F.col("valid_from_offset").isNull() | (F.col("valid_from_offset") <= offset)
+    has_not_ended = F.col("valid_to_offset").isNull() | (F.col("valid_to_offset") > offset)
+    return rows.where(has_started & has_not_ended)
 
 
 def of_id(rows: DataFrame, acl_id: bytes) -> DataFrame:
-    """Of intervals or changes those of the ACL with this id."""
+    """Filter intervals or changes by the ACL's id."""
     return rows.where(F.col("id") == F.lit(bytearray(acl_id)))
 
 
 def of_principal(rows: DataFrame, principal: str) -> DataFrame:
-    """Of intervals or changes those whose ACL, before or after, names this principal, to the letter."""
-    return _about(rows, lambda field: field("principal") == principal)
+    """Filter intervals or changes whose ACL, before or after, names exactly this principal."""
+    return _where_acl(rows, lambda field: field("principal") == principal)
 
 
 def of_resource(rows: DataFrame, resource_type: str, name: str, pattern_type: str | None = None) -> DataFrame:
-    """Those whose ACL, before or after, is on just this pattern; of either pattern type if none is named."""
-    return _about(
+    """Filter rows whose ACL, before or after, has exactly this pattern; None: either pattern type."""
+    return _where_acl(
         rows,
         lambda field: (
             (field("resource_type") == resource_type)
@@ -320,7 +321,7 @@ def of_resource(rows: DataFrame, resource_type: str, name: str, pattern_type: st
 
 
 def covering_resource(rows: DataFrame, resource_type: str, name: str) -> DataFrame:
-    """Those whose ACL, before or after, covers this resource: by its name, by a prefix of it, or by ``*``."""
+    """Filter rows whose ACL, before or after, covers this resource: by name, prefix or ``*``."""
 
     def covers(field: Callable[[str], Column]) -> Column:
         is_literal = (field("pattern_type") == PatternType.LITERAL.name) & field("resource_name").isin(
@@ -331,14 +332,15 @@ def covering_resource(rows: DataFrame, resource_type: str, name: str) -> DataFra
         )
         return (field("resource_type") == resource_type) & (is_literal | is_prefix)
 
-    return _about(rows, covers)
+    return _where_acl(rows, covers)
 
 
-def _about(rows: DataFrame, wanted: Callable[[Callable[[str], Column]], Column]) -> DataFrame:
+def _where_acl(rows: DataFrame, condition: Callable[[Callable[[str], Column]], Column]) -> DataFrame:
+    """Filter by a condition on the ACL's fields: of intervals, or of ``before`` or ``after`` of changes."""
     if "before" not in rows.columns:
-        return rows.where(wanted(F.col))
-    before = wanted(lambda name: F.col(f"before.{name}"))
-    after = wanted(lambda name: F.col(f"after.{name}"))
+        return rows.where(condition(F.col))
+    before = condition(lambda name: F.col(f"before.{name}"))
+    after = condition(lambda name: F.col(f"after.{name}"))
     return rows.where(F.coalesce(before, F.lit(False)) | F.coalesce(after, F.lit(False)))
 
 
@@ -351,7 +353,7 @@ def _all(spark: SparkSession, output: str) -> Sequence[History]:
 
 
 def _named(column: str, kind: type[IntEnum]) -> Column:
-    """Names for codes, as snapshot.code_names has them."""
+    """Names for codes, as in snapshot.code_names."""
     names = F.create_map(*(F.lit(each) for code in kind for each in (int(code), code_to_name(kind, code))))
     code = F.col(column).cast("int")
     return F.coalesce(names[code], code.cast("string"))

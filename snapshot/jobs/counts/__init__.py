@@ -1,1 +1,1 @@
-"""The counts job: how many ACLs of each kind there are, over time."""
+"""The counts job: numbers of ACLs by kind, over time."""

@@ -1,12 +1,12 @@
-"""The count tables as Parquet files, written by the driver: they are small.
+"""The count tables as Parquet files, which the driver writes.
 
     OUTPUT/counts/cluster_id=<id>/date=YYYY-MM-DD/<end offset>.parquet
     OUTPUT/counts_by_time/cluster_id=<id>/date=YYYY-MM-DD/<end offset>.parquet
 
-The layout is Hive's; the id is encoded as in a snapshot store, the offset has 20 digits. A batch that is
-done again writes the same names. A file counts once the state of its batch is stored, so readers take end
-offsets up to that of the newest stored state; what a batch left that never was committed is removed before
-the next one goes over the same offsets.
+The layout is Hive's; the id is encoded as in a snapshot store, the offset has 20 digits. A repeated batch
+writes the same names. A file counts once the state of its batch is stored: readers take end offsets up to
+that of the newest stored state. Files of an uncommitted batch are removed before the next batch with the
+same offsets.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FILE: Final = re.compile(r"([0-9]{20})\.parquet")
 
 
 def state_store(output: str) -> str:
-    """The store of the states that the tables are made of: what it holds is what counts."""
+    """The store of the tables' states, whose newest one is the tables' commit."""
     return f"{output.rstrip('/')}/state"
 
 
@@ -48,7 +48,7 @@ class CountFiles:
         self._swept: set[str] = set()
 
     def counts_at(self, cluster_id: str, end: int) -> Mapping[AclKind, int]:
-        """What the last batch that ended at ``end`` or before counted; nothing if there was none.
+        """The counts of the last batch that ended at ``end`` or before; empty if there is none.
 
         Raises:
             SparkJobError: a file is damaged.
@@ -61,20 +61,20 @@ class CountFiles:
         return counts_by_kind(self._read(path, ["count", *AclKind._fields]))
 
     def deltas_by_end(self, cluster_id: str) -> dict[int, str]:
-        """Files for ``deltas``, by the ends of all batches that changed a count, committed or not.
+        """Paths for ``deltas`` by end offset, of all batches that changed a count, committed or not.
 
         Raises:
             SnapshotError: the files cannot be listed, or the tables are Delta Lake's.
         """
         if "_delta_log" in self._storage.directories(COUNTS_BY_TIME):
             raise SnapshotError(
-                f"{self._storage.shown(COUNTS_BY_TIME)} is a table of Delta Lake, which Spark alone reads: "
-                "have the counts written as Parquet (aclog spark counts --format parquet)"
+                f"{self._storage.shown(COUNTS_BY_TIME)} is a table of Delta Lake, which only Spark can read: "
+                "write the counts as Parquet (aclog spark counts --format parquet)"
             )
         return dict(self._files(COUNTS_BY_TIME, cluster_id))
 
     def deltas(self, path: str) -> dict[int, int]:
-        """By how many the records of each minute (ms since the epoch) changed the count of all ACLs.
+        """The change of the number of all ACLs by minute (ms since the epoch).
 
         Raises:
             SparkJobError: it is damaged.
@@ -90,12 +90,12 @@ class CountFiles:
             return rows.select(columns)
         except (pa.ArrowException, OSError, KeyError) as error:
             raise SparkJobError(
-                f"{self._storage.shown(path)} is not a table of counts: {error}. Start anew with another "
-                "--output and --checkpoint"
+                f"{self._storage.shown(path)} is not a table of counts: {error}. Start with another --output "
+                "and --checkpoint"
             ) from error
 
     def ends(self, cluster_id: str) -> set[int]:
-        """Of all batches that are counted, committed or not.
+        """The end offsets of all batches, committed or not.
 
         Raises:
             SnapshotError: the files cannot be listed.
@@ -103,7 +103,7 @@ class CountFiles:
         return {end for end, _ in self._files(COUNTS, cluster_id)}
 
     def append(self, batch: Sequence[CountRows]) -> None:
-        """Write what one batch adds.
+        """Write the rows of one batch.
 
         Raises:
             SnapshotError: a file cannot be written.
@@ -118,14 +118,14 @@ class CountFiles:
             self._put(f"{_directory(COUNTS, rows.cluster_id)}/{name}", rows.counts)
 
     def _sweep(self, rows: CountRows) -> None:
-        """Remove what a batch left that was not committed: it ends beyond where this one starts."""
+        """Remove files of uncommitted batches, which end beyond the start of this one."""
         for table in (COUNTS, COUNTS_BY_TIME):
             for end, path in list(self._files(table, rows.cluster_id)):
                 if end > rows.start:
                     self._storage.remove(path)
 
     def _files(self, table: str, cluster_id: str) -> Iterator[tuple[int, str]]:
-        """(end offset, path) of every file, whether it counts or not."""
+        """(end offset, path) of every file, committed or not."""
         directory = _directory(table, cluster_id)
         for of_date in self._storage.directories(directory):
             for name in self._storage.files(f"{directory}/{of_date}"):

@@ -1,8 +1,7 @@
-"""Counts of ACLs as lines over time: what a picture of the count tables is drawn from.
+"""Counts of ACLs as lines over time, the data of a plot.
 
-A line is a step function: a count holds from its time until the next. The times are those at which ACLs
-changed, to the minute, and not the ends of windows: nothing is shown later than it was, or after the last
-record of the log.
+A line is a step function: a count holds from its time until the next one. Times are the minutes in which ACLs
+changed, not the ends of windows: no change is shown later than it happened, or after the log's last record.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from records.acl import AclOperation, AclPermissionType, ResourceType
 from snapshot.jobs.counts.count_rows import AclKind
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from pyspark.sql import DataFrame
 
-#: What a review of ACLs looks for first, each as a line of its own: few among many would not be seen.
+#: The most relevant ACLs for a review, each as a separate line: a few among many would not be visible.
 WATCHED: Final[Mapping[str, Callable[[AclKind], bool]]] = {
     "DENY": lambda kind: kind.permission_type == AclPermissionType.DENY.name,
     "ALLOW of operation ALL": lambda kind: (
@@ -38,9 +37,9 @@ WATCHED: Final[Mapping[str, Callable[[AclKind], bool]]] = {
 }
 
 _MINUTE_S: Final = 60
-#: More points than a picture has columns are not seen.
+#: More points than pixel columns are not visible.
 _POINTS_MAX: Final = 2_000
-#: Windows to choose from.
+#: The windows for automatic choice.
 _WINDOWS: Final = tuple(
     timedelta(minutes=minutes) for minutes in (1, 5, 15, 60, 6 * 60, 24 * 60, 7 * 24 * 60, 28 * 24 * 60)
 )
@@ -51,8 +50,8 @@ class CountLine:
     """One count over time.
 
     Attributes:
-        times: UTC, ascending. The last one is where the line ends, with the count before it.
-        counts: as many; below 0 for a while where a removal is older than the ACL that it removes.
+        times: UTC, ascending. The last one is the end of the line, with the same count as before.
+        counts: one for each time; temporarily below 0 if a removal is older than the ACL that it removes.
     """
 
     times: npt.NDArray[np.datetime64]
@@ -69,7 +68,8 @@ class ClusterLines:
     """The counts of one cluster over time.
 
     Attributes:
-        by_resource_type: by Kafka's name, the most ACLs at the end first. All lines have the same times.
+        by_resource_type: by Kafka's name, sorted by the final count, largest first. All lines have equal
+        times.
         watched: by the labels of WATCHED.
     """
 
@@ -85,16 +85,16 @@ class ClusterLines:
 def read_lines(
     counts: DataFrame, deltas: DataFrame, window: timedelta | None = None
 ) -> dict[str, ClusterLines]:
-    """By cluster id.
+    """Read the lines of each cluster, by cluster id.
 
     Args:
-        counts: what read_counts gives: it says until when a log is known.
-        deltas: what read_count_deltas gives.
-        window: the shortest time between two points, whole minutes; None: the shortest with which a line has
-            at most some 2,000 of them.
+        counts: from read_counts; has the time up to which a log is known.
+        deltas: from read_count_deltas.
+        window: the shortest time between two points, in minutes without a rest; None: the shortest with which
+            a line has at most some 2,000 points.
 
     Raises:
-        SparkJobError: as by_window.
+        SparkJobError: see by_window.
     """
     ends = {
         row.cluster_id: row.end_s
@@ -122,7 +122,7 @@ def cluster_lines(rows: Iterable[Mapping[str, Any]], end_s: int) -> ClusterLines
     changes = [
         (row["time_s"], AclKind(*(row[name] for name in AclKind._fields)), row["delta"]) for row in rows
     ]
-    # A minute begins when its first record may have come, and ends after its last one.
+    # The last line ends after the minute of its last change, or at the log's last record.
     last_s = max([end_s, *(time_s + _MINUTE_S for time_s, _, _ in changes)])
     times_s = sorted({last_s, *(time_s for time_s, _, _ in changes)})
 
@@ -130,10 +130,10 @@ def cluster_lines(rows: Iterable[Mapping[str, Any]], end_s: int) -> ClusterLines
         deltas = np.zeros(len(times_s), np.int64)
         for time_s, kind, delta in changes:
             if is_counted(kind):
-                deltas[places[time_s]] += delta
+                deltas[positions[time_s]] += delta
         return CountLine(times=np.array(times_s, "datetime64[s]"), counts=np.cumsum(deltas))
 
-    places = {time_s: place for place, time_s in enumerate(times_s)}
+    positions = {time_s: position for position, time_s in enumerate(times_s)}
     types = sorted({kind.resource_type for _, kind, _ in changes})
     by_type = {name: line(lambda kind, name=name: kind.resource_type == name) for name in types}  # type: ignore[misc]
     return ClusterLines(

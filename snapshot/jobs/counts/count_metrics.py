@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 
 class AclCountMetric(Collector):
-    """One gauge; a kind that had ACLs and has none stays, with 0, so that its graph goes down to it."""
+    """One gauge; a kind whose ACLs were all removed is exported as 0."""
 
     def __init__(self) -> None:
         self._counts: Mapping[str, Mapping[AclKind, int]] = MappingProxyType({})
 
     def publish(self, cluster_id: str, counts: Mapping[AclKind, int]) -> None:
-        """What is in force in one cluster now. Called by one thread."""
+        """Set the counts of one cluster. Called by one thread."""
         before = self._counts.get(cluster_id, {})
-        # One assignment: a scrape in another thread sees the old counts or these.
+        # A single assignment: a scrape in another thread sees either the old or the new counts.
         self._counts = {**self._counts, cluster_id: {**dict.fromkeys(before, 0), **counts}}
 
     def describe(self) -> list[Metric]:
-        """Nothing: names do not clash in a registry that is ours."""
+        """Empty: the registry has no other metrics of these names."""
         return []
 
     def collect(self) -> Iterator[Metric]:

@@ -1,14 +1,15 @@
-"""The rows of the count tables that one batch makes of one log.
+"""The rows of the count tables for one batch and log.
 
-    counts            end_offset, time, KIND, count          a row for each kind of ACL: how many at the end
-    counts_by_time    end_offset, minute, KIND, delta        by how many the records of a minute changed them
+    counts            end_offset, time, KIND, count          a row for each kind of ACL: its number at the end
+    counts_by_time    end_offset, minute, KIND, delta        the change of that number by the minute's records
 
 KIND is the resource type, pattern type, permission type and operation, by Kafka's names, or the number of a
-code that has none. ``time`` is that of the last record below the batch's end; ``minute`` is by the timestamps
-of the records themselves, so a record that is older than its neighbours counts in its own minute.
+code that has none. ``time`` is that of the last record below the batch's end; ``minute`` is that of the
+records' own timestamps, also for late records.
 
-The deltas of a log add up, at the end of every batch, to its counts there. What no record of a batch says has
-a row too: the state that the job began from, and ACLs that a compacted topic forgot to say are gone.
+At the end of every batch, the deltas of a log sum up to its counts. So there are also rows for changes
+without a record in the batch: the state from which the job started, and removals that a compacted topic has
+deleted.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ if TYPE_CHECKING:
 
     from snapshot.jobs.folding.log_plan import AclCount, AclCountDelta, LogPlan, LogResult
 
-#: What is stored; `count_tables.by_window` makes longer windows of it.
+#: Resolution of the table; `count_tables.by_window` aggregates to longer windows.
 MINUTE_MS: Final = 60_000
 
-# A record's timestamp is whatever its writer said; a date has a year of four digits.
+# A record's timestamp may be any number, but a date has a year of four digits.
 _FIRST_MS: Final = -62_135_596_800_000  # 0001-01-01
 _LAST_MS: Final = 253_402_300_740_000  # 9999-12-31 23:59
 
 
 class AclKind(NamedTuple):
-    """What ACLs are counted by, in Kafka's names."""
+    """The kind by which ACLs are counted, in Kafka's names."""
 
     resource_type: str
     pattern_type: str
@@ -77,15 +78,15 @@ DELTAS_SCHEMA: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountRows:
-    """What one batch adds to both tables for one log.
+    """The rows of one batch and log for both tables.
 
     Attributes:
         cluster_id: the log's.
-        start: the first offset whose records are counted; the tables hold those before it.
+        start: the first offset whose records are counted; earlier ones are in the tables.
         end: the batch's end.
-        date: of the last record below the end, UTC: the partition of all its rows.
-        after: how many ACLs of each kind there are at the end; kinds without any are left out.
-        counts: rows of COUNTS_SCHEMA. A kind that had ACLs before and has none now has a row with 0.
+        date: of the last record below the end, UTC: the partition of all rows.
+        after: number of ACLs of each kind at the end; only kinds with ACLs.
+        counts: rows of COUNTS_SCHEMA. A kind whose ACLs were all removed has a row with 0.
         deltas: rows of DELTAS_SCHEMA, none with 0.
     """
 
@@ -99,21 +100,21 @@ class CountRows:
 
 
 def count_rows(result: LogResult, before: Mapping[AclKind, int]) -> CountRows:
-    """The rows of one batch and log; ``before`` is what the tables say about `counted_from` of its plan."""
+    """The rows of one batch and log; ``before``: the tables' counts at `counted_from` of its plan."""
     plan, end_ms = result.plan, result.manifest.provenance.timestamp_ms
     after: Counter[AclKind] = Counter()
     deltas: Counter[tuple[int, AclKind]] = Counter()
-    untold: Counter[AclKind] = Counter()
-    untold.subtract(before)
+    unrecorded: Counter[AclKind] = Counter()
+    unrecorded.subtract(before)
     for counted in result.summary.acl_counts:
         after[AclKind.of(counted)] += counted.count
-        untold[AclKind.of(counted)] += counted.count
+        unrecorded[AclKind.of(counted)] += counted.count
     for changed in result.summary.count_deltas:
         deltas[_in_calendar(changed.minute_ms), AclKind.of(changed)] += changed.delta
-        untold[AclKind.of(changed)] -= changed.delta
-    # A state to begin from stands for records of its time and before; what was forgotten is seen now.
+        unrecorded[AclKind.of(changed)] -= changed.delta
+    # Changes without a record get the time of the base state, or of the batch's end if there is none.
     known_ms = end_ms if plan.base is None else plan.base.provenance.timestamp_ms
-    for kind, delta in untold.items():
+    for kind, delta in unrecorded.items():
         deltas[_minute_of(known_ms), kind] += delta
     counts = {**dict.fromkeys(before, 0), **after}
     return CountRows(
@@ -141,13 +142,13 @@ def count_rows(result: LogResult, before: Mapping[AclKind, int]) -> CountRows:
 
 
 def counted_from(plan: LogPlan) -> int:
-    """The first offset whose records a batch tells: a stored state may be further than Spark's checkpoint."""
+    """The first offset that a batch counts; a stored state may be beyond Spark's checkpoint."""
     states = (plan.base, plan.before)
     return max([plan.start, *(state.provenance.end_offset for state in states if state is not None)])
 
 
 def counts_by_kind(counts: pa.Table) -> dict[AclKind, int]:
-    """From rows with COUNTS_SCHEMA's kind and count of one log and one end offset; zeros are left out."""
+    """Counts by kind from rows of COUNTS_SCHEMA of one log and end offset; without zeros."""
     return {
         AclKind(*(row[name] for name in AclKind._fields)): row["count"]
         for row in counts.to_pylist()

@@ -1,11 +1,11 @@
-"""The count tables as DataFrames, and what is made of them: DataFrame in, DataFrame out.
+"""The count tables as DataFrames, and their aggregation by time windows.
 
     read_counts           cluster_id, date, end_offset, time, KIND, count     at the end of every batch
     read_count_deltas     cluster_id, date, end_offset, minute, KIND, delta   by the records' own minutes
     by_window             cluster_id, window_start, window_end, last_minute, KIND, delta
-                                                                              of deltas: longer, fewer kinds
+                                                                              the sum of deltas by window
 
-KIND is the columns of count_rows.AclKind. Only what is committed is read.
+KIND is the columns of count_rows.AclKind. Only committed rows are read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from snapshot.errors import SparkJobError
 from snapshot.jobs.counts.count_files import COUNTS, COUNTS_BY_TIME, state_store
@@ -37,7 +37,7 @@ DELTAS_DDL: Final = f"end_offset long, minute timestamp, {_KIND}, delta long, {_
 
 
 def read_counts(spark: SparkSession, output: str, table_format: TableFormat = "parquet") -> DataFrame:
-    """How many ACLs of each kind there were at the end of every batch; 0 where the last of a kind went.
+    """The number of ACLs of each kind at the end of every batch; 0 once all of a kind are removed.
 
     Raises:
         SnapshotError: the store of the states cannot be read.
@@ -48,7 +48,7 @@ def read_counts(spark: SparkSession, output: str, table_format: TableFormat = "p
 
 
 def read_count_deltas(spark: SparkSession, output: str, table_format: TableFormat = "parquet") -> DataFrame:
-    """By how many the records of each minute changed the counts; a minute may have rows of several batches.
+    """The changes of the counts by the records of each minute; a minute may have rows of several batches.
 
     Raises:
         SnapshotError: the store of the states cannot be read.
@@ -62,16 +62,16 @@ def by_window(deltas: DataFrame, window: timedelta, by: Sequence[str] = _KINDS) 
     """The deltas of each window in which a count changed; ``last_minute`` is that of the last change.
 
     Args:
-        deltas: what read_count_deltas gives.
-        window: whole minutes; windows begin at multiples of it since the epoch.
-        by: the columns of the kind that are to be told apart.
+        deltas: from read_count_deltas.
+        window: a multiple of a minute; windows start at multiples of it since the epoch.
+        by: the columns of the kind to group by.
 
     Raises:
-        SparkJobError: a window that is not whole minutes.
+        SparkJobError: the window is not a multiple of a minute.
     """
     window_ms = round(window.total_seconds() * 1000)
     if window_ms < MINUTE_MS or window_ms % MINUTE_MS:
-        raise SparkJobError(f"counts are kept by the minute: a window of {window} cannot be made of them")
+        raise SparkJobError(f"counts are stored by the minute: choose a multiple of one, not {window}")
     windows = F.window("minute", f"{window_ms // 1000} seconds")
     changed = deltas.groupBy("cluster_id", windows.alias("window"), *by).agg(
         F.max("minute").alias("last_minute"), F.sum("delta").alias("delta")
@@ -99,15 +99,15 @@ def _committed(
 
 
 def _rows(spark: SparkSession, path: str, ddl: str, table_format: TableFormat) -> DataFrame | None:
-    """All rows, or None where there is no table yet."""
+    """All rows, or None if there is no table yet."""
     try:
         if table_format == "delta":
             return spark.read.format("delta").load(path)
-        # With its schema: a cluster id that is a number stays a text.
+        # With an explicit schema: otherwise a numeric cluster id would become a number.
         rows = spark.read.schema(ddl).parquet(path)
     except AnalysisException as error:
         if error.getCondition() in MISSING:
             return None
         raise
-    # Spark takes each %XX of a partition's name for a letter; it is one byte of UTF-8.
+    # Spark decodes each %XX of a partition's name as one character; it is one byte of UTF-8.
     return rows.withColumn("cluster_id", F.decode(F.encode("cluster_id", "ISO-8859-1"), "UTF-8"))

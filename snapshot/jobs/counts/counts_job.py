@@ -1,7 +1,7 @@
-"""The counts job: how many ACLs of each kind there are, by cluster, after every batch and over time.
+"""The counts job: numbers of ACLs by cluster and kind, after every batch and over time.
 
-OUTPUT/state            the states that the batches lead to: a snapshot store, and the job's commit
-OUTPUT/counts           as count_rows says
+OUTPUT/state            the states of the batches: a snapshot store, and the job's commit
+OUTPUT/counts           see count_rows
 OUTPUT/counts_by_time
 """
 
@@ -41,22 +41,22 @@ def run_counts(
     metrics_host: str = LOOPBACK,
     on_serving: Callable[[int], None] | None = None,
 ) -> None:
-    """Count until the job ends, as run_job.
+    """Run the job; see run_job.
 
     Args:
         spark: the session; for Delta with delta_lake.SESSION_CONF and its jars.
-        settings: of the job; the store is ``OUTPUT/state``, whatever they say.
-        output: where the tables are, a URL that Hadoop and fsspec both know, or a local path.
+        settings: of the job; the store is always ``OUTPUT/state``.
+        output: directory of the tables, a URL that both Hadoop and fsspec support, or a local path.
         on_batch: called after each batch.
         table_format: of the tables.
-        metrics_port: where Prometheus finds the counts and the job's progress; 0 for any free port, None for
-            nowhere.
+        metrics_port: serves the counts and the job's progress to Prometheus; 0 for any free port, None: not.
         metrics_host: the address to listen on.
         on_serving: called with the port once it is open.
 
     Raises:
-        SparkJobError: Delta is not there, the port is taken, there are counts but no states to go on from,
-            or as run_job.
+        SparkJobError: Delta is missing, the port is in use, there are counts but no states to continue, or
+        see
+            run_job.
     """
     settings = replace(settings, store=state_store(output))
     tables: CountTables
@@ -107,18 +107,18 @@ class CountTables(Protocol):
 
 
 class CountsSink:
-    """What counting adds to the snapshots: rows of both tables, written by the driver."""
+    """The outputs of the job: rows of both tables, written by the driver."""
 
     wants_changes = False
     wants_count_deltas = True
 
     def __init__(self, tables: CountTables) -> None:
         self._tables = tables
-        # By cluster: the end of the last batch that was written, and what it counted.
+        # By cluster: the end of the last written batch, and its counts.
         self._last: dict[str, tuple[int, Mapping[AclKind, int]]] = {}
 
     def counts(self, cluster_id: str) -> Mapping[AclKind, int]:
-        """Of the last batch."""
+        """The counts of the last batch."""
         return self._last[cluster_id][1]
 
     def changes_writer(self, plans: Sequence[LogPlan]) -> None:
@@ -136,15 +136,15 @@ class CountsSink:
         if end == start:
             return counts
         if start == 0:
-            self._see_that_it_is_new(cluster_id)
+            self._require_new(cluster_id)
         return self._tables.counts_at(cluster_id, start)
 
-    def _see_that_it_is_new(self, cluster_id: str) -> None:
-        # What is beyond a batch's start gives way to it. One batch may never have been committed; several
-        # were, and read from its start a compacted topic would not tell them again.
+    def _require_new(self, cluster_id: str) -> None:
+        # A batch replaces rows beyond its start. A single batch there may be uncommitted. Several were
+        # committed, and a compacted topic may no longer have their records.
         ends = self._tables.ends(cluster_id)
         if len(ends) > 1:
             raise SparkJobError(
-                f"cluster {cluster_id} is counted up to offset {max(ends)} already, and no stored state to "
-                "go on from is left. Start anew with another --output and --checkpoint"
+                f"cluster {cluster_id} is already counted up to offset {max(ends)}, but there is no stored "
+                "state to continue. Start with another --output and --checkpoint"
             )

@@ -1,8 +1,8 @@
-"""The count tables as tables of Delta Lake, where its jars are.
+"""The count tables as tables of Delta Lake; needs its jars.
 
-Each batch is one commit to each table. It replaces what an earlier try at the same offsets left, so that a
-batch that is done again, also with another end, is in the table once. Delta's txnVersion would keep the first
-try, and skip the batch that goes over the same offsets with another end.
+Each batch is one commit to each table. It replaces the rows of an earlier attempt at the same offsets, so
+that a repeated batch, also with another end, is in the table once. Delta's txnVersion would skip the
+repeated batch.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
-from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from snapshot.errors import SparkJobError
 from snapshot.jobs.counts.count_files import COUNTS, COUNTS_BY_TIME
@@ -22,45 +22,45 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-#: How a user says that Spark is to fetch Delta.
+#: The package for --packages, with which Spark downloads Delta.
 PACKAGE: Final = "io.delta:delta-spark_4.2_2.13:4.4.0"
 
-#: Spark's conditions where there is no table at a path.
+#: Spark's error conditions for a path without a table.
 MISSING: Final = frozenset({"PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE"})
 
 _EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
-#: What a session needs, from its start.
+#: Settings that a session needs from its start.
 SESSION_CONF: Final[Mapping[str, str]] = {
     "spark.sql.extensions": _EXTENSION,
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    # The log of a small table: Delta's 50 tasks would take longer than the work.
+    # The table's log is small: Delta's 50 tasks would take longer than the work.
     "spark.databricks.delta.snapshotPartitions": "1",
 }
 
 
 def require_delta(spark: SparkSession) -> None:
-    """See that the session can write Delta's tables.
+    """Check that the session can write Delta's tables.
 
     Raises:
-        SparkJobError: it cannot; with the way out.
+        SparkJobError: it cannot.
     """
     extensions = str(spark.conf.get("spark.sql.extensions", "")).split(",")
     if _EXTENSION not in extensions or not _is_loadable(spark, _EXTENSION):
         raise SparkJobError(
-            f"this Spark runs without Delta Lake: add --packages {PACKAGE} (under spark-submit also --conf "
+            f"this Spark has no Delta Lake: add --packages {PACKAGE} (under spark-submit also --conf "
             f"{' --conf '.join(f'{key}={value}' for key, value in SESSION_CONF.items())}), or write Parquet"
         )
 
 
 class DeltaTables:
-    """Both tables below ``output``, a URL that Hadoop has a file system for. One job writes to them."""
+    """Both tables below ``output``, a URL that Hadoop supports. One job writes to them."""
 
     def __init__(self, spark: SparkSession, output: str) -> None:
         self._spark = spark
         self._output = output.rstrip("/")
 
     def counts_at(self, cluster_id: str, end: int) -> Mapping[AclKind, int]:
-        """What the last batch that ended at ``end`` or before counted; nothing if there was none."""
+        """The counts of the last batch that ended at ``end`` or before; empty if there is none."""
         counts = self._counts(cluster_id)
         if counts is None:
             return {}
@@ -71,14 +71,14 @@ class DeltaTables:
         return counts_by_kind(counts.where(F.col("end_offset") == last[0]).toArrow())
 
     def ends(self, cluster_id: str) -> set[int]:
-        """Of all batches that are counted, committed or not."""
+        """The end offsets of all batches, committed or not."""
         counts = self._counts(cluster_id)
         return (
             set() if counts is None else {row[0] for row in counts.select("end_offset").distinct().collect()}
         )
 
     def append(self, batch: Sequence[CountRows]) -> None:
-        """Write what one batch adds: one commit to each table."""
+        """Write the rows of one batch: one commit to each table."""
         again = " OR ".join(
             f"(cluster_id = {_literal(rows.cluster_id)} AND end_offset > {rows.start})" for rows in batch
         )
@@ -94,7 +94,7 @@ class DeltaTables:
             )
 
     def _counts(self, cluster_id: str) -> DataFrame | None:
-        """All rows of one cluster; None where there is no table yet."""
+        """All rows of one cluster; None if there is no table yet."""
         try:
             counts = self._spark.read.format("delta").load(f"{self._output}/{COUNTS}")
         except AnalysisException as error:
@@ -112,12 +112,12 @@ def _with_partition(table: pa.Table, rows: CountRows) -> pa.Table:
 
 
 def _literal(text: str) -> str:
-    """As Spark's SQL reads it."""
+    """A string literal of Spark's SQL."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
 
 def _is_loadable(spark: SparkSession, name: str) -> bool:
-    jvm: Any = spark._jvm  # noqa: SLF001 - there is no public way to ask for a class
+    jvm: Any = spark._jvm  # noqa: SLF001 - no public API for classes
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     return loader.getResource(f"{name.replace('.', '/')}.class") is not None

@@ -1,8 +1,8 @@
-"""A picture of counts over time: for each cluster what a review looks for, and all ACLs by resource type.
+"""Plot of counts over time: for each cluster DENY and wide grants, and all ACLs by resource type.
 
-DENY and wide grants have a strip each, with a scale of its own: three among 60,000 are as plain as the
-60,000. The colours are those of Okabe and Ito, which people who see colours differently can tell apart, and
-the legend stands in the order of the areas.
+DENY and wide grants have separate strips with their own scales: three among 60,000 would not be visible. The
+colours are those of Okabe and Ito, which are safe for colour-blind readers. The legend has the order of the
+areas.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from snapshot.jobs.counts.count_lines import ClusterLines, CountLine
     from snapshot.jobs.counts.count_tables import TableFormat
 
-#: Of a picture that can still be read. A fleet's largest clusters are drawn.
+#: The largest clusters are drawn; more would not be legible.
 CLUSTERS_MAX: Final = 12
 
 _FORMATS: Final = ("png", "svg", "pdf")
@@ -45,10 +45,10 @@ _NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def require_plotting(path: str | Path) -> None:
-    """See that there is something to draw with, before a long job finds out at its end.
+    """Check that the plot can be drawn, before a long job fails at its end.
 
     Raises:
-        PlotUnsupportedError: matplotlib is not installed, or the file's name is not one of a picture.
+        PlotUnsupportedError: matplotlib is not installed, or the file's extension is not supported.
     """
     if find_spec("matplotlib") is None:
         raise PlotUnsupportedError(
@@ -71,20 +71,20 @@ def plot_counts(
     table_format: TableFormat = "parquet",
     names: Mapping[str, str] = _NO_NAMES,
 ) -> None:
-    """Draw what the tables below ``output`` hold, by this run or by earlier ones.
+    """Plot the tables below ``output``, including earlier runs.
 
     Args:
         spark: reads the tables.
         output: of the counts job.
-        path: of the picture, a local file; its name says the format, as require_plotting.
-        window: as read_lines.
+        path: of the plot, a local file; the extension is the format, see require_plotting.
+        window: see read_lines.
         table_format: of the tables.
-        names: what to call a cluster, by its id; else it is called by the id alone.
+        names: display names by cluster id; default: the id.
 
     Raises:
-        PlotUnsupportedError: as require_plotting.
-        SparkJobError: there is nothing to draw.
-        OSError: the picture cannot be written.
+        PlotUnsupportedError: see require_plotting.
+        SparkJobError: there are no counts.
+        OSError: the plot cannot be written.
     """
     require_plotting(path)
     deltas = read_count_deltas(spark, output, table_format).cache()
@@ -93,15 +93,15 @@ def plot_counts(
     finally:
         deltas.unpersist()
     if not lines:
-        raise SparkJobError(f"there is nothing to plot: {output} has no counts yet")
+        raise SparkJobError(f"cannot plot: {output} has no counts yet. Run aclog spark counts first")
     Path(path).write_bytes(draw(lines, _format_of(path), names))
 
 
 def draw(
     lines: Mapping[str, ClusterLines], picture_format: str, names: Mapping[str, str] = _NO_NAMES
 ) -> bytes:
-    """A picture with a row for each cluster, the largest first."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - only where it is asked for
+    """A plot with a row for each cluster, the largest first."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - optional
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     clusters = sorted(lines, key=lambda cluster_id: (-lines[cluster_id].last, cluster_id))
@@ -116,7 +116,7 @@ def draw(
     for [row], cluster_id in zip(rows, drawn, strict=True):
         name = names.get(cluster_id)
         title = f"cluster {cluster_id}" if name is None else f"{name} (cluster {cluster_id})"
-        # An id is any text, and `$` would begin a formula.
+        # An id is any text, and `$` would start a formula.
         row.suptitle(title, fontweight="bold", parse_math=False)
         _draw_cluster(row, lines[cluster_id])
     picture = BytesIO()
@@ -128,10 +128,10 @@ def _draw_cluster(figure: Figure | SubFigure, lines: ClusterLines) -> None:
     grid = figure.add_gridspec(len(lines.watched), 2)
     stack = figure.add_subplot(grid[:, 1])
     _draw_stack(stack, lines.by_resource_type)
-    for place, (label, line) in enumerate(lines.watched.items()):
-        strip = figure.add_subplot(grid[place, 0], sharex=stack)
-        _draw_strip(strip, label, line, _WATCHED_PALETTE[place])
-        strip.tick_params(labelbottom=place == len(lines.watched) - 1)
+    for row, (label, line) in enumerate(lines.watched.items()):
+        strip = figure.add_subplot(grid[row, 0], sharex=stack)
+        _draw_strip(strip, label, line, _WATCHED_PALETTE[row])
+        strip.tick_params(labelbottom=row == len(lines.watched) - 1)
     figure.supxlabel("time of the records (UTC)", fontsize="medium")
 
 
@@ -140,8 +140,8 @@ def _draw_stack(axes: Axes, lines: Mapping[str, CountLine]) -> None:
     from matplotlib.ticker import StrMethodFormatter  # noqa: PLC0415
 
     times = next(iter(lines.values())).times
-    colours = [_PALETTE[place % len(_PALETTE)] for place in range(len(lines))]
-    # Late records may make a count negative for a while; an area cannot be.
+    colours = [_PALETTE[index % len(_PALETTE)] for index in range(len(lines))]
+    # Late records may make a count temporarily negative, which an area cannot show.
     heights = [np.maximum(line.counts, 0) for line in lines.values()]
     axes.stackplot(times, heights, colors=colours, step="post", edgecolor="white", linewidth=0.4)
     axes.set_title("ACLs in force, by resource type")
@@ -150,7 +150,7 @@ def _draw_stack(axes: Axes, lines: Mapping[str, CountLine]) -> None:
         Patch(color=colour, label=f"{name}  {line.last:,}")
         for colour, (name, line) in zip(colours, lines.items(), strict=True)
     ]
-    # Beside the data and never over it; the topmost area first.
+    # Next to the data, never over it; the topmost area first.
     axes.legend(
         handles=patches[::-1], loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small"
     )
@@ -167,14 +167,14 @@ def _draw_strip(axes: Axes, label: str, line: CountLine, colour: str) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(nbins=3, integer=True, min_n_ticks=1))
     axes.grid(axis="y", alpha=0.3)
     _over_time(axes, line.times)
-    # A line at 0 is a fact too, and not an empty strip.
+    # A line at 0 must not look like an empty strip.
     axes.set_ylim(0, max(1.0, 1.15 * float(counts.max())))
 
 
 def _over_time(axes: Axes, times: Any) -> None:
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter  # noqa: PLC0415
 
-    # From just before the first change, so that its step is seen, to the last record and no further.
+    # From just before the first change, so that its step is visible, to the last record.
     axes.set_xlim(times[0] - (times[-1] - times[0]) / 50, times[-1])
     axes.set_ylim(bottom=0)
     axes.spines[["top", "right"]].set_visible(False)

@@ -1,7 +1,7 @@
-"""Request lines by the billion, counted: each task reads its own, and Spark adds up what they say.
+"""Counts request lines with Spark: each task reads and counts lines, and Spark sums up the counts.
 
-The same code as the command's reads the lines (`records.request_traffic`), by some thousand at once, so that
-the answer is the command's own. What comes out of a task is a row for each different request.
+Lines are read by the same code as in the command (`records.request_traffic`), so that the results are equal.
+A task returns one row for each distinct request.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from records.acl import AclOperation, ResourceType
 from records.request_line import Logged, Request
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from records.request_traffic import Window
 
 _COUNTED: Final = "origin string, what string, text string, times long"
-#: Between a cluster's id and a file's URL, which have none.
-_BEHIND_CLUSTER: Final = "\0"
-#: Different requests and lines that a task remembers; it hands on what it has, and begins anew.
-_REMEMBERED_MAX: Final = 200_000
+#: Separates a cluster's id from a file's URL; occurs in neither.
+_CLUSTER_END: Final = "\0"
+#: Distinct requests and lines that a task buffers before it returns them.
+_BUFFERED_MAX: Final = 200_000
 
 
 class LineSource(NamedTuple):
-    """Where lines are.
+    """The source of request lines.
 
     Attributes:
-        paths: files, directories or patterns of them, as Hadoop has them; those that end in .gz are unpacked.
-        format: ``text``, or a table's: ``parquet``, ``json``, ``orc``, ``delta``.
-        line_column: of a table, the one that has a line in each row.
-        cluster_column: of a table, or of directories that are named COLUMN=VALUE: whose lines they are.
-        cluster_pattern: or a regular expression, whose group is that in a file's URL.
+        paths: files, directories or patterns, in Hadoop's notation; files that end in .gz are unpacked.
+        format: ``text``, or that of a table: ``parquet``, ``json``, ``orc``, ``delta``.
+        line_column: the table's column of lines.
+        cluster_column: the column of a table, or of directories COLUMN=VALUE, with the lines' cluster.
+        cluster_pattern: or a regular expression whose group is the cluster in a file's URL.
     """
 
     paths: Sequence[str]
@@ -51,12 +51,12 @@ class LineSource(NamedTuple):
 
 
 class CountedLines(NamedTuple):
-    """Equal ones of a cluster; ``""`` where clusters are not told apart.
+    """A count of equal lines of a cluster; ``cluster`` is empty if clusters are not distinguished.
 
     Attributes:
-        what: ``request``: decisions on one request; ``coverage``: parts that say the same of their lines.
-        text: of a Logged, or of a Coverage.
-        times: how many.
+        what: ``request``: decisions on one request; ``coverage``: batches of lines with equal coverage.
+        text: the Logged or the Coverage as JSON.
+        times: the count.
     """
 
     cluster: str
@@ -66,7 +66,7 @@ class CountedLines(NamedTuple):
 
 
 def counted_lines(spark: SparkSession, source: LineSource, window: Window) -> Iterator[CountedLines]:
-    """Of each cluster, one cluster after the other."""
+    """Count the lines; clusters follow one another."""
     by_file = source.cluster_pattern is not None
 
     def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -84,7 +84,7 @@ def counted_lines(spark: SparkSession, source: LineSource, window: Window) -> It
 
 
 def traffic_of(rows: Iterable[CountedLines]) -> Traffic:
-    """What the lines of a cluster say together."""
+    """Sum up the counted lines of a cluster."""
     traffic = Traffic()
     for row in rows:
         if row.what == "request":
@@ -97,29 +97,29 @@ def traffic_of(rows: Iterable[CountedLines]) -> Traffic:
 def count_batches(
     batches: Iterable[pa.RecordBatch], window: Window, *, by_file: bool
 ) -> Iterator[pa.RecordBatch]:
-    """What one task does: of rows with ``line`` and ``place``, what they say of each cluster or file."""
+    """The work of one task: count rows of ``line`` and ``place`` by cluster or file."""
     readers: dict[str, TrafficReader] = {}
     for batch in batches:
-        # A line need not be UTF-8, whatever Spark calls it.
+        # A line may be invalid UTF-8, although Spark's type is string.
         lines = batch.column("line").cast(pa.binary()).fill_null(b"").to_pylist()
         places = pc.run_end_encode(batch.column("place"))
         begin = 0
         for place, end in zip(places.values.to_pylist(), places.run_ends.to_pylist(), strict=True):
-            cluster, _, file = place.partition(_BEHIND_CLUSTER)
+            cluster, _, file = place.partition(_CLUSTER_END)
             origin = file if by_file else cluster
             reader = readers.get(origin)
             if reader is None:
                 reader = readers[origin] = TrafficReader(window)
             reader.read(lines[begin:end], file)
             begin = end
-        if sum(map(len, readers.values())) > _REMEMBERED_MAX:
+        if sum(map(len, readers.values())) > _BUFFERED_MAX:
             yield _rows(readers)
             readers = {}
     yield _rows(readers)
 
 
 def _lines(spark: SparkSession, source: LineSource) -> DataFrame:
-    """``place``, a cluster and a file, and ``line``."""
+    """Rows of ``place`` (cluster and file) and ``line``."""
     reader = spark.read.format(source.format)
     if source.format == "text":
         reader = reader.option("lineSep", "\n")
@@ -127,16 +127,16 @@ def _lines(spark: SparkSession, source: LineSource) -> DataFrame:
     cluster: Column = F.lit("")
     if source.cluster_column is not None:
         cluster = F.coalesce(F.col(source.cluster_column).cast("string"), cluster)
-    place = F.concat(cluster, F.lit(_BEHIND_CLUSTER), F.col("_metadata.file_path"))
+    place = F.concat(cluster, F.lit(_CLUSTER_END), F.col("_metadata.file_path"))
     return rows.select(place.alias("place"), F.col(source.line_column).cast("string").alias("line"))
 
 
 def _rows(readers: dict[str, TrafficReader]) -> pa.RecordBatch:
-    """What was read, as rows of _COUNTED."""
+    """The counts, as rows of _COUNTED."""
     rows: list[tuple[str, str, str, int]] = []
     for origin, reader in readers.items():
         traffic = reader.settle()
-        # ASCII: a name may have half a surrogate pair.
+        # json.dumps escapes to ASCII: a name may have half a surrogate pair.
         rows += ((origin, "request", json.dumps(each), times) for each, times in traffic.counts.items())
         rows.append((origin, "coverage", msgspec.json.encode(traffic.coverage).decode(), 1))
     names = [column.partition(" ")[0] for column in _COUNTED.split(", ")]

@@ -1,8 +1,8 @@
-"""Jars from Maven's central repository, by the Ivy that is in the pyspark wheel: nothing but Java is needed.
+"""Downloads jars from Maven Central with the Ivy in the pyspark wheel, which only needs Java.
 
-Which jars is fixed, by name and checksum, so Ivy resolves nothing: it reads no pom, which took it most of the
-time. A directory of jars is made whole or not at all, and holds exactly what a list of jars says; any number
-of processes may ask for it at once, one fetches and the others wait.
+Names and checksums of the jars are fixed, so Ivy resolves no dependencies and reads no POMs. A directory of
+jars is created atomically and holds exactly the listed jars. Several processes may request it concurrently:
+one downloads, the others wait.
 """
 
 from __future__ import annotations
@@ -28,39 +28,37 @@ from snapshot.errors import SparkJarsError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_PROGRESS_S: Final = 2.0
+_PROGRESS_INTERVAL_S: Final = 2.0
 _SHOWN_LINES: Final = 25
 _SHOWN_PROBLEMS: Final = 5
-#: Another place with Maven's layout than Maven's own, for tests.
+#: Root of another repository with Maven's layout, for tests.
 _ROOT: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """One jar, where Maven's layout has it, and what it must be."""
+    """One jar: its path in Maven's layout, and its checksum."""
 
     path: str
     sha256: str
 
     @property
     def file(self) -> str:
-        """Its name in a directory of jars."""
+        """Its file name."""
         return self.path.rpartition("/")[2]
 
 
 def jar_directory(default: Path, variable: str, jars: Sequence[Jar], what: str) -> Path:
-    """The directory that holds these jars and no others; they are fetched if it does not.
-
-    Progress is said on stderr.
+    """The directory that holds exactly these jars; downloads them if needed, with progress on stderr.
 
     Args:
-        default: where it is; made or replaced if need be.
-        variable: of the environment, that names another one; what that holds is not replaced.
-        jars: all of them.
-        what: they are, for messages: `Kafka 4.3.1`.
+        default: the directory; created or replaced if needed.
+        variable: environment variable that names another directory, which is never replaced.
+        jars: all jars.
+        what: name of the jars in messages: `Kafka 4.3.1`.
 
     Raises:
-        SparkJarsError: they cannot be had, or what is there or came is something else.
+        SparkJarsError: the jars cannot be downloaded, or have other checksums.
     """
     override = os.environ.get(variable)
     directory = Path(override) if override else default
@@ -70,13 +68,13 @@ def jar_directory(default: Path, variable: str, jars: Sequence[Jar], what: str) 
     if override and directory.exists():
         raise SparkJarsError(f"{variable}={directory} does not hold {what}: {_some(problems)}")
     with _locked(directory.with_name(f"{directory.name}.lock")):
-        if _differences(directory, jars):  # another process may have been quicker
+        if _differences(directory, jars):  # another process may have been faster
             _install(directory, jars, what)
     return directory
 
 
 def fetch(target: Path, jars: Sequence[Jar], what: str) -> None:
-    """Put these jars into ``target``, whatever their checksums; progress is said on stderr.
+    """Download jars into ``target`` without checking them, with progress on stderr.
 
     Raises:
         SparkJarsError: there is no Java or Ivy, or Ivy failed.
@@ -100,17 +98,17 @@ def fetch(target: Path, jars: Sequence[Jar], what: str) -> None:
         with ivy:
             assert ivy.stdout is not None
             try:
-                tail = _shown(ivy.stdout, len(jars))
-            except BaseException:  # Ctrl-C, say: nobody waits for it
+                tail = _show_progress(ivy.stdout, len(jars))
+            except BaseException:  # such as Ctrl-C
                 ivy.kill()
                 raise
     if ivy.returncode != 0:
-        said = "\n".join(tail)
-        raise SparkJarsError(f"Ivy could not fetch {what} (exit {ivy.returncode}):\n{said}")
+        output = "\n".join(tail)
+        raise SparkJarsError(f"Ivy could not fetch {what} (exit {ivy.returncode}):\n{output}")
 
 
 def _differences(directory: Path, jars: Sequence[Jar]) -> list[str]:
-    """What is missing, damaged or too much; empty when all is as expected."""
+    """Missing, unexpected and different jars; empty if the directory is as expected."""
     expected = {jar.file: jar.sha256 for jar in jars}
     actual = {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in directory.glob("*.jar")}
     common = expected.keys() & actual.keys()
@@ -127,21 +125,21 @@ def _some(problems: list[str]) -> str:
 
 
 def _install(directory: Path, jars: Sequence[Jar], what: str) -> None:
-    """Fetch into a directory beside it, check, and rename into place."""
+    """Download into a sibling directory, check, and rename."""
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".fetch-") as scratch:
         fetched = Path(scratch) / "jars"
-        _say(f"Fetching {what} into {directory}: {len(jars)} jars")
+        _print(f"Fetching {what} into {directory}: {len(jars)} jars")
         fetch(fetched, jars, what)
         problems = _differences(fetched, jars)
         if problems:
-            raise SparkJarsError(f"what Maven gave for {what} is not what was reviewed: {_some(problems)}")
+            raise SparkJarsError(f"Maven's jars of {what} differ from the reviewed ones: {_some(problems)}")
         if directory.exists():  # an older or damaged one
             directory.rename(Path(scratch) / "replaced")
         fetched.rename(directory)
 
 
 def _settings() -> str:
-    """One resolver: Maven's central repository, which Ivy knows."""
+    """Ivy settings with one resolver: Maven Central."""
     root = "" if _ROOT is None else f" root={quoteattr(_ROOT)}"
     return (
         '<ivysettings><settings defaultResolver="central"/><resolvers>'
@@ -151,7 +149,7 @@ def _settings() -> str:
 
 
 def _module(jars: Sequence[Jar]) -> str:
-    """A module that depends on these jars, and on nothing that they depend on."""
+    """An Ivy module that depends on these jars, without their dependencies."""
     lines = []
     for jar in jars:
         *organisation, name, revision, _ = jar.path.split("/")
@@ -166,23 +164,23 @@ def _module(jars: Sequence[Jar]) -> str:
     )
 
 
-def _shown(lines: Iterator[str], jars: int) -> deque[str]:
-    """Say now and then how many jars have come; the last lines, once there are no more."""
+def _show_progress(lines: Iterator[str], jars: int) -> deque[str]:
+    """Print the number of downloaded jars at intervals; returns the last lines."""
     tail: deque[str] = deque(maxlen=_SHOWN_LINES)
-    count, said_s = 0, time.monotonic()
+    count, printed_at_s = 0, time.monotonic()
     for line in lines:
         tail.append(line.rstrip())
         if "[SUCCESSFUL ]" not in line:
             continue
         count += 1
-        if time.monotonic() - said_s >= _PROGRESS_S and count < jars:
-            said_s = time.monotonic()
-            _say(f"  {count} of {jars}")
+        if time.monotonic() - printed_at_s >= _PROGRESS_INTERVAL_S and count < jars:
+            printed_at_s = time.monotonic()
+            _print(f"  {count} of {jars}")
     return tail
 
 
 def java_command() -> str:
-    """As Spark's own scripts choose it: JAVA_HOME first.
+    """The java executable, from JAVA_HOME or PATH as in Spark's scripts.
 
     Raises:
         SparkJarsError: there is none.
@@ -191,12 +189,12 @@ def java_command() -> str:
     java = shutil.which("java", path=str(Path(home) / "bin") if home else None)
     if java is None:
         where = f"in JAVA_HOME ({home})" if home else "on PATH"
-        raise SparkJarsError(f"there is no java {where}; Java 17 or newer is needed")
+        raise SparkJarsError(f"there is no java {where}; install Java 17 or newer")
     return java
 
 
 def ivy_jar() -> Path:
-    """Ivy itself, in the pyspark wheel.
+    """Ivy's jar in the pyspark wheel.
 
     Raises:
         SparkJarsError: pyspark is not installed.
@@ -205,17 +203,17 @@ def ivy_jar() -> Path:
     folders = list(spec.submodule_search_locations or []) if spec else []
     found = [jar for folder in folders for jar in sorted(Path(folder, "jars").glob("ivy-*.jar"))]
     if not found:
-        raise SparkJarsError("there is no Ivy to fetch jars with: pyspark is not installed")
+        raise SparkJarsError("there is no Ivy to fetch jars with: pip install 'aclog[spark]'")
     return found[-1]
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     print(line, file=sys.stderr)  # noqa: T201
 
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold an advisory lock on ``path`` among processes; it ends with the process."""
+    """Hold an advisory file lock on ``path``; it ends with the process."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("w")

@@ -1,10 +1,10 @@
-"""Spark's Kafka connector: which jars, with their checksums, fetched once and kept.
+"""Jars of Spark's Kafka connector, with their checksums; downloaded once and cached.
 
-They are in ``~/.cache/aclog/spark-jars/<Spark's version>`` (XDG_CACHE_HOME is heeded), or where
-ACLOG_SPARK_JARS says. A machine without a way to Maven's central repository gets a copy of that directory.
+They are in ``~/.cache/aclog/spark-jars/<Spark's version>`` (below XDG_CACHE_HOME, if set), or in the
+directory that ACLOG_SPARK_JARS names. For a machine without access to Maven Central, copy that directory.
 
-As a program: ``python -m snapshot.jobs.session.jars`` fetches and prints the directory; ``--checksums``
-prints path and SHA-256 of what Maven gives (for another version).
+As a program: ``python -m snapshot.jobs.session.jars`` downloads and prints the directory; ``--checksums``
+prints paths and SHA-256 of Maven's jars (for another version).
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from typing import Final
 from snapshot.errors import SparkJarsError
 from snapshot.jobs.session.ivy import Jar, fetch, jar_directory
 
-#: Of the connector, and of the pyspark that it belongs to.
+#: Version of the connector and of the pyspark that it belongs to.
 SPARK_VERSION: Final = "4.2.0"
-#: 4.0.0 works with it, and is at hand also where the registry lacks the later ones.
+#: 4.0.0 works with it, and is also in registries that lack later versions.
 TOKEN_PROVIDER_VERSION: Final = "4.0.0"  # noqa: S105 - not a password
 _SCALA: Final = "2.13"
 
 DIRECTORY_VARIABLE: Final = "ACLOG_SPARK_JARS"
-#: How a user says that Spark is to fetch the connector.
+#: The package for --packages, with which Spark downloads the connector.
 PACKAGE: Final = f"org.apache.spark:spark-sql-kafka-0-10_{_SCALA}:{SPARK_VERSION}"
-#: In a jar's or package's name: this is the connector.
+#: Part of the names of the connector's jar and package.
 CONNECTOR_NAME: Final = "spark-sql-kafka-0-10"
 
-#: What the connector needs beyond the jars that pyspark brings.
+#: The connector and its dependencies that are not in pyspark.
 JARS: Final = (
     Jar(
         f"org/apache/spark/spark-sql-kafka-0-10_{_SCALA}/{SPARK_VERSION}/"
@@ -57,10 +57,10 @@ _WHAT: Final = f"Spark's Kafka connector {SPARK_VERSION}"
 
 
 def connector_jars() -> list[Path]:
-    """The jars, fetched if they are not there.
+    """The jars; downloaded if needed.
 
     Raises:
-        SparkJarsError: they cannot be had, or are not the ones that were reviewed; with the ways out.
+        SparkJarsError: they cannot be downloaded, or have other checksums.
     """
     try:
         installed = version("pyspark")
@@ -76,9 +76,9 @@ def connector_jars() -> list[Path]:
         directory = jar_directory(default, DIRECTORY_VARIABLE, JARS, _WHAT)
     except SparkJarsError as error:
         raise SparkJarsError(
-            f"{error}\nOnly logs in topics need the jars. Ways out: copy {default} from a machine that "
-            f"could fetch them, and say with {DIRECTORY_VARIABLE} where it is; or let Spark find the "
-            f"connector: --packages {PACKAGE}, or --conf spark.jars=..."
+            f"{error}\nOnly logs in topics need the jars. Copy {default} from a machine that could fetch "
+            f"them, and set {DIRECTORY_VARIABLE} to its path; or let Spark find the connector: --packages "
+            f"{PACKAGE}, or --conf spark.jars=..."
         ) from error
     return [directory / jar.file for jar in JARS]
 
@@ -89,7 +89,7 @@ def _cache() -> Path:
 
 
 def main(argv: list[str]) -> int:
-    """Fetch and check; or print checksums. Exit codes: 0, 2 wrong usage, 3 the jars cannot be had."""
+    """Download and check; or print checksums. Exit codes: 0, 2 wrong usage, 3 no jars."""
     try:
         if argv == ["--checksums"]:
             with tempfile.TemporaryDirectory() as scratch:

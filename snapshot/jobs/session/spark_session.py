@@ -37,10 +37,10 @@ _MASTER: Final = "spark.master"
 _JARS: Final = "spark.jars"
 _PACKAGES: Final = "spark.jars.packages"
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
-#: Where a user may have put the connector.
+#: Settings by which a user may have added the connector.
 _CLASS_PATHS: Final = (_JARS, _PACKAGES, "spark.driver.extraClassPath")
 
-#: Ours, wherever the user says nothing else.
+#: Defaults of aclog; the user's settings have priority.
 _DEFAULTS: Final[Mapping[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
     # A batch is small, and its shards are few: Spark's 200 tasks would take longer than the work.
@@ -61,18 +61,18 @@ def spark_session(
     needs_kafka: bool,
     shows_output: bool = False,
 ) -> SparkSession:
-    """The session that is there, or a new one.
+    """The active session, or a new one.
 
     Args:
-        app_name: shown by Spark's own tools.
-        master: as Spark's; None: what spark-submit or spark-defaults.conf say, else all cores of this one.
-        packages: Maven coordinates that Spark fetches by itself.
-        conf: Spark's settings, over all others. A session that is there already keeps its own.
-        needs_kafka: a log is a topic. The connector's jars are added if the user brings none.
-        shows_output: let through what the JVM and its Python processes print, too.
+        app_name: shown by Spark's tools.
+        master: as in Spark; None: that of spark-submit or spark-defaults.conf, else all local cores.
+        packages: Maven coordinates that Spark downloads.
+        conf: Spark's settings, with priority over all others. An active session is not changed.
+        needs_kafka: a log is a topic. The connector's jars are added if the user adds none.
+        shows_output: show the output of the JVM and its Python processes.
 
     Raises:
-        SparkJarsError: the connector is needed, and cannot be had or added; with the way out.
+        SparkJarsError: the connector is needed but cannot be downloaded or added.
         SparkJobError: Spark does not start.
     """
     wanted = dict(conf or {})
@@ -87,34 +87,34 @@ def spark_session(
         settings = {key: value for key, value in _DEFAULTS.items() if key not in given} | wanted
         if not is_submitted:
             configures_logging = _configures_logging(given | settings)
-            settings |= _of_own_jvm(given | settings, needs_kafka=needs_kafka)
+            settings |= _jvm_settings(given | settings, needs_kafka=needs_kafka)
             jvm_conf = SparkConf().setAll(list(settings.items())).setAppName(app_name)
             start_jvm(jvm_conf, shows_output=shows_output or configures_logging)
         session = _started(app_name, settings)
     if needs_kafka and not _has_connector(session):
         raise SparkJarsError(
-            f"this Spark runs without its Kafka connector: give spark-submit --packages {PACKAGE}, or the "
-            "connector's jars with --jars"
+            f"this Spark has no Kafka connector: give spark-submit --packages {PACKAGE}, or the connector's "
+            "jars with --jars"
         )
     return session
 
 
 def has_session() -> bool:
-    """Whether there is a session already (a notebook's, a shell's), which its owner ends."""
+    """Whether there is an active session (of a notebook or a shell), which its owner ends."""
     return SparkSession.getActiveSession() is not None
 
 
-def _of_own_jvm(settings: Mapping[str, str], *, needs_kafka: bool) -> dict[str, str]:
-    """What a JVM that is started from here needs besides ``settings``; sets its environment too."""
+def _jvm_settings(settings: Mapping[str, str], *, needs_kafka: bool) -> dict[str, str]:
+    """Settings that a new JVM needs besides ``settings``; sets its environment, too."""
     added = {}
     if settings.get(_MASTER, os.environ.get("MASTER", "local")).startswith("local"):
-        # Workers run the interpreter that aclog is installed for, and nothing listens beyond this machine.
+        # Workers run the interpreter that has aclog, and listen on the loopback address only.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
     if not _configures_logging(settings):
         option = f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}"
         added[_JAVA_OPTIONS] = " ".join(filter(None, (settings.get(_JAVA_OPTIONS), option)))
-    if needs_kafka and not _brings_connector(settings):
+    if needs_kafka and not _has_connector_setting(settings):
         jars = [str(jar) for jar in connector_jars()]
         added[_JARS] = ",".join(filter(None, (settings.get(_JARS), *jars)))
     return added
@@ -127,24 +127,24 @@ def _started(app_name: str, settings: Mapping[str, str]) -> SparkSession:
     try:
         return builder.getOrCreate()
     except (PySparkException, OSError) as error:
-        # Why, the JVM has said on stderr.
+        # The JVM has printed the cause to stderr.
         raise SparkJobError(f"Spark does not start: {error}") from error
 
 
 def _submitted() -> dict[str, str]:
-    """What spark-submit was given, from its JVM."""
+    """The settings of spark-submit, from its JVM."""
     SparkContext._ensure_initialized()  # noqa: SLF001 - SparkConf alone does not connect to it
     return dict(SparkConf().getAll())
 
 
 def _has_connector(session: SparkSession) -> bool:
-    jvm: Any = session._jvm  # noqa: SLF001 - there is no public way to ask for a class
+    jvm: Any = session._jvm  # noqa: SLF001 - no public API for classes
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     return loader.getResource(f"{_CONNECTOR_CLASS.replace('.', '/')}.class") is not None
 
 
-def _brings_connector(settings: Mapping[str, str]) -> bool:
-    """Whether the user, or this installation of Spark, has the connector already."""
+def _has_connector_setting(settings: Mapping[str, str]) -> bool:
+    """Whether the user's settings or this installation of Spark already include the connector."""
     named = any(CONNECTOR_NAME in settings.get(key, "") for key in _CLASS_PATHS)
     return named or any(Path(_find_spark_home(), "jars").glob(f"{CONNECTOR_NAME}*.jar"))
 
@@ -154,7 +154,7 @@ def _configures_logging(settings: Mapping[str, str]) -> bool:
 
 
 def _defaults_file() -> dict[str, str]:
-    """Settings of spark-defaults.conf, which Spark reads itself; ours must not hide them."""
+    """Settings of spark-defaults.conf, which Spark reads itself; aclog's defaults must not override them."""
     try:
         loaded = parse_properties(Path(_configuration(), "spark-defaults.conf").read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -163,7 +163,7 @@ def _defaults_file() -> dict[str, str]:
 
 
 def _submit_arguments() -> dict[str, str]:
-    """What PYSPARK_SUBMIT_ARGS sets, which pyspark hands on to its own spark-submit, as far as it matters."""
+    """The relevant settings in PYSPARK_SUBMIT_ARGS, which pyspark passes to its spark-submit."""
     flags = {"--master": _MASTER, "--packages": _PACKAGES, "--jars": _JARS}
     found = {}
     arguments = shlex.split(os.environ.get(_SUBMIT_ARGS, ""))

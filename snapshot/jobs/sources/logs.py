@@ -114,8 +114,8 @@ def resolve_logs(
         if other is not log:
             raise LogError(
                 f"{other.url} and {log.url} are both logs of cluster {log.identity.cluster_id}; one job "
-                "cannot separate them. Follow them by two jobs, or topics of a fleet by a pattern whose group "
-                "is the cluster id: --topics-pattern 'acls-(.+)'"
+                "cannot separate them. Use two jobs, or follow topics of a fleet by a pattern whose group is "
+                "the cluster id: --topics-pattern 'acls-(.+)'"
             )
     return logs
 
