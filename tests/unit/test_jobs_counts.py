@@ -259,7 +259,9 @@ def test_committed_counts_are_not_thrown_away_because_their_states_are_gone(tmp_
     for start, end in ((0, 5), (5, 9)):
         sink.commit([result(start, end, {READ: 1})])
     before = paths(tmp_path)
-    with pytest.raises(SparkJobError, match=r"counted up to offset 9 .* no stored state .* another --output"):
+    with pytest.raises(
+        SparkJobError, match=r"counted up to offset 9, .* no stored state .* another --output"
+    ):
         CountsSink(CountFiles(str(tmp_path))).commit([result(0, 7, {READ: 1})])
     assert paths(tmp_path) == before
 

@@ -210,7 +210,9 @@ def test_a_truncated_log_fails_loudly(tmp_path: Path) -> None:
     assert str(error).startswith(
         f"{tmp_path}: the log was truncated: it ends at offset 2, but the next one to read is 5"
     )
-    with pytest.raises(SparkJobError, match="the log was truncated: it ends at offset 2, and 5 was"):
+    with pytest.raises(
+        SparkJobError, match="the log was truncated: it ends at offset 2, but the next one to read is 5"
+    ):
         offsets(wanted(tmp_path, 0, 5))
 
 
@@ -224,7 +226,7 @@ def test_an_end_that_is_gone_is_not_waited_for(tmp_path: Path) -> None:
 def test_a_log_that_was_written_anew_fails_loudly(tmp_path: Path) -> None:
     """A new leader's records are where those were that the query has read: the epoch tells."""
     write_segment(tmp_path, 0, batch_bytes(0, 2), batch_bytes(2, 2, epoch=2), batch_bytes(4, 2, epoch=2))
-    assert "epoch 1 does not end there any more" in str(failure(tmp_path, OffsetAndEpoch(4, 1)))
+    assert "epoch 1 no longer ends there" in str(failure(tmp_path, OffsetAndEpoch(4, 1)))
     with pytest.raises(LogError, match=r"was truncated and rewritten: .* now a batch of epoch 2 ends at 4"):
         offsets(wanted(tmp_path, 0, 4, 1))
     assert offsets(wanted(tmp_path, 0, 4, 2)) == [0, 1, 2, 3]

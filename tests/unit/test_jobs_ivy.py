@@ -49,7 +49,7 @@ def test_jars_come_whole_and_once(
     repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The size is said first, and how far it is; the second call needs no network."""
-    monkeypatch.setattr(ivy, "_PROGRESS_S", 0)
+    monkeypatch.setattr(ivy, "_PROGRESS_INTERVAL_S", 0)
     directory = tmp_path / "cache" / "jars"
     assert jar_directory(directory, VARIABLE, JARS, "Example 1.0") == directory
     assert {jar.name: jar.read_bytes() for jar in directory.iterdir()} == {

@@ -108,7 +108,7 @@ def test_a_state_before_the_logs_start_is_none() -> None:
     world = World()
     world.snapshot(4)
     world.log.trim(5)
-    with pytest.raises(SparkJobError, match="starts at 5"):
+    with pytest.raises(SparkJobError, match="starts at offset 5"):
         world.next_state(8)
     world.snapshot(5)
     assert world.base_end(8) == 5
@@ -179,7 +179,9 @@ def test_a_state_made_past_a_gap_needs_what_the_gap_may_hide() -> None:
 def test_the_log_is_still_the_one_that_is_followed() -> None:
     """A topic that was made anew, or truncated, ends the job."""
     world = World()
-    with pytest.raises(SparkJobError, match="the log was truncated: it ends at offset 10, and 12"):
+    with pytest.raises(
+        SparkJobError, match="the log was truncated: it ends at offset 10, but the next one to read is 12"
+    ):
         world.next_state(12)
     world.log.replace(LogIdentity("sim-cluster", Uuid(b"n" * 16)))
     with pytest.raises(SparkJobError, match="deleted and created again: the job follows topic id"):

@@ -56,9 +56,9 @@ def test_what_a_source_does_not_know_yet_has_no_end() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        (offsets(directory("a", 5), version="v2"), "version `v2`, and aclog knows v1"),
-        (offsets(), "is of 0 sources, the job has 1"),
-        (offsets(directory("a", 5), directory("b", 5)), "is of 2 sources, the job has 1"),
+        (offsets(directory("a", 5), version="v2"), "version `v2`, and aclog reads v1"),
+        (offsets(), "has 0 sources, the job has 1"),
+        (offsets(directory("a", 5), directory("b", 5)), "has 2 sources, the job has 1"),
         (offsets(directory("b", 5)), "has cluster b where the job has a"),
     ],
 )

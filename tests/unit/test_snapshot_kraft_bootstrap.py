@@ -85,7 +85,7 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
     path = directory / BOOTSTRAP_NAME
     old = FeatureLevelRecord(METADATA_VERSION_FEATURE, 13)
     for records, why in (
-        ([*LEVELS, acl(9)], "1 ACLs already"),
+        ([*LEVELS, acl(9)], "already has 1 ACLs"),
         ([old], "3.6-IV1 has no"),
     ):
         path.write_bytes(kafkas_file(*records))
