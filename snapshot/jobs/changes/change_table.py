@@ -100,10 +100,10 @@ def _net_rows(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """
     for _, group in groupby(rows, key=lambda row: (row["offset"], row["id"])):
         same = list(group)
-        befores = Counter(_hashable(row["before"]) for row in same)
-        afters = Counter(_hashable(row["after"]) for row in same)
-        (first,) = befores - afters or (None,)
-        (last,) = afters - befores or (None,)
+        before_counts = Counter(_hashable(row["before"]) for row in same)
+        after_counts = Counter(_hashable(row["after"]) for row in same)
+        (first,) = before_counts - after_counts or (None,)
+        (last,) = after_counts - before_counts or (None,)
         if first == last:
             continue
         change = CHANGE_REPLACED
