@@ -54,8 +54,8 @@ class Finding(NamedTuple):
         can_go: whether it is one of those that go together without a change of meaning.
         alone: of one that can go, whether it can whatever stays of the others; else ``by`` is one that is to
             go first.
-        by_type_stays: of one that can go, whether authorize-by-resource-type (KIP-679) is known to be
-            answered as before without it.
+        keeps_by_resource_type: of a removable ACL, whether authorize-by-resource-type (KIP-679) is known
+            to give the same answers without it.
     """
 
     rule: Rule
@@ -65,7 +65,7 @@ class Finding(NamedTuple):
     by: tuple[AccessControlEntryRecord, ...] = ()
     can_go: bool = False
     alone: bool = True
-    by_type_stays: bool = True
+    keeps_by_resource_type: bool = True
 
 
 class Lint:
@@ -73,7 +73,7 @@ class Lint:
 
     Attributes:
         acls: without repeats.
-        needless: those of them that can go together, but for what the rules accept.
+        removable: those of them that can be removed together, without what the rules accept.
         accepted: how many findings the rules accept.
     """
 
@@ -102,9 +102,9 @@ class Lint:
         self._distinct = DistinctAcls.of(table)
         self.acls = self._distinct.table
         self.accepted = 0
-        self.needless = find_removable(self.acls, settings, self._stays)
+        self.removable = find_removable(self.acls, settings, self._keeps)
         self._go = np.zeros(len(self.acls), np.bool_)
-        self._go[[each.row for each in self.needless]] = True
+        self._go[[each.row for each in self.removable]] = True
 
     def findings(self) -> Iterator[Finding]:
         """All of them, rule by rule; among those of one rule in the order of the ACLs."""
@@ -113,22 +113,22 @@ class Lint:
         yield from self._of_rule("principal-type", self._has_unused_type(), _unused_type)
         yield from self._of_rule("topic-gone", self._is_on_no_topic(), _on_no_topic)
         found: dict[Rule, list[RemovableAcl]] = {rule: [] for rule in RULES}
-        for each in self.needless:
+        for each in self.removable:
             found[each.why].append(each)
         for same in found.values():
-            for needless in sorted(same, key=attrgetter("row")):
-                acl = self._record(needless.row)
-                by = tuple(map(self._record, needless.by))
-                because = _BECAUSE[needless.why](acl, by)
+            for removable_acl in sorted(same, key=attrgetter("row")):
+                acl = self._record(removable_acl.row)
+                by = tuple(map(self._record, removable_acl.by))
+                because = _BECAUSE[removable_acl.why](acl, by)
                 yield Finding(
-                    needless.why,
+                    removable_acl.why,
                     acl,
-                    self._ids(needless.row),
+                    self._ids(removable_acl.row),
                     because,
                     by,
                     can_go=True,
-                    alone=needless.alone,
-                    by_type_stays=needless.by_type_stays,
+                    alone=removable_acl.alone,
+                    keeps_by_resource_type=removable_acl.keeps_by_resource_type,
                 )
 
     def needed(self) -> AclTable:
@@ -139,10 +139,10 @@ class Lint:
         """The ACLs that can go together, in order."""
         return self.acls.records(np.flatnonzero(self._go))
 
-    def _stays(self, needless: RemovableAcl) -> bool:
-        if self._keep_by_type and not needless.by_type_stays:
+    def _keeps(self, removable_acl: RemovableAcl) -> bool:
+        if self._keep_by_type and not removable_acl.keeps_by_resource_type:
             return True
-        return self._accepts(needless.why, needless.row)
+        return self._accepts(removable_acl.why, removable_acl.row)
 
     def _accepts(self, rule: Rule, row: int) -> bool:
         # A record is only made where there is something to look at.
@@ -218,7 +218,7 @@ def _on_no_topic(acl: AccessControlEntryRecord) -> str:
     return f"there is no topic {acl.resource_name}: it is gone, or is yet to come"
 
 
-def _dead(acl: AccessControlEntryRecord, _: Sequence[AccessControlEntryRecord]) -> str:
+def _ineffective(acl: AccessControlEntryRecord, _: Sequence[AccessControlEntryRecord]) -> str:
     return ineffective_reason(acl)
 
 
@@ -264,7 +264,7 @@ def _count(by: Sequence[AccessControlEntryRecord]) -> str:
 
 
 _BECAUSE = {
-    "dead": _dead,
+    "dead": _ineffective,
     "super-user": _of_super_user,
     "shadowed": _shadowed,
     "broader-twin": _has_twin,

@@ -109,23 +109,25 @@ class PatternRows(NamedTuple):
         is_allow = table.permission_types == int(AclPermissionType.ALLOW)
         operations = table.operations.view(np.uint8)
         masks = np.where(is_allow, _MASKS[True][operations], _MASKS[False][operations])
-        kept = np.ones(len(table), np.bool_)
+        is_included = np.ones(len(table), np.bool_)
         if only_deciding:
-            kept &= masks != 0
-            kept &= np.where(is_allow, *(_has_clients(table.hosts, networks=each) for each in networks))
-            kept &= _where(table.principals, lambda principal: ":" in principal)
-        keys, texts = _keys(table, kept)
-        kept &= keys >= 0
+            is_included &= masks != 0
+            is_included &= np.where(
+                is_allow, *(_has_clients(table.hosts, networks=each) for each in networks)
+            )
+            is_included &= _where(table.principals, lambda principal: ":" in principal)
+        keys, texts = _keys(table, is_included)
+        is_included &= keys >= 0
         return cls(
-            np.flatnonzero(kept),
-            table.resource_types[kept].astype(np.int64),
-            keys[kept],
+            np.flatnonzero(is_included),
+            table.resource_types[is_included].astype(np.int64),
+            keys[is_included],
             texts,
-            table.principals.codes[kept].astype(np.int64),
+            table.principals.codes[is_included].astype(np.int64),
             table.principals.texts,
-            table.hosts.codes[kept],
+            table.hosts.codes[is_included],
             table.hosts.texts,
-            masks[kept],
+            masks[is_included],
         )
 
     def named(self, keys: npt.NDArray[np.int64]) -> Iterator[Key]:
@@ -146,14 +148,14 @@ def _has_clients(hosts: TextColumn, *, networks: bool) -> npt.NDArray[np.bool_]:
     return _where(hosts, lambda host: host == WILDCARD or is_client_host(host, networks=networks))
 
 
-def _keys(table: AclTable, kept: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int64], list[str]]:
+def _keys(table: AclTable, is_included: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int64], list[str]]:
     """The key of each row, -1 if nothing can have such a name; and the sorted texts."""
     texts = sorted({"", CLUSTER_NAME, *table.names.texts})
     ranks = {text: rank for rank, text in enumerate(texts)}
     keys = np.full(len(table), -1, np.int64)
     is_prefix = table.pattern_types != LITERAL_PATTERN
     for resource_type, space in NAME_SPACES.items():
-        rows = np.flatnonzero(kept & (table.resource_types == int(resource_type)))
+        rows = np.flatnonzero(is_included & (table.resource_types == int(resource_type)))
         distinct, places = np.unique(table.names.codes[rows] * 2 + is_prefix[rows], return_inverse=True)
         patterns = (
             space.pattern(table.names.texts[each >> 1], is_prefix=each & 1) for each in distinct.tolist()

@@ -2,11 +2,11 @@
 
 The effect of an ALLOW and a DENY extends from a prefix to what is below it, from every host to a named one
 and from ``User:*`` to a principal. So an ALLOW is removable exactly if all its effects are covered by other
-ACLs that are no narrower, or are denied. A DENY is removable if others deny the same, or if no overlapping
-ALLOW allows what it denies. ALLOWs come first: without one, a DENY may become removable, never the other way
-round. Narrow ACLs are removed and broad ones kept. Of the rest, an ACL for a network is removed if others for
-parts of the network cover each of its addresses (`host_tree.covering_acls`): two DENYs of half networks equal
-one DENY. The rest is irreducible: a needed ACL stays needed when others are removed.
+ACLs that are no narrower, or are denied. A DENY is removable if others deny the same, or if no
+overlapping ALLOW allows what it denies. ALLOWs come first: without one, a DENY may become removable, never
+the other way round. Narrow ACLs are removed and broad ones kept. Of the rest, an ACL for a network is removed
+if others for parts of the network cover each of its addresses (`host_tree.covering_acls`): two DENYs of
+half networks equal one DENY. The rest is irreducible: a needed ACL stays needed when others are removed.
 
 Exceptions, all of which keep more ACLs:
 
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     from records.columns.acl_table import AclTable
     from records.entries import AccessControlEntryRecord
 
-#: ``dead``: it can match no question. ``super-user``: who it is for is allowed everything anyway.
+#: ``dead``: it can match no request. ``super-user``: who it is for is allowed everything anyway.
 #: ``shadowed``: an ALLOW of what is denied. ``broader-twin``: an ALLOW that is there a second time, with a
-#: wildcard in one of its fields. ``redundant``: others say the same. ``idle-deny``: a DENY of what no ALLOW
-#: allows.
+#: wildcard in one of its fields. ``redundant``: others say the same. ``idle-deny``: a DENY of what no
+#: ALLOW allows.
 RemovalRule = Literal["dead", "super-user", "shadowed", "broader-twin", "redundant", "idle-deny"]
 
 # The literal `*` and the empty prefix: the empty text sorts first.
@@ -63,36 +63,36 @@ class RemovableAcl(NamedTuple):
         row: of the table.
         why: see `RemovalRule`.
         by: the rows that are the reason; empty where no other ACL is.
-        by_type_stays: whether authorize-by-resource-type is known to give the same answers without it.
+        keeps_by_resource_type: whether authorize-by-resource-type surely gives the same answers without it.
         alone: whether it can be removed whatever else is; if not, ``by`` is an ALLOW to remove first.
     """
 
     row: int
     why: RemovalRule
     by: tuple[int, ...]
-    by_type_stays: bool
+    keeps_by_resource_type: bool
     alone: bool = True
 
 
 def find_removable(
-    table: AclTable, settings: AuthorizerSettings, stays: Callable[[RemovableAcl], bool] = lambda _: False
+    table: AclTable, settings: AuthorizerSettings, keeps: Callable[[RemovableAcl], bool] = lambda _: False
 ) -> list[RemovableAcl]:
     """Return all ACLs that can be removed together.
 
     Args:
         table: without repeats.
         settings: the super users, and what no ACL covers.
-        stays: called for each ACL before its removal; those for which it returns True are kept.
+        keeps: called for each ACL before its removal; those for which it returns True are kept.
     """
-    return list(_Search(table, settings, stays))
+    return list(_Search(table, settings, keeps))
 
 
 class _Search:
     def __init__(
-        self, table: AclTable, settings: AuthorizerSettings, stays: Callable[[RemovableAcl], bool]
+        self, table: AclTable, settings: AuthorizerSettings, keeps: Callable[[RemovableAcl], bool]
     ) -> None:
         self._table = table
-        self._stays = stays
+        self._keeps = keeps
         self._covers = AllowEveryoneCoverage(table) if settings.allow_everyone else None
         # Where the release is not known, ACLs for networks may or may not match: they stay, and are no reason
         # for another one to go.
@@ -104,98 +104,100 @@ class _Search:
         supers = settings.super_users - {WILDCARD_PRINCIPAL}
         is_super = np.array([each in supers for each in rows.principal_texts], np.bool_)
         self._of_supers = np.flatnonzero(is_super[rows.principals])
-        self._others = np.flatnonzero(~is_super[rows.principals])
+        self._not_super_users = np.flatnonzero(~is_super[rows.principals])
         is_open = np.zeros(len(rows.at), np.bool_) if is_known else for_networks(table)[rows.at]
-        self._judged = self._others[~is_open[self._others]]
+        self._judged = self._not_super_users[~is_open[self._not_super_users]]
         codes = {each: code for code, each in enumerate(rows.principal_texts)}
         self._nobody = len(codes)
-        self._everybody = codes.get(WILDCARD_PRINCIPAL, self._nobody)
-        self._gone: set[int] = set()
+        self._wildcard = codes.get(WILDCARD_PRINCIPAL, self._nobody)
+        self._removed: set[int] = set()
         # Those with ACLs for names that cannot exist, to which authorize-by-resource-type listens.
-        self._heard_types: set[int] = set()
+        self._by_type_types: set[int] = set()
 
     def __iter__(self) -> Iterator[RemovableAcl]:
-        yield from self._dead()
+        yield from self._ineffective()
         for number in self._of_supers.tolist():
-            found = self._needless(self._at[number], "super-user", (), by_type_stays=True)
-            if self._goes(found):
+            found = self._removable(self._at[number], "super-user", (), keeps_by_resource_type=True)
+            if self._try_remove(found):
                 yield found
         is_allow = self._rows.masks & EVERYTHING != 0
-        mine = dict(self._needless_allows())
+        candidates = dict(self._candidate_allows())
         is_kept = is_allow.copy()
-        is_kept[[*mine]] = False
+        is_kept[[*candidates]] = False
         self._denies = AclForest(self._rows, self._acls, self._judged[~is_allow[self._judged]], of_all=False)
         self._allows = AclForest(self._rows, self._acls, self._judged[is_kept[self._judged]], of_all=False)
-        for number, is_denied in mine.items():
+        for number, is_denied in candidates.items():
             found = self._allow(number, is_denied=is_denied)
-            if self._stays(found):
+            if self._keeps(found):
                 is_kept[number] = True
                 if self._covers is not None:
-                    self._covers.went(found.row, -1)
+                    self._covers.restore(found.row)
             else:
                 yield found
         of_networks = [each for each in self._allows.numbers if self._acls.hosts[each] in self._acls.narrower]
         for number in sorted(of_networks, key=self._breadth):
             united = self._united_allow(number)
-            if united is not None and self._goes(united):
-                self._gone.add(number)
+            if united is not None and self._try_remove(united):
+                self._removed.add(number)
                 is_kept[number] = False
                 yield united
-        allows = self._others[is_allow[self._others]]
-        left, gone = allows[is_kept[allows]], allows[~is_kept[allows]]
-        self._allows_left, self._allows_gone = (
+        allows = self._not_super_users[is_allow[self._not_super_users]]
+        left, removed = allows[is_kept[allows]], allows[~is_kept[allows]]
+        self._allows_left, self._allows_removed = (
             tuple(AclForest(self._rows, self._acls, each, of_all=of_all) for of_all in (False, True))
-            for each in (left, gone)
+            for each in (left, removed)
         )
         for number in sorted(self._denies.numbers, key=self._breadth):
-            if (idle := self._deny(number)) is not None and self._goes(idle):
-                self._gone.add(number)
+            if (idle := self._deny(number)) is not None and self._try_remove(idle):
+                self._removed.add(number)
                 yield idle
 
-    def _goes(self, found: RemovableAcl) -> bool:
+    def _try_remove(self, found: RemovableAcl) -> bool:
         """Whether it can be left out, and does not stay for another reason."""
-        if (self._covers is not None and not self._covers.can_go(found.row)) or self._stays(found):
+        if (self._covers is not None and not self._covers.is_covered_without(found.row)) or self._keeps(
+            found
+        ):
             return False
         if self._covers is not None:
-            self._covers.went(found.row)
+            self._covers.remove(found.row)
         return True
 
-    def _dead(self) -> Iterator[RemovableAcl]:
+    def _ineffective(self) -> Iterator[RemovableAcl]:
         """What `PatternRows` leaves out."""
-        is_dead = np.ones(len(self._table), np.bool_)
-        is_dead[self._rows.at] = False
-        dead = np.flatnonzero(is_dead)
-        for row, record in zip(dead.tolist(), self._table.records(dead), strict=True):
-            is_heard = ineffective_field(
+        is_ineffective = np.ones(len(self._table), np.bool_)
+        is_ineffective[self._rows.at] = False
+        ineffective = np.flatnonzero(is_ineffective)
+        for row, record in zip(ineffective.tolist(), self._table.records(ineffective), strict=True):
+            is_read_by_type = ineffective_field(
                 record, networks=self._networks.of(record.permission_type)
             ) == "name" and is_considered(record)
-            if is_heard:
-                self._heard_types.add(record.resource_type)
-            found = self._needless(row, "dead", (), by_type_stays=not is_heard)
-            if self._goes(found):
+            if is_read_by_type:
+                self._by_type_types.add(record.resource_type)
+            found = self._removable(row, "dead", (), keeps_by_resource_type=not is_read_by_type)
+            if self._try_remove(found):
                 yield found
 
-    def _needless_allows(self) -> Iterator[tuple[int, bool]]:
+    def _candidate_allows(self) -> Iterator[tuple[int, bool]]:
         """Each, and whether a DENY is about some of what it allows."""
         forest = AclForest(self._rows, self._acls, self._judged, of_all=False)
         for resource_type, principal, tree in forest.ranges():
-            everybody = self._nobody if principal == self._everybody else self._everybody
-            everybodys = forest.tree(resource_type, everybody)
+            wildcard = self._nobody if principal == self._wildcard else self._wildcard
+            wildcard_tree = forest.tree(resource_type, wildcard)
             for place in range(tree.first, tree.end):
-                for number, is_denied in self._needless_at(place, tree, everybodys, forest.keys[place]):
+                for number, is_denied in self._removable_at(place, tree, wildcard_tree, forest.keys[place]):
                     row = self._at[number]
                     if self._covers is not None:
-                        if not self._covers.can_go(row):
+                        if not self._covers.is_covered_without(row):
                             continue
-                        self._covers.went(row)
+                        self._covers.remove(row)
                     yield number, is_denied
 
-    def _needless_at(
-        self, place: int, tree: AclTree, everybodys: AclTree, key: int
+    def _removable_at(
+        self, place: int, tree: AclTree, wildcard_tree: AclTree, key: int
     ) -> Iterator[tuple[int, bool]]:
         masks, hosts = self._acls.masks, self._acls.hosts
         numbers = tree.at(place)
-        outer, pattern_around = tree.outer[place - tree.first], everybodys.pattern_around(key)
+        outer, pattern_around = tree.outer[place - tree.first], wildcard_tree.pattern_around(key)
         by_host: dict[int, list[int]] = {}
         every = 0
         for number in numbers:
@@ -204,7 +206,9 @@ class _Search:
             if host == EVERY_HOST:
                 every |= masks[number]
         for host, here in by_host.items():
-            combined_mask = tree.combined_mask(outer, host) | everybodys.combined_mask(pattern_around, host)
+            combined_mask = tree.combined_mask(outer, host) | wildcard_tree.combined_mask(
+                pattern_around, host
+            )
             if host != EVERY_HOST:
                 combined_mask |= every
                 for wider in self._acls.wider.get(host, ()):
@@ -218,14 +222,14 @@ class _Search:
             # Of ACLs that differ in the operation alone those with the fewest go first.
             left = sorted(here, key=lambda each: (masks[each].bit_count(), each))
             for number in tuple(left):
-                others = combined_mask
+                other_mask = combined_mask
                 for each in left:
                     if each != number:
-                        others |= masks[each]
+                        other_mask |= masks[each]
                 allowed = masks[number] & EVERYTHING
-                if allowed and not allowed & ~decided_operations(others):
+                if allowed and not allowed & ~decided_operations(other_mask):
                     left.remove(number)
-                    yield number, bool(allowed & denied_operations(others))
+                    yield number, bool(allowed & denied_operations(other_mask))
 
     def _covering(self, number: int, forest: AclForest) -> list[int]:
         """The ACLs of a forest that are no narrower than this one, the broadest last."""
@@ -233,12 +237,12 @@ class _Search:
         resource_type, whose = acls.types[number], acls.principals[number]
         key, host = acls.keys[number], acls.hosts[number]
         found = forest.tree(resource_type, whose).covering(key, host)
-        if whose != self._everybody:
-            found += forest.tree(resource_type, self._everybody).covering(key, host)
-        return [each for each in found if each != number and each not in self._gone] if found else found
+        if whose != self._wildcard:
+            found += forest.tree(resource_type, self._wildcard).covering(key, host)
+        return [each for each in found if each != number and each not in self._removed] if found else found
 
     def _allow(self, number: int, *, is_denied: bool) -> RemovableAcl:
-        """Why an ALLOW is needless: by DENYs, and by ALLOWs that are needed."""
+        """Why an ALLOW is removable: by DENYs, and by needed ALLOWs."""
         masks = self._acls.masks
         allowed = masks[number] & EVERYTHING
         denies = self._covering(number, self._denies) if is_denied else []
@@ -254,7 +258,7 @@ class _Search:
         return self._found(number, "redundant", chosen or [], [*allows, *denies])
 
     def _united_allow(self, number: int) -> RemovableAcl | None:
-        """Why an ALLOW for a network is needless by ACLs for parts of it, if it is."""
+        """Why an ALLOW for a network is removable by ACLs for parts of it; None if it is not."""
         acls = self._acls
         key, host, whose = acls.keys[number], acls.hosts[number], acls.principals[number]
         denies = self._parts(key, host, acls.types[number], whose, self._denies)
@@ -265,8 +269,8 @@ class _Search:
         )
         if chosen is not None:
             return self._found(number, "shadowed", sorted(chosen), ())
-        others = [each for each in (*denies, *allows) if each.number != number]
-        chosen = covering_acls(acls.networks[host], allowed, others)
+        other_acls = [each for each in (*denies, *allows) if each.number != number]
+        chosen = covering_acls(acls.networks[host], allowed, other_acls)
         return None if chosen is None else self._found(number, "redundant", sorted(chosen), ())
 
     def _parts(
@@ -275,46 +279,46 @@ class _Search:
         """What ACLs that cover a place say to addresses of a network."""
         acls, network = self._acls, self._acls.networks[host]
         found = []
-        for principal in dict.fromkeys((whose, self._everybody)):
+        for principal in dict.fromkeys((whose, self._wildcard)):
             tree = forest.tree(resource_type, principal)
             for number in (*tree.covering(key, host), *tree.covering_in_part(key, host)):
-                if number not in self._gone:
-                    own = acls.hosts[number]
-                    place = network if own == EVERY_HOST else acls.networks[own]
+                if number not in self._removed:
+                    host_code = acls.hosts[number]
+                    place = network if host_code == EVERY_HOST else acls.networks[host_code]
                     found.append(AddressMask(place, decided_operations(acls.masks[number]), number))
         return found
 
     def _deny(self, number: int) -> RemovableAcl | None:
-        """Why a DENY is needless, if it is."""
+        """Why a DENY is removable; None if it is not."""
         acls = self._acls
-        mine = denied_operations(acls.masks[number])
-        others = self._covering(number, self._denies)
-        chosen = self._chosen(mine, others)
+        denied_bits = denied_operations(acls.masks[number])
+        other_acls = self._covering(number, self._denies)
+        chosen = self._chosen(denied_bits, other_acls)
         if chosen is not None:
-            return self._found(number, "redundant", chosen, others)
+            return self._found(number, "redundant", chosen, other_acls)
         if acls.hosts[number] in acls.narrower:
             key, host = acls.keys[number], acls.hosts[number]
             parts = self._parts(key, host, acls.types[number], acls.principals[number], self._denies)
             united = covering_acls(
-                acls.networks[host], mine, [each for each in parts if each.number != number]
+                acls.networks[host], denied_bits, [each for each in parts if each.number != number]
             )
             if united is not None:
-                return self._found(number, "redundant", sorted(united), others)
-        is_heard = acls.types[number] in self._heard_types
-        for allow in self._overlapping(number, mine, self._allows_left):
+                return self._found(number, "redundant", sorted(united), other_acls)
+        is_read_by_type = acls.types[number] in self._by_type_types
+        for allow in self._overlapping(number, denied_bits, self._allows_left):
             if self._denies_alone(number, allow):
                 return None
-            is_heard = True
+            is_read_by_type = True
         first = next(
             (
                 allow
-                for allow in self._overlapping(number, mine, self._allows_gone)
+                for allow in self._overlapping(number, denied_bits, self._allows_removed)
                 if self._denies_alone(number, allow)
             ),
             None,
         )
         by = () if first is None else (self._at[first],)
-        idle = self._needless(self._at[number], "idle-deny", by, by_type_stays=not is_heard)
+        idle = self._removable(self._at[number], "idle-deny", by, keeps_by_resource_type=not is_read_by_type)
         return idle._replace(alone=first is None)
 
     def _overlapping(self, number: int, bits: int, allows: tuple[AclForest, ...]) -> Iterator[int]:
@@ -323,24 +327,24 @@ class _Search:
         key, host = acls.keys[number], acls.hosts[number]
         resource_type, whose = acls.types[number], acls.principals[number]
         by_principal, of_all = allows
-        if whose == self._everybody:
+        if whose == self._wildcard:
             trees = [of_all.tree(resource_type)]
         else:
-            trees = [by_principal.tree(resource_type, each) for each in (whose, self._everybody)]
+            trees = [by_principal.tree(resource_type, each) for each in (whose, self._wildcard)]
         for tree in trees:
             yield from tree.overlapping(key, host, bits)
 
     def _denies_alone(self, number: int, allow: int) -> bool:
         """Whether a DENY denies some of what an overlapping ALLOW allows, and no other DENY does."""
-        acls, everybody = self._acls, self._everybody
+        acls, wildcard = self._acls, self._wildcard
         # The names, hosts and principals of both, of which nothing narrower is said.
         key = max(acls.keys[number], acls.keys[allow])
         host = acls.narrower_of(acls.hosts[number], acls.hosts[allow])
-        whose = acls.principals[allow] if acls.principals[number] == everybody else acls.principals[number]
+        whose = acls.principals[allow] if acls.principals[number] == wildcard else acls.principals[number]
         rest = acls.masks[allow] & denied_operations(acls.masks[number])
-        for each in dict.fromkeys((whose, everybody)):
+        for each in dict.fromkeys((whose, wildcard)):
             for other in self._denies.tree(acls.types[number], each).covering(key, host):
-                if other != number and other not in self._gone:
+                if other != number and other not in self._removed:
                     rest &= ~denied_operations(acls.masks[other])
         if not rest or host not in acls.narrower:
             return bool(rest)
@@ -366,7 +370,7 @@ class _Search:
         acls = self._acls
         wider = 0
         for column, wildcard in (
-            (acls.principals, self._everybody),
+            (acls.principals, self._wildcard),
             (acls.hosts, EVERY_HOST),
             (acls.keys, _EVERY_NAME),
             (acls.masks, _ALLOW_ALL),
@@ -377,25 +381,31 @@ class _Search:
                 wider += 1
         return wider == 1
 
-    def _found(self, number: int, why: RemovalRule, chosen: list[int], others: Iterable[int]) -> RemovableAcl:
+    def _found(
+        self, number: int, why: RemovalRule, chosen: list[int], other_acls: Iterable[int]
+    ) -> RemovableAcl:
         row = self._at[number]
         record = self._record(number)
         wanted = explicit_operations(self._acls.masks[number]) if is_considered(record) else 0
-        for each in others:
+        for each in other_acls:
             if wanted & explicit_operations(self._acls.masks[each]) and substitutes_for(
                 self._record(each), record
             ):
                 wanted &= ~explicit_operations(self._acls.masks[each])
         by = tuple(self._at[each] for each in chosen)
-        return self._needless(row, why, by, by_type_stays=not wanted)
+        return self._removable(row, why, by, keeps_by_resource_type=not wanted)
 
-    def _needless(
-        self, row: int, why: RemovalRule, by: tuple[int, ...], *, by_type_stays: bool
+    def _removable(
+        self, row: int, why: RemovalRule, by: tuple[int, ...], *, keeps_by_resource_type: bool
     ) -> RemovableAcl:
         # Authorize-by-resource-type asks for a name, also of the cluster, that only other types can have; and
         # what no ACL covers may be open.
-        is_asked = self._covers is not None and self._table.resource_types[row] == ResourceType.CLUSTER
-        return RemovableAcl(row, why, by, by_type_stays=by_type_stays and not is_asked)
+        is_cluster_probed = (
+            self._covers is not None and self._table.resource_types[row] == ResourceType.CLUSTER
+        )
+        return RemovableAcl(
+            row, why, by, keeps_by_resource_type=keeps_by_resource_type and not is_cluster_probed
+        )
 
     def _record(self, number: int) -> AccessControlEntryRecord:
         return self._table.acl(self._at[number]).record
@@ -405,7 +415,7 @@ class _Search:
         acls = self._acls
         key, mask = acls.keys[number], acls.masks[number]
         return (
-            acls.principals[number] == self._everybody,
+            acls.principals[number] == self._wildcard,
             not key & 1,
             -len(acls.texts[key >> 1]),
             acls.hosts[number] == EVERY_HOST,

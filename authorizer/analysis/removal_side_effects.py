@@ -74,8 +74,8 @@ class AllowEveryoneCoverage:
                 self._left[place] = len(numbers)
                 self._places.update((at[number], (tree, place)) for number in numbers)
 
-    def can_go(self, row: int) -> bool:
-        """Whether others cover all that this ACL does."""
+    def is_covered_without(self, row: int) -> bool:
+        """Return whether other ACLs cover all names of this one."""
         if row not in self._places:
             return True
         tree, place = self._places[row]
@@ -86,7 +86,12 @@ class AllowEveryoneCoverage:
                 return True
         return False
 
-    def went(self, row: int, count: int = 1) -> None:
-        """It is gone; with a count of -1 it is back."""
+    def remove(self, row: int) -> None:
+        """Count the ACL as removed."""
         if row in self._places:
-            self._left[self._places[row][1]] -= count
+            self._left[self._places[row][1]] -= 1
+
+    def restore(self, row: int) -> None:
+        """Count a removed ACL again."""
+        if row in self._places:
+            self._left[self._places[row][1]] += 1

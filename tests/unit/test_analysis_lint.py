@@ -184,7 +184,11 @@ def test_a_finding(one: One) -> None:
     assert finding.acl.content == one.about.content
     assert one.because in finding.because
     assert [each.content for each in finding.by] == [each.content for each in one.by]
-    assert (finding.can_go, finding.by_type_stays, finding.alone) == (one.can_go, one.by_type_stays, True)
+    assert (finding.can_go, finding.keeps_by_resource_type, finding.alone) == (
+        one.can_go,
+        one.by_type_stays,
+        True,
+    )
 
 
 def test_a_duplicate_has_all_its_ids() -> None:
@@ -258,8 +262,8 @@ def same_meaning(table: AclTable, settings: AuthorizerSettings = STRICT) -> int:
         == EffectivePermissions.of(table, settings).digest
     )
     again = Lint(lint.needed(), settings, USUAL)
-    assert again.needless == []
-    return len(lint.needless)
+    assert again.removable == []
+    return len(lint.removable)
 
 
 @pytest.mark.parametrize("name", REAL_LOGS)

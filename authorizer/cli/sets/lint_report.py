@@ -57,7 +57,7 @@ def finding_json(finding: Finding, program: Sequence[str]) -> dict[str, Any]:
         "by": [acl_json(each) for each in finding.by],
         "canGo": finding.can_go,
         "alone": finding.alone,
-        "byResourceType": "same" if finding.by_type_stays else "may differ",
+        "byResourceType": "same" if finding.keeps_by_resource_type else "may differ",
         "commands": commands(finding, program),
     }
 
@@ -73,7 +73,7 @@ def print_json_lines(lint: Lint, findings: Iterable[Finding], program: Sequence[
             {
                 "clean": not counts.keys() - INFORMATIVE,
                 "acls": len(lint.acls),
-                "needed": len(lint.acls) - len(lint.needless),
+                "needed": len(lint.acls) - len(lint.removable),
                 "findings": {rule: counts[rule] for rule in RULES},
                 "accepted": lint.accepted,
             }
@@ -98,9 +98,9 @@ def print_text(lint: Lint, findings: Iterable[Finding], limit: int, program: Seq
             answer(f"{rule:16}{counts[rule]:,}{more}", 16)
     if not counts:
         answer(f"{good('clean')}: no findings in {len(lint.acls):,} ACLs")
-    if lint.needless:
+    if lint.removable:
         answer(
-            f"{len(lint.needless):,} of {len(lint.acls):,} ACLs can be removed together: every request has "
+            f"{len(lint.removable):,} of {len(lint.acls):,} ACLs can be removed together: every request has "
             "the same answer as before",
             indent=2,
         )
@@ -114,7 +114,7 @@ def _print(finding: Finding, program: Sequence[str]) -> None:
     answer(f"{_INDENT * 2}{shown(finding.because)}", indent=6)
     for each in finding.by:
         answer(f"{_INDENT * 3}{acl_line(each)}", indent=8)
-    if not finding.by_type_stays:
+    if not finding.keeps_by_resource_type:
         answer(f"{_INDENT * 2}without it authorize-by-resource-type may answer differently", indent=6)
     ids = ", ".join(map(uuid_to_string, finding.ids))
     if len(finding.ids) > 1:

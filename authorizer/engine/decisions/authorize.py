@@ -101,8 +101,10 @@ def authorize_actions(
             mask = leaf if type(leaf) is int else leaf_mask(leaf, host)
             mask |= common_leaf if type(common_leaf) is int else leaf_mask(common_leaf, host)
             last = pattern
-        asked = REQUEST_BITS[action.operation]
-        authorize_action = mask & asked if asked else answer_acl_by_acl(state.index, context, action)
+        request_bits = REQUEST_BITS[action.operation]
+        authorize_action = (
+            mask & request_bits if request_bits else answer_acl_by_acl(state.index, context, action)
+        )
         if authorize_action:
             if denies(authorize_action):
                 result = _DENIED

@@ -120,23 +120,23 @@ def explain(state: AuthorizerState, context: AuthorizableRequestContext, action:
     decision = answered.decision()
     matching: list[AppliedAcl] = []
     misses: tuple[NearMiss, ...] = ()
-    others: OtherHosts | None = None
+    other_results: OtherHosts | None = None
     if decision.rule is not Rule.SUPER_USER:
         matching = matching_acls(state.index, context, action)
         misses = near_misses(state.index, context, action, allowing=not decision.is_allowed)
-        others = other_hosts(state, context, action, decision.result)
+        other_results = other_hosts(state, context, action, decision.result)
     decided_by = None if decision.acl is None else decision.acl.record.id
     return Explanation(
         context=context,
         action=action,
         decision=decision,
         end_offset=state.end_offset,
-        reason=_reason(state, context, decision, action, others),
+        reason=_reason(state, context, decision, action, other_results),
         also_matched=tuple(acl for acl in matching if acl.record.id != decided_by),
         near_misses=misses,
         remark=_remark(action, state.version),
         notes=notes(answered),
-        other_hosts=others,
+        other_hosts=other_results,
         kafka_version=state.version,
         fix=() if decision.is_allowed else fix_flags(context, action, matching),
     )
@@ -145,10 +145,10 @@ def explain(state: AuthorizerState, context: AuthorizableRequestContext, action:
 def _remark(action: Action, version: VersionInForce) -> str | None:
     """Kafka's authorizer decides on any operation and any resource type; its brokers ask for some."""
     resource_type = action.resource_pattern.resource_type
-    asked_for = version.supported_operations(resource_type)
-    if not asked_for or action.operation in asked_for:
+    supported = version.supported_operations(resource_type)
+    if not supported or action.operation in supported:
         return None
-    names = ", ".join(operation.title for operation in asked_for)
+    names = ", ".join(operation.title for operation in supported)
     return f"no broker asks for {action.operation.title} on {resource_type.name}, only for {names}"
 
 
@@ -157,13 +157,15 @@ def _reason(
     context: AuthorizableRequestContext,
     decision: Decision,
     action: Action,
-    others: OtherHosts | None,
+    other_results: OtherHosts | None,
 ) -> str:
-    if others is None:
+    if other_results is None:
         return _own_reason(state, decision, action)
     if decision.rule is Rule.MATCHING_ACL and decision.is_allowed:
-        return f"an ACL allows it from {context.client_address} and none denies it from there; {others}"
-    return f"{_own_reason(state, decision, action)}; {others}"
+        return (
+            f"an ACL allows it from {context.client_address} and none denies it from there; {other_results}"
+        )
+    return f"{_own_reason(state, decision, action)}; {other_results}"
 
 
 def _own_reason(state: AuthorizerState, decision: Decision, action: Action) -> str:

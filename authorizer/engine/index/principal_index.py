@@ -70,7 +70,7 @@ class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
 
     _rows: RowIndex
     _known: dict[str, dict[str, _OfRows]]
-    _asked: dict[int, int]  # how often, by the code of who is answered from the rows
+    _request_counts: dict[int, int]  # how often, by the code of who is answered from the rows
     _changed: dict[str, immutables.Map[str, _Changed]]
     _lengths: tuple[tuple[int, ...], ...]  # of prefixes, for each resource type, longest first
     everyone: PrincipalRights
@@ -90,19 +90,23 @@ class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
             index.rights_of(texts[code])
         return index
 
-    def rights_for(self, principal: KafkaPrincipal) -> tuple[PrincipalRights | _FromRows, PrincipalRights]:
+    def rights_for(self, principal: KafkaPrincipal) -> tuple[PrincipalRights | _LazyRights, PrincipalRights]:
         """Return the rights of a principal, and those of ``User:*``."""
-        own: int | PrincipalRights | None = None
+        rights_or_code: int | PrincipalRights | None = None
         if self._changed:
             changed = self._changed_of(principal)
             if changed is not None:
-                own = changed.rights or self._own(principal)
-        if own is None:
+                rights_or_code = changed.rights or self._rights_or_code(principal)
+        if rights_or_code is None:
             named = self._known.get(principal.principal_type)
-            own = None if named is None else named.get(principal.name)
-        if own is None:
+            rights_or_code = None if named is None else named.get(principal.name)
+        if rights_or_code is None:
             return NO_RIGHTS, self.everyone
-        return (_FromRows(self, principal, own) if isinstance(own, int) else own), self.everyone
+        return (
+            _LazyRights(self, principal, rights_or_code)
+            if isinstance(rights_or_code, int)
+            else rights_or_code
+        ), self.everyone
 
     def rights_of(self, acl_principal: str) -> PrincipalRights | None:
         """As `made`, for the principal of an ACL; None if it matches no caller."""
@@ -111,15 +115,15 @@ class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
 
     def made(self, principal: KafkaPrincipal) -> PrincipalRights | None:
         """Return the built rights of exactly this principal; None if it has no ACLs."""
-        own = self._own(principal)
-        if isinstance(own, int):
-            made = _made(self._rows, own, remembers=principal == EVERYONE)
+        rights_or_code = self._rights_or_code(principal)
+        if isinstance(rights_or_code, int):
+            made = _made(self._rows, rights_or_code, remembers=principal == EVERYONE)
             self._known[principal.principal_type][principal.name] = made
-            self._asked.pop(own, None)
-            own = self._own(principal)
-        return own  # type: ignore[return-value] # it was made
+            self._request_counts.pop(rights_or_code, None)
+            rights_or_code = self._rights_or_code(principal)
+        return rights_or_code  # type: ignore[return-value] # it was made
 
-    def _own(self, principal: KafkaPrincipal) -> int | PrincipalRights | None:
+    def _rights_or_code(self, principal: KafkaPrincipal) -> int | PrincipalRights | None:
         """The rights of a principal; its code if those of its rows are not built."""
         changed = self._changed_of(principal)
         if changed is not None and changed.rights is not None:
@@ -147,8 +151,8 @@ class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
 
     def made_if_it_pays(self, principal: KafkaPrincipal, code: int) -> PrincipalRights | None:
         """As `made`, if the principal has made enough requests, which are counted; else None."""
-        asked = self._asked[code] = self._asked.get(code, 0) + 1
-        pays = asked * limits.PLACES_FOR_AN_ANSWER >= self._rows.count_places(code)
+        request_count = self._request_counts[code] = self._request_counts.get(code, 0) + 1
+        pays = request_count * limits.PLACES_FOR_AN_ANSWER >= self._rows.count_places(code)
         return self.made(principal) if pays else None
 
     def rights_from_rows(self, principal: KafkaPrincipal, code: int, resource_type: int) -> RowRights:
@@ -171,7 +175,7 @@ class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
             if not colon:
                 continue
             of_rows = self._known.get(principal_type, {}).get(name)
-            named = by_type.get(principal_type, _NOBODY)
+            named = by_type.get(principal_type, _NO_PRINCIPALS)
             last = named.get(name)
             if last is None:
                 rights, leaves, added = (
@@ -192,7 +196,9 @@ class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
                 by_type[principal_type] = named.set(name, _Changed(leaves, added, rights))
             elif last is not None:
                 by_type[principal_type] = named.delete(name)
-        return PrincipalIndex(self._rows, self._known, self._asked, by_type, resources.lengths, everyone)
+        return PrincipalIndex(
+            self._rows, self._known, self._request_counts, by_type, resources.lengths, everyone
+        )
 
     def _leaf_of_rows(self, of_rows: _OfRows | None, place: PatternKey) -> PatternLeaf | None:
         """The leaf of all rows of a principal at a pattern, whether they are in force or not."""
@@ -204,7 +210,7 @@ class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
         return None if group is None else self._rows.leaf_of(group)
 
 
-class _FromRows:
+class _LazyRights:
     """Rights by resource type of a principal whose rights are not built yet."""
 
     __slots__ = ("_code", "_index", "_made", "_principal")
@@ -225,7 +231,7 @@ class _FromRows:
 
 
 _UNCHANGED: Final[immutables.Map[PatternKey, PatternLeaf | None]] = immutables.Map()
-_NOBODY: Final[immutables.Map[str, _Changed]] = immutables.Map()
+_NO_PRINCIPALS: Final[immutables.Map[str, _Changed]] = immutables.Map()
 
 
 def _made(rows: RowIndex, principal: int, *, remembers: bool) -> tuple[MaterializedRights, ...]:

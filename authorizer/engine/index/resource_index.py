@@ -65,7 +65,7 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
     lengths: tuple[tuple[int, ...], ...]
     count: int
     odd: tuple[int, ...]
-    _gone: Mapping[Uuid, AppliedAcl | None]  # the image's changes
+    _image_changes: Mapping[Uuid, AppliedAcl | None]  # the image's changes
 
     @classmethod
     def of(cls, rows: RowIndex) -> ResourceIndex:
@@ -74,8 +74,8 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
 
     def has(self, place: PatternKey) -> bool:
         """Return whether exactly this name or prefix has ACLs."""
-        added, gone = self._changed.get(place, _UNCHANGED)
-        return bool(added) or gone < self._rows.count_at(*place)
+        added, removed_count = self._changed.get(place, _UNCHANGED)
+        return bool(added) or removed_count < self._rows.count_at(*place)
 
     def covers(self, resource_type: int, name: str) -> bool:
         """Return whether any ACL covers ``name``."""
@@ -121,8 +121,8 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
         if principal is not None:
             return np.array(self._rows_of_at(principal, place), np.int32)
         rows = self._rows.rows_at(*place)
-        _, gone = self._changed.get(place, _UNCHANGED)
-        return self._rows.without(rows, self._gone) if gone else rows
+        _, removed_count = self._changed.get(place, _UNCHANGED)
+        return self._rows.without(rows, self._image_changes) if removed_count else rows
 
     def added_at(self, place: PatternKey, principal: str | None) -> Iterable[AppliedAcl]:
         """Return the added ACLs of a pattern."""
@@ -148,21 +148,21 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
         return found + [acl for acl in added if matches_host(acl.record, host, rules)]
 
     def acls_saying(
-        self, asked: int, resource_type: int, cover: Cover, principal: KafkaPrincipal
+        self, request_bits: int, resource_type: int, cover: Cover, principal: KafkaPrincipal
     ) -> list[AppliedAcl]:
         """Those of a principal at one place that say any of these bits, for any host."""
         rows, group = self._rows, cover.group
         if group is not None and not self._changed:
-            return rows.acls_saying(asked, group)
+            return rows.acls_saying(request_bits, group)
         place, acl_principal = (resource_type + cover.prefixed, cover.name), str(principal)
         if group is None:
             group = rows.group_at(rows.code_of(acl_principal), *place)
-        found = [] if group is None else rows.acls_saying(asked, group)
+        found = [] if group is None else rows.acls_saying(request_bits, group)
         if place in self._changed:
-            found = [acl for acl in found if acl.record.id not in self._gone]
+            found = [acl for acl in found if acl.record.id not in self._image_changes]
             added = self.added_at(place, acl_principal)
-            said = (acl_mask(acl.record.operation, acl.record.permission_type) for acl in added)
-            found += compress(added, map(asked.__and__, said))
+            masks = (acl_mask(acl.record.operation, acl.record.permission_type) for acl in added)
+            found += compress(added, map(request_bits.__and__, masks))
         return found
 
     def leaf(self, place: PatternKey, principal: str, of_rows: PatternLeaf | None) -> PatternLeaf | None:
@@ -170,8 +170,8 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
 
         ``of_rows`` is the leaf of all its rows, whether they are in force or not.
         """
-        added, gone = self._changed.get(place, _UNCHANGED)
-        if gone:
+        added, removed_count = self._changed.get(place, _UNCHANGED)
+        if removed_count:
             leaf = self._rows.leaf(self._rows_of_at(principal, place))
         else:
             leaf = of_rows if type(of_rows) is not HostMasks else of_rows.copy()
@@ -186,7 +186,7 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
         every = self._rows
         rows = every.rows_in(every.group_at(every.code_of(principal), *place))
         if rows and self._changed.get(place, _UNCHANGED)[1]:
-            id_of, changes = every.columns.id_of, self._gone
+            id_of, changes = every.columns.id_of, self._image_changes
             rows = [row for row in rows if id_of(row) not in changes]
         return rows
 
@@ -210,22 +210,26 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
                 if has_unknown_code(record):
                     of_type = kind % PREFIXED
                     odd = (*odd[:of_type], odd[of_type] + change, *odd[of_type + 1 :])
-                added, gone = changed.get(place, _UNCHANGED)
+                added, removed_count = changed.get(place, _UNCHANGED)
                 here = added.get(principal, ())
                 if change > 0:
                     here = (*here, acl)
                     if kind >= PREFIXED and len(name) not in lengths[kind - PREFIXED]:
                         lengths = _with_length(lengths, kind - PREFIXED, len(name))
-                elif record.id in self._gone:
+                elif record.id in self._image_changes:
                     # By its id: an equal one may be here under another (I8).
                     here = tuple([each for each in here if each.record.id != record.id])
                 else:
-                    gone, change = gone + 1, 0  # noqa: PLW2901 - a row, which was not added
+                    removed_count, change = removed_count + 1, 0  # noqa: PLW2901 - a row, which was not added
                 if here:
                     added = added.set(principal, here)
                 elif change:
                     added = added.delete(principal)
-                changed = changed.set(place, (added, gone)) if added or gone else changed.delete(place)
+                changed = (
+                    changed.set(place, (added, removed_count))
+                    if added or removed_count
+                    else changed.delete(place)
+                )
                 at = principal, place
                 touched[at] = touched.get(at, 0) + change
         return ResourceIndex(self._rows, changed, lengths, count, odd, image.changes), touched

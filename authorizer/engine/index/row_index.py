@@ -173,8 +173,8 @@ class RowIndex:
         """Those of the rows whose ids are not among these."""
         columns = self.columns
         if len(rows) > _ROWS_FOR_AN_ID * len(ids):
-            gone = [row for row in map(columns.row_of, ids) if row is not None]
-            return rows[~np.isin(rows, gone)]
+            removed_rows = [row for row in map(columns.row_of, ids) if row is not None]
+            return rows[~np.isin(rows, removed_rows)]
         return np.array([row for row in rows.tolist() if columns.id_of(row) not in ids], np.int32)
 
     # -- by principal --------------------------------------------------------------------------------------
@@ -237,16 +237,16 @@ class RowIndex:
             return []
         return sorted(self._rows[self._group_starts[group] : self._group_starts[group + 1]])
 
-    def acls_saying(self, asked: int, group: int) -> list[AppliedAcl]:
+    def acls_saying(self, request_bits: int, group: int) -> list[AppliedAcl]:
         """Those of them that say any of these bits. Not to be changed."""
         remembered = self._saying
-        found = remembered.get((asked, group))
+        found = remembered.get((request_bits, group))
         if found is None:
             masks, rows, acl = self._row_masks, self._rows, self.columns.acl
             at = range(self._group_starts[group], self._group_starts[group + 1])
-            found = [acl(rows[each]) for each in at if masks[each] & asked]
+            found = [acl(rows[each]) for each in at if masks[each] & request_bits]
             if len(remembered) < limits.REMEMBERED_REASONS:
-                remembered[asked, group] = found
+                remembered[request_bits, group] = found
         return found
 
     def _hosted(self, group: int) -> PatternLeaf:
