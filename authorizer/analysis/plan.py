@@ -21,6 +21,7 @@ from authorizer.analysis.effective_permissions import EffectivePermissions, neve
 from authorizer.api.acl_json import content_from_json, content_json
 from authorizer.api.authorizer_api import AclMutator
 from authorizer.api.errors import PlanOutdatedError, PlanUnreadableError
+from authorizer.api.http.answers import Acl, ItemError, PlanOutcome
 from authorizer.api.kafka_version import KafkaVersion
 from authorizer.engine.decisions.state import AuthorizerSettings
 from records.acl import AclPermissionType
@@ -336,6 +337,23 @@ class PlanResult:
     removed: tuple[AccessControlEntryRecord, ...] = ()
     added: tuple[AccessControlEntryRecord, ...] = ()
     acl_count: int | None = None
+
+    def answer(self) -> PlanOutcome:
+        """The answer for this result."""
+        if self.exception is not None:
+            return PlanOutcome(error=ItemError.of(self.exception))
+        removed, added = ([Acl.of(record) for record in records] for records in (self.removed, self.added))
+        return PlanOutcome(self.acl_count, removed, added)
+
+    @classmethod
+    def from_answer(cls, answer: PlanOutcome) -> Self:
+        """The result of an answer. ValueError: the answer has none."""
+        if answer.error is not None:
+            return cls(answer.error.value())
+        if answer.removed is None or answer.added is None:
+            raise ValueError("a result for a plan without `removed`, `added` or `error`")
+        removed, added = (tuple(acl.record() for acl in acls) for acls in (answer.removed, answer.added))
+        return cls(removed=removed, added=added, acl_count=answer.acl_count)
 
 
 class PlanMutator(AclMutator, Protocol):

@@ -17,8 +17,8 @@ from authorizer.cli.options import completes, shared
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from authorizer.api.http.answers import NodeState
     from authorizer.client import Client, Credentials
-    from authorizer.client.answers import NodeState
 
 
 #: For scripts that are given their secrets so.

@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Final
 from records.acl import WILDCARD, PatternType
 
 if TYPE_CHECKING:
-    from authorizer.client.answers import Acl, Decision, Question
+    from authorizer.api.http.answers import Acl
+    from authorizer.client.answers import Decision, Question
     from authorizer.client.events import Event
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
+from msgspec import UNSET
 
 from authorizer.api.errors import (
     SidecarError,
@@ -21,22 +22,22 @@ from authorizer.api.http.acl_requests import (
     deletion_body,
     listing_query,
 )
-from authorizer.client.answers import (
-    Acl,
-    Application,
+from authorizer.api.http.answers import (
+    AclList,
+    AllowedNames,
+    AppliedAcl,
     AuthorizedOperations,
-    AuthZenDecision,
-    AuthZenDecisions,
     ByResourceType,
-    Creation,
-    Decision,
-    Deletion,
-    Explained,
-    Filtered,
-    Listing,
+    CreationResults,
+    DeletionResults,
+    ExplainedDecision,
     NodeState,
-    Question,
+    PlanOutcomes,
+    SingleAcl,
 )
+from authorizer.api.http.answers import Decision as DecisionAnswer
+from authorizer.api.http.answers import Decisions as DecisionsAnswer
+from authorizer.client.answers import Decision, Question
 from records.acl import AclBinding, AclBindingFilter, AclOperation, ResourceType
 from records.principal import KafkaPrincipal
 
@@ -88,7 +89,7 @@ def decisions(
     """At most QUESTIONS_MAXIMUM decisions, all on one state; an error in the place of one refused."""
 
     def read(body: bytes) -> list[Decision | SidecarError]:
-        answers = msgspec.json.decode(body, type=AuthZenDecisions).evaluations
+        answers = msgspec.json.decode(body, type=DecisionsAnswer).evaluations
         if len(answers) != len(questions):
             raise ValueError(f"{len(answers)} answers to {len(questions)} questions")
         return [_item_of(answer) for answer in answers]
@@ -100,7 +101,7 @@ def decisions(
 
 def explanation(
     question: Question, *, min_offset: int | None = None, at_offset: int | None = None
-) -> Call[Explained]:
+) -> Call[ExplainedDecision]:
     """Why."""
     asked = {
         **_kafka_question(question.principal, question.host, min_offset, at_offset),
@@ -108,7 +109,7 @@ def explanation(
         "resourceType": question.resource_type.name,
         "resourceName": question.resource_name,
     }
-    return _json_call("/v1/explain", asked, Explained)
+    return _json_call("/v1/explain", asked, ExplainedDecision)
 
 
 def authorized_operations(
@@ -150,7 +151,7 @@ def filtered(
     host: str | None = None,
     min_offset: int | None = None,
     at_offset: int | None = None,
-) -> Call[Filtered]:
+) -> Call[AllowedNames]:
     """Which of up to 10,000 names."""
     asked = _kafka_question(principal, host, min_offset, at_offset)
     asked |= {
@@ -158,42 +159,42 @@ def filtered(
         "resourceType": resource_type.name,
         "resourceNames": list(names),
     }
-    return _json_call("/v1/filter", asked, Filtered)
+    return _json_call("/v1/filter", asked, AllowedNames)
 
 
 def listing(
     wanted: AclBindingFilter = _ANY, *, min_offset: int | None = None, at_offset: int | None = None
-) -> Call[Listing]:
+) -> Call[AclList]:
     """The ACLs that a filter means."""
     offsets = urlencode(_offsets(min_offset, at_offset))
     query = listing_query(wanted) + (f"&{offsets}" if offsets else "")
-    return Call("GET", f"{ACLS_PATH}?{query}", msgspec.json.Decoder(Listing).decode)
+    return Call("GET", f"{ACLS_PATH}?{query}", msgspec.json.Decoder(AclList).decode)
 
 
-def acl(acl_id: str) -> Call[Acl]:
+def acl(acl_id: str) -> Call[AppliedAcl]:
     """One ACL."""
 
-    def read(body: bytes) -> Acl:
-        return msgspec.convert(msgspec.json.decode(body)["acl"], Acl)
+    def read(body: bytes) -> AppliedAcl:
+        return msgspec.json.decode(body, type=SingleAcl).acl
 
     return Call("GET", f"{ACLS_PATH}/{quote(acl_id, safe='')}", read)
 
 
-def creation(bindings: Iterable[AclBinding]) -> Call[Creation]:
+def creation(bindings: Iterable[AclBinding]) -> Call[CreationResults]:
     """Create ACLs."""
-    read = msgspec.json.Decoder(Creation).decode
+    read = msgspec.json.Decoder(CreationResults).decode
     return Call("POST", ACLS_PATH, read, creation_body(bindings), changes=True)
 
 
-def deletion(filters: Iterable[AclBindingFilter]) -> Call[Deletion]:
+def deletion(filters: Iterable[AclBindingFilter]) -> Call[DeletionResults]:
     """Remove all that filters mean."""
-    read = msgspec.json.Decoder(Deletion).decode
+    read = msgspec.json.Decoder(DeletionResults).decode
     return Call("DELETE", ACLS_PATH, read, deletion_body(filters), changes=True)
 
 
-def plan_application(plan: bytes) -> Call[Application]:
+def plan_application(plan: bytes) -> Call[PlanOutcomes]:
     """Carry out a plan, as ``aclog plan --output`` writes it."""
-    return Call("POST", PLANS_PATH, msgspec.json.Decoder(Application).decode, plan, changes=True)
+    return Call("POST", PLANS_PATH, msgspec.json.Decoder(PlanOutcomes).decode, plan, changes=True)
 
 
 def state() -> Call[NodeState]:
@@ -254,12 +255,21 @@ def _evaluation_context(
 
 
 def _decision_of(body: bytes) -> Decision:
-    return msgspec.json.decode(body, type=AuthZenDecision).value()
+    return _value_of(msgspec.json.decode(body, type=DecisionAnswer))
 
 
-def _item_of(answer: AuthZenDecision) -> Decision | SidecarError:
-    refused = answer.context.error
-    if refused is None:
-        return answer.value()
-    kind = SidecarRefusedError if refused["status"] in _FORBIDDEN else SidecarRequestError
-    return kind(refused["message"], status=refused["status"], code=refused["code"])
+def _value_of(answer: DecisionAnswer) -> Decision:
+    """ValueError: the answer names no state."""
+    context = answer.context
+    if context.offset is UNSET or context.rule is UNSET or context.reason is UNSET:
+        raise ValueError("a decision without a rule, a reason or an offset")
+    acl = None if context.acl is UNSET else context.acl
+    return Decision(answer.decision, context.rule, context.reason, context.offset, acl)
+
+
+def _item_of(answer: DecisionAnswer) -> Decision | SidecarError:
+    error = answer.context.error
+    if error is UNSET:
+        return _value_of(answer)
+    kind = SidecarRefusedError if error.status in _FORBIDDEN else SidecarRequestError
+    return kind(error.message, status=error.status, code=error.code)

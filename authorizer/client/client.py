@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
-    from authorizer.client.answers import Decision, NodeState, Question
+    from authorizer.api.http.answers import NodeState
+    from authorizer.client.answers import Decision, Question
 
 _T = TypeVar("_T")
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from authorizer.client.answers import Acl
+from authorizer.api.http.answers import Acl
 
 
 class Event(msgspec.Struct, frozen=True):

@@ -30,7 +30,7 @@ from authorizer.api.errors import (
     SidecarUnavailableError,
     SidecarUnreachedError,
 )
-from authorizer.client.answers import Problem
+from authorizer.api.http.answers import Problem
 from authorizer.client.calls import NotYetError
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from authorizer.api.acl_json import acl_json
+from authorizer.api.http.answers import Acl, AclChange
 from replay.manifest import ReloadManifest
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ class Change(msgspec.Struct, gc=False):
     def json(self) -> bytes:
         """``{"offset", "removed", "added"}``, ACLs as a listing has them. Made once, for all followers."""
         if self._json is None:
-            removed, added = ([acl_json(acl.record) for acl in acls] for acls in (self.removed, self.added))
-            self._json = msgspec.json.encode({"offset": self.offset, "removed": removed, "added": added})
+            removed, added = ([Acl.of(acl.record) for acl in acls] for acls in (self.removed, self.added))
+            self._json = msgspec.json.encode(AclChange(self.offset, removed, added))
         return self._json
 
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
+from typing import TypeVar
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizer.api.authorizer_api import AclBindingDeleteResult, AclCreateResult, AclDeleteResult
 from authorizer.api.errors import InvalidRequestError
 from authorizer.api.http.acl_requests import creation_body, deletion_body, listing_query
+from authorizer.api.http.answers import CreationResult, DeletionResult
 from authorizer.sidecar.routes.acl_bodies import bindings_of, filters_of, listing_of
-from authorizer.sidecar.routes.acl_results import (
-    create_result_of,
-    created_json,
-    delete_result_of,
-    deleted_json,
-)
 from records.acl import AclBindingFilter
 from records.entries import AccessControlEntryRecord
 from support.acl_strategies import acls, filters
@@ -41,17 +37,25 @@ def test_filters_of_a_removal_and_of_a_listing(wanted: list[AclBindingFilter]) -
         assert listing_of(listing_query(each).encode("ascii")) == (each, None, None)
 
 
+_Answer = TypeVar("_Answer", CreationResult, DeletionResult)
+
+
+def sent(answer: _Answer) -> _Answer:
+    """The answer as the client decodes it."""
+    return msgspec.json.decode(msgspec.json.encode(answer), type=type(answer))
+
+
 @given(st.none() | acls())
 def test_results_of_a_creation(record: AccessControlEntryRecord | None) -> None:
     """A record with codes that have no name keeps them."""
-    result = create_result_of(json.loads(json.dumps(created_json(AclCreateResult(record=record)))))
+    result = sent(CreationResult.of(AclCreateResult(record=record))).value()
     assert (result.exception, result.record) == (None, record)
 
 
 @given(st.lists(acls(), max_size=3))
 def test_results_of_a_removal(records: list[AccessControlEntryRecord]) -> None:
     deleted = tuple(AclBindingDeleteResult(record.binding(), record=record) for record in records)
-    result = delete_result_of(json.loads(json.dumps(deleted_json(AclDeleteResult(deleted)))))
+    result = sent(DeletionResult.of(AclDeleteResult(deleted))).value()
     assert result == AclDeleteResult(deleted)
     assert [each.record for each in result.acl_binding_delete_results] == records
 
@@ -60,13 +64,13 @@ def test_errors() -> None:
     """By Kafka's exception; the other side raises the same."""
     error = InvalidRequestError("Invalid operation ANY")
     created, deleted = AclCreateResult(error), AclDeleteResult(exception=error)
-    assert created_json(created) == {
+    assert msgspec.to_builtins(CreationResult.of(created)) == {
         "error": {
             "name": "InvalidRequestException",
             "code": "INVALID_REQUEST",
             "message": "Invalid operation ANY",
         }
     }
-    for back in (create_result_of(created_json(created)), delete_result_of(deleted_json(deleted))):
+    for back in (sent(CreationResult.of(created)).value(), sent(DeletionResult.of(deleted)).value()):
         assert type(back.exception) is InvalidRequestError
         assert str(back.exception) == str(error)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from authorizer.api.http.answers import Acl
 from authorizer.client import AclOperation, CacheSettings, Decision, KafkaPrincipal, Question, ResourceType
-from authorizer.client.answers import Acl
 from authorizer.client.cache import DecisionCache
 from authorizer.client.events import Event, EventDecoder
 

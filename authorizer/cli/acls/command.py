@@ -254,14 +254,14 @@ def _add(acls: Acls, wanted: Mapping[ResourcePattern, Entries], *, as_json: bool
 
 def _print_added(end_offset: int, results: Mapping[AclBinding, AclCreateResult]) -> None:
     from authorizer.api.http.acl_requests import NewAcl
-    from authorizer.sidecar.routes.acl_results import created_json
+    from authorizer.api.http.answers import CreationResult
 
     answer: dict[str, Any] = {
         "endOffset": end_offset,
         "added": _json(each.record for each in results.values() if each.record is not None),
     }
     refused = [
-        {**msgspec.to_builtins(NewAcl.of(binding)), **created_json(each)}
+        {**msgspec.to_builtins(NewAcl.of(binding)), **msgspec.to_builtins(CreationResult.of(each))}
         for binding, each in results.items()
         if each.exception is not None
     ]

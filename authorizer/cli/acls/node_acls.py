@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
-import msgspec
-
-from authorizer.analysis.plan import PlanOrigin, application_body
-from authorizer.api.acl_json import acl_from_json
+from authorizer.analysis.plan import PlanOrigin, PlanResult, application_body
 from authorizer.api.errors import (
     SidecarAnswerError,
     SidecarError,
@@ -17,7 +14,6 @@ from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.sidecar import node_state, sidecar_client
 from authorizer.client import calls
 from authorizer.sidecar.http.unix_socket import connect_unix
-from authorizer.sidecar.routes.acl_results import create_result_of, delete_result_of, plan_result_of
 from records.acl import AclBindingFilter
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.log.directory.files import SOCKET_FILE
@@ -28,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from authorizer.analysis.plan import AclPlan, PlanResult
+    from authorizer.analysis.plan import AclPlan
     from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
-    from authorizer.client.answers import Application, Applied, Created, Creation, Deleted, Deletion, Listing
+    from authorizer.api.http.answers import AclList, CreationResults, DeletionResults, PlanOutcomes
     from records.acl import AclBinding, ResourcePatternFilter
     from snapshot.image import AclsImage
 
@@ -115,26 +111,20 @@ class NodeAcls:
             raise
 
 
-def _listed(listing: Listing) -> tuple[int, AclTable]:
-    records = [acl_from_json(msgspec.to_builtins(acl)) for acl in listing.acls]
+def _listed(listing: AclList) -> tuple[int, AclTable]:
+    records = [acl.record() for acl in listing.acls]
     # Their offsets are not printed.
     return listing.offset, AclTable.of([AppliedAcl(record, None, 0) for record in records])
 
 
-def _created(creation: Creation) -> tuple[int, list[AclCreateResult]]:
-    return creation.offset, [create_result_of(_json(result)) for result in creation.results]
+def _created(creation: CreationResults) -> tuple[int, list[AclCreateResult]]:
+    return creation.end_offset, [result.value() for result in creation.results]
 
 
-def _deleted(deletion: Deletion) -> tuple[int, list[AclDeleteResult]]:
-    return deletion.offset, [delete_result_of(_json(result)) for result in deletion.results]
+def _deleted(deletion: DeletionResults) -> tuple[int, list[AclDeleteResult]]:
+    return deletion.end_offset, [result.value() for result in deletion.results]
 
 
-def _applied(application: Application) -> tuple[int, PlanResult]:
+def _applied(application: PlanOutcomes) -> tuple[int, PlanResult]:
     (result,) = application.results
-    return application.offset, plan_result_of(_json(result))
-
-
-def _json(result: Created | Deleted | Applied) -> dict[str, Any]:
-    """An item's result as it was on the wire: without what was not said."""
-    shown: dict[str, Any] = msgspec.to_builtins(result)
-    return {name: value for name, value in shown.items() if value is not None}
+    return application.end_offset, PlanResult.from_answer(result)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
-from authorizer.api.acl_json import acl_from_json, applied_acl_from_json
+from authorizer.api.acl_json import applied_acl_from_json
 from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.api.errors import SidecarError, SidecarRequestError
 from authorizer.client import Question, calls
@@ -99,7 +99,7 @@ class SidecarAuthorizer:
         except SidecarRequestError as error:
             _refuse(error)
         # An ACL with two ids is one ACL here.
-        return iter(dict.fromkeys(acl_from_json(msgspec.to_builtins(acl)).binding() for acl in listing.acls))
+        return iter(dict.fromkeys(acl.record().binding() for acl in listing.acls))
 
     def acl_count(self) -> int:
         if self._at_offset is None:

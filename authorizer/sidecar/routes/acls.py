@@ -17,12 +17,22 @@ from __future__ import annotations
 
 import asyncio
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
+import msgspec
 import structlog
 from starlette.responses import Response, StreamingResponse
 
-from authorizer.api.acl_json import applied_acl_json
+from authorizer.api.http.answers import (
+    Acl,
+    AppliedAcl,
+    CreationResult,
+    CreationResults,
+    DeletionResult,
+    DeletionResults,
+    PlanOutcomes,
+    SingleAcl,
+)
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.engine.decisions.listing import list_acls
 from authorizer.sidecar.auth.caller_authorization import Caller
@@ -30,7 +40,6 @@ from authorizer.sidecar.http.errors import HttpError, invalid_request
 from authorizer.sidecar.http.query import decode_query
 from authorizer.sidecar.http.request_response import (
     JSON,
-    end_offset_json,
     hold_answer,
     json_response,
     origin_of,
@@ -38,13 +47,6 @@ from authorizer.sidecar.http.request_response import (
     require_no_page,
 )
 from authorizer.sidecar.routes.acl_bodies import bindings_of, filters_of, listing_of, plan_of
-from authorizer.sidecar.routes.acl_results import (
-    ACLS_PER_PART,
-    applied_json,
-    created_json,
-    deleted_json,
-    listing_parts,
-)
 from authorizer.sidecar.routes.min_offset import visible_end
 from authorizer.sidecar.routes.questions import AtOffset
 from authorizer.sidecar.routes.request_state import ready_state
@@ -53,6 +55,8 @@ from records.errors import DecodeError
 from records.ids import uuid_from_string
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from starlette.requests import Request
 
     from authorizer.analysis.plan import PlanApplication
@@ -62,6 +66,9 @@ if TYPE_CHECKING:
     from authorizer.sidecar.routes.request_state import AskedStates
 
 log = structlog.get_logger(__name__)
+
+#: ACLs of a listing that are encoded together: some 64 KiB of JSON.
+ACLS_PER_PART: Final = 256
 
 
 class AclRoutes:
@@ -92,7 +99,7 @@ class AclRoutes:
             raise HttpError(
                 ErrorCode.NOT_FOUND, f"no ACL with the id {text} is in force at end offset {state.end_offset}"
             )
-        return json_response({**end_offset_json(state.end_offset), "acl": applied_acl_json(acl)})
+        return json_response(SingleAcl(state.end_offset, state.end_offset, AppliedAcl.of_row(acl)))
 
     async def create(self, request: Request) -> Response:
         """POST: create ACLs, as one atomic batch of those that can be."""
@@ -100,7 +107,14 @@ class AclRoutes:
         bindings = bindings_of(await read_body(request))
         futures = self._node.authorizer.create_acls(caller.context, bindings)
         results = await asyncio.gather(*map(asyncio.wrap_future, futures))
-        return self._changed(request, caller, [created_json(result) for result in results])
+        answers = [CreationResult.of(result) for result in results]
+        end_offset = self._changed(
+            request,
+            caller,
+            created=sum(result.record is not None for result in results),
+            refused=sum(result.exception is not None for result in results),
+        )
+        return json_response(CreationResults(end_offset, end_offset, answers))
 
     async def delete(self, request: Request) -> Response:
         """DELETE: remove all that filters mean, as one atomic batch."""
@@ -108,7 +122,14 @@ class AclRoutes:
         filters = filters_of(await read_body(request))
         futures = self._node.authorizer.delete_acls(caller.context, filters)
         results = await asyncio.gather(*map(asyncio.wrap_future, futures))
-        return self._changed(request, caller, [deleted_json(result) for result in results])
+        answers = [DeletionResult.of(result) for result in results]
+        end_offset = self._changed(
+            request,
+            caller,
+            deleted=len({acl.id for answer in answers for acl in answer.deleted or ()}),
+            refused=sum(result.exception is not None for result in results),
+        )
+        return json_response(DeletionResults(end_offset, end_offset, answers))
 
     async def apply(self, request: Request) -> Response:
         """POST: carry out a plan, whole or not at all."""
@@ -119,7 +140,15 @@ class AclRoutes:
         """What became of the plan of a caller who may change ACLs."""
         future = self._node.mutator.apply_plan(wanted.plan, wanted.max_removed_percent)
         result = await asyncio.wrap_future(future)
-        return self._changed(request, caller, [applied_json(result)])
+        answer = result.answer()
+        end_offset = self._changed(
+            request,
+            caller,
+            created=len(result.added),
+            deleted=len({record.id for record in result.removed}),
+            refused=int(result.exception is not None),
+        )
+        return json_response(PlanOutcomes(end_offset, end_offset, [answer]))
 
     async def _listed_state(
         self, request: Request, min_offset: int | None, at_offset: int | None
@@ -144,29 +173,27 @@ class AclRoutes:
         caller.require_on_cluster(AclOperation.ALTER)
         return caller
 
-    def _changed(self, request: Request, caller: Caller, results: list[dict[str, Any]]) -> Response:
+    def _changed(
+        self, request: Request, caller: Caller, *, created: int = 0, deleted: int = 0, refused: int
+    ) -> int:
+        """Log the change; return the end offset at which it is visible."""
         request.state.has_changed = True
-        offset = visible_end(self._node)
+        end_offset = visible_end(self._node)
         log.info(
             "acls_changed",
             request=caller.context.request_name,
             caller=str(caller.context.caller),
             caller_host=caller.context.caller_address,
             listener=caller.context.listener_name,
-            created=sum(result.get("created") is True or len(result.get("added", ())) for result in results),
-            deleted=len({acl["id"] for result in results for acl in _removed(result)}),
-            refused=sum("error" in result for result in results),
-            offset=offset,
+            created=created,
+            deleted=deleted,
+            refused=refused,
+            offset=end_offset,
         )
-        return json_response({**end_offset_json(offset), "results": results})
+        return end_offset
 
     def _caller(self, state: AuthorizerState, request: Request, name: str) -> Caller:
         return Caller(self._node, state, origin_of(request), name)
-
-
-def _removed(result: dict[str, Any]) -> list[dict[str, str]]:
-    removed: list[dict[str, str]] = result.get("deleted") or result.get("removed") or []
-    return removed
 
 
 async def _listed(request: Request, listing: Listing, end_offset: int) -> Response:
@@ -178,3 +205,15 @@ async def _listed(request: Request, listing: Listing, end_offset: int) -> Respon
     hold_answer(request, listing.size_bytes + 2 * len(first))
     rest = () if request.method == "HEAD" else chain([first], parts)
     return StreamingResponse(rest, media_type=JSON)
+
+
+def listing_parts(listing: Listing, end_offset: int) -> Iterator[bytes]:
+    """The JSON of an ``AclList`` in parts; each part is encoded when it is read."""
+    encode = msgspec.json.Encoder().encode
+    part = b'{"offset":%d,"end_offset":%d,"acls":[' % (end_offset, end_offset)
+    for start in range(0, len(listing), ACLS_PER_PART):
+        if start:
+            yield part
+            part = b","
+        part += b",".join(encode(Acl.of(acl.record)) for acl in listing.part(start, ACLS_PER_PART))
+    yield part + b"]}"

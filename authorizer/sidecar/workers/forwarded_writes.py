@@ -14,27 +14,44 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, Self, TypeVar
+
+import msgspec
 
 from authorizer.analysis.plan import PlanResult, application_body
 from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
 from authorizer.api.cluster_name import CLUSTERS_PATH
 from authorizer.api.errors import ApiError, OperationTimedOutError, UnknownServerError
 from authorizer.api.http.acl_requests import creation_body, deletion_body
+from authorizer.api.http.answers import (
+    CreationResult,
+    CreationResults,
+    DeletionResult,
+    DeletionResults,
+    PlanOutcomes,
+)
 from authorizer.sidecar.http.unix_http import UnixConnection
-from authorizer.sidecar.routes.acl_results import create_result_of, delete_result_of, plan_result_of
 from authorizer.sidecar.workers.worker import WRITER
 from authorizer.sidecar.workers.worker_api import ACLS_PATH, PLANS_PATH, WRITABLE_PATH
 from records.errors import LogUnreachableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from authorizer.analysis.plan import AclPlan
     from authorizer.sidecar.workers.socket_directory import MeetingPlace
     from records.acl import AclBinding, AclBindingFilter
 
 _Result = TypeVar("_Result", AclCreateResult, AclDeleteResult, PlanResult)
+_Item = TypeVar("_Item")
+
+
+class _Answers(Protocol[_Item]):
+    @property
+    def end_offset(self) -> int: ...
+    @property
+    def results(self) -> list[_Item]: ...
+
 
 #: Operations that are forwarded at the same time; others wait their turn.
 _THREADS: Final = 8
@@ -86,7 +103,8 @@ class ForwardedWrites:
             "POST",
             ACLS_PATH,
             creation_body(bindings),
-            create_result_of,
+            CreationResults,
+            CreationResult.value,
             AclCreateResult,
         )
 
@@ -97,14 +115,17 @@ class ForwardedWrites:
             "DELETE",
             ACLS_PATH,
             deletion_body(filters),
-            delete_result_of,
+            DeletionResults,
+            DeletionResult.value,
             lambda error: AclDeleteResult(exception=error),
         )
 
     def apply_plan(self, plan: AclPlan, max_removed_percent: int | None = None) -> Future[PlanResult]:
         """One future; returns without waiting for it."""
         body = application_body(plan, max_removed_percent)
-        (future,) = self._forward(1, "POST", PLANS_PATH, body, plan_result_of, PlanResult)
+        (future,) = self._forward(
+            1, "POST", PLANS_PATH, body, PlanOutcomes, PlanResult.from_answer, PlanResult
+        )
         return future
 
     def close(self) -> None:
@@ -118,7 +139,8 @@ class ForwardedWrites:
         method: str,
         path: str,
         body: bytes,
-        read: Callable[[Mapping[str, Any]], _Result],
+        answer: type[_Answers[_Item]],
+        read: Callable[[_Item], _Result],
         failed: Callable[[ApiError], _Result],
     ) -> list[Future[_Result]]:
         futures: list[Future[_Result]] = [Future() for _ in range(items)]
@@ -127,7 +149,7 @@ class ForwardedWrites:
 
         def carry_out() -> None:
             try:
-                results = list(map(read, self._carried_out(method, path, body)))
+                results = list(map(read, self._carried_out(method, path, body, answer).results))
             except ApiError as error:
                 results = [failed(error)] * items
             except Exception as error:  # noqa: BLE001 - a future must never be left hanging
@@ -142,8 +164,10 @@ class ForwardedWrites:
             carry_out()
         return futures
 
-    def _carried_out(self, method: str, path: str, body: bytes) -> list[Mapping[str, Any]]:
-        """The writer's results, once they can be seen here."""
+    def _carried_out(
+        self, method: str, path: str, body: bytes, kind: type[_Answers[_Item]]
+    ) -> _Answers[_Item]:
+        """The writer's answer, returned when the change is visible here."""
         if self._closing.is_set():
             raise OperationTimedOutError("Nothing was written: this worker is ending")
         began_s = time.monotonic()
@@ -152,17 +176,17 @@ class ForwardedWrites:
                 connection.request(method, self._prefix + path, body)
                 response = connection.getresponse()
                 text = response.read()
-                answer = {} if response.status == HTTPStatus.SERVICE_UNAVAILABLE else json.loads(text)
+                if response.status == HTTPStatus.SERVICE_UNAVAILABLE:
+                    raise OperationTimedOutError(
+                        "Nothing was written: the worker that writes the log has not opened it"
+                    )
+                answer = msgspec.json.decode(text, type=kind)
             except (OSError, http.client.HTTPException, ValueError) as error:
                 raise OperationTimedOutError(
                     "The outcome is unknown: the worker that writes the log has not answered "
                     f"({str(error) or type(error).__name__})"
                 ) from error
-        if response.status == HTTPStatus.SERVICE_UNAVAILABLE:
-            raise OperationTimedOutError(
-                "Nothing was written: the worker that writes the log has not opened it"
-            )
-        offset: int = answer["offset"]
+        offset = answer.end_offset
         left_s = began_s + self._timeout_s - time.monotonic()
         try:
             is_visible = self.visible(offset).result(max(0.0, left_s))
@@ -172,8 +196,7 @@ class ForwardedWrites:
             raise OperationTimedOutError(
                 f"It was carried out, and can be seen from offset {offset} on, which is not reached here yet"
             )
-        results: list[Mapping[str, Any]] = answer["results"]
-        return results
+        return answer
 
     def _connected(self, give_up_s: float) -> UnixConnection:
         while True:

@@ -22,10 +22,16 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from authorizer.api.cluster_name import CLUSTERS_PATH
+from authorizer.api.http.answers import (
+    CreationResult,
+    CreationResults,
+    DeletionResult,
+    DeletionResults,
+    PlanOutcomes,
+)
 from authorizer.sidecar.http.request_response import json_response
 from authorizer.sidecar.http.server_thread import private_server
 from authorizer.sidecar.routes.acl_bodies import bindings_of, filters_of, plan_of
-from authorizer.sidecar.routes.acl_results import applied_json, created_json, deleted_json
 from authorizer.sidecar.routes.min_offset import visible_end
 from authorizer.sidecar.workers.hosted_nodes import WHOLE
 
@@ -76,19 +82,22 @@ class PrivateApp:
         node = self._node(request)
         futures = node.mutator.create_acls(bindings_of(await request.body()))
         results = await asyncio.gather(*map(asyncio.wrap_future, futures))
-        return _changed(node, [created_json(result) for result in results])
+        end_offset = visible_end(node)
+        return json_response(CreationResults(end_offset, end_offset, [*map(CreationResult.of, results)]))
 
     async def _delete(self, request: Request) -> Response:
         node = self._node(request)
         futures = node.mutator.delete_acls(filters_of(await request.body()))
         results = await asyncio.gather(*map(asyncio.wrap_future, futures))
-        return _changed(node, [deleted_json(result) for result in results])
+        end_offset = visible_end(node)
+        return json_response(DeletionResults(end_offset, end_offset, [*map(DeletionResult.of, results)]))
 
     async def _apply(self, request: Request) -> Response:
         node = self._node(request)
         wanted = plan_of(await request.body())
         result = await asyncio.wrap_future(node.mutator.apply_plan(wanted.plan, wanted.max_removed_percent))
-        return _changed(node, [applied_json(result)])
+        end_offset = visible_end(node)
+        return json_response(PlanOutcomes(end_offset, end_offset, [result.answer()]))
 
     def _node(self, request: Request) -> Node:
         """Raises HTTPException: there is none just now."""
@@ -96,7 +105,3 @@ class PrivateApp:
         if node is None:
             raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE)
         return node
-
-
-def _changed(node: Node, results: list[dict[str, object]]) -> Response:
-    return json_response({"offset": visible_end(node), "results": results})
