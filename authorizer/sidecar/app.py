@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
-from starlette.routing import Route
-
-from authorizer.api.http.acl_requests import ACLS_PATH, PLANS_PATH
 from authorizer.sidecar.base_app import FOR_EVERYONE, AtOnce, RoutedApp
 from authorizer.sidecar.http.request_response import json_response
 from authorizer.sidecar.route_group import NodeContext
 from authorizer.sidecar.routes.acls import AclRoutes
 from authorizer.sidecar.routes.changes import ChangeRoutes
-from authorizer.sidecar.routes.config_routes import CONFIG_PATH, ConfigRoutes
+from authorizer.sidecar.routes.config_routes import ConfigRoutes
+from authorizer.sidecar.routes.endpoint import Endpoint, declare_endpoint, endpoints_of, operations, routes_of
 from authorizer.sidecar.routes.evaluations import EVALUATION_PATH, EVALUATIONS_PATH, Evaluations
 from authorizer.sidecar.routes.kafka_questions import KafkaQuestionRoutes
-from authorizer.sidecar.routes.node_routes import AUTHZEN_CONFIGURATION_PATH, NodeRoutes
+from authorizer.sidecar.routes.node_routes import NodeRoutes
 from authorizer.sidecar.routes.openapi import openapi_document
 from authorizer.sidecar.routes.request_state import AskedStates
 from authorizer.sidecar.routes.searches import SearchRoutes
 from authorizer.sidecar.workers.hosted_nodes import WHOLE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from starlette.requests import Request
     from starlette.responses import Response
 
@@ -82,41 +79,15 @@ class SidecarApp(RoutedApp):
                 (EVALUATIONS_PATH, evaluations.answer_inline),
             )
         }
-        routes = [
-            Route("/", self._front),
-            Route(EVALUATION_PATH, evaluations.handle, methods=["POST"]),
-            Route(EVALUATIONS_PATH, evaluations.handle, methods=["POST"]),
-            Route("/access/v1/search/subject", searches.subject, methods=["POST"]),
-            Route("/access/v1/search/resource", searches.resource, methods=["POST"]),
-            Route("/access/v1/search/action", searches.action, methods=["POST"]),
-            Route(AUTHZEN_CONFIGURATION_PATH, of_node.authzen_configuration),
-            Route(ACLS_PATH, acls.describe),
-            Route(ACLS_PATH, acls.create, methods=["POST"]),
-            Route(ACLS_PATH, acls.delete, methods=["DELETE"]),
-            Route(f"{ACLS_PATH}/{{id}}", acls.describe_one),
-            Route(PLANS_PATH, acls.apply, methods=["POST"]),
-            Route("/v1/authorized-operations", questions.authorized_operations, methods=["GET", "POST"]),
-            Route(
-                "/v1/authorize-by-resource-type",
-                questions.authorize_by_resource_type,
-                methods=["GET", "POST"],
-            ),
-            Route("/v1/filter", questions.filter, methods=["POST"]),
-            Route("/v1/explain", questions.explain, methods=["GET", "POST"]),
-            Route("/v1/changes", self._changes.changes),
-            Route(CONFIG_PATH, configs.describe),
-            Route(CONFIG_PATH, configs.change, methods=["PUT"]),
-            Route("/v1/state", of_node.state),
-            Route("/livez", of_node.livez),
-            Route("/readyz", of_node.readyz),
-            Route("/metrics", of_node.metrics),
-            Route("/openapi.json", self._describe),
-        ]
+        groups_of_node = (evaluations, searches, acls, questions, self._changes, configs, of_node, self)
+        routes = routes_of(self, RoutedApp)
+        for handlers in groups_of_node:
+            routes += routes_of(handlers)
         context = NodeContext(
             node=node, acls=acls, peers=peers, cluster=cluster, other_clusters=other_clusters
         )
         self._set_routes(routes, None if groups is None else groups.for_node(context))
-        self._document = openapi_document(routes, FOR_EVERYONE)
+        self._document = openapi_document(NODE_OPERATIONS, FOR_EVERYONE)
 
     def end_streams(self) -> None:
         self._changes.close()
@@ -125,6 +96,25 @@ class SidecarApp(RoutedApp):
     def _not_ready_reason(self) -> str:
         return self._node.authorizer.state.not_ready_reason
 
+    @declare_endpoint("GET", "/openapi.json", "This document", dict[str, Any])
     async def _describe(self, request: Request) -> Response:
         prefix = request.scope["state"].get("prefix")
         return json_response(self._document | ({"servers": [{"url": prefix}]} if prefix else {}))
+
+
+#: What a node answers, by method and path.
+NODE_OPERATIONS: Final[Mapping[tuple[str, str], Endpoint]] = operations(
+    found
+    for group in (
+        RoutedApp,
+        Evaluations,
+        SearchRoutes,
+        AclRoutes,
+        KafkaQuestionRoutes,
+        ChangeRoutes,
+        ConfigRoutes,
+        NodeRoutes,
+        SidecarApp,
+    )
+    for found in endpoints_of(group)
+)

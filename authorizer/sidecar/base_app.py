@@ -20,6 +20,7 @@ from starlette.requests import Request
 from starlette.routing import Router
 
 from authorizer.api.errors import AuthorizerNotReadyError
+from authorizer.api.http.answers import Index
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.sidecar.http.errors import RETRY, HttpError
 from authorizer.sidecar.http.limits import is_health
@@ -32,6 +33,7 @@ from authorizer.sidecar.http.request_response import (
     request_id_of,
     send_in_parts,
 )
+from authorizer.sidecar.routes.endpoint import declare_endpoint
 from authorizer.sidecar.telemetry.request_metrics import OTHER
 
 if TYPE_CHECKING:
@@ -227,18 +229,19 @@ class RoutedApp(ABC):
             methods.setdefault(route.path, []).extend(sorted(route.methods or ()))
         return methods
 
+    @declare_endpoint("GET", "/", "The program, and its paths", Index)
     async def _front(self, request: Request) -> Response:
         """GET: a page for browsers, where there is one; an index for programs."""
         page = None if self._group is None else self._group.front_page(request)
         if page is not None:
             return page
         return json_response(
-            {
-                "name": "aclog",
-                "version": version("aclog"),
-                "description": "Kafka's ACL decisions outside the broker, over HTTP (AuthZEN 1.0)",
-                "paths": self._methods(),
-            }
+            Index(
+                name="aclog",
+                version=version("aclog"),
+                description="Kafka's ACL decisions outside the broker, over HTTP (AuthZEN 1.0)",
+                paths=self._methods(),
+            )
         )
 
 

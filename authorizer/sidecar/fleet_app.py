@@ -8,27 +8,28 @@ anyone. The sockets in logs' directories lead to their own cluster and to no oth
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.routing import Route
 
 from authorizer.api.cluster_name import CLUSTERS_PATH
+from authorizer.api.http.answers import FleetReadiness, FleetState, Liveness, Readiness
 from authorizer.api.http.error_code import ErrorCode
-from authorizer.sidecar.app import SidecarApp
+from authorizer.sidecar.app import NODE_OPERATIONS, SidecarApp
 from authorizer.sidecar.base_app import FOR_EVERYONE, RoutedApp, not_ready
 from authorizer.sidecar.http.errors import HttpError
 from authorizer.sidecar.http.request_response import error_response, json_response
+from authorizer.sidecar.routes.endpoint import Endpoint, declare_endpoint, endpoints_of, operations, routes_of
 from authorizer.sidecar.routes.metrics_text import MetricsText
-from authorizer.sidecar.routes.node_routes import AUTHZEN_CONFIGURATION_PATH, member_state_json
+from authorizer.sidecar.routes.node_routes import AUTHZEN_CONFIGURATION_PATH, member_state
 from authorizer.sidecar.routes.openapi import fleet_document
-from authorizer.sidecar.routes.readiness import Readiness
+from authorizer.sidecar.routes.readiness import member_readiness
 from authorizer.sidecar.telemetry.request_metrics import OTHER, RequestMetrics
 from authorizer.sidecar.workers.hosted_nodes import FleetNodes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from prometheus_client.registry import Collector
     from starlette.requests import Request
     from starlette.responses import Response
@@ -76,21 +77,14 @@ class FleetApp(RoutedApp):
         self._groups = groups
         self._requests = {name: RequestMetrics() for name in fleet.members}
         fleet.collector.others = [(None, self.requests), *self._requests.items()]
-        routes = [
-            Route("/", self._front),
-            Route("/v1/state", self._state),
-            Route("/livez", self._livez),
-            Route("/readyz", self._readyz),
-            Route("/metrics", self._metrics),
-            Route("/openapi.json", self._describe),
-        ]
+        routes = [*routes_of(self, RoutedApp), *routes_of(self, FleetApp)]
         self._set_routes(routes, None if groups is None else groups.for_fleet(fleet))
         self._waiting = {
             member.name: WaitingApp(member, authenticator, load, self._requests[member.name], self._group)
             for member in fleet.members.values()
         }
         self._apps: dict[str, RoutedApp] = dict(self._waiting)
-        self._document = fleet_document(routes, FOR_EVERYONE)
+        self._document = fleet_document(FLEET_OPERATIONS, NODE_OPERATIONS, FOR_EVERYONE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or have its cluster do that."""
@@ -163,29 +157,45 @@ class FleetApp(RoutedApp):
     def _not_ready_reason(self) -> str:
         return _reason(self._nodes.readiness()) or ""
 
+    @declare_endpoint(
+        "GET",
+        "/v1/state",
+        "The status of each cluster",
+        FleetState,
+        description="Of a cluster that could not be opened only its log, and the reason",
+    )
     async def _state(self, _request: Request) -> Response:
         """GET: where each stands, as its own /v1/state says it to anyone."""
         members = self._fleet.members.values()
-        return json_response({"clusters": [member_state_json(member) for member in members]})
+        return json_response(FleetState([member_state(member) for member in members]))
 
+    @declare_endpoint("GET", "/livez", "Whether the process answers", Liveness)
     async def _livez(self, _request: Request) -> Response:
-        return json_response({"live": True})
+        return json_response(Liveness(live=True))
 
+    @declare_endpoint(
+        "GET",
+        "/readyz",
+        "Whether every cluster's node may decide, and which may not",
+        FleetReadiness,
+        description="They may",
+        not_ready=FleetReadiness,
+    )
     async def _readyz(self, _request: Request) -> Response:
         """GET: whether decisions may be asked for of every cluster; 503 and which fail if not."""
         found = self._nodes.readiness() if self._peers is None else await self._peers.readiness()
         reason = _reason(found)
-        answer: dict[str, object] = {"ready": reason is None, "clusters": found}
-        if reason is None:
-            return json_response(answer)
-        return json_response({**answer, "reason": reason}, HTTPStatus.SERVICE_UNAVAILABLE)
+        answer = FleetReadiness(reason is None, dict(found), reason)
+        return json_response(answer, HTTPStatus.OK if answer.ready else HTTPStatus.SERVICE_UNAVAILABLE)
 
+    @declare_endpoint("GET", "/metrics", "Metrics for Prometheus", str, media_type="text/plain")
     async def _metrics(self, _request: Request) -> Response:
         return await self._metrics_text.response()
 
     async def _collected(self) -> Collector:
         return self._fleet.metrics if self._peers is None else await self._peers.metrics()
 
+    @declare_endpoint("GET", "/openapi.json", "This document", dict[str, Any])
     async def _describe(self, _request: Request) -> Response:
         return json_response(self._document)
 
@@ -211,10 +221,10 @@ class WaitingApp(RoutedApp):
         """Nothing to end; the fleet closes its group."""
 
     async def _livez(self, _request: Request) -> Response:
-        return json_response({"live": True})
+        return json_response(Liveness(live=True))
 
     async def _readyz(self, _request: Request) -> Response:
-        return json_response(Readiness.of_member(self._member), HTTPStatus.SERVICE_UNAVAILABLE)
+        return json_response(member_readiness(self._member), HTTPStatus.SERVICE_UNAVAILABLE)
 
     def _nothing_at(self, path: str) -> HttpError:
         return not_ready(self._not_ready_reason())
@@ -235,3 +245,9 @@ def _asked(path: str) -> tuple[str, str]:
     if matched := _CONFIGURATION_OF.fullmatch(path):
         return matched[1], AUTHZEN_CONFIGURATION_PATH
     return "", path
+
+
+#: What a fleet answers itself, by method and path; the paths of its clusters have NODE_OPERATIONS.
+FLEET_OPERATIONS: Final[Mapping[tuple[str, str], Endpoint]] = operations(
+    found for group in (RoutedApp, FleetApp) for found in endpoints_of(group)
+)

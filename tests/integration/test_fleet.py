@@ -20,10 +20,11 @@ from click.testing import CliRunner
 from authorizer.cli.main import cli
 from authorizer.client import Client, Question
 from authorizer.node.fleet import Fleet
+from authorizer.sidecar.app import NODE_OPERATIONS
 from authorizer.sidecar.auth.stored_tokens import new_token
 from authorizer.sidecar.auth.tokens_file import append_token
+from authorizer.sidecar.fleet_app import FLEET_OPERATIONS
 from authorizer.sidecar.http.unix_http import UnixConnection
-from authorizer.sidecar.routes.operations import FLEET_OPERATIONS, OPERATIONS
 from records.acl import (
     CLUSTER_NAME,
     AccessControlEntry,
@@ -211,7 +212,7 @@ def test_documents_and_metadata_name_the_cluster(fleet: tuple[Fleet, httpx.Clien
         assert found["access_evaluation_endpoint"] == base + EVALUATION
     paths = client.get("/openapi.json").json()["paths"]
     described = {(method.upper(), path) for path, each in paths.items() for method in each}
-    of_clusters = {(method, f"/clusters/{{cluster}}{path}") for method, path in OPERATIONS}
+    of_clusters = {(method, f"/clusters/{{cluster}}{path}") for method, path in NODE_OPERATIONS}
     assert described == {*FLEET_OPERATIONS, *of_clusters}
     assert {"name": "cluster", "in": "path", "required": True, "schema": {"type": "string"}} in paths[
         f"/clusters/{{cluster}}{EVALUATION}"
@@ -250,7 +251,7 @@ def test_a_log_that_cannot_be_opened_is_opened_once_it_can_be(tmp_path: Path) ->
         assert client.get("/clusters/us/livez").status_code == client.get("/livez").status_code == 200
         assert client.get("/clusters/us/readyz").json()["ready"] is False
         assert client.get("/v1/state").json()["clusters"][1]["log"] == str(tmp_path / "us")
-        for method, path in OPERATIONS:
+        for method, path in NODE_OPERATIONS:
             if path not in {"/livez", "/readyz"}:
                 answer = client.request(method, f"/clusters/us{path}", json={})
                 assert answer.headers["aclog-error"] == "AUTHORIZER_NOT_READY", path

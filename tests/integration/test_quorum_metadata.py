@@ -33,7 +33,7 @@ from structlog.testing import capture_logs
 from authorizer.api.kafka_version import NEWEST_LEVEL
 from authorizer.cli.main import cli
 from authorizer.node.node import Node
-from authorizer.sidecar.routes.operations import OPERATIONS
+from authorizer.sidecar.app import NODE_OPERATIONS
 from records.ids import uuid_to_string
 from support.held_texts import held_texts
 from support.kafka_broker import Broker, jar_broker
@@ -300,7 +300,7 @@ def test_no_secret_is_kept_or_shown(
         )
     ]
     assert any("USER_SCRAM_CREDENTIAL_RECORD" in each for each in said)
-    for method, path in OPERATIONS:
+    for method, path in NODE_OPERATIONS:
         if method == "GET" and path != "/v1/changes":
             said.append(
                 http.get(path.replace("{id}", uuid_to_string(node.metadata.topics.by_name["returns"]))).text

@@ -20,7 +20,7 @@ import pytest
 from authorizer.engine.decisions.authorize import authorize_actions
 from authorizer.engine.explanation.explain import explain as explain_decision
 from authorizer.node.node import Node
-from authorizer.sidecar.routes.operations import OPERATIONS
+from authorizer.sidecar.app import NODE_OPERATIONS
 from records.acl import (
     CLUSTER_NAME,
     IMPLIES_DESCRIBE,
@@ -112,7 +112,7 @@ def all_but(needed: AclOperation) -> list[AclBinding]:
 
 def ask(client: httpx.Client, method: str, path: str, about: str = "User:alice") -> tuple[int, Any]:
     """Its own example, about someone; the status, also of a batch whose questions are all refused."""
-    example = renamed(OPERATIONS[method, path].example, about)
+    example = renamed(NODE_OPERATIONS[method, path].example, about)
     given: dict[str, Any] = {"params": example} if method == "GET" else {"json": example}
     with client.stream(method, path.format(id="AAAAAAAAAAAAAAAAAAAAAQ"), **given) as answer:
         if answer.headers["content-type"].startswith("text/event-stream"):
@@ -148,7 +148,7 @@ def asked_beside(node: Node) -> Iterator[list[str]]:
 
 
 def test_every_route_has_a_row() -> None:
-    assert set(NEEDS) == set(OPERATIONS)
+    assert set(NEEDS) == set(NODE_OPERATIONS)
 
 
 def test_what_needs_nothing_is_answered(tmp_path: Path, asked: Asked) -> None:

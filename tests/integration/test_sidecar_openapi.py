@@ -18,8 +18,8 @@ from authorizer.api.http.error_code import ErrorCode
 from authorizer.configuration.load import load_config
 from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.node.node import Node
+from authorizer.sidecar.app import NODE_OPERATIONS
 from authorizer.sidecar.routes import changes, min_offset
-from authorizer.sidecar.routes.operations import OPERATIONS
 from records.acl import (
     CLUSTER_NAME,
     AccessControlEntry,
@@ -200,7 +200,7 @@ def test_it_has_every_route_and_method_and_no_other(described: Described) -> Non
     served = described.client.get("/").json()["paths"]
     shown = {path: {method.upper() for method in item} for path, item in described.document["paths"].items()}
     assert shown == {path: set(methods) - {"HEAD"} for path, methods in served.items()}
-    assert set(OPERATIONS) == {(method, path) for path, methods in shown.items() for method in methods}
+    assert set(NODE_OPERATIONS) == {(method, path) for path, methods in shown.items() for method in methods}
 
 
 def test_every_schema_in_it_is_one_and_every_reference_leads_somewhere(described: Described) -> None:
@@ -225,7 +225,7 @@ def test_every_schema_in_it_is_one_and_every_reference_leads_somewhere(described
     used = {reference.rpartition("/")[2] for reference in references}
     assert used == set(document["components"]["schemas"]) | set(document["components"]["parameters"])
     ids = [operation["operationId"] for item in document["paths"].values() for operation in item.values()]
-    assert len(set(ids)) == len(ids) == len(OPERATIONS)
+    assert len(set(ids)) == len(ids) == len(NODE_OPERATIONS)
     for item in document["paths"].values():
         for operation in item.values():
             for scheme in operation.get("security", document["security"]):
@@ -238,7 +238,7 @@ def test_each_is_answered_as_it_says(described: Described) -> None:
     for method, path, values in ANSWERED:
         answer = described.ask((method, path.format(id=acl["id"]), values))
         assert answer.status_code == 200, answer.text
-    assert {(method, path) for method, path, _ in ANSWERED} == set(OPERATIONS)
+    assert {(method, path) for method, path, _ in ANSWERED} == set(NODE_OPERATIONS)
 
 
 def test_each_error_is_one_that_it_names_in_the_form_that_it_has_there(described: Described) -> None:
@@ -266,8 +266,8 @@ def test_too_many_streams_is_one_of_them(described: Described, monkeypatch: pyte
 
 def test_what_it_does_not_allow_is_refused(described: Described) -> None:
     """Of every body, by its own schema: no member that it needs, and one of another type."""
-    for (method, path), operation in OPERATIONS.items():
-        if operation.asks is None:
+    for (method, path), operation in NODE_OPERATIONS.items():
+        if operation.request is None:
             continue
         shown = described.document["paths"][path][method.lower()]
         if method == "GET":
@@ -277,7 +277,7 @@ def test_what_it_does_not_allow_is_refused(described: Described) -> None:
                         described.check_query(shown, {})
                     assert described.client.get(path).status_code == 400
             continue
-        member = next(iter(operation.needs or operation.asks.__struct_fields__))
+        member = next(iter(operation.required or operation.request.__struct_fields__))
         for body in ({}, {member: 7}, 7):
             if path == EVALUATIONS and body == {}:
                 continue
@@ -291,7 +291,9 @@ def test_who_may_not_and_who_must_say_who_they_are(tmp_path: Path) -> None:
     with running_node(tmp_path / "log", log_mode="create") as node:
         create(node, [topic_acl("orders")])
         guarded = {
-            key for key, operation in OPERATIONS.items() if ErrorCode.AUTHORIZER_NOT_READY in operation.errors
+            key
+            for key, operation in NODE_OPERATIONS.items()
+            if ErrorCode.AUTHORIZER_NOT_READY in operation.errors
         }
         with described_by(node) as described:
             for asked in ANSWERED:
@@ -315,5 +317,5 @@ def test_a_node_that_is_not_ready(tmp_path: Path) -> None:
             if asked[:2] == ("GET", "/readyz"):
                 assert answer.json()["ready"] is False
             else:
-                guarded = ErrorCode.AUTHORIZER_NOT_READY in OPERATIONS[asked[:2]].errors
+                guarded = ErrorCode.AUTHORIZER_NOT_READY in NODE_OPERATIONS[asked[:2]].errors
                 assert answer.status_code == (503 if guarded else 200), (asked, answer.text)

@@ -16,8 +16,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from authorizer.sidecar.app import NODE_OPERATIONS
 from authorizer.sidecar.routes import changes, min_offset
-from authorizer.sidecar.routes.operations import OPERATIONS
 from support.node_acls import topic_acl
 from support.nodes import create, running_node, sidecar_of
 
@@ -81,6 +81,6 @@ def test_it_answers_as_its_document_says(
         )
         assert ran.returncode == 0, ran.stdout + ran.stderr
         # All but the document itself.
-        assert f"Selected: {len(OPERATIONS) - 1}/" in ran.stdout
+        assert f"Selected: {len(NODE_OPERATIONS) - 1}/" in ran.stdout
         assert "\n  Tested: 0" not in ran.stdout
         assert httpx.get(f"{url}/livez").status_code == 200

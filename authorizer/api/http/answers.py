@@ -1,12 +1,12 @@
 """Answers of the HTTP API: the sidecar encodes them, the client decodes them, OpenAPI describes them.
 
-An answer's ``end_offset`` is that of the state that it is about; ``offset`` is the same number under its earlier
-name. Members with the default UNSET, and defaults of a Struct with ``omit_defaults``, are left out of the JSON.
+``end_offset`` is that of the state that an answer is about; ``offset`` is its earlier name. The JSON has no
+members whose value is UNSET, and no default values of a Struct with ``omit_defaults``.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -23,6 +23,9 @@ from snapshot.code_names import code_from_name
 if TYPE_CHECKING:
     from authorizer.api.errors import ApiError
     from records.columns.acl_table import AppliedAcl as AppliedAclRow
+
+#: Where an OpenAPI document has its schemas.
+COMPONENTS: Final = "#/components/schemas/"
 
 Result = Literal["ALLOWED", "DENIED"]
 
@@ -118,7 +121,7 @@ class EvaluationContext(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: str | UnsetType = UNSET
     notes: list[str] | UnsetType = UNSET
     acl: Acl | UnsetType = UNSET
-    written_at_offset: int | None | UnsetType = UNSET
+    written_at_offset: int | UnsetType | None = UNSET
     error: EvaluationError | UnsetType = UNSET
 
 
@@ -486,10 +489,11 @@ class MetadataReport(msgspec.Struct, frozen=True):
     warning: str | None
 
 
-class NodeState(msgspec.Struct, frozen=True):
+class NodeState(msgspec.Struct, frozen=True, kw_only=True):
     """Status of a node.
 
     Attributes:
+        cluster: its name in a fleet; absent for a single node.
         cluster_id, topic_id: identity of the log; null while it is not known.
         log: the log's URL.
         offset, end_offset: offset of the last applied record + 1.
@@ -500,6 +504,7 @@ class NodeState(msgspec.Struct, frozen=True):
         writable: whether ACLs can be changed through the node.
     """
 
+    cluster: str | UnsetType = UNSET
     cluster_id: str | None
     topic_id: str | None
     log: str
@@ -522,12 +527,38 @@ class NodeState(msgspec.Struct, frozen=True):
     metadata: MetadataReport
 
 
+class FailedCluster(msgspec.Struct, frozen=True):
+    """A fleet's cluster that could not be opened, and the reason."""
+
+    cluster: str
+    log: str
+    ready: bool
+    reason: str
+
+
+class FleetState(msgspec.Struct, frozen=True):
+    """Status of the clusters: a NodeState or a FailedCluster for each."""
+
+    clusters: Annotated[
+        list[Any],
+        msgspec.Meta(
+            extra_json_schema={
+                "items": {
+                    "anyOf": [{"$ref": f"{COMPONENTS}{name}"} for name in ("NodeState", "FailedCluster")]
+                }
+            }
+        ),
+    ]
+
+
 class Setting(msgspec.Struct, frozen=True):
     """A configuration key and its current value, null if it is unset; values of secrets are hidden."""
 
     name: str
     value: str | None
-    source: Literal["default", "file", "environment", "flag", "put"]
+    source: Annotated[
+        str, msgspec.Meta(extra_json_schema={"enum": ["default", "file", "environment", "flag", "put"]})
+    ]
     dynamic: bool
     secret: bool
 
@@ -591,11 +622,11 @@ class Index(msgspec.Struct, frozen=True):
     paths: dict[str, list[str]]
 
 
-class Problem(msgspec.Struct, frozen=True):
-    """An error in the form of RFC 9457, with a code for programs."""
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """An error in the form of RFC 9457, with a code for programs. Clients need its code and detail alone."""
 
-    type: str
-    title: str
-    status: int
+    type: str = ""
+    title: str = ""
+    status: int = 0
     code: ErrorCodeName
     detail: str

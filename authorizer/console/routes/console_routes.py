@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from authorizer.analysis.blame import RequestSubject
 from authorizer.api.acl_json import applied_acl_json
 from authorizer.api.cluster_name import CLUSTERS_PATH
@@ -43,9 +45,9 @@ from authorizer.sidecar.base_app import not_ready
 from authorizer.sidecar.http.errors import invalid_request
 from authorizer.sidecar.http.query import decode_query
 from authorizer.sidecar.http.request_response import json_response
-from authorizer.sidecar.routes.kafka_questions import explanation_json
+from authorizer.sidecar.routes.kafka_questions import explained_decision
 from authorizer.sidecar.routes.name_parsing import code_of
-from authorizer.sidecar.routes.node_routes import state_json
+from authorizer.sidecar.routes.node_routes import node_state
 from authorizer.sidecar.routes.request_state import ready_state
 from records.acl import AclBindingFilter, AclOperation, ResourceType
 from records.ids import uuid_to_string
@@ -119,7 +121,7 @@ class ConsoleRoutes:
                 "cluster": request.scope["state"].get("prefix", "").removeprefix(CLUSTERS_PATH) or None,
                 "clusters": list(self._others),
                 **state_offset_json(ready_state(self._node)),
-                "state": state_json(self._node),
+                "state": node_state(self._node),
             }
         )
 
@@ -259,7 +261,7 @@ class ConsoleRoutes:
 
         def answered() -> dict[str, Any]:
             state = self._states.state_at(asked.at_offset)
-            shown = explanation_json(
+            explained = explained_decision(
                 self._node,
                 context,
                 asked.action(),
@@ -267,6 +269,7 @@ class ConsoleRoutes:
                 shows_all=sees_all,
                 host_assumed=asked.host is None,
             )
+            shown: dict[str, Any] = msgspec.to_builtins(explained)
             shown |= state_offset_json(state)
             if sees_all:
                 subject = RequestSubject(context, asked.action(), state.settings)

@@ -6,6 +6,7 @@ import asyncio
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from starlette.responses import RedirectResponse
 
 from authorizer.console.routes.access import require_console
@@ -13,7 +14,7 @@ from authorizer.console.routes.console_routes import ConsoleRoutes
 from authorizer.console.routes.pages import fleet_page, is_page, page
 from authorizer.console.routes.paths import console_routes, fleet_console_routes
 from authorizer.sidecar.http.request_response import json_response, origin_of
-from authorizer.sidecar.routes.node_routes import member_state_json
+from authorizer.sidecar.routes.node_routes import member_state
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -105,7 +106,7 @@ class InProcessConsole:
             async def state_of(member: Member) -> dict[str, Any]:
                 console = self._nodes.get(member.name)
                 agreement = None if console is None else await console.node_status.agreement(request)
-                return {**member_state_json(member), "nodes": agreement}
+                return {**msgspec.to_builtins(member_state(member)), "nodes": agreement}
 
             found = await asyncio.gather(*map(state_of, fleet.members.values()))
             return json_response({"caller": str(origin_of(request).principal), "clusters": found})

@@ -6,8 +6,9 @@ string, as AuthZEN 1.0 (section 10.1) has it. The header ``aclog-error`` has the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from authorizer.api.http.answers import Problem
 from authorizer.api.http.error_code import ErrorCode
 from records.errors import AclogError
 
@@ -34,15 +35,15 @@ class HttpError(AclogError):
         self.message = message
         self.headers = headers or {}
 
-    def problem(self) -> dict[str, Any]:
-        """RFC 9457's members, and the code beside them."""
-        return {
-            "type": TYPE_PREFIX + self.code.lower().replace("_", "-"),
-            "title": self.code.replace("_", " ").capitalize(),
-            "status": int(self.code.status),
-            "code": self.code,
-            "detail": self.message,
-        }
+    def problem(self) -> Problem:
+        """The body of the answer."""
+        return Problem(
+            type=TYPE_PREFIX + self.code.lower().replace("_", "-"),
+            title=self.code.replace("_", " ").capitalize(),
+            status=int(self.code.status),
+            code=self.code.value,
+            detail=self.message,
+        )
 
 
 def invalid_request(message: str) -> HttpError:

@@ -43,11 +43,6 @@ def json_response(
     return Response(msgspec.json.encode(value), status, headers, JSON)
 
 
-def end_offset_json(end_offset: int) -> dict[str, int]:
-    """The state that an answer is of: ``end_offset``, and the same number by its earlier name, ``offset``."""
-    return {"offset": end_offset, "end_offset": end_offset}
-
-
 def error_response(error: HttpError, path: str) -> Response:
     """The answer for an HttpError, in the form that ``path`` has for errors."""
     headers = {"aclog-error": error.code.value, **error.headers}

@@ -23,8 +23,11 @@ import msgspec
 import structlog
 from starlette.responses import Response, StreamingResponse
 
+from authorizer.analysis.plan import PlanApplication
+from authorizer.api.http.acl_requests import ACLS_PATH, PLANS_PATH, AclCreation, AclDeletion
 from authorizer.api.http.answers import (
     Acl,
+    AclList,
     AppliedAcl,
     CreationResult,
     CreationResults,
@@ -46,7 +49,8 @@ from authorizer.sidecar.http.request_response import (
     read_body,
     require_no_page,
 )
-from authorizer.sidecar.routes.acl_bodies import bindings_of, filters_of, listing_of, plan_of
+from authorizer.sidecar.routes.acl_bodies import AclListing, bindings_of, filters_of, listing_of, plan_of
+from authorizer.sidecar.routes.endpoint import GUARD_ERRORS, STATE_ERRORS, declare_endpoint
 from authorizer.sidecar.routes.min_offset import visible_end
 from authorizer.sidecar.routes.questions import AtOffset
 from authorizer.sidecar.routes.request_state import ready_state
@@ -59,7 +63,6 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from authorizer.analysis.plan import PlanApplication
     from authorizer.engine.decisions.listing import Listing
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.node.node import Node
@@ -70,6 +73,27 @@ log = structlog.get_logger(__name__)
 #: ACLs of a listing that are encoded together: some 64 KiB of JSON.
 ACLS_PER_PART: Final = 256
 
+_EXAMPLE: Final = {
+    "resourceType": "TOPIC",
+    "resourceName": "orders",
+    "principal": "User:alice",
+    "operation": "READ",
+    "permissionType": "ALLOW",
+}
+_PLAN_EXAMPLE: Final = {
+    "aclogPlan": 1,
+    "origin": {"log": "file:acls", "clusterId": "c", "topicId": None, "endOffset": 7},
+    "superUsers": [],
+    "allowEveryone": False,
+    "kafkaVersion": "4.3",
+    "digest": "0" * 32,
+    "meaningBefore": "0" * 32,
+    "meaningAfter": "1" * 32,
+    "remove": [],
+    "add": [_EXAMPLE],
+    "checksum": "2" * 32,
+}
+
 
 class AclRoutes:
     """The handlers of one node."""
@@ -78,6 +102,16 @@ class AclRoutes:
         self._node = node
         self._states = states
 
+    @declare_endpoint(
+        "GET",
+        ACLS_PATH,
+        "List ACLs",
+        AclList,
+        description="The ACLs that match the filter",
+        request=AclListing,
+        example={"resourceType": "TOPIC", "patternType": "MATCH"},
+        errors=STATE_ERRORS,
+    )
     async def describe(self, request: Request) -> Response:
         """GET: the ACLs that a filter means, of one state."""
         wanted, min_offset, at_offset = listing_of(request.scope["query_string"])
@@ -86,6 +120,14 @@ class AclRoutes:
         listing = await asyncio.to_thread(list_acls, state.index, wanted)
         return await _listed(request, listing, state.end_offset)
 
+    @declare_endpoint(
+        "GET",
+        f"{ACLS_PATH}/{{id}}",
+        "Show an ACL, and the offset of the record that wrote it",
+        SingleAcl,
+        request=AtOffset,
+        errors=(*STATE_ERRORS, ErrorCode.NOT_FOUND),
+    )
     async def describe_one(self, request: Request) -> Response:
         """GET: the ACL with an id, and where it was written."""
         given = decode_query(request.scope["query_string"], AtOffset)
@@ -101,6 +143,16 @@ class AclRoutes:
             )
         return json_response(SingleAcl(state.end_offset, state.end_offset, AppliedAcl.of_row(acl)))
 
+    @declare_endpoint(
+        "POST",
+        ACLS_PATH,
+        "Create ACLs",
+        CreationResults,
+        description="A result for each ACL, in order; refused ones have an error",
+        request=AclCreation,
+        example={"acls": [_EXAMPLE]},
+        errors=GUARD_ERRORS,
+    )
     async def create(self, request: Request) -> Response:
         """POST: create ACLs, as one atomic batch of those that can be."""
         caller = self._changing(request, "CreateAcls")
@@ -116,6 +168,16 @@ class AclRoutes:
         )
         return json_response(CreationResults(end_offset, end_offset, answers))
 
+    @declare_endpoint(
+        "DELETE",
+        ACLS_PATH,
+        "Remove ACLs",
+        DeletionResults,
+        description="A result for each filter, in order; refused ones have an error",
+        request=AclDeletion,
+        example={"filters": [_EXAMPLE]},
+        errors=GUARD_ERRORS,
+    )
     async def delete(self, request: Request) -> Response:
         """DELETE: remove all that filters mean, as one atomic batch."""
         caller = self._changing(request, "DeleteAcls")
@@ -131,6 +193,17 @@ class AclRoutes:
         )
         return json_response(DeletionResults(end_offset, end_offset, answers))
 
+    @declare_endpoint(
+        "POST",
+        PLANS_PATH,
+        "Apply a plan completely or not at all",
+        PlanOutcomes,
+        description="The removed and added ACLs, or the reason why nothing was changed: the log's effective "
+        "permissions differ from those of the plan, or it removes a larger share of the ACLs than is allowed",
+        request=PlanApplication,
+        example=_PLAN_EXAMPLE,
+        errors=GUARD_ERRORS,
+    )
     async def apply(self, request: Request) -> Response:
         """POST: carry out a plan, whole or not at all."""
         caller = self._changing(request, "ApplyPlan")

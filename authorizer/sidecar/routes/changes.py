@@ -29,6 +29,7 @@ from authorizer.api.http.error_code import ErrorCode
 from authorizer.sidecar.auth.caller_authorization import Caller
 from authorizer.sidecar.http.errors import RETRY, HttpError, invalid_request
 from authorizer.sidecar.http.request_response import origin_of
+from authorizer.sidecar.routes.endpoint import GUARD_ERRORS, declare_endpoint
 from authorizer.sidecar.routes.request_state import ready_state
 from records.acl import AclOperation
 
@@ -50,6 +51,11 @@ HEARTBEAT_S: Final = 15.0
 STREAM_S: Final = 3_600.0
 
 _HEADERS: Final = ((b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-buffering", b"no"))
+_DESCRIPTION: Final = (
+    "Server-sent events: start, change, current, reload, not-ready and ready, whose data is a JSON object. "
+    "The id of an event is the offset to continue after. The data of a change has its offset, and the ACLs "
+    "that it removed and added."
+)
 _HEARTBEAT: Final = b":\n\n"
 _REQUEST_NAME: Final = "FollowChanges"
 # ACLs of a change that are encoded on the event loop; more take milliseconds.
@@ -66,6 +72,16 @@ class ChangeRoutes:
         self._states = states
         self._streams: set[ChangeStream] = set()
 
+    # OpenAPI 3.1 cannot describe a stream of events.
+    @declare_endpoint(
+        "GET",
+        "/v1/changes",
+        "Follow the changes of ACLs",
+        description=_DESCRIPTION,
+        headers={"Last-Event-ID": {"type": "string", "pattern": "^([0-9]{1,19})?$"}},
+        errors=(*GUARD_ERRORS, ErrorCode.INVALID_REQUEST, ErrorCode.TOO_MANY_STREAMS),
+        media_type="text/event-stream",
+    )
     async def changes(self, request: Request) -> ChangeStream:
         """GET: follow the changes."""
         last = _last_event_id(request)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from authorizer.api.errors import ConfigError, RestartNeededError
+from authorizer.api.http.answers import Setting, SettingChange, SettingChanges, Settings
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.api.principal_lists import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from authorizer.api.secret_keys import is_secret
@@ -27,6 +28,7 @@ from authorizer.sidecar.auth.caller_authorization import Caller
 from authorizer.sidecar.http.errors import HttpError
 from authorizer.sidecar.http.json_body import decode_body
 from authorizer.sidecar.http.request_response import json_response, origin_of, read_body, require_no_page
+from authorizer.sidecar.routes.endpoint import GUARD_ERRORS, declare_endpoint
 from authorizer.sidecar.routes.request_state import ready_state
 from records.acl import AclOperation
 
@@ -63,24 +65,42 @@ class ConfigRoutes:
         self._node = node
         self._put = node.reconfiguration.put if peers is None else peers.put
 
+    @declare_endpoint(
+        "GET",
+        CONFIG_PATH,
+        "Show the current settings; values of secrets are hidden",
+        Settings,
+        errors=GUARD_ERRORS,
+    )
     async def describe(self, request: Request) -> Response:
         """GET: every key, with its value now."""
         caller = self._caller(request, "DescribeConfigs")
         caller.require_on_cluster(AclOperation.DESCRIBE_CONFIGS)
         config = self._node.config
         configs = [
-            {
-                "name": key.name,
-                "value": shown_text(key.name, config),
-                "source": config.sources.get(key.name, "default"),
-                "dynamic": key.dynamic,
-                "secret": is_secret(key.name),
-            }
+            Setting(
+                key.name,
+                shown_text(key.name, config),
+                config.sources.get(key.name, "default"),
+                key.dynamic,
+                is_secret(key.name),
+            )
             for key in BY_NAME.values()
             if config.cluster is None or key.of_cluster
         ]
-        return json_response({"configs": configs})
+        return json_response(Settings(configs))
 
+    @declare_endpoint(
+        "PUT",
+        CONFIG_PATH,
+        "Change settings of the running node, all of them or none",
+        SettingChanges,
+        description="The changes; they are not written to the file, and last until it is read again or the "
+        "process ends",
+        request=ConfigChange,
+        example={"configs": {"aclog.max.lag.ms": "60000"}, "validate_only": True},
+        errors=(*GUARD_ERRORS, ErrorCode.INVALID_CONFIG),
+    )
     async def change(self, request: Request) -> Response:
         """PUT: new values of dynamic keys, all or none."""
         require_no_page(request)
@@ -96,7 +116,7 @@ class ConfigRoutes:
             changes = await asyncio.to_thread(self._put, asked.configs, by, is_trial=asked.validate_only)
         except (ConfigError, RestartNeededError) as error:
             raise HttpError(ErrorCode.INVALID_CONFIG, str(error)) from error
-        return json_response({"changed": [change._asdict() for change in changes], "persisted": False})
+        return json_response(SettingChanges([SettingChange(*change) for change in changes], persisted=False))
 
     def _caller(self, request: Request, name: str) -> Caller:
         return Caller(self._node, ready_state(self._node), origin_of(request), name)

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from authorizer.api.acl_json import acl_json
 from authorizer.api.authorizer_api import AuthorizationResult
+from authorizer.api.http.answers import Acl, EvaluationContext, EvaluationError
+from authorizer.api.http.answers import Decision as DecisionAnswer
 from authorizer.engine.decisions.decision import BY_SUPER_USER
 from authorizer.engine.decisions.notes import notes
 from authorizer.engine.decisions.rules import Rule
@@ -58,16 +59,15 @@ def decision_json(decided: DecidedAction, said: tuple[bytes, ...], *, explained:
 
 def refusal_json(error: HttpError) -> bytes:
     """What stands in the place of a decision in a batch, for a question that cannot be answered."""
-    said = {"status": int(error.code.status), "code": error.code, "message": error.message}
-    return _encode({"decision": False, "context": {"error": said}})
+    refusal = EvaluationError(int(error.code.status), error.code.value, error.message)
+    return _encode(DecisionAnswer(False, EvaluationContext(error=refusal)))
 
 
 @lru_cache(maxsize=16)  # most are by the newest state
 def said_at(end_offset: int) -> tuple[bytes, ...]:
     """Every decision by a state, but for the ACL that decided."""
     return tuple(
-        b'{"decision":%b,"context":{"rule":%b,"offset":%d,"end_offset":%d,"reason":%b%b'
-        % (_encode(is_allowed), _encode(rule), end_offset, end_offset, _encode(reason), _END)
+        _encode(DecisionAnswer(is_allowed, EvaluationContext(rule, end_offset, end_offset, reason)))
         for is_allowed, rule, reason in _REASONS
     )
 
@@ -81,4 +81,4 @@ def _noted(found: tuple[str, ...]) -> bytes:
 @lru_cache(maxsize=4096)  # a few ACLs decide most of what is asked
 def _deciding(acl: AppliedAcl) -> bytes:
     """The end of a decision, with the members that say which it was."""
-    return b',"acl":%b,"written_at_offset":%b%b' % (_encode(acl_json(acl.record)), _encode(acl.offset), _END)
+    return b',"acl":%b,"written_at_offset":%b%b' % (_encode(Acl.of(acl.record)), _encode(acl.offset), _END)

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Final
 from starlette.responses import Response
 
 from authorizer.api.errors import AuthorizerNotReadyError
+from authorizer.api.http.answers import Decision as DecisionAnswer
+from authorizer.api.http.answers import Decisions
 from authorizer.sidecar.auth.caller_authorization import Caller
 from authorizer.sidecar.http.errors import HttpError, invalid_request
 from authorizer.sidecar.http.json_body import decode_body
@@ -31,6 +33,7 @@ from authorizer.sidecar.routes.authzen import (
 )
 from authorizer.sidecar.routes.authzen_aliases import Vocabulary
 from authorizer.sidecar.routes.decision_json import decision_json, refusal_json, said_at
+from authorizer.sidecar.routes.endpoint import STATE_ERRORS, declare_endpoint
 from authorizer.sidecar.routes.min_offset import visible_end
 from records.principal import KafkaPrincipal
 
@@ -50,6 +53,13 @@ EVALUATION_PATH: Final = "/access/v1/evaluation"
 EVALUATIONS_PATH: Final = "/access/v1/evaluations"
 
 _KINDS: Final = {EVALUATION_PATH: Evaluation, EVALUATIONS_PATH: EvaluationsRequest}
+
+_EXAMPLE: Final = {
+    "subject": {"type": "User", "id": "alice"},
+    "action": {"name": "READ"},
+    "resource": {"type": "TOPIC", "id": "orders"},
+    "context": {"host": "10.0.0.1"},
+}
 
 #: Evaluations of one request that are answered at once: a millisecond or two.
 AT_ONCE_MAX: Final = 100
@@ -129,6 +139,28 @@ class Evaluations:
                 ends_s = time.perf_counter() + SLICE_S
         return _joined(answers)
 
+    @declare_endpoint(
+        "POST",
+        EVALUATION_PATH,
+        "AuthZEN 1.0: one decision",
+        DecisionAnswer,
+        description="The decision; a DENIED is no error",
+        request=Evaluation,
+        example=_EXAMPLE,
+        required=("subject", "action", "resource"),
+        errors=STATE_ERRORS,
+    )
+    @declare_endpoint(
+        "POST",
+        EVALUATIONS_PATH,
+        "AuthZEN 1.0: up to 10,000 decisions on one state",
+        Decisions,
+        DecisionAnswer,
+        description="The decisions in the order of the evaluations; one decision if there are no evaluations",
+        request=EvaluationsRequest,
+        example={**_EXAMPLE, "evaluations": [{}, {"action": {"name": "WRITE"}}]},
+        errors=STATE_ERRORS,
+    )
     async def handle(self, request: Request) -> Response:
         """POST: one decision, or a batch of them in order."""
         answer = await self.answer(request.scope["path"], await read_json(request), origin_of(request))

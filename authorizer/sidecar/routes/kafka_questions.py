@@ -14,15 +14,19 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
 
 from authorizer.api.authorizer_api import AuthorizationResult
+from authorizer.api.http.answers import AllowedNames, AuthorizedOperations, ByResourceType, ExplainedDecision
 from authorizer.engine.decisions.authorized_operations import to_bit_field
 from authorizer.engine.decisions.rules import acl_principals
 from authorizer.sidecar.auth.caller_authorization import Caller
 from authorizer.sidecar.http.json_body import decode_body
 from authorizer.sidecar.http.query import decode_query
-from authorizer.sidecar.http.request_response import end_offset_json, json_response, origin_of, read_body
+from authorizer.sidecar.http.request_response import json_response, origin_of, read_body
+from authorizer.sidecar.routes.endpoint import STATE_ERRORS, declare_endpoint
 from authorizer.sidecar.routes.questions import (
     DecisionQuestion,
     FilterQuestion,
@@ -43,6 +47,8 @@ if TYPE_CHECKING:
 
 _Question = TypeVar("_Question", bound=Question)
 
+_EXAMPLE: Final = {"principal": "User:alice", "host": "10.0.0.1", "resourceType": "TOPIC"}
+
 
 class KafkaQuestionRoutes:
     """The handlers of one node."""
@@ -53,6 +59,15 @@ class KafkaQuestionRoutes:
         self._load = load
         self._default_host = node.config.sidecar_default_host
 
+    @declare_endpoint(
+        "GET POST",
+        "/v1/authorized-operations",
+        "The operations that a principal may do to one resource (KIP-430)",
+        AuthorizedOperations,
+        request=OperationsQuestion,
+        example={**_EXAMPLE, "resourceName": "orders"},
+        errors=STATE_ERRORS,
+    )
     async def authorized_operations(self, request: Request) -> Response:
         """GET, POST: KIP-430, the operations that a principal may do to one resource."""
         question = await _question(request, OperationsQuestion)
@@ -61,13 +76,23 @@ class KafkaQuestionRoutes:
             context, question.type(), question.resource_name, state
         )
         return json_response(
-            {
-                **end_offset_json(state.end_offset),
-                "operations": [operation.name for operation in operations],
-                "bits": to_bit_field(operations),
-            }
+            AuthorizedOperations(
+                state.end_offset,
+                state.end_offset,
+                [operation.name for operation in operations],
+                to_bit_field(operations),
+            )
         )
 
+    @declare_endpoint(
+        "GET POST",
+        "/v1/authorize-by-resource-type",
+        "Whether a principal may do an operation to any resource of a type (KIP-679)",
+        ByResourceType,
+        request=TypeQuestion,
+        example={**_EXAMPLE, "operation": "READ"},
+        errors=STATE_ERRORS,
+    )
     async def authorize_by_resource_type(self, request: Request) -> Response:
         """GET, POST: KIP-679, whether a principal may do this to any resource of a type."""
         question = await _question(request, TypeQuestion)
@@ -76,8 +101,17 @@ class KafkaQuestionRoutes:
         result = await asyncio.to_thread(
             self._node.authorizer.authorize_by_resource_type, context, question.code(), question.type(), state
         )
-        return json_response({**end_offset_json(state.end_offset), "result": result.value})
+        return json_response(ByResourceType(state.end_offset, state.end_offset, result.value))
 
+    @declare_endpoint(
+        "POST",
+        "/v1/filter",
+        "Which of up to 10,000 resources a principal may do an operation to",
+        AllowedNames,
+        request=FilterQuestion,
+        example={**_EXAMPLE, "operation": "READ", "resourceNames": ["orders", "payments"]},
+        errors=STATE_ERRORS,
+    )
     async def filter(self, request: Request) -> Response:
         """POST: which of many names a principal may do this to, in one pass."""
         question = decode_body(await read_body(request), FilterQuestion, request.url.path)
@@ -89,16 +123,24 @@ class KafkaQuestionRoutes:
             pairs = zip(question.resource_names, results, strict=True)
             return [name for name, result in pairs if result is AuthorizationResult.ALLOWED]
 
-        return json_response(
-            {**end_offset_json(state.end_offset), "allowed": await asyncio.to_thread(allowed)}
-        )
+        names = await asyncio.to_thread(allowed)
+        return json_response(AllowedNames(state.end_offset, state.end_offset, names))
 
+    @declare_endpoint(
+        "GET POST",
+        "/v1/explain",
+        "Why a principal may do an operation to a resource, or may not",
+        ExplainedDecision,
+        request=DecisionQuestion,
+        example={**_EXAMPLE, "resourceName": "orders", "operation": "READ"},
+        errors=STATE_ERRORS,
+    )
     async def explain(self, request: Request) -> Response:
         """GET, POST: why, as ``aclog check --explain --json`` says it."""
         question = await _question(request, DecisionQuestion)
         state, caller, context = await self._asked(request, question, "Explain")
         explained = partial(
-            explanation_json,
+            explained_decision,
             self._node,
             context,
             question.action(),
@@ -130,7 +172,7 @@ class KafkaQuestionRoutes:
         return state, *asked_by(now)
 
 
-def explanation_json(
+def explained_decision(
     node: Node,
     context: HttpRequestContext,
     action: Action,
@@ -138,7 +180,7 @@ def explanation_json(
     *,
     shows_all: bool,
     host_assumed: bool,
-) -> dict[str, Any]:
+) -> ExplainedDecision:
     """Why; without ACLs of other principals for who may not list them.
 
     ``host_assumed``: the question named no host, so that the context's is a default.
@@ -152,12 +194,13 @@ def explanation_json(
     if status.freshness is not None:
         explanation = explanation.without_places()
     freshness = status.freshness if state.end_offset >= status.end_offset else None  # not of the past
-    return explanation.to_json() | {
+    of_node = {
         "hostAssumed": host_assumed,
         "highWatermarkIsGuess": status.uncommitted_from is not None,
         "uncommittedFrom": status.uncommitted_from,
         "ageMs": None if freshness is None else freshness.age_ms,
     }
+    return msgspec.convert(explanation.to_json() | of_node, ExplainedDecision)
 
 
 async def _question(request: Request, kind: type[_Question]) -> _Question:

@@ -9,13 +9,28 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
+from authorizer.api.http.answers import (
+    AuthzenConfiguration,
+    EffectivePermissionsDigest,
+    FailedCluster,
+    KafkaRelease,
+    Liveness,
+    MetadataReport,
+    NodeState,
+    PollStatus,
+    Readiness,
+)
+from authorizer.api.http.error_code import ErrorCode
 from authorizer.node.cluster_metadata_report import metadata_json
 from authorizer.sidecar.auth.caller_authorization import Caller
 from authorizer.sidecar.http.query import decode_query
-from authorizer.sidecar.http.request_response import end_offset_json, json_response, origin_of
+from authorizer.sidecar.http.request_response import json_response, origin_of
+from authorizer.sidecar.routes.endpoint import declare_endpoint
 from authorizer.sidecar.routes.metrics_text import MetricsText
 from authorizer.sidecar.routes.questions import StateQuestion
-from authorizer.sidecar.routes.readiness import Readiness
+from authorizer.sidecar.routes.readiness import node_readiness
 from records.acl import AclOperation
 from records.ids import uuid_to_string
 
@@ -43,26 +58,41 @@ class NodeRoutes:
         self._peers = peers
         self._metrics_text = MetricsText(self._collected, load.rendering)
 
+    @declare_endpoint(
+        "GET",
+        AUTHZEN_CONFIGURATION_PATH,
+        "AuthZEN 1.0: the URLs of its endpoints",
+        AuthzenConfiguration,
+    )
     async def authzen_configuration(self, request: Request) -> Response:
         """GET: AuthZEN's metadata; the Host header is never repeated."""
         base = self._node.config.sidecar_public_url or origin_of(request).listener.url
         base += request.scope["state"].get("prefix", "")
         return json_response(
-            {
-                "policy_decision_point": base,
-                "access_evaluation_endpoint": f"{base}/access/v1/evaluation",
-                "access_evaluations_endpoint": f"{base}/access/v1/evaluations",
-                "search_subject_endpoint": f"{base}/access/v1/search/subject",
-                "search_resource_endpoint": f"{base}/access/v1/search/resource",
-                "search_action_endpoint": f"{base}/access/v1/search/action",
-            }
+            AuthzenConfiguration(
+                policy_decision_point=base,
+                access_evaluation_endpoint=f"{base}/access/v1/evaluation",
+                access_evaluations_endpoint=f"{base}/access/v1/evaluations",
+                search_subject_endpoint=f"{base}/access/v1/search/subject",
+                search_resource_endpoint=f"{base}/access/v1/search/resource",
+                search_action_endpoint=f"{base}/access/v1/search/action",
+            )
         )
 
+    @declare_endpoint(
+        "GET",
+        "/v1/state",
+        "The status of the node; with meaning=true the digest of its effective permissions, once it is known",
+        NodeState,
+        request=StateQuestion,
+        example={"meaning": True},
+        errors=(ErrorCode.CLUSTER_AUTHORIZATION_FAILED,),
+    )
     async def state(self, request: Request) -> Response:
         """GET: where the node stands; with ``meaning=true`` also the digest of what its ACLs mean."""
         asked = decode_query(request.scope["query_string"], StateQuestion)
         known = self._meaning(request) if asked.meaning else None
-        return json_response(state_json(self._node, known))
+        return json_response(node_state(self._node, known))
 
     def _meaning(self, request: Request) -> KnownMeaning | None:
         state = self._node.authorizer.state
@@ -72,16 +102,21 @@ class NodeRoutes:
         caller.require_on_cluster(AclOperation.DESCRIBE)
         return self._node.meaning.asked()
 
+    @declare_endpoint("GET", "/livez", "Whether the process answers", Liveness)
     async def livez(self, _request: Request) -> Response:
         """GET: that the process answers."""
-        return json_response({"live": True})
+        return json_response(Liveness(live=True))
 
+    @declare_endpoint(
+        "GET", "/readyz", "Whether the node may decide", Readiness, description="It may", not_ready=Readiness
+    )
     async def readyz(self, _request: Request) -> Response:
         """GET: whether decisions may be asked for; 503 and the reason if not."""
         peers = self._peers
-        readiness = Readiness.of(self._node.status()) if peers is None else await peers.readiness()
+        readiness = node_readiness(self._node.status()) if peers is None else await peers.readiness()
         return json_response(readiness, HTTPStatus.OK if readiness.ready else HTTPStatus.SERVICE_UNAVAILABLE)
 
+    @declare_endpoint("GET", "/metrics", "Metrics for Prometheus", str, media_type="text/plain")
     async def metrics(self, _request: Request) -> Response:
         """GET: for Prometheus."""
         return await self._metrics_text.response()
@@ -90,38 +125,39 @@ class NodeRoutes:
         return self._node.metrics if self._peers is None else await self._peers.metrics()
 
 
-def member_state_json(member: Member) -> dict[str, object]:
-    """The state of a fleet's cluster, or why it has no node."""
+def member_state(member: Member) -> NodeState | FailedCluster:
+    """The state of a fleet's cluster, or the reason why it has no node."""
     node = member.node
     if node is None:
-        return {"cluster": member.name, "log": member.log_url, "ready": False, "reason": member.reason}
-    return {"cluster": member.name, **state_json(node)}
+        return FailedCluster(member.name, member.log_url, ready=False, reason=member.reason)
+    return msgspec.structs.replace(node_state(node), cluster=member.name)
 
 
-def state_json(node: Node, known: KnownMeaning | None = None) -> dict[str, object]:
-    """Where a node stands; ``known``: what its ACLs mean, for who may know."""
+def node_state(node: Node, meaning: KnownMeaning | None = None) -> NodeState:
+    """The state of a node, with the digest of its effective permissions."""
     status = node.status()
     identity = status.identity
-    return {
-        "cluster_id": None if identity is None else identity.cluster_id,
-        "topic_id": None if identity is None else uuid_to_string(identity.topic_id),
-        "log": status.log_url,
-        **end_offset_json(status.end_offset),
-        "epoch": status.epoch,
-        "high_watermark": status.high_watermark,
-        "high_watermark_is_guess": status.uncommitted_from is not None,
-        "uncommitted_from": status.uncommitted_from,
-        "lag_records": status.lag_records,
-        "lag_ms": status.lag_ms,
-        "polled": status.freshness,
-        "acl_count": status.acl_count,
-        "digest": status.digest,
-        "meaning": None
-        if known is None
-        else end_offset_json(known.end_offset) | {"digest": known.digest.hex()},
-        "ready": status.ready,
-        "reason": status.not_ready_reason,
-        "writable": status.writable,
-        "kafka_version": node.authorizer.state.version.to_json(),
-        "metadata": metadata_json(node.metadata),
-    }
+    return NodeState(
+        cluster_id=None if identity is None else identity.cluster_id,
+        topic_id=None if identity is None else uuid_to_string(identity.topic_id),
+        log=status.log_url,
+        offset=status.end_offset,
+        end_offset=status.end_offset,
+        epoch=status.epoch,
+        high_watermark=status.high_watermark,
+        high_watermark_is_guess=status.uncommitted_from is not None,
+        uncommitted_from=status.uncommitted_from,
+        lag_records=status.lag_records,
+        lag_ms=status.lag_ms,
+        polled=msgspec.convert(status.freshness, PollStatus | None, from_attributes=True),
+        acl_count=status.acl_count,
+        digest=status.digest,
+        meaning=None
+        if meaning is None
+        else EffectivePermissionsDigest(meaning.end_offset, meaning.end_offset, meaning.digest.hex()),
+        ready=status.ready,
+        reason=status.not_ready_reason,
+        writable=status.writable,
+        kafka_version=msgspec.convert(node.authorizer.state.version.to_json(), KafkaRelease),
+        metadata=msgspec.convert(metadata_json(node.metadata), MetadataReport),
+    )

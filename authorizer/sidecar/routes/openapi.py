@@ -1,7 +1,7 @@
-"""``/openapi.json``: the sidecar's routes as an OpenAPI 3.1 document.
+"""``/openapi.json``: the endpoints as an OpenAPI 3.1 document.
 
-The routes are the application's own, and what a body or a query may be is what the Struct that decodes it
-says (``operations``): the document cannot say otherwise. HEAD is offered where GET is, and not listed.
+Schemas come from the types that decode requests and encode answers. HEAD is served where GET is, but not
+listed.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from authorizer.api.cluster_name import CLUSTERS_PATH
+from authorizer.api.http import answers
+from authorizer.api.http.answers import COMPONENTS
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.sidecar.http.request_response import AUTHZEN_PATH, JSON, PROBLEM_JSON, REQUEST_ID_BYTES_MAX
-from authorizer.sidecar.routes.operations import ANSWER_COMPONENTS, COMPONENTS, FLEET_OPERATIONS, OPERATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from starlette.routing import Route
+    from authorizer.sidecar.routes.endpoint import Endpoint
 
-    from authorizer.sidecar.routes.operations import Operation, Schema
+#: A JSON schema (2020-12).
+Schema = dict[str, Any]
 
 #: Answered where no path is known: in the same form on all paths.
 _OF_THE_WIRE: Final = (
@@ -72,51 +74,51 @@ _SECURITY_SCHEMES: Final = {
 }
 
 
-def openapi_document(routes: Iterable[Route], for_everyone: Collection[str]) -> dict[str, Any]:
-    """The document of a node; ``for_everyone``: paths that are answered without asking who the caller is.
-
-    Raises:
-        KeyError: a route is not among OPERATIONS.
-    """
-    return _document(_paths(_described(routes, OPERATIONS), for_everyone))
+def openapi_document(
+    operations: Mapping[tuple[str, str], Endpoint], public_paths: Collection[str]
+) -> dict[str, Any]:
+    """The document of a node; ``public_paths`` need no authentication."""
+    return _document(_paths(operations, public_paths), operations.values())
 
 
-def fleet_document(routes: Iterable[Route], for_everyone: Collection[str]) -> dict[str, Any]:
-    """The document of a fleet: ``routes`` are its own, and behind a cluster's name there are a node's."""
-    of_any = {
-        asked: replace(each, errors=(*each.errors, ErrorCode.NOT_FOUND, ErrorCode.AUTHORIZER_NOT_READY))
-        for asked, each in OPERATIONS.items()
+def fleet_document(
+    fleet: Mapping[tuple[str, str], Endpoint],
+    node: Mapping[tuple[str, str], Endpoint],
+    public_paths: Collection[str],
+) -> dict[str, Any]:
+    """The document of a fleet: its own operations, and those of a node under the path of a cluster."""
+    of_cluster = {
+        key: replace(found, errors=(*found.errors, ErrorCode.NOT_FOUND, ErrorCode.AUTHORIZER_NOT_READY))
+        for key, found in node.items()
     }
-    of_clusters = _paths(of_any, for_everyone, CLUSTER_PREFIX)
-    return _document({**_paths(_described(routes, FLEET_OPERATIONS), for_everyone), **of_clusters})
-
-
-def _described(
-    routes: Iterable[Route], operations: Mapping[tuple[str, str], Operation]
-) -> dict[tuple[str, str], Operation]:
-    """What the routes do, in their order."""
-    return {
-        (method, route.path): operations[method, route.path]
-        for route in routes
-        for method in sorted((route.methods or set()) - {"HEAD"})
-    }
+    paths = {**_paths(fleet, public_paths), **_paths(of_cluster, public_paths, CLUSTER_PREFIX)}
+    return _document(paths, (*fleet.values(), *node.values()), (answers.FailedCluster,))
 
 
 def _paths(
-    operations: Mapping[tuple[str, str], Operation], for_everyone: Collection[str], prefix: str = ""
+    operations: Mapping[tuple[str, str], Endpoint], public_paths: Collection[str], prefix: str = ""
 ) -> dict[str, dict[str, Any]]:
     paths: dict[str, dict[str, Any]] = defaultdict(dict)
     for (method, path), operation in operations.items():
-        is_open = path in for_everyone
+        is_open = path in public_paths
         paths[prefix + path][method.lower()] = _operation_object(
             method, prefix + path, operation, is_open=is_open, in_authzen=path.startswith(AUTHZEN_PATH)
         )
     return paths
 
 
-def _document(paths: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    asked = [operation.asks for key, operation in OPERATIONS.items() if key[0] != "GET" and operation.asks]
-    _, schemas = msgspec.json.schema_components(asked, ref_template=COMPONENTS + "{name}")
+def _document(
+    paths: Mapping[str, Mapping[str, Any]], endpoints: Iterable[Endpoint], more_answers: Sequence[Any] = ()
+) -> dict[str, Any]:
+    endpoints = list(endpoints)
+    requests = [found.request for found in endpoints if found.request and found.methods != ("GET",)]
+    answer_types = [kind for found in endpoints for kind in found.answer]
+    _, of_requests = _schemas(requests)
+    _, of_answers = _schemas([*answer_types, *more_answers, answers.Problem])
+    for name, schema in of_answers.items():
+        # An answer has all members but those that its encoder leaves out.
+        schema["required"] = _encoded_members(getattr(answers, name))
+    schemas = {**of_requests, **of_answers}
     return {
         "openapi": "3.1.1",
         "info": {
@@ -127,17 +129,17 @@ def _document(paths: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         },
         "paths": paths,
         "components": {
-            "schemas": {**schemas, **ANSWER_COMPONENTS},
+            "schemas": schemas,
             "parameters": {"RequestId": _REQUEST_ID},
             "securitySchemes": _SECURITY_SCHEMES,
         },
-        # Either, or neither: then it is ANONYMOUS who asks.
+        # A caller with neither is ANONYMOUS.
         "security": [{"bearer": []}, {"mutualTLS": []}, {}],
     }
 
 
 def _operation_object(
-    method: str, path: str, operation: Operation, *, is_open: bool, in_authzen: bool
+    method: str, path: str, operation: Endpoint, *, is_open: bool, in_authzen: bool
 ) -> dict[str, Any]:
     parameters: list[dict[str, Any]] = [{"$ref": "#/components/parameters/RequestId"}]
     parameters += [
@@ -152,12 +154,12 @@ def _operation_object(
         "summary": operation.summary,
         "parameters": parameters,
     }
-    if operation.asks and method == "GET":
-        parameters += _query_parameters(operation.asks, operation.example)
+    if operation.request and method == "GET":
+        parameters += _query_parameters(operation.request, operation.example)
         errors.add(ErrorCode.INVALID_REQUEST)
-    elif operation.asks:
-        needs = {"required": operation.needs} if operation.needs else {}
-        schema = {"$ref": COMPONENTS + operation.asks.__name__, **needs}
+    elif operation.request:
+        required = {"required": operation.required} if operation.required else {}
+        schema = {"$ref": COMPONENTS + operation.request.__name__, **required}
         content = {JSON: {"schema": schema, "example": operation.example}}
         shown["requestBody"] = {"required": True, "content": content}
         errors.update(_OF_BODIES)
@@ -165,9 +167,9 @@ def _operation_object(
     return shown | ({"security": []} if is_open else {})
 
 
-def _query_parameters(asks: type[msgspec.Struct], example: Mapping[str, Any]) -> list[dict[str, Any]]:
-    _, schemas = msgspec.json.schema_components([asks])
-    schema = schemas[asks.__name__]
+def _query_parameters(request: type[msgspec.Struct], example: Mapping[str, Any]) -> list[dict[str, Any]]:
+    _, schemas = msgspec.json.schema_components([request])
+    schema = schemas[request.__name__]
     return [
         {"name": name, "in": "query", "required": name in schema.get("required", ()), "schema": member}
         | ({"example": example[name]} if name in example else {})
@@ -175,7 +177,7 @@ def _query_parameters(asks: type[msgspec.Struct], example: Mapping[str, Any]) ->
     ]
 
 
-def _responses(operation: Operation, errors: set[ErrorCode], *, in_authzen: bool) -> dict[str, Any]:
+def _responses(operation: Endpoint, errors: set[ErrorCode], *, in_authzen: bool) -> dict[str, Any]:
     by_status = defaultdict(list)
     for code in sorted(errors):
         by_status[code.status].append(code)
@@ -183,12 +185,30 @@ def _responses(operation: Operation, errors: set[ErrorCode], *, in_authzen: bool
         str(int(status)): _error_response(status, by_status[status], in_authzen=in_authzen)
         for status in sorted(by_status)
     }
-    answer = {operation.media: {"schema": operation.answer}}
-    responses = {"200": {"description": operation.says, "content": answer}, **responses}
-    if operation.unready:
-        content = {JSON: {"schema": operation.unready}}
+    answer = {operation.media_type: {"schema": _answer_schema(operation.answer)}}
+    responses = {"200": {"description": operation.description, "content": answer}, **responses}
+    if operation.not_ready:
+        content = {JSON: {"schema": _answer_schema((operation.not_ready,))}}
         responses["503"] = {"description": "It may not, and why", "content": content}
     return responses
+
+
+def _answer_schema(types: Sequence[Any]) -> Schema:
+    found, _ = _schemas(types)
+    return {} if not found else found[0] if len(found) == 1 else {"anyOf": list(found)}
+
+
+def _schemas(types: Sequence[Any]) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
+    return msgspec.json.schema_components(types, ref_template=COMPONENTS + "{name}")
+
+
+def _encoded_members(kind: type[msgspec.Struct]) -> list[str]:
+    """The members that every JSON object of an answer type has."""
+    return [
+        found.encode_name
+        for found in msgspec.structs.fields(kind)
+        if found.required or not (found.default is msgspec.UNSET or kind.__struct_config__.omit_defaults)
+    ]
 
 
 def _error_response(status: HTTPStatus, codes: list[ErrorCode], *, in_authzen: bool) -> dict[str, Any]:

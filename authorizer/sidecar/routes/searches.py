@@ -15,9 +15,23 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
+
+from msgspec import UNSET
 
 from authorizer.api.authorizer_api import Action, RequestContext
+from authorizer.api.http.answers import (
+    ActionResults,
+    NamesByResult,
+    OperationName,
+    ResourceResults,
+    ResourceSearchContext,
+    ResultPage,
+    SearchContext,
+    SubjectResults,
+    SubjectSearchContext,
+    TypedName,
+)
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.configuration.keys.names import RESOURCE_NAMES
 from authorizer.engine.decisions.authorized_operations import authorized_operations
@@ -31,9 +45,10 @@ from authorizer.engine.decisions.search import (
 from authorizer.sidecar.auth.caller_authorization import Caller
 from authorizer.sidecar.http.errors import HttpError
 from authorizer.sidecar.http.json_body import decode_body
-from authorizer.sidecar.http.request_response import end_offset_json, json_response, origin_of, read_json
+from authorizer.sidecar.http.request_response import json_response, origin_of, read_json
 from authorizer.sidecar.routes.authzen import require_no_as_of
 from authorizer.sidecar.routes.authzen_aliases import Vocabulary
+from authorizer.sidecar.routes.endpoint import STATE_ERRORS, declare_endpoint
 from authorizer.sidecar.routes.page_token import PageToken
 from authorizer.sidecar.routes.resource_names import ResourceNames
 from authorizer.sidecar.routes.search_bodies import ActionSearch, ResourceSearch, SubjectSearch
@@ -41,8 +56,9 @@ from records.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from records.principal import KafkaPrincipal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator
 
+    from msgspec import UnsetType
     from starlette.requests import Request
     from starlette.responses import Response
 
@@ -52,6 +68,15 @@ if TYPE_CHECKING:
     from authorizer.sidecar.routes.request_state import AskedStates
 
     _Search = SubjectSearch | ResourceSearch | ActionSearch
+
+_EXAMPLE: Final = {
+    "subject": {"type": "User", "id": "alice"},
+    "action": {"name": "READ"},
+    "resource": {"type": "TOPIC", "id": "orders"},
+    "context": {"host": "10.0.0.1"},
+}
+
+_EMPTY_PAGE: Final = ResultPage("", 0)
 
 
 class SearchRoutes:
@@ -65,6 +90,15 @@ class SearchRoutes:
         self._words = Vocabulary.of(config)
         self._names = ResourceNames(config.search_resource_names, RESOURCE_NAMES)
 
+    @declare_endpoint(
+        "POST",
+        "/access/v1/search/subject",
+        "AuthZEN 1.0: the principals that may do an operation to a resource",
+        SubjectResults,
+        request=SubjectSearch,
+        example={**_EXAMPLE, "subject": {"type": "User"}},
+        errors=STATE_ERRORS,
+    )
     async def subject(self, request: Request) -> Response:
         """POST: the principals of a type that may do this to that."""
         asked = decode_body(await read_json(request), SubjectSearch, request.url.path)
@@ -77,16 +111,28 @@ class SearchRoutes:
         operation, host = self._words.actions[asked.action.name], self._words.addresses[asked.context.host]
         pattern = self._pattern(asked.resource)
         if pattern is None:
-            return _nothing(state)
+            return json_response(SubjectResults(_EMPTY_PAGE, SubjectSearchContext(*_offsets(state)), []))
 
         def answer() -> Response:
             kind = self._words.principal_type(asked.subject.type)
             found = Subjects(state, kind, host, Action(operation, pattern))
             names = found.names(None if token is None else token.after)
-            return _page(asked, state, token, names, {"everyone": found.everyone}, asked.subject.type)
+            page, shown = _page(asked, state, token, names)
+            context = SubjectSearchContext(*_offsets(state), found.everyone)
+            results = [TypedName(asked.subject.type, name) for name in shown]
+            return json_response(SubjectResults(page, context, results))
 
         return await asyncio.to_thread(answer)
 
+    @declare_endpoint(
+        "POST",
+        "/access/v1/search/resource",
+        "AuthZEN 1.0: the resources to which a principal may do an operation",
+        ResourceResults,
+        request=ResourceSearch,
+        example={**_EXAMPLE, "resource": {"type": "TOPIC"}, "page": {"limit": 10}},
+        errors=STATE_ERRORS,
+    )
     async def resource(self, request: Request) -> Response:
         """POST: the resources of a type that a principal may do this to."""
         asked = decode_body(await read_json(request), ResourceSearch, request.url.path)
@@ -99,30 +145,46 @@ class SearchRoutes:
         operation = self._words.actions[asked.action.name]
         kind = self._words.known_resource_type(asked.resource.type)
         if kind is None:
-            return _nothing(state)
+            return json_response(ResourceResults(_EMPTY_PAGE, ResourceSearchContext(*_offsets(state)), []))
 
         def answer() -> Response:
             names: Collection[str] | None = self._names.of(kind)
             if names is None and kind is ResourceType.TOPIC:  # The log has no resources of other types.
                 names = state.index.image.metadata.known_topics
             is_existing = names is not None
-            shown: dict[str, Any] = {"names": "existing" if is_existing else "acls"}
+            prefixes: NamesByResult | UnsetType = UNSET
+            literals: NamesByResult | UnsetType = UNSET
             if names is None:
                 names = mentioned_names(state.index, kind)
             after = None
             if token is None:
-                prefixes = allowed_prefixes(state, context, operation, kind)
-                shown["prefixes"] = _by_answer(prefixes)
+                by_prefix = allowed_prefixes(state, context, operation, kind)
+                prefixes = NamesByResult(*by_prefix)
                 if is_existing:
-                    literals = exceptional_names(state, context, operation, kind, names, prefixes)
-                    shown["literals"] = _by_answer(literals)
+                    literals = NamesByResult(
+                        *exceptional_names(state, context, operation, kind, names, by_prefix)
+                    )
             else:
                 after = token.after
             found = allowed_names(state, context, operation, kind, names, after)
-            return _page(asked, state, token, found, shown, asked.resource.type)
+            page, shown = _page(asked, state, token, found)
+            about = ResourceSearchContext(
+                *_offsets(state), "existing" if is_existing else "acls", prefixes, literals
+            )
+            results = [TypedName(asked.resource.type, name) for name in shown]
+            return json_response(ResourceResults(page, about, results))
 
         return await asyncio.to_thread(answer)
 
+    @declare_endpoint(
+        "POST",
+        "/access/v1/search/action",
+        "AuthZEN 1.0: the operations that a principal may do to a resource",
+        ActionResults,
+        request=ActionSearch,
+        example={name: value for name, value in _EXAMPLE.items() if name != "action"},
+        errors=STATE_ERRORS,
+    )
     async def action(self, request: Request) -> Response:
         """POST: what a principal may do to a resource."""
         asked = decode_body(await read_json(request), ActionSearch, request.url.path)
@@ -134,13 +196,16 @@ class SearchRoutes:
         context = RequestContext(principal, self._words.addresses[asked.context.host])
         pattern = self._pattern(asked.resource)
         if pattern is None:
-            return _nothing(state)
+            return json_response(ActionResults(_EMPTY_PAGE, SearchContext(*_offsets(state)), []))
         authorize = partial(self._node.authorizer.authorize, state=state)
         supported = state.version.supported_operations(pattern.resource_type)
         operations = authorized_operations(authorize, context, pattern.resource_type, pattern.name, supported)
         names = sorted(name for operation in operations for name in self._words.action_names(operation))
         after = None if token is None else token.after
-        return _page(asked, state, token, (name for name in names if after is None or name > after), {})
+        page, shown = _page(asked, state, token, (name for name in names if after is None or name > after))
+        return json_response(
+            ActionResults(page, SearchContext(*_offsets(state)), [OperationName(name) for name in shown])
+        )
 
     async def _begin(
         self, request: Request, asked: _Search, name: str, require: Callable[[Caller], None]
@@ -175,36 +240,16 @@ class SearchRoutes:
         return None if kind is None else ResourcePattern(kind, resource.id, PatternType.LITERAL)
 
 
-def _by_answer(texts: tuple[list[str], list[str]]) -> dict[str, list[str]]:
-    allowed, denied = texts
-    return {"allowed": allowed, "denied": denied}
-
-
 def _page(
-    asked: _Search,
-    state: AuthorizerState,
-    token: PageToken | None,
-    found: Iterator[str],
-    context: Mapping[str, Any],
-    kind: str | None = None,
-) -> Response:
-    """As many of what is found as are wanted; subjects and resources are of a kind."""
+    asked: _Search, state: AuthorizerState, token: PageToken | None, found: Iterator[str]
+) -> tuple[ResultPage, list[str]]:
+    """The page, and its results: at most the number that the request wants."""
     names = list(islice(found, asked.limit))
     is_last = next(found, None) is None
     last = names[-1] if names else None if token is None else token.after
     next_token = "" if is_last else PageToken(state.end_offset, last, asked.id()).encode()
-    results = [{"name": name} if kind is None else {"type": kind, "id": name} for name in names]
-    return _results(state, results, next_token, context)
+    return ResultPage(next_token, len(names)), names
 
 
-def _nothing(state: AuthorizerState) -> Response:
-    return _results(state, [], "", {})
-
-
-def _results(
-    state: AuthorizerState, results: list[dict[str, str]], next_token: str, context: Mapping[str, Any]
-) -> Response:
-    """The page comes first, as AuthZEN recommends."""
-    page = {"next_token": next_token, "count": len(results)}
-    shown = {**end_offset_json(state.end_offset), **context}
-    return json_response({"page": page, "context": shown, "results": results})
+def _offsets(state: AuthorizerState) -> tuple[int, int]:
+    return state.end_offset, state.end_offset

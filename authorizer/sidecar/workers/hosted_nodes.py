@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from authorizer.sidecar.routes.readiness import Readiness
+from authorizer.api.http.answers import Readiness
+from authorizer.sidecar.routes.readiness import member_readiness, node_readiness
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,7 +57,7 @@ class OneNode:
         return self._node if cluster == WHOLE else None
 
     def readiness(self) -> dict[str, Readiness]:
-        return {WHOLE: Readiness.of(self._node.status())}
+        return {WHOLE: node_readiness(self._node.status())}
 
 
 class FleetNodes:
@@ -73,4 +74,4 @@ class FleetNodes:
         return None if member is None else member.node
 
     def readiness(self) -> dict[str, Readiness]:
-        return {name: Readiness.of_member(member) for name, member in self._members.items()}
+        return {name: member_readiness(member) for name, member in self._members.items()}

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
+from authorizer.api.http.answers import Readiness
 from authorizer.sidecar.http.unix_http import UnixConnection
-from authorizer.sidecar.routes.readiness import Readiness
 from authorizer.sidecar.workers.hosted_nodes import WHOLE
 from authorizer.sidecar.workers.metric_archive import Counts, kept
 from authorizer.sidecar.workers.metric_families import Family, Together, by_worker, together
