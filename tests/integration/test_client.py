@@ -285,7 +285,9 @@ LOADING = (
     b"HTTP/1.1 503 x\r\ncontent-type: application/problem+json\r\naclog-error: AUTHORIZER_NOT_READY\r\n"
     b'connection: close\r\n\r\n{"code":"AUTHORIZER_NOT_READY","detail":"loading"}'
 )
-CREATED = b'HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{"offset":3,"results":[{"created":false}]}'
+CREATED = (
+    b'HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{"offset":3,"end_offset":3,"results":[{"created":false}]}'
+)
 
 
 def test_a_change_is_sent_again_only_if_nothing_was_done(client_of: Any) -> None:

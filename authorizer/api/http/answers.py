@@ -536,19 +536,17 @@ class FailedCluster(msgspec.Struct, frozen=True):
     reason: str
 
 
+_CLUSTER_STATES: Final = msgspec.Meta(
+    extra_json_schema={
+        "items": {"anyOf": [{"$ref": f"{COMPONENTS}{name}"} for name in ("NodeState", "FailedCluster")]}
+    }
+)
+
+
 class FleetState(msgspec.Struct, frozen=True):
     """Status of the clusters: a NodeState or a FailedCluster for each."""
 
-    clusters: Annotated[
-        list[Any],
-        msgspec.Meta(
-            extra_json_schema={
-                "items": {
-                    "anyOf": [{"$ref": f"{COMPONENTS}{name}"} for name in ("NodeState", "FailedCluster")]
-                }
-            }
-        ),
-    ]
+    clusters: Annotated[list[Any], _CLUSTER_STATES]
 
 
 class Setting(msgspec.Struct, frozen=True):
