@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from records.code_names import code_from_name, code_to_name
 from records.entries import AccessControlEntryRecord, AclContent
 from records.ids import uuid_from_string, uuid_to_string
-from snapshot.code_names import code_from_name, code_to_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -21,12 +21,12 @@ import fastavro
 import msgspec
 
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from records.code_names import code_to_name
 from records.codecs import json
 from records.codecs.avro import ACCESS_CONTROL_ENTRY_SCHEMA
 from records.entries import AccessControlEntryRecord, FeatureLevelRecord
 from records.errors import EncodeError
 from records.ids import uuid_to_string
-from snapshot.code_names import code_to_name
 from snapshot.digest import DIGEST_BITS, digest_to_string
 from snapshot.errors import SnapshotError
 from snapshot.files.atomic_file import atomic_write

@@ -22,7 +22,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from snapshot.code_names import code_to_name
+from records.code_names import code_to_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

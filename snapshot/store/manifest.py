@@ -35,11 +35,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 
 from records.acl import ResourceType
+from records.code_names import code_from_name, code_to_name
 from records.entries import SupportedLevels
 from records.errors import DecodeError
 from records.ids import uuid_from_string, uuid_to_string
 from records.log.base import LogIdentity
-from snapshot.code_names import code_from_name, code_to_name
 from snapshot.digest import digest_from_string, digest_to_string
 from snapshot.errors import SnapshotCorruptError, SnapshotUnsupportedError
 from snapshot.image import Provenance

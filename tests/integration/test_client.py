@@ -416,7 +416,6 @@ def test_what_the_document_shows_runs(url: str) -> None:
 LIGHT = """
 import json, sys
 import authorizer.client
-from support.waiting import wait_until
 print(json.dumps(sorted(sys.modules)))
 """
 

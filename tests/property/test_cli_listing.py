@@ -16,9 +16,9 @@ from authorizer.cli.main import cli
 from authorizer.cli.rendering import output
 from authorizer.cli.rendering.output import shown
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from records.code_names import code_to_name
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord
-from snapshot.code_names import code_to_name
 from support.acl_strategies import acls
 from support.data import real_log
 

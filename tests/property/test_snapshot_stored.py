@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from records.code_names import code_from_name
 from records.columns.acl_table import AppliedAcl
 from records.entries import AccessControlEntryRecord, MetadataRecord
-from snapshot.code_names import code_from_name
 from snapshot.columns import AclColumns
 from snapshot.files.export import export_image
 from snapshot.files.export_format import ExportFormat

@@ -11,10 +11,10 @@ import fastavro
 import pytest
 
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from records.code_names import code_from_name, code_to_name
 from records.entries import METADATA_VERSION_FEATURE, AccessControlEntryRecord, FeatureLevelRecord
 from records.errors import EncodeError
 from records.ids import uuid_to_string
-from snapshot.code_names import code_from_name, code_to_name
 from snapshot.digest import digest_to_string
 from snapshot.errors import SnapshotError
 from snapshot.files.export import export_image

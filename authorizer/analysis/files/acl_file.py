@@ -21,11 +21,11 @@ from typing import Any, Final
 
 from authorizer.analysis.files.lines import Line, payload_of, wrong_line
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from records.code_names import code_from_name
 from records.codecs.json import from_json
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.errors import DecodeError
 from records.ids import Uuid, content_uuid
-from snapshot.code_names import code_from_name
 from snapshot.files.csv_cell import CSV_HEADER, text_of_cell
 
 _RESOURCE: Final = re.compile(

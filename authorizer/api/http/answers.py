@@ -16,9 +16,9 @@ from authorizer.api.authorizer_api import AclBindingDeleteResult, AclCreateResul
 from authorizer.api.errors import api_error
 from authorizer.api.http.error_code import ErrorCode
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from records.code_names import code_from_name
 from records.entries import AccessControlEntryRecord
 from records.ids import uuid_from_string, uuid_to_string
-from snapshot.code_names import code_from_name
 
 if TYPE_CHECKING:
     from authorizer.api.errors import ApiError

@@ -14,7 +14,7 @@ import numpy as np
 
 from authorizer.cli.rendering.output import shown
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from snapshot.code_names import code_to_name
+from records.code_names import code_to_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

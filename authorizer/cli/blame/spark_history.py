@@ -13,13 +13,13 @@ from authorizer.cli.rendering.output import note
 from authorizer.cli.spark.job import located, note_start, spark_session_of
 from authorizer.cli.spark.requirements import require_spark
 from records.acl import ResourceType
+from records.code_names import code_to_name
 from records.columns.acl_table import AppliedAcl
 from records.entries import RemoveAccessControlEntryRecord
 from records.ids import Uuid
 from records.log_batch import LogRecord
 from replay.core import LOG_START
 from replay.steps import Step
-from snapshot.code_names import code_to_name
 from snapshot.jobs.changes.change_table import record_from_row
 from snapshot.metadata_image import MetadataImage
 

@@ -17,9 +17,9 @@ import numpy as np
 from authorizer.api.acl_json import acl_json
 from authorizer.cli.shell.nodes import Children, Leaf, in_order
 from records.acl import PatternType, ResourceType
+from records.code_names import code_to_name
 from records.errors import DecodeError
 from records.ids import uuid_from_string, uuid_to_string
-from snapshot.code_names import code_to_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

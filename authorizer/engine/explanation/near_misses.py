@@ -24,7 +24,7 @@ from records.acl import (
     ResourcePatternFilter,
     ResourceType,
 )
-from snapshot.code_names import code_to_name
+from records.code_names import code_to_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

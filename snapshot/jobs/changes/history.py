@@ -22,7 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import DataType, StructType
 
 from records.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
-from snapshot.code_names import code_to_name
+from records.code_names import code_to_name
 from snapshot.errors import HistoryMissingError, HistoryRangeError
 from snapshot.jobs.changes.change_files import CHANGES, INTERVALS, cluster_path, state_url
 from snapshot.jobs.changes.coverage import Coverage, covered_clusters, read_coverage
@@ -353,7 +353,7 @@ def _all(spark: SparkSession, output: str) -> Sequence[History]:
 
 
 def _named(column: str, kind: type[IntEnum]) -> Column:
-    """Names for codes, as in snapshot.code_names."""
+    """Names for codes, as in records.code_names."""
     names = F.create_map(*(F.lit(each) for code in kind for each in (int(code), code_to_name(kind, code))))
     code = F.col(column).cast("int")
     return F.coalesce(names[code], code.cast("string"))

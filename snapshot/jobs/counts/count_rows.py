@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pyarrow as pa
 
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from snapshot.code_names import code_to_name
+from records.code_names import code_to_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

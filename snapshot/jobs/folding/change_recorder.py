@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from records.code_names import code_to_name
 from records.columns.acl_table import AppliedAcl
 from records.ids import uuid_to_string
-from snapshot.code_names import code_to_name
 from snapshot.columns import AclColumns
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage
