@@ -182,7 +182,7 @@ class NearMiss(msgspec.Struct, frozen=True):
 
     field: str
     has: str
-    asked: str
+    requested: str = msgspec.field(name="asked")
     acl: AppliedAcl
 
 
