@@ -63,7 +63,7 @@ _COMMANDS: Final = {
         "reviews.command", "Find the ACLs that the requests of an authorizer's log did not need."
     ),
     "report": _Command(
-        "report.command", "Write who may do what, and what changed, as one file for an audit."
+        "report.command", "Write effective permissions, and what changed, as one file for an audit."
     ),
     "shell": _Command("shell.command", "Browse a state like a file system: ls, cd, cat, tree, find."),
     "spark": _Command("groups", "Build snapshots, counts and the history of changes with Spark."),

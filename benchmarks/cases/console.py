@@ -135,7 +135,7 @@ def _views(arena: Arena, server: Server, browser: Browser) -> Iterator[Row]:
     for _ in range(arena.settings.rounds):
         with _page(browser, server) as (page, asked):
             looks.append(_shown_ns(page))
-            page.locator(".moment").wait_for()
+            page.locator(".shown-state").wait_for()
             sizes = [each.sizes() for each in asked]
         weights.append(sum(each["responseBodySize"] + each["responseHeadersSize"] for each in sizes) / 1e3)
     yield _row(arena, "first view", "ns", looks, _VIEW)
@@ -153,7 +153,7 @@ def _steps(arena: Arena, server: Server, browser: Browser) -> Iterator[Row]:
     progress(f"{arena.workload}: steps through time")
     goal = _STEP if _moments(server)[-1]["acls"] <= _MANY_ACLS else _STEP_OF_MANY
     with _page(browser, server) as (page, _):
-        page.locator(".moment").wait_for()
+        page.locator(".shown-state").wait_for()
         for what, key in (("to a moment not seen before", "ArrowLeft"), ("to one seen before", "ArrowRight")):
             before_ns = server.cpu_ns()
             steps = [_step_ns(page, key) for _ in range(_STEPS)]
@@ -213,7 +213,7 @@ def _recorded(server: Server, browser: Browser) -> list[Action]:
         ]
         for number, doing in enumerate(doings):  # noqa: B007 - read by note
             doing()
-            page.locator(".moment").wait_for()
+            page.locator(".shown-state").wait_for()
             page.wait_for_load_state("networkidle")
     actions = [[path for _, path in paths] for _, paths in groupby(asked, key=lambda each: each[0])]
     # The same steps at other moments, too: a person does not go over the same ones for ever.

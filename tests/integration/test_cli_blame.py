@@ -60,7 +60,7 @@ def a_log(directory: Path, *batches: list[Any]) -> Path:
     return directory
 
 
-def test_a_question_through_a_log(tmp_path: Path) -> None:
+def test_a_request_through_a_log(tmp_path: Path) -> None:
     """Granted by two ACLs, of which one goes; denied to all hosts but one; open again; and others pass by."""
     deny = acl(3, "ord", "User:*", pattern_type=4, permission_type=int(AclPermissionType.DENY))
     log = a_log(
@@ -101,7 +101,7 @@ def test_a_question_through_a_log(tmp_path: Path) -> None:
     assert "now      ALLOWED by the ACL of offset 2" in text
 
 
-def test_an_acl_by_its_id_and_by_what_it_says(tmp_path: Path) -> None:
+def test_an_acl_by_id_and_by_content(tmp_path: Path) -> None:
     """The same content under two ids is in force until both are gone (I8)."""
     log = a_log(
         tmp_path / "log",
@@ -118,7 +118,7 @@ def test_an_acl_by_its_id_and_by_what_it_says(tmp_path: Path) -> None:
     assert [each["offset"] for each in by_content[-1]["by"]] == [1]
 
 
-def test_what_was_before_a_trimmed_log_is_not_known() -> None:
+def test_records_before_a_trimmed_log_are_unknown() -> None:
     """It begins with its checkpoint, in which ACLs have no offsets."""
     asked = ("--principal", "User:ops", "--operation", "Read", "--topic", "t", "--host", "203.0.113.9")
     first, last = rows("--log", TRIMMED, *asked, code=1)
@@ -128,7 +128,7 @@ def test_what_was_before_a_trimmed_log_is_not_known() -> None:
     assert "since offset 1890 at the latest; earlier records are not in this history" in text
 
 
-def test_the_release_of_the_time(tmp_path: Path) -> None:
+def test_the_rules_of_the_release_at_the_time(tmp_path: Path) -> None:
     """A broker of 4.4 takes the host for a network, one of 4.3 does not; what is configured counts more."""
     written = [
         acl(0, host="127.0.0.0/8"),

@@ -1,4 +1,4 @@
-"""The console in a real browser, beside the library's own answers."""
+"""The console in a real browser, compared with the library."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from records.acl import (
     ResourceType,
 )
 from support.browser import ROOT
-from support.console_page import LOOKS, ColorScheme, assert_everyone_can_use, console_page, shown_cells
+from support.console_page import LOOKS, ColorScheme, assert_accessible, console_page, shown_cells
 from support.node_acls import acl, is_allowed, on_cluster
 from support.nodes import SOON_S, create, delete, running_node, sidecar_of
 
@@ -30,7 +30,7 @@ HOSTILE = ("<script>document.title='taken'</script>", "a\u202egnp", "q\"'&amp;",
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """With a past: teams one after the other, a denial, and one ACL that went."""
+    """A node with a history: several teams, a denial, and a removed ACL."""
     log = tmp_path_factory.mktemp("console") / "log"
     with running_node(log, log_mode="create", describe_principals="User:ANONYMOUS") as running:
         create(running, [on_cluster(AclOperation.DESCRIBE)])
@@ -67,25 +67,28 @@ def client(url: str) -> Iterator[httpx.Client]:
         yield asking
 
 
-def test_the_matrix_says_what_the_library_decides(page: Page, url: str, node: Node) -> None:
+def test_the_matrix_shows_the_librarys_decisions(page: Page, url: str, node: Node) -> None:
     page.goto(f"{url}/#under=orders.")
     expect(page.locator("table.matrix tbody th", has_text="orders.secret")).to_be_visible()
     cells = shown_cells(page)
     names = [name for name, principal in cells if principal == "User:alice" and not name.endswith("*")]
     assert sorted(names) == ["orders.secret", "orders.v1"]
-    for (name, principal), said in cells.items():
+    for (name, principal), cell_text in cells.items():
         if name.endswith("*") or principal in ("everyone else", f"User:{HOSTILE[0]}"):
             continue
         for operation in (AclOperation.READ, AclOperation.WRITE):
-            assert (operation.title in said) is is_allowed(node, principal, operation, name), (name, said)
-    # On some names of the row, and from some hosts.
+            assert (operation.title in cell_text) is is_allowed(node, principal, operation, name), (
+                name,
+                cell_text,
+            )
+    # On some names of the row, from some hosts.
     assert "partly Write" in cells["orders.*", "User:orders"]
     assert cells["orders.v1", f"User:{HOSTILE[0]}"] == "partly Read, Describe"
     assert cells["orders.v1", "everyone else"] == "nothing"
 
 
 @pytest.mark.long
-def test_rows_open_and_filters_narrow_them_and_the_url_holds_the_view(page: Page, url: str) -> None:
+def test_rows_open_filters_apply_and_the_url_holds_the_view(page: Page, url: str) -> None:
     page.goto(url)
     page.get_by_role("button", name="payments.*").click()
     expect(page.locator("table.matrix tbody th", has_text="payments.v1")).to_be_visible()
@@ -99,17 +102,17 @@ def test_rows_open_and_filters_narrow_them_and_the_url_holds_the_view(page: Page
     expect(page.locator("table.matrix tbody th", has_text="payments.v1")).to_be_visible()
 
 
-def test_each_moment_shows_the_acls_of_that_time(page: Page, url: str, client: httpx.Client) -> None:
+def test_a_past_state_shows_its_acls(page: Page, url: str, client: httpx.Client) -> None:
     moments = client.get("/console/v1/moments").json()["moments"]
-    gone = next(each["end_offset"] for each in moments if each["removed"]) - 1
-    page.goto(f"{url}/#at={gone - 1}&containing=gone&who=alice")
+    removal = next(each["end_offset"] for each in moments if each["removed"]) - 1
+    page.goto(f"{url}/#at={removal - 1}&containing=gone&who=alice")
     expect(page.locator("table.matrix tbody th", has_text="gone.v1")).to_be_visible()
-    expect(page.locator(".moment")).to_contain_text(f"offset {gone - 1},")
+    expect(page.locator(".shown-state")).to_contain_text(f"offset {removal - 1},")
     page.locator("h1").click()
     page.keyboard.press("ArrowRight")
-    expect(page.locator(".moment")).to_contain_text(f"offset {gone},")
+    expect(page.locator(".shown-state")).to_contain_text(f"offset {removal},")
     expect(page.locator("table.matrix tbody th", has_text="gone.v1")).to_have_count(0)
-    # Compared with the moment before, the cell flips, and the record is beside it.
+    # Compared with the previous state, the cell changes, and the record is listed.
     page.get_by_role("button", name="the last change").click()
     cell = page.locator("table.matrix tr", has_text="gone.v1").locator("td.flipped")
     expect(cell.locator(".hidden")).to_have_text("nothing; revoked Read, Describe")
@@ -121,10 +124,10 @@ def test_each_moment_shows_the_acls_of_that_time(page: Page, url: str, client: h
 
 
 @pytest.mark.long
-def test_a_key_is_heard_as_soon_as_the_track_is_there(page: Page, url: str, client: httpx.Client) -> None:
+def test_keys_work_as_soon_as_the_time_bar_is_shown(page: Page, url: str, client: httpx.Client) -> None:
     moments = client.get("/console/v1/moments").json()["moments"]
     page.add_init_script("""new MutationObserver((_, observer) => {
-      if (document.querySelector(".moment")) {
+      if (document.querySelector(".shown-state")) {
         observer.disconnect();
         document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowLeft", bubbles: true }));
       }
@@ -133,7 +136,7 @@ def test_a_key_is_heard_as_soon_as_the_track_is_there(page: Page, url: str, clie
     expect(page).to_have_url(re.compile(f"at={moments[-2]['end_offset'] - 1}$"))
 
 
-def test_a_question_is_answered_with_what_decided_and_every_turn(page: Page, url: str) -> None:
+def test_a_request_shows_the_deciding_acl_and_every_change(page: Page, url: str) -> None:
     page.goto(url)
     expect(page.locator("table.matrix")).to_be_visible()
     page.keyboard.press("/")
@@ -144,7 +147,7 @@ def test_a_question_is_answered_with_what_decided_and_every_turn(page: Page, url
     expect(page.locator(".result")).to_have_text("✗ DENIED")
     expect(page.locator(".acls").first).to_contain_text("DENY User:orders Write on TOPIC orders.secret")
     expect(page.locator("pre").first).to_contain_text("kafka-acls --remove --deny-principal User:orders")
-    turns = page.locator(".turns li")
+    turns = page.locator(".history li")
     assert [text.split()[-1] for text in turns.locator("b").all_inner_texts()] == [
         "denied",
         "allowed",
@@ -155,24 +158,24 @@ def test_a_question_is_answered_with_what_decided_and_every_turn(page: Page, url
 
 
 @pytest.mark.long
-def test_a_host_that_is_assumed_is_named_and_what_others_get(page: Page, url: str) -> None:
-    asked = f"view=ask&principal={quote(f'User:{HOSTILE[0]}')}&name=orders.v1"
-    page.goto(f"{url}/#{asked}")
+def test_an_assumed_host_is_named_and_other_hosts_are_compared(page: Page, url: str) -> None:
+    request = f"view=ask&principal={quote(f'User:{HOSTILE[0]}')}&name=orders.v1"
+    page.goto(f"{url}/#{request}")
     verdict = page.locator(".verdict")
-    expect(verdict).to_contain_text("No host was given: asked from 127.0.0.1, which is assumed.")
-    expect(verdict).to_contain_text("Not every host gets this answer.")
+    expect(verdict).to_contain_text("No host was given: 127.0.0.1 is assumed.")
+    expect(verdict).to_contain_text("The decision depends on the host.")
     expect(verdict).to_contain_text("but none of them matches; from 10.0.0.1 it is ALLOWED")
     page.get_by_label("Host").fill("10.0.0.1")
     expect(page.locator(".result")).to_have_text("✓ ALLOWED")
-    expect(verdict).to_contain_text("Asked from 10.0.0.1. Not every host gets this answer.")
+    expect(verdict).to_contain_text("Client host: 10.0.0.1. The decision depends on the host.")
     expect(verdict).to_contain_text("from every other host it is DENIED")
     page.goto(f"{url}/#view=ask&principal=User:orders&name=orders.v1")
-    expect(verdict).to_contain_text("Every host gets this answer.")
+    expect(verdict).to_contain_text("The decision is the same for every host.")
 
 
 @pytest.mark.long
-def test_what_an_answer_rests_on_that_is_not_known_is_said(chromium: Browser, tmp_path: Path) -> None:
-    """The log of this node does not tell the release of any broker."""
+def test_unknown_settings_behind_a_decision_are_shown(chromium: Browser, tmp_path: Path) -> None:
+    """The log of this node has no broker registrations."""
     with running_node(tmp_path / "log", log_mode="create", describe_principals="User:ANONYMOUS") as node:
         create(node, [on_cluster(AclOperation.DESCRIBE)])
         create(node, [acl("User:net", AclOperation.READ, "orders", host="10.0.0.0/8")])
@@ -183,31 +186,31 @@ def test_what_an_answer_rests_on_that_is_not_known_is_said(chromium: Browser, tm
 
 
 @pytest.mark.long
-def test_two_moments_are_compared_by_what_is_answered(page: Page, url: str, client: httpx.Client) -> None:
+def test_two_states_are_compared_by_their_decisions(page: Page, url: str, client: httpx.Client) -> None:
     moments = client.get("/console/v1/moments").json()["moments"]
-    gone = next(each["end_offset"] for each in moments if each["removed"]) - 1
-    page.goto(f"{url}/#view=compare&since={gone - 1}&at={gone}")
+    removal = next(each["end_offset"] for each in moments if each["removed"]) - 1
+    page.goto(f"{url}/#view=compare&since={removal - 1}&at={removal}")
     expect(page.locator(".flips li")).to_have_count(1)
     expect(page.locator(".flips li")).to_contain_text("revoked")
-    said = "User:alice: Read, Describe on TOPIC gone.v1 from any host"
-    expect(page.locator(".flips li")).to_contain_text(said)
-    page.get_by_role("button", name=f"ask at {gone - 1}").click()
+    cell_text = "User:alice: Read, Describe on TOPIC gone.v1 from any host"
+    expect(page.locator(".flips li")).to_contain_text(cell_text)
+    page.get_by_role("button", name=f"check at {removal - 1}").click()
     expect(page.locator(".result")).to_have_text("✓ ALLOWED")
     page.go_back()
-    page.get_by_role("button", name=f"ask at {gone}", exact=True).click()
+    page.get_by_role("button", name=f"check at {removal}", exact=True).click()
     expect(page.locator(".result")).to_have_text("✗ DENIED")
-    # What came and went in between means nothing.
-    page.goto(f"{url}/#view=compare&since={gone - 2}&at={gone}")
-    expect(page.locator("main section")).to_contain_text("no question answered otherwise")
+    # A change that was reverted in between changes no decision.
+    page.goto(f"{url}/#view=compare&since={removal - 2}&at={removal}")
+    expect(page.locator("main section")).to_contain_text("No class of requests changed")
 
 
 @pytest.mark.long
-def test_what_is_amiss_stands_beside_each_acl(page: Page, url: str) -> None:
+def test_findings_are_shown_with_each_acl(page: Page, url: str) -> None:
     page.goto(f"{url}/#view=acls&text=orders.v1")
-    page.get_by_label("what is amiss").check()
-    expect(page.locator("table.list thead")).to_contain_text("Amiss")
-    needless = page.locator("table.list tbody tr", has_text="10.0.0.2")
-    expect(needless).to_contain_text("broader-twin")
+    page.get_by_label("findings").check()
+    expect(page.locator("table.list thead")).to_contain_text("Findings")
+    redundant = page.locator("table.list tbody tr", has_text="10.0.0.2")
+    expect(redundant).to_contain_text("broader-twin")
     expect(page.locator("table.list tbody tr", has_text="10.0.0.1")).not_to_contain_text("broader-twin")
 
 
@@ -219,7 +222,7 @@ def test_acls_are_listed_filtered_and_paged(page: Page, url: str, node: Node) ->
     assert page.locator("table.list tbody tr").count() == len(TEAMS) + len(HOSTILE) + 1
 
 
-def test_the_node_says_where_it_stands(page: Page, url: str, node: Node) -> None:
+def test_the_node_view_shows_its_status(page: Page, url: str, node: Node) -> None:
     page.goto(f"{url}/#view=node")
     facts = page.locator(".facts")
     expect(facts).to_contain_text(node.status().digest)
@@ -241,22 +244,22 @@ def test_hostile_names_are_text_everywhere(page: Page, url: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
-def test_everyone_can_use_it(chromium: Browser, url: str, width: int, scheme: ColorScheme) -> None:
+def test_the_pages_are_accessible(chromium: Browser, url: str, width: int, scheme: ColorScheme) -> None:
     with console_page(chromium, url, width=width, color_scheme=scheme) as opened:
         for view, ready in (
             ("view=matrix&since=0", "td.flipped"),
-            ("view=ask&principal=User:orders&operation=WRITE&name=orders.secret", ".turns"),
+            ("view=ask&principal=User:orders&operation=WRITE&name=orders.secret", ".history"),
             ("view=compare&since=0", ".flips"),
             ("view=acls&lint=yes", "table.list"),
             ("view=node", ".chart"),
         ):
             opened.goto(f"{url}/#{view}")
             expect(opened.locator(ready).first).to_be_visible()
-            expect(opened.locator(".moment")).to_be_visible()
-            assert_everyone_can_use(opened, f"{view.partition('&')[0][5:]}-{width}-{scheme}")
+            expect(opened.locator(".shown-state")).to_be_visible()
+            assert_accessible(opened, f"{view.partition('&')[0][5:]}-{width}-{scheme}")
 
 
-def test_the_page_is_small_and_lets_nothing_in(client: httpx.Client) -> None:
+def test_the_page_is_small_and_its_policy_is_strict(client: httpx.Client) -> None:
     page = client.get("/", headers={"accept": "text/html"})
     policy = page.headers["content-security-policy"]
     assert "default-src 'none'" in policy
@@ -266,11 +269,11 @@ def test_the_page_is_small_and_lets_nothing_in(client: httpx.Client) -> None:
     assert page.text.count("<script") == page.text.count('<script type="module" src=')
     assert sum(each.stat().st_size for each in assets.iterdir()) < 300_000
     assert client.get("/console/assets/../routes.py").status_code == httpx.codes.NOT_FOUND
-    # To programs the same path says what else there is.
+    # Programs get the index of the API at the same path.
     assert client.get("/").json()["name"] == "aclog"
 
 
-def test_who_may_not_describe_the_cluster_sees_own_answers_alone(tmp_path: Path) -> None:
+def test_without_describe_only_own_decisions_are_shown(tmp_path: Path) -> None:
     with running_node(tmp_path / "log", log_mode="create") as node:
         create(
             node,
@@ -287,19 +290,19 @@ def test_who_may_not_describe_the_cluster_sees_own_answers_alone(tmp_path: Path)
             assert [each["text"] for each in matrix["rows"]["items"]] == ["", "mine"]
             now = client.get("/console/v1/now").json()
             assert not now["sees_all"]
-            asked = {
+            request = {
                 "principal": "User:b",
                 "operation": "READ",
                 "resourceType": "TOPIC",
                 "resourceName": "theirs",
             }
-            assert client.get("/console/v1/ask", params=asked).status_code == httpx.codes.FORBIDDEN
-            own = client.get("/console/v1/ask", params=asked | {"principal": "User:ANONYMOUS"})
-            assert "User:b" not in own.text
-            assert "history" not in own.json()
+            assert client.get("/console/v1/ask", params=request).status_code == httpx.codes.FORBIDDEN
+            own_name = client.get("/console/v1/ask", params=request | {"principal": "User:ANONYMOUS"})
+            assert "User:b" not in own_name.text
+            assert "history" not in own_name.json()
 
 
-def test_where_it_is_not_switched_on_there_is_nothing(tmp_path: Path) -> None:
+def test_a_disabled_console_answers_404(tmp_path: Path) -> None:
     with (
         running_node(tmp_path / "log", log_mode="create") as node,
         sidecar_of(node) as url,

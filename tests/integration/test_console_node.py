@@ -1,4 +1,4 @@
-"""What the console says of nodes: their decisions, and whether those of one log agree."""
+"""The console's node view: decisions, and whether the nodes of one log agree."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from records.acl import (
 from records.log.directory import DirectoryLog
 from records.log.directory.files import SOCKET_FILE
 from records.principal import KafkaPrincipal
-from support.console_page import LOOKS, ColorScheme, assert_everyone_can_use, console_page
+from support.console_page import LOOKS, ColorScheme, assert_accessible, console_page
 from support.fleets import fleet_config, node_of, running_fleet
 from support.node_acls import on_cluster, topic_acl
 from support.nodes import SOON_S, config_of, create, running_node, sidecar_of
@@ -47,13 +47,13 @@ DESCRIBE = on_cluster(AclOperation.DESCRIBE)
 
 @contextmanager
 def strange_server(good: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
-    """Something that is no node, or an evil one, by the cluster that is asked; which paths were asked."""
-    asked: list[str] = []
+    """Servers that are not nodes, or malicious, by cluster name; records the requested paths."""
+    requested: list[str] = []
     over = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append(self.path)
+            requested.append(self.path)
             with suppress(OSError):
                 match self.path.split("/")[2:3]:
                     case ["junk"]:
@@ -89,14 +89,14 @@ def strange_server(good: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
-            """Nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = False  # none outlives the test
     serving = threading.Thread(target=server.serve_forever)
     serving.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}", asked
+        yield f"http://127.0.0.1:{server.server_port}", requested
     finally:
         over.set()
         server.shutdown()
@@ -106,7 +106,7 @@ def strange_server(good: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
 
 @contextmanager
 def nowhere() -> Iterator[str]:
-    """An address that is taken and where nothing listens."""
+    """A bound address without a listener."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{bound.getsockname()[1]}"
@@ -114,7 +114,7 @@ def nowhere() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def peers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Other nodes by what they are to the one in ``directory``."""
+    """Peers of the node in ``directory``, by verdict."""
     home = tmp_path_factory.mktemp("console-node")
     with ExitStack() as opened:
         with running_node(home / "log", log_mode="create") as first:
@@ -136,11 +136,11 @@ def peers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def node(peers: dict[str, str]) -> Iterator[Node]:
-    others = ",".join(url for kind, url in peers.items() if kind != "directory")
+    copies = ",".join(url for kind, url in peers.items() if kind != "directory")
     with running_node(
-        peers["directory"], log_mode="write", console_peers=others, describe_principals="User:ANONYMOUS"
+        peers["directory"], log_mode="write", console_peers=copies, describe_principals="User:ANONYMOUS"
     ) as running:
-        # As many records as the copy has, and other ones.
+        # The same number of records, with other ACLs.
         create(running, [topic_acl("payments", permission=AclPermissionType.DENY)])
         yield running
 
@@ -166,7 +166,7 @@ def nodes_of(client: httpx.Client) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.long
-def test_other_nodes_agree_or_not_and_say_why(
+def test_peer_nodes_show_whether_and_why_they_agree(
     page: Page, url: str, client: httpx.Client, node: Node, peers: dict[str, str]
 ) -> None:
     wait_until(lambda: nodes_of(client)[peers["agrees"]]["verdict"] == "agrees")
@@ -178,7 +178,7 @@ def test_other_nodes_agree_or_not_and_say_why(
     expect(agreeing).to_contain_text(node.status().digest)
     with httpx.Client(base_url=peers["agrees"], timeout=SOON_S) as other:
         state = other.get("/v1/state").json()
-    assert state["kafka_version"]["version"] is None  # a log of aclog's own says nothing of a release
+    assert state["kafka_version"]["version"] is None  # an aclog-managed log has no release
     expect(agreeing).to_contain_text("Kafka release not known")
     expect(agreeing).to_contain_text(f"{state['acl_count']} ACLs")
     differing = rows.filter(has_text=peers["differs"])
@@ -194,27 +194,27 @@ def test_other_nodes_agree_or_not_and_say_why(
     expect(rows.filter(has_text=peers["away"])).to_contain_text("Connection refused")
 
 
-def test_a_node_that_is_ahead_is_compared_when_this_one_has_come_there(
+def test_a_node_ahead_is_compared_once_this_one_reaches_its_offset(
     client: httpx.Client, tmp_path: Path, peers: dict[str, str]
 ) -> None:
-    """What another node has said of an offset is kept until this one has been there."""
+    """The peer's digest is cached until this node reaches its offset."""
     shutil.copytree(peers["directory"], tmp_path / "log", ignore=SOCKET)
     with (
         running_node(tmp_path / "log", log_mode="write") as writer,
-        sidecar_of(writer) as ahead,
-        running_node(tmp_path / "log", log_mode="read", console_peers=ahead) as behind,
+        sidecar_of(writer) as leading,
+        running_node(tmp_path / "log", log_mode="read", console_peers=leading) as behind,
         sidecar_of(behind, console_listeners="*") as url,
         httpx.Client(base_url=url, timeout=SOON_S) as asking,
     ):
         (found,) = nodes_of(asking).values()
         assert found["verdict"] in ("agrees", "unknown")
         create(writer, [topic_acl("ahead")])
-        wait_until(lambda: nodes_of(asking)[ahead]["state"]["offset"] == writer.status().end_offset)
-        wait_until(lambda: nodes_of(asking)[ahead]["verdict"] == "agrees")
-        assert str(writer.status().end_offset - 1) in nodes_of(asking)[ahead]["why"]
+        wait_until(lambda: nodes_of(asking)[leading]["state"]["offset"] == writer.status().end_offset)
+        wait_until(lambda: nodes_of(asking)[leading]["verdict"] == "agrees")
+        assert str(writer.status().end_offset - 1) in nodes_of(asking)[leading]["why"]
 
 
-def test_a_node_whose_listener_takes_a_token_is_asked_with_one(peers: dict[str, str], tmp_path: Path) -> None:
+def test_a_peer_that_requires_a_token_is_queried_with_one(peers: dict[str, str], tmp_path: Path) -> None:
     token, stored = new_token(KafkaPrincipal("User", "console"))
     append_token(tmp_path / "tokens", stored)
     guarded = {"auth_tokens_file": tmp_path / "tokens", "auth_required_listeners": "PLAINTEXT"}
@@ -232,7 +232,7 @@ def test_a_node_whose_listener_takes_a_token_is_asked_with_one(peers: dict[str, 
         assert "No such file" in found["why"]
         (tmp_path / "own").write_text("two\nlines")
         wait_until(lambda: "not one bearer token" in nodes_of(asking)[peer]["why"])
-        # Read anew each time.
+        # The file is read for each query.
         (tmp_path / "own").write_text("wrong")
         wait_until(lambda: "no token of aclog" in nodes_of(asking)[peer]["why"])
         (tmp_path / "own").write_text(token)
@@ -240,12 +240,12 @@ def test_a_node_whose_listener_takes_a_token_is_asked_with_one(peers: dict[str, 
 
 
 @pytest.mark.long
-def test_what_is_no_node_is_shown_as_text_and_never_followed(
+def test_answers_of_other_servers_are_shown_as_text_and_redirects_ignored(
     chromium: Browser, peers: dict[str, str], tmp_path: Path
 ) -> None:
     with httpx.Client(base_url=peers["agrees"], timeout=SOON_S) as other:
         good = other.get("/v1/state").json()
-    with strange_server(good) as (strange, asked):
+    with strange_server(good) as (strange, requested):
         kinds = ("junk", "marked", "refusing", "elsewhere", "huge", "slow")
         urls = {kind: f"{strange}/clusters/{kind}" for kind in kinds}
         with (
@@ -271,13 +271,11 @@ def test_what_is_no_node_is_shown_as_text_and_never_followed(
             assert len(rows["refusing"].inner_text()) < 500
             assert page.title() == "aclog"
             assert page.locator("table.nodes script").count() == 0
-    assert {path.split("/")[2] for path in asked} == set(kinds)
+    assert {path.split("/")[2] for path in requested} == set(kinds)
 
 
 @pytest.mark.long
-def test_decisions_are_counted_by_rule_as_metrics_has_them(
-    page: Page, url: str, client: httpx.Client
-) -> None:
+def test_decisions_by_rule_equal_the_metrics(page: Page, url: str, client: httpx.Client) -> None:
     page.goto(f"{url}/#view=node")
     figures = page.locator("table.figures")
     denied = figures.locator("tr", has_text="denied by an ACL").locator("td")
@@ -293,7 +291,7 @@ def test_decisions_are_counted_by_rule_as_metrics_has_them(
         assert client.post("/access/v1/evaluation", json=question).json()["decision"] is False
     expect(denied.nth(2)).to_have_text(f"{before + 50:,.0f}")
     assert float(denied.nth(1).inner_text()) > 0
-    # The page's own questions are counted, too, so these numbers grow while it is looked at.
+    # The page's own requests are counted, too, so these numbers grow while it is open.
     for result, rule, words in (
         ("allowed", "MatchingAcl", "allowed by an ACL"),
         ("denied", "DefaultDeny", "denied: no ACL found"),
@@ -322,17 +320,17 @@ def test_decisions_of_several_workers_are_added_up(tmp_path: Path) -> None:
                 for _ in range(3):
                     assert client.post("/access/v1/evaluation", json=question).is_success
             for client in clients.values():
-                # The console's process may come a moment after the workers.
-                asked = partial(client.get, "/console/v1/decisions")
-                wait_until(lambda asked=asked: asked().is_success)  # type: ignore[misc]
-                rules = asked().json()["rules"]
+                # The console process may start after the workers.
+                requested = partial(client.get, "/console/v1/decisions")
+                wait_until(lambda requested=requested: requested().is_success)  # type: ignore[misc]
+                rules = requested().json()["rules"]
                 (denied,) = [each["count"] for each in rules if each["rule"] == "DefaultDeny"]
                 assert denied == 6
                 labels = {"result": "denied", "rule": "DefaultDeny"}
                 assert scrape(client).value("aclog_authorizations_total", **labels) == denied
 
 
-def test_counts_and_nodes_are_for_who_may_describe_the_cluster(tmp_path: Path) -> None:
+def test_counts_and_nodes_require_describe_on_the_cluster(tmp_path: Path) -> None:
     with (
         running_node(tmp_path / "log", log_mode="create") as plain,
         sidecar_of(plain, console_listeners="*") as url,
@@ -342,7 +340,7 @@ def test_counts_and_nodes_are_for_who_may_describe_the_cluster(tmp_path: Path) -
             assert asking.get(f"/console/v1/{path}").status_code == httpx.codes.FORBIDDEN, path
 
 
-def test_an_address_that_is_none_stops_the_start() -> None:
+def test_an_invalid_peer_address_stops_the_start() -> None:
     for wrong in ("ftp://h:1", "http://user:secret@h:1", "http://h:1/other", "h:1"):
         with pytest.raises(ConfigError, match=re.escape("aclog.console.peers")):
             config_of(console_peers=wrong)
@@ -350,8 +348,8 @@ def test_an_address_that_is_none_stops_the_start() -> None:
 
 @pytest.fixture(scope="module")
 def fleet(peers: dict[str, str], tmp_path_factory: pytest.TempPathFactory, node: Node) -> Iterator[str]:
-    """Two clusters that are there, of one of which the caller may know more; and one that is not."""
-    del node  # has written all that it will
+    """Two ready clusters, one of which the caller may describe, and one that is not ready."""
+    del node  # has written all its records
     home = tmp_path_factory.mktemp("console-fleet")
     logs = {"eu": home / "eu", "us": home / "us", "gone": home / "gone"}
     shutil.copytree(peers["directory"], logs["eu"], ignore=SOCKET)
@@ -373,9 +371,7 @@ def fleet(peers: dict[str, str], tmp_path_factory: pytest.TempPathFactory, node:
 
 
 @pytest.mark.long
-def test_a_fleets_root_shows_its_clusters_and_leads_to_them(
-    chromium: Browser, fleet: str, node: Node
-) -> None:
+def test_a_fleets_root_lists_and_links_its_clusters(chromium: Browser, fleet: str, node: Node) -> None:
     with (
         console_page(chromium, fleet) as page,
         httpx.Client(base_url=fleet, timeout=SOON_S) as asking,
@@ -394,7 +390,7 @@ def test_a_fleets_root_shows_its_clusters_and_leads_to_them(
         expect(rows.filter(has_text="eu")).to_contain_text("1 agrees")
         expect(rows.filter(has_text="eu")).to_contain_text("1 DIFFERS")
         expect(rows.filter(has_text="eu")).to_contain_text("1 away")
-        # Nothing but what /v1/state says, to who may not describe the cluster.
+        # Without Describe only what /v1/state shows.
         expect(rows.filter(has_text="us").locator("td").last).to_have_text("")
         expect(rows.filter(has_text="gone")).to_contain_text("✗ not ready")
         assert rows.filter(has_text="gone").locator("a").count() == 0
@@ -403,11 +399,11 @@ def test_a_fleets_root_shows_its_clusters_and_leads_to_them(
         assert page.url.startswith(f"{fleet}/clusters/eu/")
         page.goto(f"{fleet}/clusters/eu")
         expect(page.locator("table.matrix")).to_be_visible()
-        # To programs the same path says what else there is.
+        # Programs get the index of the API at the same path.
         assert asking.get("/").json()["name"] == "aclog"
 
 
-def test_where_it_is_not_switched_on_a_fleet_has_no_page(tmp_path: Path) -> None:
+def test_a_fleet_without_a_console_has_no_page(tmp_path: Path) -> None:
     with running_node(tmp_path / "log", log_mode="create"):
         pass
     with (
@@ -421,15 +417,15 @@ def test_where_it_is_not_switched_on_a_fleet_has_no_page(tmp_path: Path) -> None
 
 @pytest.mark.long
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
-def test_everyone_can_use_it(
+def test_the_pages_are_accessible(
     chromium: Browser, url: str, fleet: str, width: int, scheme: ColorScheme
 ) -> None:
     with console_page(chromium, url, width=width, color_scheme=scheme) as opened:
         opened.goto(f"{url}/#view=node")
         expect(opened.locator("table.nodes")).to_be_visible()
         expect(opened.locator("table.figures")).to_be_visible()
-        assert_everyone_can_use(opened, f"node-{width}-{scheme}")
+        assert_accessible(opened, f"node-{width}-{scheme}")
     with console_page(chromium, fleet, width=width, color_scheme=scheme) as opened:
         opened.goto(fleet)
         expect(opened.locator("table.fleet")).to_contain_text("DIFFERS")
-        assert_everyone_can_use(opened, f"fleet-{width}-{scheme}")
+        assert_accessible(opened, f"fleet-{width}-{scheme}")

@@ -1,4 +1,4 @@
-"""Offsets have one meaning: a state is named by its last record, on the page, in commands and over HTTP."""
+"""Page, commands and HTTP name a state by the offset of its last record."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ QUESTION = {
     "resourceName": "orders",
     "host": "10.0.0.1",
 }
-ASKED = "view=ask&principal=User:alice&name=orders&host=10.0.0.1"
+ASK_VIEW = "view=ask&principal=User:alice&name=orders&host=10.0.0.1"
 TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
 
 
@@ -67,7 +67,7 @@ def checked(node: Node, offset: int) -> dict[str, Any]:
 
 
 @pytest.mark.long
-def test_an_offset_means_the_same_to_the_page_the_command_and_over_http(
+def test_page_command_and_http_give_an_offset_the_same_meaning(
     page: Page, url: str, client: httpx.Client, node: Node
 ) -> None:
     expected = {0: "DENIED", ADDED: "ALLOWED", 2: "ALLOWED", REMOVED: "DENIED", LAST: "ALLOWED"}
@@ -77,24 +77,24 @@ def test_an_offset_means_the_same_to_the_page_the_command_and_over_http(
         for path in ("/v1/explain", "/console/v1/ask"):
             answer = client.get(path, params={**QUESTION, "at_offset": offset}).json()
             assert (answer["result"], answer["endOffset"]) == (result, offset + 1), (path, offset)
-        page.goto(f"{url}/#{ASKED}&at={offset}")
+        page.goto(f"{url}/#{ASK_VIEW}&at={offset}")
         expect(page.locator(".result")).to_contain_text(result)
         expect(page.locator(".verdict")).to_contain_text(re.compile(rf"as of offset {offset}, {TIME}"))
         if offset != LAST:
-            expect(page.locator(".moment")).to_contain_text(f"Then: offset {offset}, ")
+            expect(page.locator(".shown-state")).to_contain_text(f"Shown: offset {offset}, ")
 
 
 @pytest.mark.long
-def test_every_change_of_an_answer_is_reached_by_its_offset(page: Page, url: str) -> None:
-    page.goto(f"{url}/#{ASKED}")
-    turns = page.locator(".turns li")
+def test_every_decision_change_links_to_its_offset(page: Page, url: str) -> None:
+    page.goto(f"{url}/#{ASK_VIEW}")
+    turns = page.locator(".history li")
     expect(turns).to_have_count(4)
     assert turns.get_by_role("button").all_inner_texts() == [
         f"offset {LAST}",
         f"offset {REMOVED}",
         f"offset {ADDED}",
     ]
-    # The record itself, where its batch has others.
+    # The offset is the record's, also if its batch has several.
     expect(turns.first).to_contain_text(f"added at offset {BATCH + 1}")
     turns.nth(2).get_by_role("button").click()
     expect(page).to_have_url(re.compile(f"at={ADDED}$"))
@@ -103,34 +103,36 @@ def test_every_change_of_an_answer_is_reached_by_its_offset(page: Page, url: str
 
 @pytest.mark.long
 def test_the_state_before_the_first_record_is_named_start(page: Page, url: str) -> None:
-    page.goto(f"{url}/#{ASKED}&at=0")
-    expect(page.locator(".moment")).to_contain_text("Then: offset 0, ")
+    page.goto(f"{url}/#{ASK_VIEW}&at=0")
+    expect(page.locator(".shown-state")).to_contain_text("Shown: offset 0, ")
     page.locator("h1").click()
     page.keyboard.press("ArrowLeft")
     expect(page).to_have_url(re.compile("at=start$"))
-    expect(page.locator(".moment")).to_contain_text("Then: the start, before the first record, 0 ACLs")
+    expect(page.locator(".shown-state")).to_contain_text("Shown: the start, before the first record, 0 ACLs")
     expect(page.locator(".result")).to_have_text("✗ DENIED")
 
 
 @pytest.mark.long
-def test_within_a_batch_there_was_no_state(chromium: Browser, url: str, client: httpx.Client) -> None:
-    """A batch becomes visible whole (I2), so no answer is given that no node ever gave."""
+def test_there_is_no_state_inside_a_batch(chromium: Browser, url: str, client: httpx.Client) -> None:
+    """A batch becomes visible atomically (I2), so there are no decisions inside it."""
     for offset in (BATCH, BATCH + 1):
         for path in ("/v1/explain", "/console/v1/ask"):
             refused = client.get(path, params={**QUESTION, "at_offset": offset})
             assert (refused.status_code, refused.json()["code"]) == (410, "OFFSET_NOT_HELD"), path
     with console_page(chromium, url, unavailable=True) as page:
-        page.goto(f"{url}/#{ASKED}&at={BATCH + 1}")
+        page.goto(f"{url}/#{ASK_VIEW}&at={BATCH + 1}")
         expect(page.locator("main .error")).to_contain_text(
             f"There was no state at offset {BATCH + 1}: the records {BATCH} to {LAST} became visible "
             f"together. Use offset {REMOVED} or {LAST}"
         )
         expect(page.locator(".result")).to_have_count(0)
-        expect(page.locator(".moment")).to_contain_text(f"inside a batch, of the offsets {BATCH} to {LAST}")
+        expect(page.locator(".shown-state")).to_contain_text(
+            f"inside a batch with the offsets {BATCH} to {LAST}"
+        )
 
 
 @pytest.mark.long
-def test_a_removal_has_the_offset_of_the_record_that_removed(page: Page, url: str) -> None:
+def test_a_removal_has_the_offset_of_its_record(page: Page, url: str) -> None:
     page.goto(f"{url}/#since=0&at={REMOVED}")
     removed = page.locator(".changes li.removed")
     expect(removed).to_have_count(1)
@@ -163,30 +165,30 @@ def test_each_removal_of_a_batch_has_its_own_offset(client: httpx.Client, node: 
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ("at=abc", "at=abc in the URL is no offset"),
-        ("at=-1", "at=-1 in the URL is no offset"),
-        ("at=1e3", "at=1e3 in the URL is no offset"),
+        ("at=abc", "at=abc in the URL is not an offset"),
+        ("at=-1", "at=-1 in the URL is not an offset"),
+        ("at=1e3", "at=1e3 in the URL is not an offset"),
         ("at=999999", "at=999999 in the URL is beyond the end of the log: the last record here has offset"),
-        ("at=99999999999999999999", "is no offset"),
-        ("since=abc", "since=abc in the URL is no offset"),
-        ("type=SHOE", "type=SHOE in the URL is none of TOPIC, GROUP"),
-        ("operation=FLY", "operation=FLY in the URL is none of READ, WRITE"),
+        ("at=99999999999999999999", "is not an offset"),
+        ("since=abc", "since=abc in the URL is not an offset"),
+        ("type=SHOE", "type=SHOE in the URL is not one of TOPIC, GROUP"),
+        ("operation=FLY", "operation=FLY in the URL is not one of READ, WRITE"),
     ],
 )
-def test_what_the_url_says_wrong_is_named_and_now_is_shown(
+def test_invalid_url_parameters_are_reported_and_the_current_state_is_shown(
     page: Page, url: str, node: Node, given: str, says: str
 ) -> None:
     name = given.partition("=")[0]
-    for view, ready in (("matrix", "table.matrix"), ("acls", "table.list"), (ASKED[5:], ".result")):
+    for view, ready in (("matrix", "table.matrix"), ("acls", "table.list"), (ASK_VIEW[5:], ".result")):
         page.goto("about:blank")
         page.goto(f"{url}/#view={view}&{given}")
         expect(page.locator("main .error")).to_have_count(1)
         expect(page.locator("main .error")).to_contain_text(says)
         expect(page.locator(ready)).to_be_visible()
-        expect(page.locator(".moment")).to_contain_text(f"Now: offset {node.status().end_offset - 1}, ")
+        expect(page.locator(".shown-state")).to_contain_text(f"Now: offset {node.status().end_offset - 1}, ")
         whole = page.locator("body").inner_text()
         assert not re.search(r"NaN|undefined|Expected `|null", whole), whole
-    page.get_by_role("button", name=f"take {name} out of the URL").click()
+    page.get_by_role("button", name=f"Remove {name} from the URL").click()
     expect(page.locator(".error")).to_have_count(0)
 
 

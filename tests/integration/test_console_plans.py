@@ -1,4 +1,4 @@
-"""Changes of ACLs through the console: what they would do, done by just that plan; by no other page."""
+"""ACL changes in the console: preview, application of exactly that plan, and the same-origin guard."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from records.acl import (
     AclOperation,
 )
 from records.principal import WILDCARD_PRINCIPAL
-from support.console_page import LOOKS, ColorScheme, assert_everyone_can_use, console_page
+from support.console_page import LOOKS, ColorScheme, assert_accessible, console_page
 from support.fleets import fleet_config, node_of, running_fleet
 from support.node_acls import acl, is_allowed, on_cluster
 from support.nodes import SOON_S, create, delete, running_node, sidecar_of
@@ -56,14 +56,14 @@ def client() -> Iterator[httpx.Client]:
 
 
 def opened_change(page: Page, url: str) -> Locator:
-    """The ACLs, with the form for changes of them."""
+    """The ACL view, with the form for changes open."""
     page.goto(f"{url.rstrip('/')}/#view=acls")
     page.locator("details.change summary").click()
     return page.locator("details.change")
 
 
 def add(page: Page, principal: str, operation: str, name: str, pattern: str = "LITERAL") -> None:
-    form = page.get_by_role("form", name="An ACL to be added")
+    form = page.get_by_role("form", name="Add an ACL")
     form.get_by_label("Principal").fill(principal)
     form.get_by_label("Operation").select_option(operation)
     form.get_by_label("Pattern").select_option(pattern)
@@ -72,42 +72,42 @@ def add(page: Page, principal: str, operation: str, name: str, pattern: str = "L
 
 
 def plan(page: Page) -> Locator:
-    """What it would do, class by class."""
-    page.get_by_role("button", name="What would it do").click()
+    """The preview, class by class."""
+    page.get_by_role("button", name="Preview").click()
     expect(page.locator(".flipped-classes")).to_be_visible()
     return page.locator(".flips li")
 
 
 def apply(page: Page) -> None:
     page.get_by_role("button", name="Apply…").click()
-    page.get_by_role("dialog").get_by_role("button", name="Apply it").click()
+    page.get_by_role("dialog").get_by_role("button", name="Apply").click()
 
 
-def test_acls_are_added_and_removed_by_the_plan_that_was_shown(page: Page, url: str, node: Node) -> None:
+def test_the_previewed_plan_adds_and_removes_acls(page: Page, url: str, node: Node) -> None:
     change = opened_change(page, url)
     add(page, "User:carol", "WRITE", "pay", "PREFIXED")
     add(page, "User:mallory", "ALL", "orders")
     page.get_by_label("Remove ALLOW User:bob Read on TOPIC orders from any host").check()
-    expect(change.locator("summary")).to_contain_text("3 held")
-    # Each edit can be taken back.
-    change.get_by_role("button", name="Take back ALLOW User:mallory").click()
-    expect(change.get_by_role("list", name="The change").get_by_role("listitem")).to_have_count(2)
+    expect(change.locator("summary")).to_contain_text("3 pending")
+    # Each edit can be undone.
+    change.get_by_role("button", name="Undo ALLOW User:mallory").click()
+    expect(change.get_by_role("list", name="Pending change").get_by_role("listitem")).to_have_count(2)
 
     flips = plan(page)
     expect(flips).to_have_count(2)
     expect(flips.filter(has_text="granted")).to_contain_text("User:carol: Write, Describe on TOPIC pay*")
     expect(flips.filter(has_text="revoked")).to_contain_text("User:bob: Read, Describe on TOPIC orders")
     expect(flips.filter(has_text="revoked")).to_contain_text("now: ALLOWED by ALLOW User:bob Read")
-    expect(flips.filter(has_text="revoked")).to_contain_text("then: DENIED by default deny")
+    expect(flips.filter(has_text="revoked")).to_contain_text("after: DENIED by default deny")
     expect(change.get_by_role("list", name="Warnings")).to_contain_text("User:bob loses its last ALLOW")
     before = (is_allowed(node, "User:carol", WRITE, "payments"), is_allowed(node, "User:bob", READ, "orders"))
     assert before == (False, True)
 
     page.get_by_role("button", name="Apply…").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("1 class of questions that is denied now will be allowed")
-    expect(dialog).to_contain_text("1 class of questions that is allowed now will be denied")
-    dialog.get_by_role("button", name="Not now").click()
+    expect(dialog).to_contain_text("1 class of requests is denied now and will be allowed")
+    expect(dialog).to_contain_text("1 class of requests is allowed now and will be denied")
+    dialog.get_by_role("button", name="Cancel").click()
     expect(dialog).to_have_count(0)
     assert is_allowed(node, "User:bob", READ, "orders")
 
@@ -118,13 +118,13 @@ def test_acls_are_added_and_removed_by_the_plan_that_was_shown(page: Page, url: 
     after = (is_allowed(node, "User:carol", WRITE, "payments"), is_allowed(node, "User:bob", READ, "orders"))
     assert after == (True, False)
     assert is_allowed(node, "User:alice", READ, "orders")
-    expect(page.locator(".moment")).to_contain_text(f"Now: offset {offset - 1},")
+    expect(page.locator(".shown-state")).to_contain_text(f"Now: offset {offset - 1},")
     expect(page.locator("table.list")).to_contain_text("User:carol")
     expect(page.locator("table.list")).not_to_contain_text("User:bob")
 
 
 @pytest.mark.long
-def test_a_plan_whose_meaning_has_moved_is_refused_and_made_anew(page: Page, url: str, node: Node) -> None:
+def test_an_outdated_plan_is_rejected_and_made_again(page: Page, url: str, node: Node) -> None:
     change = opened_change(page, url)
     page.get_by_label("Remove ALLOW User:bob Read on TOPIC orders from any host").check()
     expect(plan(page)).to_have_count(1)
@@ -132,16 +132,16 @@ def test_a_plan_whose_meaning_has_moved_is_refused_and_made_anew(page: Page, url
     apply(page)
     expect(change.get_by_role("alert")).to_contain_text("the meaning has moved since the plan was made")
     assert is_allowed(node, "User:bob", READ, "orders")
-    # Everybody may by now, so that the same edit means nothing.
-    page.get_by_role("button", name="make the plan anew").click()
-    expect(change).to_contain_text("no question answered otherwise")
+    # All principals are allowed by now, so the same edit changes no decision.
+    page.get_by_role("button", name="Make a new plan").click()
+    expect(change).to_contain_text("No class of requests changed")
     apply(page)
     expect(change.locator(".done")).to_contain_text("0 ACLs added, 1 ACL removed")
     assert node.status().acl_count == 3
 
 
 @pytest.mark.long
-def test_what_cannot_be_changed_says_why(chromium: Browser, client: httpx.Client, tmp_path: Path) -> None:
+def test_a_view_without_changes_says_why(chromium: Browser, client: httpx.Client, tmp_path: Path) -> None:
     with running_node(tmp_path / "log", log_mode="create") as node:
         create(node, [on_cluster(AclOperation.DESCRIBE)])
         with sidecar_of(node, console_listeners="*") as url, console_page(chromium, url) as page:
@@ -152,15 +152,15 @@ def test_what_cannot_be_changed_says_why(chromium: Browser, client: httpx.Client
                 refused = post(client, url, path, body)
                 assert refused.status_code == httpx.codes.FORBIDDEN
                 assert "needs Alter on the cluster" in refused.json()["detail"]
-            # To look what changes would do takes no more than to look.
+            # A preview requires only Describe.
             assert post(client, url, "plan", {}).json()["total"] == 0
         create(node, [on_cluster(AclOperation.ALTER)])
         with sidecar_of(node, console_listeners="*") as url, console_page(chromium, url) as page:
             page.goto(f"{url}/#view=acls&at=1")
             page.locator("details.change summary").click()
-            expect(page.locator("details.change")).to_contain_text("This is the past")
-            page.get_by_role("button", name="look at now").click()
-            expect(page.get_by_role("form", name="An ACL to be added")).to_be_visible()
+            expect(page.locator("details.change")).to_contain_text("This is a past state")
+            page.get_by_role("button", name="Show current ACLs").click()
+            expect(page.get_by_role("form", name="Add an ACL")).to_be_visible()
             assert post(client, url, "plan", {"to_apply": True, "at_offset": 1}).status_code == 400
     with (
         running_node(tmp_path / "log", log_mode="read") as reader,
@@ -175,7 +175,7 @@ def test_what_cannot_be_changed_says_why(chromium: Browser, client: httpx.Client
 def post(
     client: httpx.Client, url: str, path: str, body: Mapping[str, Any], **headers: str
 ) -> httpx.Response:
-    """As the page does, but for ``headers``; an empty one is left out."""
+    """Send a request like the page; ``headers`` override its own, an empty value removes one."""
     given = {"origin": url, **OWN, **{name.replace("_", "-"): value for name, value in headers.items()}}
     sent = {name: value for name, value in given.items() if value}
     return client.post(f"{url}/console/v1/{path}", json=body, headers=sent)
@@ -196,16 +196,16 @@ def test_no_other_page_changes_anything(client: httpx.Client, url: str, node: No
     for headers, status in (
         ({"origin": "https://evil.example"}, 403),
         ({"origin": "null"}, 403),
-        ({"origin": ""}, 403),  # a program, or a browser that hides where it comes from
-        ({"origin": "http://127.0.0.1:1"}, 403),  # another server of this machine
+        ({"origin": ""}, 403),  # a program, or a browser that hides the origin
+        ({"origin": "http://127.0.0.1:1"}, 403),  # another server on this machine
         ({"origin": f"https://127.0.0.1:{port}"}, 403),
-        ({"origin": f"http://localhost:{port}"}, 403),  # not the page that was loaded from here
+        ({"origin": f"http://localhost:{port}"}, 403),  # another host name than the page's
         ({"sec_fetch_site": "cross-site"}, 403),
         ({"sec_fetch_site": "same-site"}, 403),
         ({"sec_fetch_site": "none"}, 403),
-        # Its own name was made to mean this machine: to the browser it is the same origin.
+        # DNS rebinding: to the browser it is the same origin.
         ({"host": f"evil.example:{port}", "origin": f"http://evil.example:{port}"}, 421),
-        # What a form or a link sends without asking first.
+        # Requests that a form or a link sends without a CORS preflight.
         ({"content_type": "text/plain"}, 400),
         ({"content_type": "application/x-www-form-urlencoded"}, 400),
         ({"content_type": "multipart/form-data; boundary=b"}, 400),
@@ -213,12 +213,12 @@ def test_no_other_page_changes_anything(client: httpx.Client, url: str, node: No
         for path in ("plan", "apply"):
             assert post(client, url, path, forged, **headers).status_code == status, (path, headers)
     assert post(client, url, "apply?force=1", forged).status_code == 400
-    asked_first = {"origin": "https://evil.example", "access-control-request-method": "POST"}
-    answer = client.request("OPTIONS", f"{url}/console/v1/apply", headers=asked_first)
+    with_preflight = {"origin": "https://evil.example", "access-control-request-method": "POST"}
+    answer = client.request("OPTIONS", f"{url}/console/v1/apply", headers=with_preflight)
     assert answer.status_code == httpx.codes.METHOD_NOT_ALLOWED
     assert not [name for name in answer.headers if name.startswith("access-control")]
     assert client.get(f"{url}/console/v1/apply").status_code == httpx.codes.METHOD_NOT_ALLOWED
-    # What programs use takes nothing from a page, not from this one either.
+    # The API for programs accepts no request of a page, not even of the console.
     for method, path, body in (("POST", "acls", {"acls": [new]}), ("POST", "plans", forged)):
         answer = client.request(method, f"{url}/v1/{path}", json=body, headers={"origin": url, **OWN})
         assert answer.status_code == httpx.codes.FORBIDDEN
@@ -230,7 +230,7 @@ def test_no_other_page_changes_anything(client: httpx.Client, url: str, node: No
 
 
 @pytest.mark.long
-def test_a_plan_that_removes_most_acls_says_the_share_before_it_is_applied(
+def test_a_mass_removal_shows_its_share_before_it_is_applied(
     page: Page, client: httpx.Client, url: str, node: Node
 ) -> None:
     change = opened_change(page, url)
@@ -244,7 +244,7 @@ def test_a_plan_that_removes_most_acls_says_the_share_before_it_is_applied(
     dialog.get_by_role("button", name="Remove 66.6 % of all ACLs").click()
     expect(change.locator(".done")).to_contain_text("0 ACLs added, 2 ACLs removed")
     assert node.status().acl_count == 1
-    # Programs that say nothing of it are refused, on the page's way and on their own.
+    # Requests without the consent are rejected, by the console and by the API.
     create(node, [acl("User:alice", READ, "orders"), acl("User:bob", READ, "orders")])
     made = post(client, url, "plan", {"text": "--remove --topic orders", "to_apply": True}).json()
     assert made["counts"] == {
@@ -265,10 +265,10 @@ def test_a_plan_that_removes_most_acls_says_the_share_before_it_is_applied(
     assert node.status().acl_count == 1
 
 
-def test_a_small_plan_waits_for_no_large_one_which_ends_with_its_client(
+def test_a_small_plan_never_waits_for_a_large_one_which_ends_with_its_client(
     client: httpx.Client, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Over real HTTP: the node notices that the connection is closed while it computes."""
+    """Over real HTTP: the node notices the closed connection during the computation."""
     begun, ended = threading.Event(), threading.Event()
 
     def endless(changed: Any, *args: Any) -> Any:
@@ -288,7 +288,7 @@ def test_a_small_plan_waits_for_no_large_one_which_ends_with_its_client(
     leaving = HTTPConnection(urlsplit(url).netloc, timeout=SOON_S)
     leaving.request("POST", "/console/v1/plan", json.dumps(large), {"origin": url, **OWN})
     assert begun.wait(SOON_S)
-    # It is answered while the large one is computed.
+    # The small plan is answered while the large one runs.
     assert post(client, url, "plan", small).json()["counts"]["toAdd"] == 1
     assert not ended.is_set()
     leaving.close()
@@ -300,10 +300,10 @@ def test_hostile_names_are_text_in_a_change(page: Page, url: str, node: Node) ->
     change = opened_change(page, url)
     for name in HOSTILE:
         add(page, f"User:{name}", "READ", name)
-    held = change.get_by_role("list", name="The change").get_by_role("listitem")
+    held = change.get_by_role("list", name="Pending change").get_by_role("listitem")
     expect(held).to_have_count(len(HOSTILE))
     expect(held.nth(1)).to_contain_text("User:a\\u{202e}gnp Read on TOPIC a\\u{202e}gnp")
-    # A name that topics cannot have means nothing, so that it is in no class.
+    # An invalid topic name matches no request, so it is in no class.
     assert [text.partition("User:")[2].partition(": ")[0] for text in plan(page).all_inner_texts()] == [
         HOSTILE[4]
     ]
@@ -316,37 +316,35 @@ def test_hostile_names_are_text_in_a_change(page: Page, url: str, node: Node) ->
 
 
 @pytest.mark.long
-def test_what_is_pasted_is_compared_with_the_moment_that_is_shown(
-    page: Page, client: httpx.Client, url: str
-) -> None:
+def test_pasted_changes_are_compared_with_the_shown_state(page: Page, client: httpx.Client, url: str) -> None:
     page.goto(f"{url}/#view=compare")
     page.get_by_label("Compare the ACLs with").select_option("changes")
-    text = page.get_by_label("Changes, as aclog plan reads them")
+    text = page.get_by_label("Changes in a format of aclog plan")
     text.fill(
         "# both are read\n"
         "kafka-acls --add --allow-principal User:carol --operation Read --topic pay "
         "--resource-pattern-type prefixed\n"
         "--remove --allow-principal User:alice --operation Read --topic orders\n"
     )
-    page.get_by_role("button", name="What would it do").click()
+    page.get_by_role("button", name="Preview").click()
     flips = page.locator(".flips li")
     expect(flips).to_have_count(2)
     expect(flips.filter(has_text="granted")).to_contain_text("User:carol: Read, Describe on TOPIC pay*")
     expect(flips.filter(has_text="revoked")).to_contain_text("User:alice: Read, Describe on TOPIC orders")
-    # The URL holds it.
+    # The URL contains the text.
     pasted = page.url
     page.goto("about:blank")
     page.goto(pasted)
     expect(flips).to_have_count(2)
-    # A set of ACLs may be all that there are to be.
+    # With the check box, the set replaces all ACLs.
     text.fill(
         '{"resourceType": "TOPIC", "resourceName": "orders", "principal": "User:alice", '
         '"operation": "READ", "permissionType": "ALLOW"}'
     )
-    page.get_by_role("button", name="What would it do").click()
-    expect(page.locator("main section")).to_contain_text("no question answered otherwise")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.locator("main section")).to_contain_text("No class of requests changed")
     expect(page.locator("main section")).to_contain_text("2 ACLs are there and not in the text; they stay")
-    page.get_by_label("a set of ACLs is all that there are to be").check()
+    page.get_by_label("remove all ACLs that are not in the set").check()
     expect(page.locator("main section")).to_contain_text("0 ACLs added, 2 ACLs removed")
     expect(page.get_by_role("list", name="Warnings")).to_contain_text("User:ANONYMOUS loses its last ALLOW")
     wrong = post(
@@ -358,22 +356,22 @@ def test_what_is_pasted_is_compared_with_the_moment_that_is_shown(
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Fleet, str]]:
-    """Two clusters that differ in one topic's ACL each, and in who may alter them."""
+    """Two clusters with one different topic ACL each, and different Alter rights."""
     logs = {each: tmp_path_factory.mktemp(each) / "log" for each in ("east", "west")}
     config = fleet_config(logs, log_mode="create", console_listeners="*")
     with running_fleet(config) as (running, url):
-        for name, own, right in (
+        for name, principal, right in (
             ("east", "User:alice", AclOperation.ALTER),
             ("west", "User:bob", AclOperation.DESCRIBE),
         ):
             node = node_of(running, name)
             create(node, [on_cluster(right), acl("User:both", READ, "orders")])
-            create(node, [acl(own, READ, "orders")])
+            create(node, [acl(principal, READ, "orders")])
         yield running, url
 
 
 @pytest.mark.long
-def test_two_clusters_are_compared_and_asked(chromium: Browser, fleet: tuple[Fleet, str]) -> None:
+def test_two_clusters_are_compared_and_checked(chromium: Browser, fleet: tuple[Fleet, str]) -> None:
     running, url = fleet
     with console_page(chromium, url) as page:
         page.goto(f"{url}/clusters/east/#view=compare")
@@ -381,36 +379,38 @@ def test_two_clusters_are_compared_and_asked(chromium: Browser, fleet: tuple[Fle
         page.get_by_label("The cluster").select_option("west")
         flips = page.locator(".flips li")
         expect(flips).to_have_count(3)
-        mine = flips.filter(has_text="allowed in east alone")
-        expect(mine.first).to_contain_text("User:alice: Read, Describe")
-        expect(mine.last).to_contain_text("User:ANONYMOUS: Alter on CLUSTER")
-        other = flips.filter(has_text="allowed in west alone")
+        east_only = flips.filter(has_text="allowed only in east")
+        expect(east_only.first).to_contain_text("User:alice: Read, Describe")
+        expect(east_only.last).to_contain_text("User:ANONYMOUS: Alter on CLUSTER")
+        other = flips.filter(has_text="allowed only in west")
         expect(other).to_contain_text("User:bob: Read, Describe on TOPIC orders")
-        other.get_by_role("button", name="ask both").click()
-        expect(other.locator(".asked")).to_have_count(2)
-        for side, cluster in zip(other.locator(".asked").all(), ("west", "east"), strict=True):
+        other.get_by_role("button", name="check both").click()
+        expect(other.locator(".side")).to_have_count(2)
+        for side, cluster in zip(other.locator(".side").all(), ("west", "east"), strict=True):
             allowed = is_allowed(node_of(running, cluster), "User:bob", READ, "orders")
             expect(side).to_contain_text(f"{cluster}: {'ALLOWED' if allowed else 'DENIED'}")
         pasted = page.url
         page.goto("about:blank")
         page.goto(pasted)
         expect(flips).to_have_count(3)
-        other.get_by_role("button", name="ask both").click()
+        other.get_by_role("button", name="check both").click()
         other.get_by_role("link", name="west").click()
         expect(page.locator(".result")).to_have_text("✓ ALLOWED")
         assert page.url.startswith(f"{url}/clusters/west/#")
 
 
-def test_both_clusters_must_let_one_describe_them(client: httpx.Client, fleet: tuple[Fleet, str]) -> None:
+def test_a_comparison_requires_describe_on_both_clusters(
+    client: httpx.Client, fleet: tuple[Fleet, str]
+) -> None:
     running, url = fleet
     flips = f"{url}/clusters/east/console/v1/flips"
     assert client.get(flips, params={"cluster": "west"}).json()["total"] == 3
     unknown = client.get(flips, params={"cluster": "north"})
     assert unknown.status_code == httpx.codes.BAD_REQUEST
-    assert "there are west" in unknown.json()["detail"]
+    assert "known are: west" in unknown.json()["detail"]
     delete(node_of(running, "west"), CLUSTER_NAME)
-    for asked, other in (("east", "west"), ("west", "east")):
-        refused = client.get(f"{url}/clusters/{asked}/console/v1/flips", params={"cluster": other})
+    for cluster, other in (("east", "west"), ("west", "east")):
+        refused = client.get(f"{url}/clusters/{cluster}/console/v1/flips", params={"cluster": other})
         assert refused.status_code == httpx.codes.FORBIDDEN
         assert "User:both" not in refused.text
     create(node_of(running, "west"), [on_cluster(AclOperation.DESCRIBE)])
@@ -418,7 +418,7 @@ def test_both_clusters_must_let_one_describe_them(client: httpx.Client, fleet: t
 
 @pytest.mark.long
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
-def test_everyone_can_use_it(
+def test_the_pages_are_accessible(
     chromium: Browser, fleet: tuple[Fleet, str], width: int, scheme: ColorScheme
 ) -> None:
     _, url = fleet
@@ -430,12 +430,12 @@ def test_everyone_can_use_it(
         ):
             page.goto(f"{url}/clusters/east/#{urlencode({'view': 'compare'} | view)}")
             expect(page.locator(".flips li").first).to_be_visible()
-            assert_everyone_can_use(page, f"compare-{name}-{width}-{scheme}")
+            assert_accessible(page, f"compare-{name}-{width}-{scheme}")
         opened_change(page, f"{url}/clusters/east/")
         add(page, "User:carol", "ALL", "orders")
         page.get_by_label("Remove ALLOW User:alice Read on TOPIC orders from any host").check()
         expect(plan(page).first).to_be_visible()
-        assert_everyone_can_use(page, f"plan-{width}-{scheme}")
+        assert_accessible(page, f"plan-{width}-{scheme}")
         page.get_by_role("button", name="Apply…").click()
         expect(page.get_by_role("dialog")).to_be_visible()
-        assert_everyone_can_use(page, f"plan-confirm-{width}-{scheme}")
+        assert_accessible(page, f"plan-confirm-{width}-{scheme}")

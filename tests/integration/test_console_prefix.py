@@ -1,4 +1,4 @@
-"""Questions about prefixes and about everyone on the console, beside what the library works out."""
+"""Requests for prefixes and for all principals in the console, compared with the library."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from records.acl import (
     AclOperation,
     ResourceType,
 )
-from support.console_page import assert_everyone_can_use
+from support.console_page import assert_accessible
 from support.node_acls import acl, on_cluster
 from support.nodes import SOON_S, create, running_node, sidecar_of
 
@@ -54,14 +54,14 @@ def url(node: Node) -> Iterator[str]:
         yield address
 
 
-def asked(url: str, **question: object) -> dict[str, object]:
+def fetch_classes(url: str, **question: object) -> dict[str, object]:
     answer = httpx.get(f"{url}/console/v1/allowed", params=question, timeout=SOON_S)  # type: ignore[arg-type]
     assert answer.status_code == httpx.codes.OK, answer.text
     return dict(answer.json())
 
 
 @pytest.mark.long
-def test_a_prefix_is_answered_by_classes_each_with_a_question_of_it(page: Page, url: str) -> None:
+def test_a_prefix_is_answered_by_classes_with_witnesses(page: Page, url: str) -> None:
     page.goto(f"{url}/#view=ask")
     page.get_by_label("Principal", exact=True).fill("User:alice")
     page.get_by_label("Which names").select_option("all names with the prefix")
@@ -70,7 +70,7 @@ def test_a_prefix_is_answered_by_classes_each_with_a_question_of_it(page: Page, 
     classes = page.locator(".classes li")
     expect(classes).to_have_count(4)
     expect(classes.nth(0)).to_contain_text(
-        "User:alice on orders.* but for orders.lab.*, orders.secret from any host"
+        "User:alice on orders.* except orders.lab.*, orders.secret from any host"
     )
     expect(classes.nth(0)).to_contain_text("ALLOWED by ALLOW User:alice Read on TOPIC orders.*")
     refused = classes.filter(has_text="denied User:alice on orders.secret from any host")
@@ -87,11 +87,11 @@ def test_a_prefix_is_answered_by_classes_each_with_a_question_of_it(page: Page, 
     expect(page.locator(".result")).to_contain_text("NONE")
 
 
-def test_what_is_answered_of_one_is_what_the_library_works_out(url: str, node: Node) -> None:
+def test_the_classes_of_a_principal_equal_the_librarys(url: str, node: Node) -> None:
     state = node.authorizer.state
     table = state.index.image.merged().columns
     for principal in ("User:alice", "User:bob", "User:carol", "User:nobody"):
-        found = asked(url, principal=principal, operation="READ", name="", prefix=True)
+        found = fetch_classes(url, principal=principal, operation="READ", name="", prefix=True)
         allowed = [each for each in found["classes"] if each["allowed"]]  # type: ignore[attr-defined]
         expected = [
             each
@@ -114,45 +114,45 @@ def test_a_name_with_a_star_is_not_shown_as_a_prefix(page: Page, url: str) -> No
 
 @pytest.mark.long
 def test_each_class_lists_all_acls_that_decide_some_of_it(page: Page, url: str) -> None:
-    """Of several names with the same answer the one of the witness is not said to decide all."""
-    found = asked(url, principal="User:dave", operation="READ", name="", prefix=True)
+    """The witness's ACL does not decide all names of the class."""
+    found = fetch_classes(url, principal="User:dave", operation="READ", name="", prefix=True)
     (allowed,) = [each for each in found["classes"] if each["allowed"]]  # type: ignore[attr-defined]
-    first, others = allowed["decision"]["acl"]["resourceName"], allowed["other_acls"]
-    assert (first, [each["resourceName"] for each in others]) == ("dave-a", ["dave-b"])
+    first, other_acls = allowed["decision"]["acl"]["resourceName"], allowed["other_acls"]
+    assert (first, [each["resourceName"] for each in other_acls]) == ("dave-a", ["dave-b"])
     assert allowed["other_acls_complete"] is True
     page.goto(f"{url}/#view=ask&principal=User:dave&prefix=yes")
     classes = page.locator(".classes li.allowed")
     expect(classes.first).to_contain_text(
-        "such as the question below: ALLOWED by ALLOW User:dave Read on TOPIC dave-a"
+        "for example the request below: ALLOWED by ALLOW User:dave Read on TOPIC dave-a"
     )
-    expect(classes.first).to_contain_text("other questions of these by 1 more ACLs")
+    expect(classes.first).to_contain_text("other requests of this class by 1 more ACLs")
     expect(classes.first.locator("ul.acls li")).to_have_text(
         ["ALLOW User:dave Read on TOPIC dave-b from any host"]
     )
     page.get_by_label("Principal", exact=True).fill("User:carol")
     expect(classes.first).to_contain_text("ALLOWED by ALLOW User:carol")
-    expect(classes.first).not_to_contain_text("other questions")
+    expect(classes.first).not_to_contain_text("other requests")
 
 
 @pytest.mark.long
-def test_who_may_is_listed_page_by_page(page: Page, url: str, node: Node) -> None:
+def test_allowed_principals_are_listed_page_by_page(page: Page, url: str, node: Node) -> None:
     page.goto(f"{url}/#view=ask&principal=User:alice&name=orders.&prefix=yes")
     expect(page.locator(".result")).to_contain_text("SOME")
     page.get_by_label("Principal", exact=True).fill("")
     state = node.authorizer.state
     table = state.index.image.merged().columns
     expected = list(permitted_principals(table, state.settings, ResourceType.TOPIC, ("orders.", False), READ))
-    expect(page.locator(".result")).to_have_text(f"{len(expected)} answers")
+    expect(page.locator(".result")).to_have_text(f"{len(expected)} classes")
     expect(page.locator(".classes li")).to_have_count(50)
-    page.get_by_label("Later answers").click()
+    page.get_by_label("Next page").click()
     expect(page.locator(".classes li")).to_have_count(len(expected) - 50)
-    found = asked(url, operation="READ", name="orders.", prefix=True, count=200)
+    found = fetch_classes(url, operation="READ", name="orders.", prefix=True, count=200)
     assert [each["who"] for each in found["classes"]] == [describe_principal(each) for each in expected]  # type: ignore[attr-defined]
-    assert_everyone_can_use(page, "who-may-1280-light")
+    assert_accessible(page, "who-may-1280-light")
 
 
 @pytest.mark.long
-def test_a_row_of_many_names_asks_about_them_all(page: Page, url: str) -> None:
+def test_a_row_of_many_names_checks_all_of_them(page: Page, url: str) -> None:
     page.goto(f"{url}/#who=alice")
     page.locator("tr", has_text="orders.*").locator("td button.cell").click()
     expect(page.get_by_label("Which names")).to_have_value("yes")
@@ -160,8 +160,8 @@ def test_a_row_of_many_names_asks_about_them_all(page: Page, url: str) -> None:
 
 
 @pytest.mark.long
-def test_a_cell_asks_for_what_it_shows(page: Page, url: str, node: Node) -> None:
-    """Not Read, of a cell that is filled for something else; what was asked before, where that is shown."""
+def test_a_cell_checks_an_operation_that_it_shows(page: Page, url: str, node: Node) -> None:
+    """An operation that the cell shows: the last checked one if possible, not always Read."""
     create(node, [acl("User:writer", AclOperation.WRITE, "filled.", prefixed=True)])
     create(node, [acl("User:owner", AclOperation.ALL, "filled.", prefixed=True)])
     for principal, operation in (("writer", "WRITE"), ("owner", "ALL")):
@@ -176,11 +176,11 @@ def test_a_cell_asks_for_what_it_shows(page: Page, url: str, node: Node) -> None
     expect(page.get_by_label("Operation")).to_have_value("DESCRIBE")
 
 
-def test_who_may_not_describe_the_cluster_is_answered_about_itself(tmp_path: Path) -> None:
+def test_without_describe_only_own_classes_are_shown(tmp_path: Path) -> None:
     with running_node(tmp_path / "log", log_mode="create") as node:
         create(node, [acl("User:ANONYMOUS", READ, "mine"), acl("User:b", READ, "theirs")])
         with sidecar_of(node, console_listeners="*") as url:
-            found = asked(url, operation="READ", prefix=True)
+            found = fetch_classes(url, operation="READ", prefix=True)
             assert found["principal"] == "User:ANONYMOUS"
             assert "theirs" not in str(found)
             assert "User:b" not in str(found)

@@ -1,4 +1,4 @@
-"""The console beside decisions: `aclog serve --console` works out what the page asks in another process."""
+"""`aclog serve --console`: the console runs in a process of its own."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def console(
     workers: int = 1,
     path: str = "",
 ) -> Iterator[tuple[Serving, httpx.Client]]:
-    """One whose page is answered, and a client of it."""
+    """A sidecar with a ready console process, and a client."""
     with serving_workers(tmp_path, log, settings, "--console", *args, workers=workers) as serving:
         serving.wait_until_ready()
         with httpx.Client(base_url=serving.urls[0], timeout=SOON_S) as client:
@@ -77,7 +77,7 @@ def is_decided(client: httpx.Client, topic: str = "orders", **context: Any) -> b
 
 
 def assert_all_else_is_answered(client: httpx.Client) -> None:
-    """Decisions, health, metrics, and the page itself."""
+    """Requests that the workers answer: decisions, health, metrics, and the page itself."""
     for _ in range(20):
         assert is_decided(client)
     for path in ("/livez", "/readyz", "/metrics", "/v1/state", "/console/assets/main.js"):
@@ -85,7 +85,7 @@ def assert_all_else_is_answered(client: httpx.Client) -> None:
 
 
 def answered(client: httpx.Client, path: str = MATRIX) -> Any:
-    """As soon as it is."""
+    """The answer as soon as the console process is ready."""
 
     def ask() -> Any:
         answer = client.get(path)
@@ -98,7 +98,7 @@ def answered(client: httpx.Client, path: str = MATRIX) -> Any:
     return wait_until(ask)
 
 
-def test_what_the_page_asks_waits_for_another_process_alone(tmp_path: Path) -> None:
+def test_requests_of_the_page_wait_only_for_the_console_process(tmp_path: Path) -> None:
     log = log_with(tmp_path / "log", ACLS)
     with console(tmp_path, log) as (serving, client), ThreadPoolExecutor(1) as asking:
         before = answered(client)
@@ -118,8 +118,8 @@ def test_what_the_page_asks_waits_for_another_process_alone(tmp_path: Path) -> N
         assert waiting.result(SOON_S).json() == before
 
 
-def test_one_worker_is_told_apart_from_nobody(tmp_path: Path) -> None:
-    """What is written and shown is called as of one process; the console's decisions are apart."""
+def test_a_single_worker_has_no_worker_label(tmp_path: Path) -> None:
+    """Logs and metrics have no worker label; the console's decisions have their own."""
     log = log_with(tmp_path / "log", ACLS)
     settings = {"aclog.decision.log": f"file:{tmp_path / 'decisions.jsonl'}", **OPEN}
     with console(tmp_path, log, settings) as (_, client):
@@ -128,7 +128,7 @@ def test_one_worker_is_told_apart_from_nobody(tmp_path: Path) -> None:
         assert before.labels()["aclog_ready"] == before.labels()["aclog_applied_offset"] == set()
         assert client.get("/readyz").json() == {"ready": True, "offset": 2, "lag_records": 0}
         answered(client, "/console/v1/moments")
-        # The text of the metrics is kept for a second.
+        # The text of the metrics is cached for a second.
         wait_until(lambda: 'endpoint="/console/v1/moments"' in client.get("/metrics").text)
         name = "aclog_authorizations_total"
         assert scrape(client).value(name, result="allowed") == before.value(name, result="allowed")
@@ -136,16 +136,16 @@ def test_one_worker_is_told_apart_from_nobody(tmp_path: Path) -> None:
         wait_until(lambda: "kafka-cluster" in (tmp_path / "decisions-1.jsonl").read_text("utf-8"))
 
 
-def test_decisions_go_before_it(tmp_path: Path) -> None:
+def test_decisions_take_precedence_over_the_console(tmp_path: Path) -> None:
     with console(tmp_path, log_with(tmp_path / "log", ACLS)) as (serving, _):
         console_pid, worker = serving.console_pid(), serving.pids()[0]
-        own = os.getpriority(os.PRIO_PROCESS, 0)
-        assert os.getpriority(os.PRIO_PROCESS, worker) == own
-        assert os.getpriority(os.PRIO_PROCESS, console_pid) == min(19, own + 19)
+        niceness = os.getpriority(os.PRIO_PROCESS, 0)
+        assert os.getpriority(os.PRIO_PROCESS, worker) == niceness
+        assert os.getpriority(os.PRIO_PROCESS, console_pid) == min(19, niceness + 19)
         assert Path(f"/proc/{console_pid}/oom_score_adj").read_text("ascii") == "1000\n"
 
 
-def test_it_comes_back_when_it_is_killed(tmp_path: Path) -> None:
+def test_a_killed_console_process_is_restarted(tmp_path: Path) -> None:
     log = log_with(tmp_path / "log", ACLS)
     with console(tmp_path, log) as (serving, client):
         before, pid, workers = answered(client), serving.console_pid(), serving.pids()
@@ -159,7 +159,7 @@ def test_it_comes_back_when_it_is_killed(tmp_path: Path) -> None:
         wait_until(lambda: scrape(client).value("aclog_console_restarts_total") == 1)
         shown = scrape(client)
         assert shown.value("aclog_console_up") == 1
-        # It is no worker.
+        # The console process is not a worker.
         assert (shown.value("aclog_workers"), shown.value("aclog_worker_restarts_total")) == (1, 0)
         assert serving.pids() == workers
         assert not serving.events("worker_ended")
@@ -167,8 +167,8 @@ def test_it_comes_back_when_it_is_killed(tmp_path: Path) -> None:
         assert (ended["pid"], ended["signal"]) == (pid, "SIGKILL")
 
 
-def test_one_that_hangs_is_started_again(tmp_path: Path) -> None:
-    """Who has asked meanwhile is told, and so is the log."""
+def test_a_hanging_console_process_is_restarted(tmp_path: Path) -> None:
+    """Pending requests get an error, and the log has a line."""
     log = log_with(tmp_path / "log", ACLS)
     settings = {**OPEN, "aclog.workers.hang.timeout.ms": "5000"}
     with console(tmp_path, log, settings) as (serving, client):
@@ -184,21 +184,21 @@ def test_one_that_hangs_is_started_again(tmp_path: Path) -> None:
         assert ended["reason"] == "it hung: its event loop has not turned for 5 s"
 
 
-def meeting_place(serving: Serving) -> Path:
+def socket_directory(serving: Serving) -> Path:
     opened = {each.readlink() for each in Path(f"/proc/{serving.pids()[0]}/fd").iterdir()}
     (lock,) = (path for path in opened if path.name == "output.lock")
     return lock.parent
 
 
 @pytest.mark.long
-def test_where_it_cannot_start_the_page_says_why_and_nothing_else_ends(
+def test_a_failed_start_is_shown_on_the_page_and_affects_nothing_else(
     chromium: Browser, tmp_path: Path
 ) -> None:
     log = log_with(tmp_path / "log", ACLS)
     with console(tmp_path, log) as (serving, client):
         before, pid, url = answered(client), serving.console_pid(), serving.urls[0]
-        assert (meeting_place(serving).stat().st_mode & 0o777) == 0o700
-        in_the_way = meeting_place(serving) / "console.sock"
+        assert (socket_directory(serving).stat().st_mode & 0o777) == 0o700
+        in_the_way = socket_directory(serving) / "console.sock"
         assert (in_the_way.stat().st_mode & 0o777) == 0o600
         with console_page(chromium, url, unavailable=True) as page:
             page.goto(f"{url}/")
@@ -210,7 +210,7 @@ def test_where_it_cannot_start_the_page_says_why_and_nothing_else_ends(
                 0
             ]
             assert "Address already in use" in ended["reason"]
-            # It is tried again and again.
+            # The start is retried.
             wait_until(lambda: len(serving.events("console_ended")) > 3)
             refused = client.get(MATRIX)
             assert refused.status_code == httpx.codes.SERVICE_UNAVAILABLE
@@ -218,7 +218,7 @@ def test_where_it_cannot_start_the_page_says_why_and_nothing_else_ends(
             assert scrape(client).value("aclog_console_up") == 0
             assert_all_else_is_answered(client)
             alert = page.get_by_role("alert")
-            expect(alert).to_contain_text("the console is not there")
+            expect(alert).to_contain_text("the console is not available")
             expect(alert).to_contain_text("Address already in use")
             in_the_way.rmdir()
             assert answered(client) == before
@@ -229,7 +229,7 @@ def test_where_it_cannot_start_the_page_says_why_and_nothing_else_ends(
 def test_no_process_is_left_when_the_first_one_is_killed(tmp_path: Path) -> None:
     log = log_with(tmp_path / "log", ACLS)
     with console(tmp_path, log) as (serving, _):
-        pids, directory = [*serving.pids().values(), serving.console_pid()], meeting_place(serving)
+        pids, directory = [*serving.pids().values(), serving.console_pid()], socket_directory(serving)
         serving.process.kill()
         serving.process.wait()
         wait_until(lambda: not any(map(is_running, pids)))
@@ -238,7 +238,7 @@ def test_no_process_is_left_when_the_first_one_is_killed(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_plan_goes_through_the_writer_and_is_in_force_where_it_says(workers: int, tmp_path: Path) -> None:
+def test_a_plan_is_written_by_the_writer_and_in_force_at_its_offset(workers: int, tmp_path: Path) -> None:
     log = log_with(tmp_path / "log", ACLS)
     with console(tmp_path, log, workers=workers) as (serving, _), serving.client_of_each() as clients:
         new = {
@@ -247,27 +247,30 @@ def test_a_plan_goes_through_the_writer_and_is_in_force_where_it_says(workers: i
             "resourceType": "TOPIC",
             "permissionType": "ALLOW",
         }
-        own = {"origin": serving.urls[0], "sec-fetch-site": "same-origin"}
+        page_headers = {"origin": serving.urls[0], "sec-fetch-site": "same-origin"}
         for number, client in clients.items():
             topic = f"new-{number}"
             assert not is_decided(client, topic)
-            asked = {"add": [{**new, "resourceName": topic}], "to_apply": True}
-            made = client.post("/console/v1/plan", json=asked, headers=own)
+            change = {"add": [{**new, "resourceName": topic}], "to_apply": True}
+            made = client.post("/console/v1/plan", json=change, headers=page_headers)
             assert made.status_code == httpx.codes.OK, made.text
             assert made.json()["granted"] == 1
             plan = made.json()["plan"]
-            for forged in ({**own, "origin": "https://evil.example"}, {"origin": "null"}):
+            for forged in ({**page_headers, "origin": "https://evil.example"}, {"origin": "null"}):
                 assert client.post("/console/v1/apply", json=plan, headers=forged).status_code == 403
-            applied = client.post("/console/v1/apply", json=plan, headers=own).json()
+            applied = client.post("/console/v1/apply", json=plan, headers=page_headers).json()
             assert len(applied["results"][0]["added"]) == 1
             for each in clients.values():
                 assert is_decided(each, topic, min_offset=applied["offset"])
             assert client.get("/console/v1/now").json()["end_offset"] >= applied["offset"]
-            assert client.post("/console/v1/plan", content=b" " * (5 << 20), headers=own).status_code == 413
+            assert (
+                client.post("/console/v1/plan", content=b" " * (5 << 20), headers=page_headers).status_code
+                == 413
+            )
 
 
 def test_the_console_process_takes_the_caller_from_the_worker(tmp_path: Path) -> None:
-    """By a token, a certificate or an address; by nothing that a client says of itself."""
+    """By a token, a certificate or an address, never by a header of the client."""
     admin, alice = KafkaPrincipal("User", "admin"), KafkaPrincipal("User", "alice")
     log = log_with(
         tmp_path / "log",
@@ -304,7 +307,7 @@ def test_the_console_process_takes_the_caller_from_the_worker(tmp_path: Path) ->
             def now(
                 url: str, principal: KafkaPrincipal | None = None, claims: Mapping[str, str] | None = None
             ) -> tuple[str, bool]:
-                """Who asks, and whether they see all."""
+                """The caller, and whether it may describe the cluster."""
                 headers = dict(claims or {})
                 if principal is not None:
                     headers["authorization"] = f"Bearer {tokens[principal]}"
@@ -323,7 +326,7 @@ def test_the_console_process_takes_the_caller_from_the_worker(tmp_path: Path) ->
             assert "www-authenticate" in wrong.headers
             assert client.get(f"{other}/console/v1/now").status_code == httpx.codes.NOT_FOUND
 
-            # Nothing of a request says who sends it, whatever it is called.
+            # No header of the client sets the caller, whatever its name.
             claims = {name: str(admin) for name in ("principal", "caller", "aclog-principal", "remote-user")}
             claims |= {"x-forwarded-for": "10.9.9.9", "x-real-ip": "10.9.9.9", "listener": "SSL"}
             assert now(plain, claims=claims) == (str(ANONYMOUS), False)
@@ -336,7 +339,7 @@ def test_the_console_process_takes_the_caller_from_the_worker(tmp_path: Path) ->
                 assert answer.status_code in {400, 403, 404, 405}, path
                 assert "User:bob" not in answer.text
 
-            # Without the right one sees the own answers alone.
+            # Without Describe the caller sees only its own decisions.
             for path in ("moments", "acls", "matrix?at_offset=1", "decisions", "nodes"):
                 assert client.get(f"{plain}/console/v1/{path}").status_code == httpx.codes.FORBIDDEN, path
             assert "User:bob" not in client.get(plain + MATRIX).text
@@ -347,7 +350,7 @@ def test_the_console_process_takes_the_caller_from_the_worker(tmp_path: Path) ->
             assert len(repeated.headers.get_list("content-length")) == 1
 
 
-def test_a_trusted_proxy_says_from_where_one_asks(tmp_path: Path) -> None:
+def test_a_trusted_proxy_reports_the_clients_address(tmp_path: Path) -> None:
     only_there = acl(str(ANONYMOUS), DESCRIBE, CLUSTER_NAME, host="10.9.9.9", kind=ResourceType.CLUSTER)
     log = log_with(tmp_path / "log", [only_there, *ACLS])
     settings = {"aclog.trusted.proxies": "127.0.0.0/8"}
@@ -357,7 +360,7 @@ def test_a_trusted_proxy_says_from_where_one_asks(tmp_path: Path) -> None:
         assert there.json()["sees_all"]
 
 
-def test_settings_and_acls_of_now_are_the_consoles_too(tmp_path: Path) -> None:
+def test_the_console_process_follows_settings_and_acls(tmp_path: Path) -> None:
     with console(tmp_path, log_with(tmp_path / "log", [on_cluster(DESCRIBE), *ACLS])) as (_, client):
         new = {
             "resourceType": "TOPIC",
@@ -375,7 +378,7 @@ def test_settings_and_acls_of_now_are_the_consoles_too(tmp_path: Path) -> None:
         assert (now["sees_all"], now["may_alter"]) == (True, False)
 
 
-def test_a_fleets_clusters_are_each_their_own(tmp_path: Path) -> None:
+def test_the_clusters_of_a_fleet_are_separate(tmp_path: Path) -> None:
     logs = {
         "one": log_with(tmp_path / "one", [on_cluster(DESCRIBE), ACLS[0]]),
         "two": log_with(tmp_path / "two", [ACLS[1]]),

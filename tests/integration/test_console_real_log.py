@@ -1,4 +1,4 @@
-"""The console on what real brokers wrote: the page beside the library's answers, at moments of their logs."""
+"""The console on logs of real brokers, compared with the library at several states."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def url(node: Node) -> Iterator[str]:
 
 
 def state_at(node: Node, end_offset: int) -> AuthorizerState:
-    """By another way than the page's: loaded as ``--at-offset`` does."""
+    """The state at an offset, loaded as for ``--at-offset``."""
     with closing(open_log(node.log.url)) as log:
         image = load_image(log, [CheckpointFiles(log)], at_offset=end_offset - 1).image
     now = node.authorizer.state
@@ -58,7 +58,7 @@ def state_at(node: Node, end_offset: int) -> AuthorizerState:
 
 
 def may_be_a_clients(host: str) -> bool:
-    """An address in the one way that brokers write it; no name is one."""
+    """Whether a host is an address in the brokers' notation."""
     try:
         return host_address(host) == host
     except ValueError:
@@ -66,7 +66,7 @@ def may_be_a_clients(host: str) -> bool:
 
 
 @pytest.mark.long
-def test_cells_and_answers_are_the_librarys_at_every_moment_that_is_looked_at(
+def test_cells_and_decisions_equal_the_librarys_at_every_sampled_state(
     page: Page, url: str, node: Node
 ) -> None:
     moments = page.request.get(f"{url}/console/v1/moments").json()["moments"]
@@ -79,23 +79,23 @@ def test_cells_and_answers_are_the_librarys_at_every_moment_that_is_looked_at(
         names = {acl.resource_name for acl in acls if acl.resource_type == ResourceType.TOPIC}
         who = {acl.principal for acl in acls if acl.principal != "User:*"}
         page.goto(f"{url}/#at={end - 1}")
-        expect(page.locator(".moment")).to_contain_text(f"offset {end - 1},")
+        expect(page.locator(".shown-state")).to_contain_text(f"offset {end - 1},")
         expect(page.locator("table.matrix tbody tr").nth(1)).to_be_visible()
-        asked = {}
-        for (name, principal), said in shown_cells(page).items():
+        view = {}
+        for (name, principal), cell_text in shown_cells(page).items():
             if name not in names or principal not in who:
                 continue
-            always, _, partly = said.partition("partly ")
+            always, _, partly = cell_text.partition("partly ")
             wholly, partly_so = (set(each.removesuffix("; ").split(", ")) for each in (always, partly))
             for operation in OPERATIONS:
                 found = {is_allowed(node, principal, operation, name, host, state) for host in hosts}
                 either = {operation.title, "All"}
                 answers = {True} if either & wholly else {True, False} if either & partly_so else {False}
-                assert found == answers, (end, name, principal, operation, said)
-                asked[principal, operation, name] = is_allowed(node, principal, operation, name, state=state)
-        compared += len(asked)
+                assert found == answers, (end, name, principal, operation, cell_text)
+                view[principal, operation, name] = is_allowed(node, principal, operation, name, state=state)
+        compared += len(view)
         for allowed in (True, False):
-            for (principal, operation, name), answer in asked.items():
+            for (principal, operation, name), answer in view.items():
                 if answer is allowed:
                     page.goto(
                         f"{url}/#view=ask&at={end - 1}&principal={quote(principal)}"
@@ -107,7 +107,7 @@ def test_cells_and_answers_are_the_librarys_at_every_moment_that_is_looked_at(
 
 
 @pytest.mark.long
-def test_the_acls_and_the_node_are_those_of_the_broker(page: Page, url: str, node: Node) -> None:
+def test_the_acls_and_the_digest_equal_the_brokers(page: Page, url: str, node: Node) -> None:
     state = state_at(node, node.status().end_offset)
     page.goto(f"{url}/#view=acls")
     expect(page.locator(".counts")).to_contain_text(f"{len(state.index.image)} ACLs")
@@ -116,9 +116,9 @@ def test_the_acls_and_the_node_are_those_of_the_broker(page: Page, url: str, nod
 
 
 @pytest.mark.long
-def test_what_the_log_has_lost_is_hatched_and_said(page: Page, url: str, node: Node) -> None:
+def test_a_trimmed_beginning_is_hatched_and_explained(page: Page, url: str, node: Node) -> None:
     page.goto(url)
-    expect(page.locator(".moment")).to_be_visible()
+    expect(page.locator(".shown-state")).to_be_visible()
     is_whole = node.log.start_offset() == 0
     expect(page.locator(".unknown")).to_have_count(0 if is_whole else 1)
-    expect(page.get_by_text("nothing is known of what was before")).to_have_count(0 if is_whole else 1)
+    expect(page.get_by_text("no state is known before")).to_have_count(0 if is_whole else 1)

@@ -1,4 +1,4 @@
-"""`aclog report`: the console's page as a file, and the same for paper, as a table and as JSON lines."""
+"""`aclog report`: the console's page as a file, a print file, CSV and JSON lines."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from records.log.open import open_log
 from replay.load_image import load_image
 from snapshot.digest import digest_to_string
 from snapshot.image import AclsImage
-from support.console_page import LOOKS, ColorScheme, assert_everyone_can_use
+from support.console_page import LOOKS, ColorScheme, assert_accessible
 from support.data import real_log
 from support.node_acls import acl, on_cluster
 from support.nodes import SOON_S, create, delete, running_node, sidecar_of
@@ -68,7 +68,7 @@ def json_of(*args: object) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """Nested names and prefixes, some for everybody, denials, hosts; and what came and went."""
+    """Nested names and prefixes, wildcard principals, denials, hosts, and a history of changes."""
     log = tmp_path_factory.mktemp("report") / "log"
     read, write, every = AclOperation.READ, AclOperation.WRITE, AclOperation.ALL
     with running_node(log, log_mode="create") as running:
@@ -127,7 +127,7 @@ def report(node: Node, since: int, tmp_path_factory: pytest.TempPathFactory) -> 
 def opened(
     chromium: Browser, *, width: int = 1280, color_scheme: ColorScheme = "light", bypass_csp: bool = False
 ) -> Iterator[Page]:
-    """A page without a network, that asks for nothing but the file, and has nothing to complain about."""
+    """A page without network; at the end it has requested only the file and logged no error."""
     size = {"width": width, "height": 800}
     with chromium.new_context(
         viewport=size,  # type: ignore[arg-type]
@@ -137,21 +137,23 @@ def opened(
     ) as context:
         page = context.new_page()
         page.set_default_timeout(SOON_S * 1000)
-        asked: list[str] = []
+        requested: list[str] = []
         complaints: list[str] = []
-        page.on("request", lambda request: asked.append(request.url))
-        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+        page.on("request", lambda request: requested.append(request.url))
+        page.on(
+            "console", lambda message: complaints.append(message.text) if message.type == "error" else None
+        )
         page.on("pageerror", lambda error: complaints.append(str(error)))
         yield page
-        assert {url.partition("#")[0].partition("://")[0] for url in asked} <= {"file"}
-        assert len({url.partition("#")[0] for url in asked}) <= 1
+        assert {url.partition("#")[0].partition("://")[0] for url in requested} <= {"file"}
+        assert len({url.partition("#")[0] for url in requested}) <= 1
         assert not complaints
 
 
-def held(page: Page, path: str, **question: Any) -> Any:
-    """What the page in the file is answered."""
+def held(page: Page, path: str, **query: Any) -> Any:
+    """The answer of the page in the file."""
     return page.evaluate(
-        "([path, question]) => $['file_api.js'].ask(`console/v1/${path}`, question)", [path, question]
+        "([path, query]) => $['file_api.js'].ask(`console/v1/${path}`, query)", [path, query]
     )
 
 
@@ -168,7 +170,7 @@ _NARROWED: list[dict[str, str | bool]] = [
 
 
 @pytest.mark.long
-def test_the_file_answers_as_the_node_does(
+def test_the_file_answers_as_the_node(
     chromium: Browser, report: Path, client: httpx.Client, since: int
 ) -> None:
     whole: dict[str, str | int] = {"row": 0, "rows": 200, "column": 0, "columns": 200}
@@ -180,36 +182,34 @@ def test_the_file_answers_as_the_node_does(
             unders = [""]
             for under in unders:
                 for narrowed in _NARROWED:
-                    question = whole | {"type": resource_type, "since": since} | narrowed
+                    query = whole | {"type": resource_type, "since": since} | narrowed
                     if under:
-                        question["under"] = under
-                    ours = held(page, "matrix", **question)
-                    assert ours == client.get("matrix", params=question).json(), question
+                        query["under"] = under
+                    ours = held(page, "matrix", **query)
+                    assert ours == client.get("matrix", params=query).json(), query
                     if not narrowed:
                         unders += [row["text"] for row in ours["rows"]["items"] if row["inside"]]
                         compared += sum(map(len, ours["cells"]))
         assert compared > 100
         acls = {"first": 0, "count": 100}
         for text in ("", "ORDERS.EU", "user:c"):
-            asked = acls | ({"containing": text} if text else {})
-            assert held(page, "acls", **asked) == client.get("acls", params=asked).json()
-            assert held(page, "findings", **asked) == client.get("findings", params=asked).json()
+            requested = acls | ({"containing": text} if text else {})
+            assert held(page, "acls", **requested) == client.get("acls", params=requested).json()
+            assert held(page, "findings", **requested) == client.get("findings", params=requested).json()
         assert held(page, "flips", since=since) == client.get("flips", params={"since": since}).json()
         assert held(page, "changes", after=since) == client.get("changes", params={"after": since}).json()
 
 
 @pytest.mark.long
-def test_it_is_clicked_through_without_a_network(
-    chromium: Browser, report: Path, node: Node, since: int
-) -> None:
+def test_the_page_works_without_a_network(chromium: Browser, report: Path, node: Node, since: int) -> None:
     with opened(chromium) as page:
         page.goto(report.as_uri())
-        expect(page.locator(".moment")).to_contain_text(f"offset {node.status().end_offset - 1},")
+        expect(page.locator(".shown-state")).to_contain_text(f"offset {node.status().end_offset - 1},")
         page.get_by_role("button", name="what changed").click()
         expect(page.locator("td.flipped").first).to_be_visible()
         page.get_by_role("button", name="orders.*", exact=False).first.click()
         expect(page.locator("table.matrix tbody th", has_text="orders.public*")).to_be_visible()
-        # A question that no file can answer, with the command that does.
+        # For a request without an answer in the file, the page shows the command.
         page.locator("table.matrix tbody tr", has_text="orders.public").locator(".cell").nth(1).click()
         expect(page.locator("main .error")).to_contain_text("aclog what-can --acls")
         page.get_by_label("Principal").fill("")
@@ -221,11 +221,13 @@ def test_it_is_clicked_through_without_a_network(
         expect(page.locator("main .error")).to_contain_text("--topic orders.public --explain")
         page.get_by_role("button", name="Compare").click()
         expect(page.locator(".flips li").first).to_be_visible()
-        page.locator(".flips li", has_text="pay.").get_by_role("button", name="ask now").first.click()
+        page.locator(".flips li", has_text="pay.").get_by_role("button", name="check now").first.click()
         expect(page.locator(".result")).to_have_text("✓ ALLOWED")
         expect(page.locator(".acls").first).to_contain_text("ALLOW User:* Read on TOPIC pay.*")
         page.go_back()
-        page.locator(".flips li", has_text="pay.").get_by_role("button", name=f"ask at {since}").first.click()
+        page.locator(".flips li", has_text="pay.").get_by_role(
+            "button", name=f"check at {since}"
+        ).first.click()
         expect(page.locator(".result")).to_have_text("✗ DENIED")
         page.get_by_role("button", name="State").click()
         expect(page.locator(".facts")).to_contain_text(node.status().digest)
@@ -236,7 +238,7 @@ def test_it_is_clicked_through_without_a_network(
 
 
 @pytest.mark.long
-def test_hostile_names_are_text_and_the_policy_lets_nothing_in(chromium: Browser, report: Path) -> None:
+def test_hostile_names_are_text_and_the_policy_is_strict(chromium: Browser, report: Path) -> None:
     text = report.read_text(encoding="utf-8")
     assert "unsafe" not in text.partition("<title>")[0]
     assert "default-src 'none'" in text
@@ -251,15 +253,15 @@ def test_hostile_names_are_text_and_the_policy_lets_nothing_in(chromium: Browser
 
 @pytest.mark.long
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
-def test_everyone_can_use_it(
+def test_the_pages_are_accessible(
     chromium: Browser, report: Path, since: int, width: int, scheme: ColorScheme
 ) -> None:
-    # axe is put into the page, which its policy would not let in.
+    # The page's policy does not allow axe, so it is injected.
     with opened(chromium, width=width, color_scheme=scheme, bypass_csp=True) as page:
         for view, ready in (("matrix", "td.flipped"), ("compare", ".flips"), ("node", ".facts")):
             page.goto(f"{report.as_uri()}#view={view}&since={since}")
             expect(page.locator(ready).first).to_be_visible()
-            assert_everyone_can_use(page, f"report-{view}-{width}-{scheme}")
+            assert_accessible(page, f"report-{view}-{width}-{scheme}")
 
 
 def image_at(offset: int | None = None) -> AclsImage:
@@ -268,7 +270,7 @@ def image_at(offset: int | None = None) -> AclsImage:
 
 
 @pytest.mark.long
-def test_a_real_log_is_the_librarys_cell_by_cell(chromium: Browser, tmp_path: Path) -> None:
+def test_a_real_log_equals_the_library_cell_by_cell(chromium: Browser, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     aclog("--log", REAL, "--since", SINCE, "--output", file)
     now, then = image_at(), image_at(SINCE)
@@ -305,18 +307,18 @@ def test_a_real_log_is_the_librarys_cell_by_cell(chromium: Browser, tmp_path: Pa
         assert state["kafkaVersion"]["source"] != "configured"
 
 
-def test_json_is_what_the_acls_mean() -> None:
+def test_json_equals_the_effective_permissions() -> None:
     found = json_of("--log", REAL, "--since", SINCE)
     now, then = image_at(), image_at(SINCE)
     settings = AuthorizerSettings.from_configs({}).with_version_of(now)
     meaning, earlier = (EffectivePermissions.of(each.merged().columns, settings) for each in (now, then))
     assert found[0]["report"]["meaning"] == meaning.digest.hex()
-    # The lines of access are the meaning itself: nothing is lost.
-    for resource_type, everybody in meaning.wildcard.items():
+    # The access lines contain the complete effective permissions.
+    for resource_type, wildcard in meaning.wildcard.items():
         lines = [each for each in found if each.get("access") == resource_type.name]
         for principal in {each["principal"] for each in lines}:
-            expected = everybody if principal == "*" else meaning.overrides(principal, resource_type)
-            assert _said(lines, principal) == _expected(expected), (resource_type, principal)
+            expected = wildcard if principal == "*" else meaning.overrides(principal, resource_type)
+            assert _answers(lines, principal) == _expected(expected), (resource_type, principal)
         assert {each["principal"] for each in lines} >= {
             principal for principal, theirs in meaning.principals.items() if resource_type in theirs
         }
@@ -337,7 +339,7 @@ def test_json_is_what_the_acls_mean() -> None:
             )
 
 
-def _said(lines: list[dict[str, Any]], principal: str) -> dict[tuple[str, bool], Any]:
+def _answers(lines: list[dict[str, Any]], principal: str) -> dict[tuple[str, bool], Any]:
     return {
         (str(each.get("name", each.get("prefix"))), "name" in each): each.get("allowed")
         for each in lines
@@ -382,7 +384,9 @@ _SECTIONS = ("report", "access", "acl", "finding", "change", "flip")
 
 
 @pytest.mark.long
-def test_paper_has_every_row_and_no_script(chromium: Browser, tmp_path: Path, node: Node, since: int) -> None:
+def test_the_print_file_has_every_row_and_no_script(
+    chromium: Browser, tmp_path: Path, node: Node, since: int
+) -> None:
     file = tmp_path / "print.html"
     url = node.status().log_url
     aclog("--log", url, "--since", since, "--format", "print", "--output", file)
@@ -401,13 +405,13 @@ def test_paper_has_every_row_and_no_script(chromium: Browser, tmp_path: Path, no
         assert listed.locator(".rule").count() == summary["findings"]
         rows = page.locator("tr").count()
         assert tables.count() == page.locator("thead").count()
-        # Structure goes into the PDF: each row is in it, on more than one page.
+        # The PDF has every row, on more than one page.
         printed = page.pdf(prefer_css_page_size=True, tagged=True)
     assert printed.count(b"/S /TR") + printed.count(b"/S/TR") == rows
     assert len(re.findall(rb"/Type ?/Page\b", printed)) >= 4
 
 
-def test_it_is_narrowed_to_principals_and_names(node: Node, since: int) -> None:
+def test_a_report_is_restricted_to_principals_and_names(node: Node, since: int) -> None:
     given = ("--log", node.status().log_url, "--since", since)
     whole = json_of(*given)
     found = json_of(*given, "--principal", "User:c", "--topic", "orders.eu*")
@@ -417,7 +421,7 @@ def test_it_is_narrowed_to_principals_and_names(node: Node, since: int) -> None:
     assert {each["access"] for each in lines} == {"TOPIC"}
     named = {each["name"]: each for each in lines if "name" in each}
     assert named["orders.eu.v1"] in whole
-    # What covers the names is there, and nothing of other names or other principals.
+    # ACLs that cover the names are there, but none of other names or principals.
     acls = {(each["principal"], each["resourceName"]) for each in found if each.get("acl") == "inForce"}
     assert acls >= {("User:c", "orders."), ("User:*", "*"), ("User:c", "orders.eu.v1")}
     assert acls.isdisjoint({("User:a", "orders."), ("User:c", "orders.us.v1"), ("User:*", "pay.")})
@@ -430,7 +434,7 @@ def test_it_is_narrowed_to_principals_and_names(node: Node, since: int) -> None:
 
 
 @pytest.mark.long
-def test_a_narrowed_page_begins_at_its_names(
+def test_a_restricted_page_begins_at_its_names(
     chromium: Browser, node: Node, client: httpx.Client, tmp_path: Path
 ) -> None:
     file = tmp_path / "eu.html"
@@ -448,10 +452,10 @@ def test_a_narrowed_page_begins_at_its_names(
                 ours_cells = [row[shown[each["principal"]]] for row in ours["cells"]]
                 assert ours_cells == [row[at] for row in theirs["cells"]]
         page.goto(f"{file.as_uri()}#type=GROUP")
-        expect(page.locator("main .error")).to_contain_text("about TOPIC orders.eu.* alone")
+        expect(page.locator("main .error")).to_contain_text("contains only TOPIC orders.eu.*")
 
 
-def test_any_set_of_acls_and_any_moment(tmp_path: Path, node: Node, client: httpx.Client) -> None:
+def test_any_set_of_acls_and_any_state(tmp_path: Path, node: Node, client: httpx.Client) -> None:
     by_offset = json_of("--log", REAL, "--at-offset", SINCE)
     written = datetime.fromtimestamp(by_offset[0]["report"]["timestamp"] / 1000, UTC).isoformat()
     by_time = json_of("--log", REAL, "--at-time", written)
@@ -471,14 +475,17 @@ def test_any_set_of_acls_and_any_moment(tmp_path: Path, node: Node, client: http
     assert running[0]["report"]["digest"] == node.status().digest
 
 
-def test_what_cannot_be_is_said_and_nothing_is_written(
+def test_wrong_usage_is_reported_and_nothing_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, node: Node
 ) -> None:
     file = tmp_path / "report.html"
     to = ("--output", file)
-    assert "name one" in aclog("--log", REAL, "--at-offset", 3, "--at-time", "2026-01-01", *to, code=2).output
+    assert (
+        "exclude each other"
+        in aclog("--log", REAL, "--at-offset", 3, "--at-time", "2026-01-01", *to, code=2).output
+    )
     assert "has no record of" in aclog("--log", REAL, "--since", "2020-01-01", *to, code=2).output
-    assert "earlier one" in aclog("--log", REAL, "--since", 280, *to, code=2).output
+    assert "Choose a --since before" in aclog("--log", REAL, "--since", 280, *to, code=2).output
     assert "aclog diff" in aclog("--acls", tmp_path / "x", "--since", 3, *to, code=2).output
     assert "no log, snapshot store" in aclog("--acls", tmp_path / "x", *to, code=2).output
     assert "exactly one resource" in aclog("--log", REAL, "--topic", "a", "--group", "b", *to, code=2).output
@@ -490,13 +497,13 @@ def test_what_cannot_be_is_said_and_nothing_is_written(
     aclog("--log", REAL, "--principal", "User:bob", "--topic", "audit", *to)
     assert file.exists()
     file.unlink()
-    gone = tmp_path / "gone" / "report.json"
-    aclog("--log", REAL, "--format", "json", "--output", gone, code=2)
+    removal = tmp_path / "gone" / "report.json"
+    aclog("--log", REAL, "--format", "json", "--output", removal, code=2)
     assert list(tmp_path.iterdir()) == []
-    # What is left out of a large report is said in it.
+    # A large report says what is left out.
     monkeypatch.setitem(command._ACLS_MAXIMUM, "html", 200)
     monkeypatch.setitem(command._LINES_MAXIMUM, "html", 3)
-    assert "left out: of 7 classes" in aclog("--log", REAL, "--since", SINCE, *to).stderr
+    assert "left out: only 3 of 7 classes" in aclog("--log", REAL, "--since", SINCE, *to).stderr
     monkeypatch.setattr(content, "ACLS_MAXIMUM", 5)
     (left_out,) = json_of("--log", node.status().log_url)[0]["report"]["leftOut"]
     assert "aclog lint" in left_out

@@ -1,4 +1,4 @@
-"""The console beside what Spark has kept: counts over time, and the past that the log has forgotten."""
+"""The console with Spark's output: counts over time, and states before the log's start."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from snapshot.jobs.running.job import JobSettings
 from snapshot.jobs.sources.logs import resolve_logs
 from snapshot.store.snapshot_store import SnapshotStore
 from snapshot.store.storage import Storage
-from support.console_page import assert_everyone_can_use, console_page
+from support.console_page import assert_accessible, console_page
 from support.directory_logs import read_batches, records_of
 from support.nodes import SOON_S, running_node, sidecar_of
 from support.plain_counts import PlainCounts
@@ -48,9 +48,9 @@ ANONYMOUS: dict[str, Any] = {"resource_type": 4, "resource_name": "kafka-cluster
 
 
 class SparkOutputs(NamedTuple):
-    """A log as it was, the same without its beginning, and what Spark has of it."""
+    """The complete log, the same log without its beginning, and Spark's outputs."""
 
-    whole: Path
+    complete: Path
     trimmed: Path
     snapshots: Path
     history: Path
@@ -69,24 +69,24 @@ def random_batches() -> Iterator[list[MetadataRecord]]:
 
 
 @pytest.fixture(scope="module")
-def kept(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkOutputs:
-    home = tmp_path_factory.mktemp("kept")
+def outputs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkOutputs:
+    home = tmp_path_factory.mktemp("outputs")
     found = SparkOutputs(*(home / name for name in SparkOutputs._fields))
-    with DirectoryLog.open(found.whole, mode="create", segment_bytes=1_000) as log:
+    with DirectoryLog.open(found.complete, mode="create", segment_bytes=1_000) as log:
         log.append_batches([(batch, START_MS + at * HOUR_MS) for at, batch in enumerate(random_batches())])
     for job, output, max_offsets in ((run_changes, found.history, 30), (run_counts, found.counts, None)):
         settings = JobSettings(
-            logs=tuple(resolve_logs([f"file:{found.whole}"])),
+            logs=tuple(resolve_logs([f"file:{found.complete}"])),
             checkpoint=str(output / "checkpoint"),
             store=f"{output}/state",
             shards=2,
             max_offsets=max_offsets,
         )
         job(spark, settings, str(output), lambda _: None)
-    shutil.copytree(found.whole, found.trimmed)
+    shutil.copytree(found.complete, found.trimmed)
     segments = sorted(found.trimmed.glob("*.log"))
     assert len(segments) > 3
-    with DirectoryLog.open(found.whole) as log:
+    with DirectoryLog.open(found.complete) as log:
         first = int(segments[2].stem)
         image = load_image(log, at_offset=first - 1).image
         SnapshotStore(str(found.snapshots)).write(image, log.identity, log_end_time_ms=0)
@@ -96,14 +96,14 @@ def kept(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Spark
 
 
 @pytest.fixture(scope="module")
-def client(kept: SparkOutputs) -> Iterator[httpx.Client]:
+def client(outputs: SparkOutputs) -> Iterator[httpx.Client]:
     with (
         running_node(
-            kept.trimmed,
+            outputs.trimmed,
             log_mode="read",
-            snapshot_store=kept.snapshots,
-            console_history=kept.history,
-            console_counts=kept.counts,
+            snapshot_store=outputs.snapshots,
+            console_history=outputs.history,
+            console_counts=outputs.counts,
         ) as node,
         sidecar_of(node, console_listeners="*") as url,
         httpx.Client(base_url=url, timeout=SOON_S) as asking,
@@ -111,8 +111,8 @@ def client(kept: SparkOutputs) -> Iterator[httpx.Client]:
         yield asking
 
 
-def whole_past(client: httpx.Client) -> dict[str, Any]:
-    """The moments, once nothing more is looked through."""
+def complete_history(client: httpx.Client) -> dict[str, Any]:
+    """The states after the scan has ended."""
 
     def found() -> dict[str, Any]:
         moments: dict[str, Any] = client.get("/console/v1/moments").json()
@@ -122,30 +122,30 @@ def whole_past(client: httpx.Client) -> dict[str, Any]:
     return found()
 
 
-def states(kept: SparkOutputs) -> dict[int, str]:
-    """By end offset, the digest of the state that the whole log had there."""
-    with DirectoryLog.open(kept.whole) as log:
+def states(outputs: SparkOutputs) -> dict[int, str]:
+    """The digest of each state of the complete log, by end offset."""
+    with DirectoryLog.open(outputs.complete) as log:
         return {
             end: digest_to_string(load_image(log, at_offset=end - 1).image.digest)
             for end in range(1, log.high_watermark() + 1)
         }
 
 
-def joined(kept: SparkOutputs) -> tuple[DirectoryLog, HistoryState]:
-    """Another reader of the trimmed log, and the first state that it tells."""
-    log = DirectoryLog.open(kept.trimmed)
-    stored = SnapshotStore(str(kept.snapshots)).latest(log.identity)
+def joined(outputs: SparkOutputs) -> tuple[DirectoryLog, HistoryState]:
+    """Another reader of the trimmed log, and its first known state."""
+    log = DirectoryLog.open(outputs.trimmed)
+    stored = SnapshotStore(str(outputs.snapshots)).latest(log.identity)
     assert stored is not None
     return log, HistoryState(stored.image, stored.image.provenance.timestamp_ms, (), 0, 0)
 
 
 @pytest.mark.long
-def test_each_moment_that_the_log_forgot_is_as_it_was(kept: SparkOutputs) -> None:
-    log, first = joined(kept)
+def test_each_state_before_the_trimmed_log_is_restored(outputs: SparkOutputs) -> None:
+    log, first = joined(outputs)
     with log:
         assert log.start_offset() > 0
-        found = read_stored_states(str(kept.history), log.identity, first)
-    expected = states(kept)
+        found = read_stored_states(str(outputs.history), log.identity, first)
+    expected = states(outputs)
     assert found.is_complete
     assert found.states[0].end_offset == 0
     assert not len(found.states[0].image)
@@ -155,7 +155,7 @@ def test_each_moment_that_the_log_forgot_is_as_it_was(kept: SparkOutputs) -> Non
     for each in found.states[1:]:
         assert digest_to_string(each.image.digest) == expected[each.end_offset]
         assert each.unknown_from is None
-    # Between two moments nothing changed.
+    # Between two states nothing changed.
     known = {each.end_offset: digest_to_string(each.image.digest) for each in found.states}
     for end in range(1, first.end_offset):
         assert known.get(end) or expected[end] == known[max(each for each in ends if each <= end)]
@@ -163,13 +163,13 @@ def test_each_moment_that_the_log_forgot_is_as_it_was(kept: SparkOutputs) -> Non
 
 @pytest.mark.long
 def test_the_past_and_the_counts_are_shown_from_the_logs_beginning(
-    chromium: Browser, kept: SparkOutputs, client: httpx.Client
+    chromium: Browser, outputs: SparkOutputs, client: httpx.Client
 ) -> None:
-    found = whole_past(client)
+    found = complete_history(client)
     assert found["is_whole"]
     assert found["refusal"] is None
     assert found["moments"][0]["end_offset"] == 0
-    with DirectoryLog.open(kept.whole) as log:
+    with DirectoryLog.open(outputs.complete) as log:
         records = list(records_of(read_batches(log)))
         end = log.high_watermark()
     plain = PlainCounts(records)
@@ -178,7 +178,7 @@ def test_the_past_and_the_counts_are_shown_from_the_logs_beginning(
     counts = client.get("/console/v1/counts").json()["kept"]
     changes = sorted((minute, delta) for _, minute, _, delta in plain.changes)
     minutes, deltas = zip(*changes, strict=True)
-    # The last one of a minute counts.
+    # The last change of a minute counts.
     totals = dict(zip(minutes, accumulate(deltas), strict=True))
     assert dict(counts["points"]).items() <= totals.items()
     assert counts["points"][-1][1] == sum(plain.at_end[end].values())
@@ -193,18 +193,18 @@ def test_the_past_and_the_counts_are_shown_from_the_logs_beginning(
         page.get_by_text("As a table").click()
         expect(page.locator(".counted + details tbody tr").last).to_contain_text(str(counts["points"][-1][1]))
         assert page.locator(".counted + details tbody tr").count() == len(counts["points"])
-        assert_everyone_can_use(page, "node-kept")
+        assert_accessible(page, "node-stored")
 
 
 class Compacted:
-    """A log without the batches of which every record was superseded later on."""
+    """A log without the batches whose records were all superseded."""
 
     def __init__(self, log: DirectoryLog) -> None:
         self._log = log
-        whole = read_batches(log)
-        last = {getattr(each.record, "id", None): each.offset for each in records_of(whole)}
+        batches = read_batches(log)
+        last = {getattr(each.record, "id", None): each.offset for each in records_of(batches)}
         left = set(last.values())
-        self._left = [each for each in whole if any(logged.offset in left for logged in each.records)]
+        self._left = [each for each in batches if any(logged.offset in left for logged in each.records)]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._log, name)
@@ -214,13 +214,13 @@ class Compacted:
 
 
 @pytest.mark.long
-def test_holes_of_a_compacted_log_are_filled_by_what_was_kept(kept: SparkOutputs) -> None:
-    expected = states(kept)
-    with DirectoryLog.open(kept.whole) as log:
+def test_gaps_of_a_compacted_log_are_filled_from_the_stored_history(outputs: SparkOutputs) -> None:
+    expected = states(outputs)
+    with DirectoryLog.open(outputs.complete) as log:
         now = load_image(log).image
 
     def compacted() -> Any:
-        return Compacted(DirectoryLog.open(kept.whole))
+        return Compacted(DirectoryLog.open(outputs.complete))
 
     def scan_with(read_stored: Any) -> History:
         scan = HistoryScan(compacted, lambda _: [], lambda: None, read_stored)
@@ -232,7 +232,7 @@ def test_holes_of_a_compacted_log_are_filled_by_what_was_kept(kept: SparkOutputs
     end = max(expected)
     incomplete = scan_with(None)
     assert incomplete.states[-1].unknown_from is not None
-    history = scan_with(partial(read_stored_states, str(kept.history)))
+    history = scan_with(partial(read_stored_states, str(outputs.history)))
     assert history.is_complete
     assert all(each.unknown_from is None for each in history.states)
     assert len(history.states) > len(incomplete.states)
@@ -243,12 +243,12 @@ def test_holes_of_a_compacted_log_are_filled_by_what_was_kept(kept: SparkOutputs
 
 
 @pytest.mark.long
-def test_where_the_history_is_coarse_the_track_is_hatched(
-    chromium: Browser, kept: SparkOutputs, tmp_path: Path
+def test_a_coarse_span_of_the_history_is_hatched(
+    chromium: Browser, outputs: SparkOutputs, tmp_path: Path
 ) -> None:
-    shutil.copytree(kept.history, tmp_path / "history")
+    shutil.copytree(outputs.history, tmp_path / "history")
     storage = Storage(str(tmp_path / "history"))
-    log, first = joined(kept)
+    log, first = joined(outputs)
     log.close()
     coverage = read_coverage(storage, log.identity.cluster_id)
     assert coverage is not None
@@ -256,12 +256,15 @@ def test_where_the_history_is_coarse_the_track_is_hatched(
     put_coverage(storage, coverage.with_coarse(start, end))
     with (
         running_node(
-            kept.trimmed, log_mode="read", snapshot_store=kept.snapshots, console_history=tmp_path / "history"
+            outputs.trimmed,
+            log_mode="read",
+            snapshot_store=outputs.snapshots,
+            console_history=tmp_path / "history",
         ) as node,
         sidecar_of(node, console_listeners="*") as url,
         httpx.Client(base_url=url, timeout=SOON_S) as asking,
     ):
-        moments = whole_past(asking)["moments"]
+        moments = complete_history(asking)["moments"]
         (hole,) = [each for each in moments if each["unknown_from"] is not None]
         assert (hole["unknown_from"], hole["end_offset"]) == (start, end)
         assert not [each for each in moments if start < each["end_offset"] < end]
@@ -271,29 +274,29 @@ def test_where_the_history_is_coarse_the_track_is_hatched(
             assert asking.get("/console/v1/acls", params=question).status_code == code, offset
         with console_page(chromium, url) as page:
             page.goto(f"{url}/#at={end - 1}")
-            expect(page.locator(".hole")).to_have_count(1)
-            expect(page.locator(".moment")).to_contain_text(
-                f"between offset {start - 1} and offset {end - 1} nothing is known"
+            expect(page.locator(".gap")).to_have_count(1)
+            expect(page.locator(".shown-state")).to_contain_text(
+                f"between offset {start - 1} and offset {end - 1} the states are unknown"
             )
-            page.get_by_text("1 hole in what is known").click()
-            expect(page.locator(".holes")).to_contain_text(f"between offset {start - 1} and offset {end - 1}")
-            assert_everyone_can_use(page, "hole")
+            page.get_by_text("1 gap in the known history").click()
+            expect(page.locator(".gaps")).to_contain_text(f"between offset {start - 1} and offset {end - 1}")
+            assert_accessible(page, "hole")
 
 
 @pytest.mark.long
-def test_what_cannot_be_read_is_said_and_the_rest_is_shown(
-    chromium: Browser, kept: SparkOutputs, tmp_path: Path
+def test_unreadable_files_are_reported_and_the_rest_is_shown(
+    chromium: Browser, outputs: SparkOutputs, tmp_path: Path
 ) -> None:
-    shutil.copytree(kept.history, tmp_path / "history")
+    shutil.copytree(outputs.history, tmp_path / "history")
     for each in (tmp_path / "history" / "changes").rglob("*.parquet"):
         each.write_bytes(b"no table")
     (tmp_path / "counts" / "counts_by_time" / "_delta_log").mkdir(parents=True)
-    shutil.copytree(kept.counts / "state", tmp_path / "counts" / "state")
+    shutil.copytree(outputs.counts / "state", tmp_path / "counts" / "state")
     with (
         running_node(
-            kept.trimmed,
+            outputs.trimmed,
             log_mode="read",
-            snapshot_store=kept.snapshots,
+            snapshot_store=outputs.snapshots,
             console_history=tmp_path / "history",
             console_counts=tmp_path / "counts",
         ) as node,
@@ -304,36 +307,36 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_shown(
         expect(page.locator("footer .error")).to_contain_text("is not a table of changes")
         expect(page.locator("main .error")).to_contain_text("is a table of Delta Lake")
         expect(page.locator(".unknown")).to_have_count(1)
-        page.get_by_text("1 hole in what is known").click()
-        expect(page.locator(".holes li")).to_contain_text("of what was before offset 19: snapshot")
+        page.get_by_text("1 gap in the known history").click()
+        expect(page.locator(".gaps li")).to_contain_text("no state is known before offset 19: snapshot")
         expect(page.locator(".facts")).to_contain_text("ready")
 
 
 @pytest.mark.long
-def test_a_history_that_does_not_fit_the_log_is_not_believed(kept: SparkOutputs) -> None:
-    """Each change that is undone must have led to the state that is there."""
-    log, first = joined(kept)
+def test_a_history_that_does_not_match_the_log_is_rejected(outputs: SparkOutputs) -> None:
+    """Each undone change must match the state after it."""
+    log, first = joined(outputs)
     with log:
         delta = AclsDelta(first.image)
         for number in range(12):
             delta.put(AppliedAcl(acl(number, host="10.9.9.9"), 0, 0))
         wrong = first._replace(image=delta.apply(first.image.provenance))
-        found = read_stored_states(str(kept.history), log.identity, wrong)
+        found = read_stored_states(str(outputs.history), log.identity, wrong)
     assert not found.is_complete
     assert "and the log differ at offset" in found.origin
     assert found.states == ()
 
 
 @pytest.mark.long
-def test_counts_that_are_written_meanwhile_are_read_once(kept: SparkOutputs, tmp_path: Path) -> None:
-    shutil.copytree(kept.counts, tmp_path / "counts")
-    log, _ = joined(kept)
+def test_each_file_of_counts_is_read_once(outputs: SparkOutputs, tmp_path: Path) -> None:
+    shutil.copytree(outputs.counts, tmp_path / "counts")
+    log, _ = joined(outputs)
     log.close()
     counts = StoredCounts(str(tmp_path / "counts"))
-    whole = counts.read(log.identity)
-    assert whole["files_left"] == 0
-    # What was read is not read again; an output that was begun anew is.
+    first = counts.read(log.identity)
+    assert first["files_left"] == 0
+    # Files are not read again, unless the output was started again.
     shutil.rmtree(tmp_path / "counts")
-    assert counts.read(log.identity) == whole
-    counts._cached_until_s = 0.0  # time has gone by
+    assert counts.read(log.identity) == first
+    counts._cached_until_s = 0.0  # the cache has expired
     assert counts.read(log.identity)["points"] == []

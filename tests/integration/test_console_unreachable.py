@@ -1,4 +1,4 @@
-"""A node that does not answer for a while: what the page shows stays, and what people have typed into it."""
+"""While the node does not answer, the page keeps its content and the user's input."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from authorizer.node.node import Node
 from records.acl import AclOperation
-from support.console_page import assert_everyone_can_use, console_page
+from support.console_page import assert_accessible, console_page
 from support.node_acls import acl, on_cluster
 from support.nodes import create, running_node, sidecar_of
 
@@ -49,7 +49,7 @@ def cut_off(page: Page) -> None:
 def test_a_failed_poll_leaves_the_view_and_a_half_filled_form(page: Page, url: str) -> None:
     page.goto(f"{url}/#view=acls")
     page.locator("details.change summary").click()
-    form = page.get_by_role("form", name="An ACL to be added")
+    form = page.get_by_role("form", name="Add an ACL")
     form.get_by_label("Principal").fill("User:half")
     form.get_by_label("Operation").select_option("ALTER_CONFIGS")
     cut_off(page)
@@ -57,11 +57,11 @@ def test_a_failed_poll_leaves_the_view_and_a_half_filled_form(page: Page, url: s
     expect(page.locator("table.list")).to_contain_text("User:alice")
     expect(form.get_by_label("Principal")).to_have_value("User:half")
     expect(form.get_by_label("Operation")).to_have_value("ALTER_CONFIGS")
-    expect(page.locator(".moment")).to_contain_text("Now: offset ")
+    expect(page.locator(".shown-state")).to_contain_text("Now: offset ")
     assert "Failed to fetch" not in page.locator("body").inner_text()
-    assert_everyone_can_use(page, "unreachable")
+    assert_accessible(page, "unreachable")
     since = page.get_by_role("alert").inner_text()
-    # It is the first failure that is named, and then nothing is.
+    # The alert has the time of the first failure, and disappears after a success.
     with page.expect_event("requestfailed", lambda request: request.url.endswith("/now")):
         pass
     assert page.get_by_role("alert").inner_text() == since
@@ -71,13 +71,13 @@ def test_a_failed_poll_leaves_the_view_and_a_half_filled_form(page: Page, url: s
 
 
 @pytest.mark.long
-def test_an_answer_stays_beside_its_own_question_alone(page: Page, url: str) -> None:
+def test_an_answer_is_shown_only_with_its_own_request(page: Page, url: str) -> None:
     page.goto(f"{url}/#view=ask&principal=User:alice&name=orders")
     expect(page.locator(".result")).to_have_text("✓ ALLOWED")
     cut_off(page)
     expect(page.get_by_role("alert")).to_have_text(UNREACHABLE)
     expect(page.locator(".result")).to_have_text("✓ ALLOWED")
-    # What was answered of alice is not shown of bob.
+    # The answer for alice is not shown for bob.
     page.get_by_label("Principal").fill("User:bob")
     expect(page.locator(".result")).to_have_count(0)
     page.unroute(EVERY_QUESTION)
@@ -86,7 +86,7 @@ def test_an_answer_stays_beside_its_own_question_alone(page: Page, url: str) -> 
 
 
 @pytest.mark.long
-def test_a_node_that_cannot_answer_just_now_says_why_and_the_answer_stays(page: Page, url: str) -> None:
+def test_a_temporary_error_is_shown_with_the_last_answer(page: Page, url: str) -> None:
     page.goto(f"{url}/#view=ask&principal=User:alice&name=orders")
     expect(page.locator(".result")).to_have_text("✓ ALLOWED")
 
@@ -101,12 +101,12 @@ def test_a_node_that_cannot_answer_just_now_says_why_and_the_answer_stays(page: 
 
 
 @pytest.mark.long
-def test_a_token_that_ran_out_is_asked_for_above_what_is_there(page: Page, url: str) -> None:
+def test_an_expired_token_is_requested_above_the_current_view(page: Page, url: str) -> None:
     page.goto(f"{url}/#view=ask&principal=User:alice&name=orders")
     expect(page.locator(".result")).to_have_text("✓ ALLOWED")
 
     def refuse(route: Route) -> None:
-        """As a listener that takes tokens; this one takes none, and would refuse it."""
+        """Answer like a listener that requires tokens."""
         headers = dict(route.request.headers)
         if headers.pop("authorization", None) == "Bearer new":
             route.continue_(headers=headers)
@@ -116,10 +116,10 @@ def test_a_token_that_ran_out_is_asked_for_above_what_is_there(page: Page, url: 
     page.route(EVERY_QUESTION, refuse)
     expect(page.locator("form.sign-in")).to_contain_text("the token has expired")
     expect(page.locator(".result")).to_have_text("✓ ALLOWED")
-    # What was refused without the new token is asked again with it.
+    # Rejected requests are sent again with the new token.
     page.get_by_label("Principal").fill("User:bob")
     expect(page.locator(".result")).to_have_count(0)
     page.get_by_label("Token").fill("new")
-    page.get_by_role("button", name="Ask with it").click()
+    page.get_by_role("button", name="Use token").click()
     expect(page.locator(".result")).to_have_text("✗ DENIED")
     expect(page.locator("form.sign-in")).to_have_count(0)

@@ -1,4 +1,4 @@
-"""The console while its past is looked through, and its way from teams to one topic and back."""
+"""The console during a log scan, and navigation from teams to one topic and back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from authorizer.node.node import Node
 from records.acl import (
     AclOperation,
 )
-from support.console_page import LOOKS, ColorScheme, assert_everyone_can_use, console_page
+from support.console_page import LOOKS, ColorScheme, assert_accessible, console_page
 from support.node_acls import acl, on_cluster
 from support.nodes import SOON_S, create, running_node, sidecar_of
 
@@ -27,7 +27,7 @@ TEAMS, MEMBERS = 30, 4
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """Teams that read below a prefix, of which the first member writes one topic."""
+    """Teams that read below a prefix; the first member of each writes one topic."""
     log = tmp_path_factory.mktemp("console") / "log"
     with running_node(log, log_mode="create") as running:
         create(running, [on_cluster(AclOperation.DESCRIBE)])
@@ -42,7 +42,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
         create(running, bindings)
         for number in range(12):
             create(running, [acl("User:team0.0", READ, f"later.{number}")])
-    # One that was started later holds no states of before.
+    # A node that was started later holds no earlier states.
     with running_node(log) as running:
         yield running
 
@@ -54,7 +54,7 @@ def url(node: Node) -> Iterator[str]:
 
 
 @pytest.mark.long
-def test_the_matrix_is_there_while_the_past_becomes_known(
+def test_the_matrix_is_shown_during_the_log_scan(
     chromium: Browser, node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate, extend = threading.Event(), history_scan.HistoryScan.extend
@@ -68,7 +68,7 @@ def test_the_matrix_is_there_while_the_past_becomes_known(
     monkeypatch.setattr(history_scan, "FIRST_PART_OFFSETS", 4)
     monkeypatch.setattr(history_scan, "PART_OFFSETS", 4)
     end = node.status().end_offset
-    # Chromium says on its console that what is not known yet was refused, so this is no `console_page`.
+    # Chromium logs the 410 answers as errors, so this is not a `console_page`.
     with sidecar_of(node, console_listeners="*") as url, chromium.new_context(bypass_csp=True) as context:
         page = context.new_page()
         page.set_default_timeout(SOON_S * 1000)
@@ -77,11 +77,11 @@ def test_the_matrix_is_there_while_the_past_becomes_known(
             expect(page.locator("table.matrix tbody th")).to_have_count(2)
             expect(page.locator(".progress")).to_have_attribute("aria-live", "polite")
             expect(page.locator(".progress")).to_contain_text(f"of {end:,} records")
-            assert_everyone_can_use(page, "progress-1280-light")
-            # What is known can be gone through, and what is not is said to be not known yet.
+            assert_accessible(page, "progress-1280-light")
+            # Known states can be shown; an unknown one gets an error.
             page.locator("h1").click()
             page.keyboard.press("ArrowLeft")
-            expect(page.locator(".moment")).to_contain_text(f"offset {end - 2},")
+            expect(page.locator(".shown-state")).to_contain_text(f"offset {end - 2},")
             early = end - 13
             page.goto(f"{url}/#at={early}&who=team0.0&containing=later.")
             expect(page.get_by_role("alert")).to_contain_text("is not known yet")
@@ -92,9 +92,7 @@ def test_the_matrix_is_there_while_the_past_becomes_known(
         expect(page.locator("table.matrix")).to_have_attribute("data-offset", str(early))
 
 
-def test_the_memory_of_the_past_is_given_back_and_it_is_looked_through_again(
-    node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_idle_states_are_dropped_and_scanned_again(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     cleared, clear = threading.Event(), history_scan.HistoryScan.clear
 
     def clear_and_record(scan: history_scan.HistoryScan) -> None:
@@ -103,26 +101,26 @@ def test_the_memory_of_the_past_is_given_back_and_it_is_looked_through_again(
 
     monkeypatch.setattr(background, "IDLE_TTL_S", 0.01)
     with sidecar_of(node, console_listeners="*") as url, httpx.Client(base_url=url, timeout=SOON_S) as client:
-        first = whole_past(client)
+        first = complete_history(client)
         monkeypatch.setattr(history_scan.HistoryScan, "clear", clear_and_record)
         client.get("/console/v1/moments")
         assert cleared.wait(SOON_S)
         monkeypatch.setattr(background, "IDLE_TTL_S", SOON_S)
-        assert whole_past(client) == first
+        assert complete_history(client) == first
 
 
-def test_the_past_ends_with_the_sidecar(node: Node) -> None:
+def test_the_scan_ends_with_the_sidecar(node: Node) -> None:
     before = set(threading.enumerate())
     with sidecar_of(node, console_listeners="*") as url, httpx.Client(base_url=url, timeout=SOON_S) as client:
-        whole_past(client)
-        (walker,) = (
+        complete_history(client)
+        (scan_thread,) = (
             each for each in set(threading.enumerate()) - before if each.name == "aclog-console-past"
         )
-    walker.join(SOON_S)
-    assert not walker.is_alive()
+    scan_thread.join(SOON_S)
+    assert not scan_thread.is_alive()
 
 
-def whole_past(client: httpx.Client) -> list[int]:
+def complete_history(client: httpx.Client) -> list[int]:
     while True:
         found = client.get("/console/v1/moments").json()
         if found["is_whole"]:
@@ -130,7 +128,7 @@ def whole_past(client: httpx.Client) -> list[int]:
 
 
 @pytest.mark.long
-def test_rows_are_opened_down_to_one_topic_and_the_way_back_is_shown(page: Page, url: str) -> None:
+def test_rows_open_down_to_one_topic_with_breadcrumbs(page: Page, url: str) -> None:
     page.goto(url)
     page.get_by_role("button", name="orders.*").press("Enter")
     page.locator("table.matrix tbody th", has_text="orders.eu.*").dblclick()
@@ -145,7 +143,7 @@ def test_rows_are_opened_down_to_one_topic_and_the_way_back_is_shown(page: Page,
 
 
 @pytest.mark.long
-def test_columns_are_teams_that_open(page: Page, url: str) -> None:
+def test_columns_are_grouped_by_team(page: Page, url: str) -> None:
     page.goto(f"{url}/#under=orders.eu.")
     page.get_by_label("by team").check()
     head = page.locator("table.matrix thead")
@@ -158,10 +156,10 @@ def test_columns_are_teams_that_open(page: Page, url: str) -> None:
         .nth(next(at for at, each in enumerate(heads) if each.startswith("User:team0.*")) - 1)
     )
     expect(cell.locator(".hidden")).to_have_text("all of them Read, Describe; partly Write")
-    # Too many to be summed up here are said to be.
+    # A cell with too many principals says so.
     many = next(at for at, each in enumerate(heads) if each.startswith("User:many.*"))
     too_many = page.locator("tr", has_text="orders.eu.*").first.locator("td:not(.pad)").nth(many - 1)
-    expect(too_many.locator(".hidden")).to_contain_text("too many to sum up")
+    expect(too_many.locator(".hidden")).to_contain_text("too many to aggregate")
     cell.get_by_role("button").click()
     expect(head.locator("th")).to_have_count(1 + MEMBERS)
     expect(page.get_by_label("Open columns").get_by_role("button")).to_have_text(
@@ -172,7 +170,7 @@ def test_columns_are_teams_that_open(page: Page, url: str) -> None:
 
 
 @pytest.mark.long
-def test_columns_are_asked_for_where_they_are_seen(page: Page, url: str) -> None:
+def test_columns_are_loaded_when_scrolled_to(page: Page, url: str) -> None:
     page.goto(url)
     head = page.locator("table.matrix thead")
     expect(head).to_contain_text("User:many.1")
@@ -181,22 +179,22 @@ def test_columns_are_asked_for_where_they_are_seen(page: Page, url: str) -> None
     expect(head).to_contain_text("User:team9.3")
     assert head.locator("th").count() < 60
     expect(page.locator("td .hidden").first).to_be_attached()
-    # The URL holds where, too.
+    # The URL has the scroll position, too.
     page.wait_for_url("**column=**")
     pasted = page.url
     page.goto("about:blank")
     page.goto(pasted)
     expect(head).to_contain_text("User:team9.3")
     for _ in range(3):
-        page.get_by_label("Earlier principals").click()
+        page.get_by_label("Previous principals").click()
     expect(head).to_contain_text("User:team5.")
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
-def test_everyone_can_use_teams(chromium: Browser, url: str, width: int, scheme: ColorScheme) -> None:
+def test_teams_are_accessible(chromium: Browser, url: str, width: int, scheme: ColorScheme) -> None:
     with console_page(chromium, url, width=width, color_scheme=scheme) as page:
         page.goto(f"{url}/#under=orders.eu.&teams=yes&team=User:team1.")
         expect(page.locator("table.matrix thead")).to_contain_text("User:team1.0")
-        expect(page.locator(".moment")).to_be_visible()
-        assert_everyone_can_use(page, f"teams-{width}-{scheme}")
+        expect(page.locator(".shown-state")).to_be_visible()
+        assert_accessible(page, f"teams-{width}-{scheme}")

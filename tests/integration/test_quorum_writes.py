@@ -220,15 +220,15 @@ def test_the_console_changes_a_clusters_acls(
     with sidecar_of(node, console_listeners="*") as at, console_page(chromium, at) as page:
         page.goto(f"{at}/#view=acls&text=quorum-g")
         page.locator("details.change summary").click()
-        form = page.get_by_role("form", name="An ACL to be added")
+        form = page.get_by_role("form", name="Add an ACL")
         for label, text in (("Principal", "User:g"), ("Name", "quorum-g"), ("Host", "10.0.0.1")):
             form.get_by_label(label).fill(text)
         form.get_by_role("button").click()
         page.get_by_label("Remove ALLOW User:a Read on TOPIC quorum-g from any host").check()
-        page.get_by_role("button", name="What would it do").click()
+        page.get_by_role("button", name="Preview").click()
         expect(page.locator("details.change")).to_contain_text("not one atomic batch")
         page.get_by_role("button", name="Apply…").click()
-        page.get_by_role("button", name="Apply it").click()
+        page.get_by_role("dialog").get_by_role("button", name="Apply").click()
         expect(page.locator(".done")).to_contain_text("1 ACL added, 1 ACL removed", timeout=SOON_S * 1000)
     wait_until(lambda: described(admin, "quorum-g") == {("User:g", "READ", "ALLOW")}, "the broker")
     delete(node, "quorum-g")

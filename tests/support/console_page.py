@@ -1,4 +1,4 @@
-"""The console in a browser: a page that asks nobody else, has nothing to complain about, and all can use."""
+"""The console in a browser: checks for other origins, logged errors and accessibility."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.nodes import SOON_S
 
 ColorScheme: TypeAlias = Literal["dark", "light"]
 
-#: Widths and color schemes that every view is looked at in.
+#: Widths and color schemes in which every view is checked.
 LOOKS: Final[list[tuple[int, ColorScheme]]] = [
     (1280, "light"),
     (1280, "dark"),
@@ -50,27 +50,27 @@ def console_page(
     color_scheme: ColorScheme = "light",
     unavailable: bool = False,
 ) -> Iterator[Page]:
-    """An empty page, to go to ``url`` with; at the end no other origin was asked, and no error was said.
+    """An empty page for ``url``; at the end it has requested no other origin and logged no error.
 
-    ``unavailable``: but that a request got no answer, or an error.
+    ``unavailable``: ignore failed requests.
     """
     size = {"width": width, "height": _HEIGHT}
-    # axe is put into the page, which its policy would not let in; that it has one is tested elsewhere.
+    # The page's policy does not allow axe, so it is bypassed here; other tests check the policy.
     with chromium.new_context(viewport=size, color_scheme=color_scheme, bypass_csp=True) as context:  # type: ignore[arg-type]
         opened = context.new_page()
         opened.set_default_timeout(_WAIT_MS)
-        asked: list[str] = []
-        complaints: list[str] = []
-        opened.on("request", lambda request: asked.append(urlsplit(request.url).netloc))
-        opened.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
-        opened.on("pageerror", lambda error: complaints.append(str(error)))
+        hosts: list[str] = []
+        errors: list[str] = []
+        opened.on("request", lambda request: hosts.append(urlsplit(request.url).netloc))
+        opened.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+        opened.on("pageerror", lambda error: errors.append(str(error)))
         yield opened
-        assert set(asked) <= {urlsplit(url).netloc}
-        assert not [each for each in complaints if not (unavailable and _UNLOADED in each)]
+        assert set(hosts) <= {urlsplit(url).netloc}
+        assert not [each for each in errors if not (unavailable and _UNLOADED in each)]
 
 
 def shown_cells(page: Page) -> dict[tuple[str, str], str]:
-    """What the matrix says of each cell that is seen, by row and principal."""
+    """The texts of the visible cells, by row and principal."""
     heads = page.locator("table.matrix thead th").all_inner_texts()[1:]
     cells = {}
     for row in page.locator("table.matrix tbody tr:not(.spacer)").all():
@@ -80,8 +80,8 @@ def shown_cells(page: Page) -> dict[tuple[str, str], str]:
     return cells
 
 
-def assert_everyone_can_use(page: Page, name: str) -> None:
-    """axe finds nothing serious, and nothing is wider than the window; a screenshot is kept by that name."""
+def assert_accessible(page: Page, name: str) -> None:
+    """axe finds nothing serious, and nothing is wider than the window; saves a screenshot."""
     _SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=_SCREENSHOTS / f"{name}.png")
     page.evaluate(axe())

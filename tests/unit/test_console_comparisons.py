@@ -1,4 +1,4 @@
-"""Comparisons of the console: short ones wait for no long one, and each ends with its time or its client."""
+"""Comparisons of the console: short ones never wait for long ones; limits and cancellation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from support.waiting import wait_until
 
 
 class Client:
-    """Who has asked, until it leaves."""
+    """A client, until it disconnects."""
 
     def __init__(self, body: bytes | None = None) -> None:
         self.leaves = asyncio.Event()
@@ -65,7 +65,7 @@ class Client:
 
 
 class Endless:
-    """A computation that goes on until it is ended; ``runs`` counts how often it was begun."""
+    """A computation that runs until it is cancelled; ``runs`` counts its starts."""
 
     def __init__(self) -> None:
         self.runs = 0
@@ -82,7 +82,7 @@ class Endless:
             raise
 
 
-def has_begun_anew(work: Endless) -> bool:
+def has_restarted(work: Endless) -> bool:
     return work.runs == 2
 
 
@@ -94,7 +94,7 @@ async def reach(condition: Callable[[], bool]) -> None:
     await asyncio.to_thread(wait_until, condition)
 
 
-def test_short_ones_wait_for_no_long_one_which_ends_with_its_client() -> None:
+def test_short_comparisons_never_wait_for_a_long_one_which_ends_with_its_client() -> None:
     async def compare() -> None:
         scheduler, clients, works = (
             ComparisonScheduler(short_limit_s=0.02),
@@ -105,24 +105,24 @@ def test_short_ones_wait_for_no_long_one_which_ends_with_its_client() -> None:
         await reach(lambda: works[0].runs == 2)
         second = asyncio.create_task(scheduler.run(clients[1].request, works[1]))
         await reach(lambda: works[1].runs == 1)
-        # The first one is a long one by now, and the second one becomes one, and waits for it.
+        # The first one is a long comparison by now; the second one becomes one, and waits for it.
         async with asyncio.timeout(SOON_S):
             for number in range(10):
                 assert await scheduler.run(Client().request, partial(first_of, number)) == number
         assert not first.done()
         assert not second.done()
         for client, work, running in zip(clients, works, (first, second), strict=True):
-            await reach(partial(has_begun_anew, work))
+            await reach(partial(has_restarted, work))
             client.leaves.set()
             with pytest.raises(ConnectionResetError):
                 await running
-            # The thread has noticed it, and the next one has its turn.
+            # The thread has noticed it, and the next comparison starts.
             assert await asyncio.to_thread(work.ended.wait, SOON_S)
 
     asyncio.run(compare())
 
 
-def test_one_that_waits_for_its_turn_ends_with_its_client() -> None:
+def test_a_queued_comparison_ends_with_its_client() -> None:
     async def compare() -> None:
         scheduler = ComparisonScheduler(short_limit_s=0.02)
         first, second, endless, waiting = Client(), Client(), Endless(), Endless()
@@ -141,7 +141,7 @@ def test_one_that_waits_for_its_turn_ends_with_its_client() -> None:
     asyncio.run(compare())
 
 
-def test_a_long_one_has_a_limit_too() -> None:
+def test_a_long_comparison_has_a_limit() -> None:
     async def compare() -> None:
         scheduler, endless = ComparisonScheduler(short_limit_s=0.02, long_limit_s=0.02), Endless()
         with pytest.raises(HttpError, match="use `aclog plan`") as raised:
@@ -152,15 +152,15 @@ def test_a_long_one_has_a_limit_too() -> None:
     asyncio.run(compare())
 
 
-def test_what_is_passed_on_to_the_consoles_process_is_cancelled_with_its_client(tmp_path: Path) -> None:
-    """The worker closes its connection to that process, which sees that nobody waits any more."""
+def test_a_proxied_request_is_cancelled_with_its_client(tmp_path: Path) -> None:
+    """The worker closes its connection to the console process, which then ends the work."""
     place = MeetingPlace(tmp_path)
 
     async def ask() -> None:
-        asked, closed = asyncio.Event(), asyncio.Event()
+        requested, closed = asyncio.Event(), asyncio.Event()
 
         async def never_answers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            asked.set()
+            requested.set()
             while await reader.read(1024):
                 pass
             closed.set()
@@ -170,7 +170,7 @@ def test_what_is_passed_on_to_the_consoles_process_is_cancelled_with_its_client(
         async with await asyncio.start_unix_server(never_answers, place.console_socket):
             answering = asyncio.create_task(ConsoleProxy(place).answer(client.request))
             async with asyncio.timeout(SOON_S):
-                await asked.wait()
+                await requested.wait()
                 client.leaves.set()
                 with pytest.raises(ConnectionResetError):
                     await answering
@@ -189,16 +189,16 @@ def table(*acls: dict[str, str]) -> AclTable:
     return AclTable.of([AppliedAcl(record, None, 0) for record in records])
 
 
-def test_every_part_of_a_plan_can_be_ended_between_two_principals() -> None:
-    """The flips, the meaning before and after, and the check before a plan is applied."""
+def test_every_step_of_a_plan_can_be_cancelled_between_two_principals() -> None:
+    """The decision changes, the effective permissions, and the check before a plan is applied."""
     principals = 50
-    own = [acl("", f"User:{number}", patternType="PREFIXED") for number in range(principals)]
-    before = table(*own)
+    prefix_acls = [acl("", f"User:{number}", patternType="PREFIXED") for number in range(principals)]
+    before = table(*prefix_acls)
     changed = ChangedAcls(table(), table(*(acl(f"t-{number}", "User:*") for number in range(5))))
     settings = AuthorizerSettings()
     image = image_of(before)
     plan = AclPlan.of(PlanOrigin("log", "c"), image, changed, settings)
-    other = image_of(table(*own, acl("x", "User:x")))
+    other = image_of(table(*prefix_acls, acl("x", "User:x")))
     for work in (
         lambda check: decision_changes_by(changed, before, settings, check),
         lambda check: EffectivePermissions.digest_of(before, settings, check_cancelled=check),

@@ -1,4 +1,4 @@
-"""Which requests are taken for the console's own, by what a browser says of the page that sent them."""
+"""The same-origin guard: which requests come from the console's own page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 
 from authorizer.api.http.error_code import ErrorCode
-from authorizer.console.routes.same_origin import require_same_origin
+from authorizer.console.routes.access import require_same_origin
 from authorizer.sidecar.http.connection_peer import Peer
 from authorizer.sidecar.http.errors import HttpError
 from authorizer.sidecar.http.listener import Listener
@@ -26,8 +26,8 @@ JSON: Final = ("content-type", "application/json")
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A request and what becomes of it; None: it is the page's own."""
+class Case:
+    """A request and its error; None: it is accepted."""
 
     host: str
     origin: str
@@ -38,49 +38,47 @@ class Asked:
 
 
 CASES = {
-    "an address": Asked("10.0.0.1:8180", "http://10.0.0.1:8180"),
-    "an IPv6 address": Asked("[fd00::1]:8180", "http://[fd00::1]:8180"),
-    "this machine": Asked("localhost:8180", "http://localhost:8180"),
-    "a name that is configured": Asked("acls.example.org", "http://acls.example.org"),
-    "any other name": Asked("evil.example", "http://evil.example", MISDIRECTED),
-    "a name that ends like an address": Asked("10.0.0.1.nip.io", "http://10.0.0.1.nip.io", MISDIRECTED),
-    "no host": Asked("", "http://", MISDIRECTED),
-    "two hosts": Asked("10.0.0.1", "http://10.0.0.1", MISDIRECTED, more=(("host", "evil.example"),)),
-    "two origins": Asked(
-        "10.0.0.1", "http://10.0.0.1", FORBIDDEN, more=(("origin", "https://evil.example"),)
-    ),
-    "a longer name": Asked("10.0.0.1", "http://10.0.0.1.evil.example", FORBIDDEN),
-    "another port": Asked("10.0.0.1:8180", "http://10.0.0.1:8181", FORBIDDEN),
-    "what asks from a sandbox": Asked("10.0.0.1", "null", FORBIDDEN),
-    "over TLS": Asked("acls.example.org", "https://acls.example.org", listener=TLS),
-    "from plaintext to TLS": Asked("acls.example.org", "http://acls.example.org", FORBIDDEN, TLS),
-    "another name over TLS": Asked("evil.example", "https://evil.example", MISDIRECTED, TLS),
-    "a proxy with TLS": Asked("acls.example.org", "https://acls.example.org", listener=PUBLIC),
-    "from plaintext to a proxy": Asked("acls.example.org", "http://acls.example.org", FORBIDDEN, PUBLIC),
-    "a proxy that sends its own host": Asked("10.0.0.1:80", "https://acls.example.org", listener=PUBLIC),
-    "a trusted proxy": Asked("inside", "https://acls.example.org", None, PUBLIC, is_proxy=True),
-    "another page by a trusted proxy": Asked("inside", "http://inside", FORBIDDEN, PUBLIC, is_proxy=True),
-    "a trusted proxy of no known page": Asked("inside", "http://inside", FORBIDDEN, is_proxy=True),
-    "said to be of another site": Asked(
+    "an address": Case("10.0.0.1:8180", "http://10.0.0.1:8180"),
+    "an IPv6 address": Case("[fd00::1]:8180", "http://[fd00::1]:8180"),
+    "this machine": Case("localhost:8180", "http://localhost:8180"),
+    "a name that is configured": Case("acls.example.org", "http://acls.example.org"),
+    "any other name": Case("evil.example", "http://evil.example", MISDIRECTED),
+    "a name that ends like an address": Case("10.0.0.1.nip.io", "http://10.0.0.1.nip.io", MISDIRECTED),
+    "no host": Case("", "http://", MISDIRECTED),
+    "two hosts": Case("10.0.0.1", "http://10.0.0.1", MISDIRECTED, more=(("host", "evil.example"),)),
+    "two origins": Case("10.0.0.1", "http://10.0.0.1", FORBIDDEN, more=(("origin", "https://evil.example"),)),
+    "a longer name": Case("10.0.0.1", "http://10.0.0.1.evil.example", FORBIDDEN),
+    "another port": Case("10.0.0.1:8180", "http://10.0.0.1:8181", FORBIDDEN),
+    "what asks from a sandbox": Case("10.0.0.1", "null", FORBIDDEN),
+    "over TLS": Case("acls.example.org", "https://acls.example.org", listener=TLS),
+    "from plaintext to TLS": Case("acls.example.org", "http://acls.example.org", FORBIDDEN, TLS),
+    "another name over TLS": Case("evil.example", "https://evil.example", MISDIRECTED, TLS),
+    "a proxy with TLS": Case("acls.example.org", "https://acls.example.org", listener=PUBLIC),
+    "from plaintext to a proxy": Case("acls.example.org", "http://acls.example.org", FORBIDDEN, PUBLIC),
+    "a proxy that sends its own host": Case("10.0.0.1:80", "https://acls.example.org", listener=PUBLIC),
+    "a trusted proxy": Case("inside", "https://acls.example.org", None, PUBLIC, is_proxy=True),
+    "another page by a trusted proxy": Case("inside", "http://inside", FORBIDDEN, PUBLIC, is_proxy=True),
+    "a trusted proxy of no known page": Case("inside", "http://inside", FORBIDDEN, is_proxy=True),
+    "said to be of another site": Case(
         "10.0.0.1", "http://10.0.0.1", FORBIDDEN, more=(("sec-fetch-site", "cross-site"),)
     ),
 }
 
 
-@pytest.mark.parametrize("asked", CASES.values(), ids=CASES)
-def test_a_request_is_the_pages_own_by_where_it_comes_from(asked: Asked) -> None:
-    headers = [("host", asked.host), ("origin", asked.origin), JSON, *asked.more]
-    request = request_of(headers, asked.listener, is_proxy=asked.is_proxy)
-    if asked.refused is None:
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_only_requests_of_the_consoles_origin_are_accepted(case: Case) -> None:
+    headers = [("host", case.host), ("origin", case.origin), JSON, *case.more]
+    request = request_of(headers, case.listener, is_proxy=case.is_proxy)
+    if case.refused is None:
         require_same_origin(request)
         return
     with pytest.raises(HttpError) as refused:
         require_same_origin(request)
-    assert refused.value.code is asked.refused
+    assert refused.value.code is case.refused
 
 
 @pytest.mark.parametrize("kind", [None, "text/plain", "multipart/form-data; boundary=b"])
-def test_what_a_form_can_send_is_refused(kind: str | None) -> None:
+def test_content_types_of_forms_are_rejected(kind: str | None) -> None:
     headers = [("host", "10.0.0.1"), ("origin", "http://10.0.0.1")]
     request = request_of([*headers, *([] if kind is None else [("content-type", kind)])], NAMED)
     with pytest.raises(HttpError, match="Content-Type must be application/json"):

@@ -1,1 +1,1 @@
-"""``aclog report``: one state of the ACLs, and what led to it, as one file for who audits it."""
+"""``aclog report``: one state of the ACLs as one file for auditors."""

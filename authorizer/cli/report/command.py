@@ -1,4 +1,4 @@
-"""``aclog report``: one state of the ACLs as one file, for who audits it."""
+"""``aclog report``: one state of the ACLs as one file for auditors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from authorizer.cli.report.source import Source
     from records.principal import KafkaPrincipal
 
-#: What a browser opens at once: ACLs of each form; and changes, and flips, that it lists.
+#: What a browser can open: maximum number of ACLs per format, and of listed changes.
 _ACLS_MAXIMUM: Final = {"html": 200_000, "print": 20_000}
 _LINES_MAXIMUM: Final = {"html": 2_000, "print": 20_000}
 _STDOUT: Final = Path("-")
@@ -55,17 +55,17 @@ _STDOUT: Final = Path("-")
     "--since",
     type=POINT,
     help="Also show what changed since the record at this offset, or since this time: the ACLs, and every "
-    "class of requests that has another answer.",
+    "class of requests whose decision changed.",
 )
 @click.option(
-    "--principal", "principals", type=PRINCIPAL, multiple=True, help="Only about this principal; repeatable."
+    "--principal", "principals", type=PRINCIPAL, multiple=True, help="Only this principal; repeatable."
 )
-@click.option("--topic", metavar="NAME", help="Only about this topic; NAME* is all topics that begin so.")
-@click.option("--group", metavar="NAME", help="Only about this consumer group, or NAME*.")
-@click.option("--cluster", is_flag=True, help="Only about the cluster.")
-@click.option("--transactional-id", metavar="ID", help="Only about this transactional id, or ID*.")
-@click.option("--delegation-token", metavar="TOKEN", help="Only about this delegation token, or TOKEN*.")
-@click.option("--user-principal", metavar="TYPE:NAME", help="Only about this user, or TYPE:NAME*.")
+@click.option("--topic", metavar="NAME", help="Only this topic; NAME*: all topics with this prefix.")
+@click.option("--group", metavar="NAME", help="Only this consumer group, or NAME*.")
+@click.option("--cluster", is_flag=True, help="Only the cluster.")
+@click.option("--transactional-id", metavar="ID", help="Only this transactional id, or ID*.")
+@click.option("--delegation-token", metavar="TOKEN", help="Only this delegation token, or TOKEN*.")
+@click.option("--user-principal", metavar="TYPE:NAME", help="Only this user, or TYPE:NAME*.")
 @click.option(
     "--format",
     "form",
@@ -79,7 +79,7 @@ _STDOUT: Final = Path("-")
     type=click.Path(dir_okay=False, path_type=Path, allow_dash=True),
     required=True,
     metavar="FILE",
-    help="Where to write it, whole or not at all; - is stdout.",
+    help="Where to write it, atomically; - is stdout.",
 )
 @raw_cells_option
 @credentials_options
@@ -97,32 +97,32 @@ def report_command(
     raw_cells: bool,
     **resource: Any,
 ) -> None:
-    """Write who may do what, and what changed, as one file for an audit.
+    """Write effective permissions, and what changed, as one file for an audit.
 
-    By default the file is the console's page, which needs no node and no network. It shows who may do what,
-    each ACL with the findings of `aclog lint`, and with --since the changes and the classes of requests that
-    have another answer, each with an example. --format print has the same as static tables for printing. All
-    of it describes one state, which the file names: log and cluster, offset, time, digest, and the Kafka
-    release whose rules apply.
+    The default is the console's page, which needs no node and no network: effective permissions, each ACL
+    with the findings of `aclog lint`, and with --since the changes and the classes of requests whose decision
+    changed, each with a witness request. --format print has the same as static tables without a script. All
+    of it is from one state, which the file names: log, cluster, offset, time, digest, and the Kafka release
+    whose rules apply.
 
-    The file has no other states: for them it shows the command to run. A page has at most 200,000 ACLs and
-    lists 2,000 changes, a printed report 20,000 of each; JSON and CSV have all. Narrow a report with
-    --principal, or with the option of a resource.
+    For requests and states that the file does not contain, it shows the command that answers them. A page
+    holds at most 200,000 ACLs and 2,000 changes, a print page 20,000 of each; JSON and CSV have no limit.
+    Restrict the report with --principal, or with the flag of a resource.
 
     \b
     JSON has one object on a line, in this order:
       {"report": {...}}                       which state, and what is left out
       {"access": TYPE, "principal": ..., "name" or "prefix": ..., "allowed": {HOST: [...], ...}}
-                                              operations by host, * is any other; principal * is
-                                              everyone who is not named; "as": "*" in place of
-                                              "allowed" is what everyone may there
+                                              operations by host, * is any other host; principal *
+                                              is all that are not named; "as": "*" instead of
+                                              "allowed": the same as principal *
       {"acl": "inForce", ..., "findings": [{"rule": ..., "because": ..., "by": [...], "can_go": ...}]}
       {"change": "added", "removed" or "replaced", "offset": ..., "endOffset": ..., "timestamp": ...,
       "acl": {...}}                           by the record at this offset; endOffset: of its batch
       {"flip": "granted" or "revoked", ...}   as `aclog diff --json` has it
       {"summary": {"access": N, "acls": N, "findings": N, "changes": N, "flips": N}}
-    Of a principal's lines of access the narrowest counts: a name's own, else that of the longest
-    prefix, else everyone's. CSV has the same in one table; its column "section" says what a line is.
+    The most specific line of a principal applies: the one of the name, else of the longest prefix,
+    else the one of principal *. CSV has the same in one table; column "section" is the kind of line.
 
     \b
     Examples:
@@ -136,16 +136,16 @@ def report_command(
     from authorizer.engine.decisions.state import AuthorizerSettings
     from replay.clock import SystemClock
 
-    where = None
+    resource_scope = None
     if any(resource[each] not in (None, False) for each in RESOURCES):
         resource_type, name = only_resource(resource)
-        where = resource_type, names_of(name)
-    scope = Scope(tuple(sorted({str(each) for each in principals})), where)
+        resource_scope = resource_type, names_of(name)
+    scope = Scope(tuple(sorted({str(each) for each in principals})), resource_scope)
     workspace = Workspace.given()
     settings = AuthorizerSettings.from_configs(workspace.config.properties)
-    found = _source(workspace, source, _point(at_offset, at_time), since)
-    _require_few(len(scope.table(found.image.merged().columns)), form)
-    report = gather(found, scope, settings, SystemClock().now_ms(), _LINES_MAXIMUM.get(form))
+    state_source = _source(workspace, source, _point(at_offset, at_time), since)
+    _check_size(len(scope.table(state_source.image.merged().columns)), form)
+    report = gather(state_source, scope, settings, SystemClock().now_ms(), _LINES_MAXIMUM.get(form))
     for each in report.left_out:
         note(f"note: left out: {each}")
     _write(_pieces(report, form, raw_cells=raw_cells), output)
@@ -153,31 +153,31 @@ def report_command(
 
 def _point(at_offset: int | None, at_time: datetime | None) -> int | datetime | None:
     if at_offset is not None and at_time is not None:
-        raise click.UsageError("--at-offset and --at-time cannot be used together")
+        raise click.UsageError("--at-offset and --at-time exclude each other")
     return at_time if at_offset is None else at_offset
 
 
 def _source(
     workspace: Workspace, source: str | None, at: int | datetime | None, since: int | datetime | None
 ) -> Source:
-    from authorizer.cli.report.source import of_log, of_set
+    from authorizer.cli.report.source import read_log, read_set
 
     if source is None:
-        return of_log(workspace, at, since)
+        return read_log(workspace, at, since)
     if at is not None or since is not None:
-        hint = "name the log by --log" if is_log(source) else "`aclog diff A B` compares any two sets"
+        hint = "name the log with --log" if is_log(source) else "use `aclog diff A B` to compare any two sets"
         raise click.UsageError(f"--at-offset, --at-time and --since go with --log: {hint}")
-    return of_set(source, workspace)
+    return read_set(source, workspace)
 
 
-def _require_few(acls: int, form: str) -> None:
+def _check_size(acls: int, form: str) -> None:
     most = _ACLS_MAXIMUM.get(form)
     if most is not None and acls > most:
         raise Failure(
-            f"{acls:,} ACLs are too many for --format {form}, which has {most:,} at most",
+            f"{acls:,} ACLs are too many for --format {form}: the maximum is {most:,}",
             ExitCode.USAGE,
-            "Narrow it: --principal TYPE:NAME, --topic 'NAME*' or another resource's flag; or take --format "
-            "json or csv.",
+            "Restrict it with --principal TYPE:NAME, --topic 'NAME*' or another resource's flag, or use "
+            "--format json or csv.",
         )
 
 
@@ -186,7 +186,7 @@ def _pieces(report: Report, form: str, *, raw_cells: bool) -> Iterator[bytes]:
 
     match form:
         case "html":
-            with Waiting("putting the page together"):
+            with Waiting("rendering the page"):
                 return iter([page_file.page(report)])
         case "print":
             return print_file.pages(report)

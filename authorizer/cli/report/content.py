@@ -1,4 +1,4 @@
-"""Report: the content of a report in any format, of one state and the changes that led to it."""
+"""Content of a report in any format: one state, and the changes that led to it."""
 
 from __future__ import annotations
 
@@ -37,27 +37,27 @@ if TYPE_CHECKING:
     from records.ids import Uuid
     from snapshot.image import AclsImage
 
-#: Offsets and times of ACLs that were not read from a log.
-_NOT_OF_A_LOG: Final = -1
+#: Epoch of sets of ACLs that are not from a log.
+_NO_LOG_EPOCH: Final = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """See the module.
+    """The content of a report.
 
     Attributes:
-        source: where it comes from.
-        scope: what it is narrowed to.
-        made_ms: when it was made.
-        version: whose rules are followed.
-        state: to ask it single questions; ``before``: the one that it is compared with.
-        meaning: what all answers within the scope are.
+        source: the state and the changes that led to it.
+        scope: what the report is restricted to.
+        made_ms: time of creation.
+        version: the release whose rules apply.
+        state, before: the complete state, and the state that it is compared with.
+        meaning: the effective permissions within the scope.
         matrices: a matrix for each resource type.
-        acls: those that have to do with the scope, in Kafka's order.
-        findings: lint findings by ACL id; None: lint did not run.
-        flips: classes of requests that the earlier state answered differently.
-        lines_maximum: of changes and of flips that are listed; None: all.
-        left_out: what is not in it, and how to get that.
+        acls: the ACLs that concern the scope, in Kafka's order.
+        findings: lint findings by ACL id; None: not computed.
+        flips: the decision changes.
+        lines_maximum: maximum number of listed changes and decision changes; None: all.
+        left_out: what is missing, and how to get it.
     """
 
     source: Source
@@ -75,43 +75,43 @@ class Report:
     left_out: list[str]
 
     def facts(self) -> dict[str, Any]:
-        """Which state it is of, by what rules, and what it is narrowed to."""
+        """The state, the rules that apply, and the scope."""
         settings = self.state.settings
         return {
             "source": self.source.name,
             "clusterId": self.source.cluster_id,
             "uncommittedFrom": self.source.uncommitted_from,
-            **_place(self.source.image),
-            "meaning": self.meaning.digest.hex() if self.scope.is_whole else None,
+            **_state_json(self.source.image),
+            "meaning": self.meaning.digest.hex() if self.scope.is_unrestricted else None,
             "kafkaVersion": self.version.to_json(),
             "superUsers": sorted(settings.super_users),
             "allowEveryoneIfNoAclFound": settings.allow_everyone,
             "narrowedTo": self.scope.words(),
-            "since": None if self.source.before is None else _place(self.source.before),
+            "since": None if self.source.before is None else _state_json(self.source.before),
             "leftOut": self.left_out,
             "aclogVersion": version("aclog"),
             "made": self.made_ms,
         }
 
     def findings_of(self, acl_id: Uuid) -> list[dict[str, Any]]:
-        """The findings of an ACL."""
+        """The lint findings of an ACL."""
         return [] if self.findings is None else self.findings.get(acl_id, [])
 
     def changes(self) -> Iterator[dict[str, Any]]:
-        """Record by record, the newest first; those that are listed."""
+        """The listed changes, the newest first."""
         return islice(self._changes(), self.lines_maximum)
 
     def _changes(self) -> Iterator[dict[str, Any]]:
         for state in reversed(self.source.states):
-            wanted = tuple(
+            in_scope = tuple(
                 each
                 for each in state.changes or ()
                 if any(acl is not None and self.scope.has_acl(acl.record) for acl in each.pair)
             )
-            yield from change_entries(state._replace(changes=wanted))
+            yield from change_entries(state._replace(changes=in_scope))
 
     def decided(self, flip: DecisionChange) -> list[Decision]:
-        """What decides the witness before and after, for the first of the operations."""
+        """The decisions of the witness before and after, for the first operation."""
         return [
             decide_witness(each, flip.request_class.witness, flip.request_class.operations[0])
             for each in (self.before, self.state)
@@ -119,7 +119,7 @@ class Report:
         ]
 
     def explained(self, flip: DecisionChange) -> list[Explanation]:
-        """The same, explained."""
+        """The explained decisions of the witness before and after."""
         witness = flip.request_class.witness
         pattern = ResourcePattern(witness.resource_type, witness.name, PatternType.LITERAL)
         context = RequestContext(parse_kafka_principal(witness.principal), witness.host)
@@ -134,18 +134,20 @@ def gather(
     made_ms: int,
     lines_maximum: int | None = None,
 ) -> Report:
-    """Compute the report. That takes seconds for each 100,000 ACLs."""
+    """Compute the content. Takes seconds for each 100,000 ACLs."""
     left_out = []
-    own = settings.with_version_of(source.image)
-    with Waiting("computing permissions"):
-        state, now, meaning = _understood(source.image, scope, own)
+    current = settings.with_version_of(source.image)
+    with Waiting("computing effective permissions"):
+        state, now, meaning = _evaluate(source.image, scope, current)
         before, then = None, None
         if source.before is not None:
-            others = settings.with_version_of(source.before)
-            before, earlier, was = _understood(source.before, scope, others)
-            then = {each: (Matrix.of(earlier.index, others, each), was) for each in scope.types}
+            previous = settings.with_version_of(source.before)
+            before, earlier, was = _evaluate(source.before, scope, previous)
+            then = {each: (Matrix.of(earlier.index, previous, each), was) for each in scope.types}
         matrices = [
-            MatrixTable(Matrix.of(now.index, own, each), meaning, scope, None if then is None else then[each])
+            MatrixTable(
+                Matrix.of(now.index, current, each), meaning, scope, None if then is None else then[each]
+            )
             for each in scope.types
         ]
     findings = None
@@ -155,8 +157,8 @@ def gather(
             "`aclog lint` checks all"
         )
     else:
-        with Waiting("searching for findings"):
-            findings = findings_json(source.image, own)
+        with Waiting("checking the ACLs"):
+            findings = findings_json(source.image, current)
     flips = []
     if before is not None:
         with Waiting("comparing"):
@@ -164,10 +166,10 @@ def gather(
                 each for each in find_decision_changes(before, state) if scope.has_some(each.request_class)
             ]
     changes = sum(len(each.changes or ()) for each in source.states)
-    for total, what in ((changes, "changes"), (len(flips), "classes that are answered otherwise")):
+    for total, what in ((changes, "changes"), (len(flips), "classes of requests whose decision changed")):
         if lines_maximum is not None and total > lines_maximum:
             left_out.append(
-                f"of {total:,} {what} all but {lines_maximum:,}: --format json has all, a later --since fewer"
+                f"only {lines_maximum:,} of {total:,} {what} are listed: use --format json or a later --since"
             )
     return Report(
         source=source,
@@ -186,12 +188,12 @@ def gather(
     )
 
 
-def _understood(
+def _evaluate(
     image: AclsImage, scope: Scope, settings: AuthorizerSettings
 ) -> tuple[AuthorizerState, AuthorizerState, EffectivePermissions]:
-    """The whole state, that of the ACLs in the scope, and what these mean."""
+    """The complete state, the state of the ACLs in the scope, and the effective permissions of these."""
     state = AclSet("", image).state(settings)
-    if scope.is_whole:
+    if scope.is_unrestricted:
         return state, state, EffectivePermissions.of(image.merged().columns, settings)
     table = scope.table(image.merged().columns)
     part = restore_image([table], provenance=image.provenance, metadata=image.metadata)
@@ -202,13 +204,13 @@ def _understood(
     )
 
 
-def _place(image: AclsImage) -> dict[str, Any]:
-    where = image.provenance
-    is_of_a_log = where.epoch != _NOT_OF_A_LOG
+def _state_json(image: AclsImage) -> dict[str, Any]:
+    provenance = image.provenance
+    is_from_log = provenance.epoch != _NO_LOG_EPOCH
     return {
-        "endOffset": where.end_offset,
-        "epoch": where.epoch if is_of_a_log else None,
-        "timestamp": where.timestamp_ms if is_of_a_log and where.timestamp_ms else None,
+        "endOffset": provenance.end_offset,
+        "epoch": provenance.epoch if is_from_log else None,
+        "timestamp": provenance.timestamp_ms if is_from_log and provenance.timestamp_ms else None,
         "aclCount": len(image),
         "digest": digest_to_string(image.digest),
     }

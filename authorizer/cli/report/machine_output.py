@@ -1,4 +1,4 @@
-"""The report for programs: JSON lines, and CSV of one table."""
+"""Machine-readable reports: JSON lines, and CSV in one table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from authorizer.analysis.host_answers import Answer
     from authorizer.cli.report.content import Report
 
-#: Of everybody who has no column.
+#: Stands for all principals without a column.
 EVERYONE: Final = "*"
 _HEADER: Final = (
     "section",
@@ -53,7 +53,7 @@ def _objects(report: Report) -> Iterator[dict[str, Any]]:
     yield {"report": report.facts()}
     counts = {"access": 0, "acls": len(report.acls), "findings": 0, "changes": 0, "flips": len(report.flips)}
     for matrix in report.matrices:
-        for principal in matrix.who:
+        for principal in matrix.principals:
             for (text, is_name), answer in matrix.answers(principal):
                 counts["access"] += 1
                 yield {
@@ -90,14 +90,14 @@ def _objects(report: Report) -> Iterator[dict[str, Any]]:
 def _answer_json(answer: Answer | None) -> dict[str, Any]:
     if answer is None:
         return {"as": EVERYONE}
-    said = {
+    allowed = {
         host or "*": [each.name for each in operations_of(mask)] for host, (mask,) in masks_by_host(answer)
     }
-    return {"allowed": said}
+    return {"allowed": allowed}
 
 
 def csv_lines(report: Report, *, raw_cells: bool) -> Iterator[bytes]:
-    """All sections in one table, with a header; texts that a spreadsheet could run are marked."""
+    """All sections in one table; cells that a spreadsheet could run as formulas are escaped."""
     text = io.StringIO()
     lines = csv.DictWriter(text, _HEADER, restval="", lineterminator="\r\n")
     lines.writeheader()
@@ -114,11 +114,11 @@ def _cell(value: Any) -> Any:
 
 def _rows(report: Report) -> Iterator[dict[str, Any]]:
     for name, value in report.facts().items():
-        yield {"section": "report", "kind": name, "detail": _plain(value)}
+        yield {"section": "report", "kind": name, "detail": _fact_text(value)}
     for matrix in report.matrices:
-        for principal in matrix.who:
+        for principal in matrix.principals:
             for (text, is_name), answer in matrix.answers(principal):
-                place = {
+                common = {
                     "section": "access",
                     "principal": principal or EVERYONE,
                     "resourceType": matrix.resource_type.name,
@@ -126,11 +126,14 @@ def _rows(report: Report) -> Iterator[dict[str, Any]]:
                     "patternType": "LITERAL" if is_name else "PREFIXED",
                 }
                 if answer is None:
-                    yield place | {"kind": "as everyone"}
+                    yield common | {"kind": "as everyone"}
                     continue
                 for host, (mask,) in masks_by_host(answer):
-                    said = {"operations": describe_operation_set(operations_of(mask)), "hosts": host or "*"}
-                    yield place | {"kind": "allowed" if mask else "nothing"} | said
+                    allowed = {
+                        "operations": describe_operation_set(operations_of(mask)),
+                        "hosts": host or "*",
+                    }
+                    yield common | {"kind": "allowed" if mask else "nothing"} | allowed
     for acl in report.acls.acls():
         fields = _acl_row(applied_acl_json(acl))
         yield {"section": "acl"} | fields
@@ -138,12 +141,12 @@ def _rows(report: Report) -> Iterator[dict[str, Any]]:
             yield {"section": "finding"} | fields | {"kind": finding["rule"], "detail": finding["because"]}
     for line in report.changes():
         offset = "" if line["offset"] is None else line["offset"]
-        place = {"offset": offset, "time": utc(line["timestamp"])}
+        written = {"offset": offset, "time": utc(line["timestamp"])}
         permission = line["acl"]["permissionType"]
         yield (
             {"section": "change"}
             | _acl_row(line["acl"])
-            | place
+            | written
             | {
                 "kind": line["kind"],
                 "detail": permission,
@@ -160,7 +163,7 @@ def _rows(report: Report) -> Iterator[dict[str, Any]]:
             "resourceType": questions.resource_type.name,
             "name": describe_names(questions),
             "hosts": describe_hosts(questions),
-            "detail": f"such as {describe_witness(questions)}: before {before}; after {after}",
+            "detail": f"for example {describe_witness(questions)}: before {before}; after {after}",
         }
 
 
@@ -179,5 +182,5 @@ def _acl_row(acl: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _plain(value: Any) -> str:
+def _fact_text(value: Any) -> str:
     return value if isinstance(value, str) else json_line(value).decode().rstrip("\n")

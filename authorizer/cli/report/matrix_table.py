@@ -1,6 +1,6 @@
-"""MatrixTable: the complete matrix of one resource type, with every row and every principal's column.
+"""MatrixTable: all rows and columns of the matrix of one resource type.
 
-A column has only the rows that differ from the column of unnamed principals, so most columns are short.
+A column holds only its differences from the column of principals without ACLs, so it is usually short.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from authorizer.cli.report.scope import Scope
     from records.acl import ResourceType
 
-Value = TypeVar("Value")
+_Value = TypeVar("_Value")
 
 
 class MatrixRow(NamedTuple):
@@ -31,7 +31,7 @@ class MatrixRow(NamedTuple):
 
     Attributes:
         key: the name or prefix.
-        is_key: whether an ACL has this pattern; other rows only group rows below them.
+        is_key: whether an ACL has this name or prefix; else the row groups others.
     """
 
     key: Key
@@ -39,13 +39,13 @@ class MatrixRow(NamedTuple):
 
 
 class MatrixTable:
-    """See the module.
+    """The matrix of one resource type.
 
     Attributes:
-        resource_type: whose names are its rows.
-        super_users: those of the settings.
-        who: the principals with a column; None is every other principal.
-        rows: in order, a prefix before the names and prefixes that begin with it.
+        resource_type: type of the rows.
+        super_users: from the settings.
+        principals: None for all that are not named, then the principals with a column.
+        rows: in order, a prefix before its names.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class MatrixTable:
         scope: Scope,
         before: tuple[Matrix, EffectivePermissions] | None = None,
     ) -> None:
-        """``before``: the matrix and the permissions of the state to compare with."""
+        """``before``: of the state that this one is compared with."""
         self.resource_type: ResourceType = matrix.resource_type
         self.super_users = matrix.settings.super_users
         self._meaning, self._scope = meaning, scope
@@ -65,13 +65,13 @@ class MatrixTable:
             keys, named = each_once(keys + before[0].keys), named | before[0].principals
         if scope.principals:
             named = frozenset(scope.principals)
-        self.who: list[str | None] = [None, *sorted(named)]
+        self.principals: list[str | None] = [None, *sorted(named)]
         self.rows = _rows([key for key in keys if scope.has(key)], scope.top)
         self._keys = [row.key for row in self.rows]
         self._numbers = {key: at for at, key in enumerate(self._keys)}
 
     def cells(self, principal: str | None) -> list[tuple[int, Cell | None]]:
-        """Of a column, each with the first of the rows that have it; None: what everybody has there."""
+        """Runs of equal cells of a column, each with its first row; None: as the first column."""
         column = self._column(self._meaning, principal)
         if principal is None:
             return self._runs(column.answers.keys, column.cell)
@@ -84,7 +84,7 @@ class MatrixTable:
         return self._runs(departures.keys, cell)
 
     def changes(self, principal: str | None) -> tuple[list[tuple[int, Cell]], list[tuple[int, Cell]]]:
-        """Granted and revoked cells since the other state, in the same form."""
+        """What was granted and revoked since the other state, as runs."""
         if self._before is None:
             return [], []
         now, then = (self._column(each, principal) for each in (self._meaning, self._before))
@@ -96,49 +96,49 @@ class MatrixTable:
         )
 
     def answers(self, principal: str | None) -> Iterator[tuple[Key, Answer | None]]:
-        """Each key at which the answer changes, with its answer; None: that of the unnamed principals.
+        """The answers of a principal by name or prefix; None: as the first column.
 
-        The answer of a prefix holds for names without a narrower key. A principal without answers of its own
-        has one key for all names.
+        The answer of a prefix applies to names without a more specific one. A principal that never differs
+        has one answer for all names.
         """
         answers: NameMap[Answer] | NameMap[Answer | None] = (
             self._meaning.wildcard[self.resource_type]
             if principal is None
             else self._meaning.overrides(principal, self.resource_type)
         )
-        within = PrefixLookup[Any](answers)
-        said = [
-            (key, next(within.values(key)))
+        lookup = PrefixLookup[Any](answers)
+        found = [
+            (key, next(lookup.values(key)))
             for key in sorted({self._scope.top, *filter(self._scope.has, answers.keys)})
         ]
-        yield from said if len(said) == 1 or said[0][1] is not None else said[1:]
+        yield from found if len(found) == 1 or found[0][1] is not None else found[1:]
 
     def _column(self, meaning: EffectivePermissions, principal: str | None) -> Column:
         if principal is None:
             return Column(meaning.wildcard[self.resource_type])
         return Column(answers_for(meaning, principal, self.resource_type))
 
-    def _runs(self, places: Iterable[Key], said: Callable[[Key], Value]) -> list[tuple[int, Value]]:
-        """Runs of equal values with their first rows; values change at ``places`` and their prefixes only."""
+    def _runs(self, keys: Iterable[Key], value_at: Callable[[Key], _Value]) -> list[tuple[int, _Value]]:
+        """Runs of equal values; the value changes only at these keys and at their prefixes."""
         begin = {0}
-        for key in places:
+        for key in keys:
             text, is_name = key
             above = (self._numbers.get((text[:length], False)) for length in range(len(text) + 1))
             marked = [at for at in (*above, self._numbers.get(key)) if at is not None]
             begin.update(marked, (at + 1 for at in marked))
             if not is_name:
                 begin.update(range_of(self._keys, text))
-        runs: list[tuple[int, Value]] = []
+        runs: list[tuple[int, _Value]] = []
         for at in sorted(begin):
             if at < len(self._keys):
-                found = said(self._keys[at])
+                found = value_at(self._keys[at])
                 if not runs or runs[-1][1] != found:
                     runs.append((at, found))
         return runs
 
 
 def _rows(keys: Sequence[Key], top: Key) -> list[MatrixRow]:
-    """All rows, as if every group was expanded."""
+    """All rows, including those of opened groups."""
     found = set(keys)
     closed = [] if top[1] else [top[0]]
     while closed:

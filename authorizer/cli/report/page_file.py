@@ -1,7 +1,7 @@
-"""The report as the console's page: one file with its script, its style and the answers in it.
+"""The report as the console's page: one file with script, style and data.
 
-The page asks nobody, and may not: its policy lets in its own script and style, by their hashes, and nothing
-else. What it shows was worked out here, and is packed where no name can be taken for a part of the page.
+The page's policy allows only its own script and style, by their hashes, and no network. The data is
+compressed and encoded, so no name in it can be interpreted as HTML.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from authorizer.cli.report.matrix_table import MatrixTable
     from authorizer.engine.decisions.state import AuthorizerState
 
-#: Flips whose witnesses' answers the page has, with the explanation.
+#: Maximum number of decision changes with explained witnesses.
 EXPLAINED_MAXIMUM: Final = 500
-#: What everybody has there.
+#: The same cell as that of principals without ACLs.
 _SAME: Final = -1
 _PAGE: Final = """\
 <!doctype html>
@@ -46,8 +46,8 @@ _PAGE: Final = """\
 </head>
 <body>
 <div id="console"><p class="notice">Loading…</p></div>
-<noscript>This page is made by JavaScript. Without it: aclog report --format print, csv or json.</noscript>
-<script type="application/octet-stream" id="held">{held}</script>
+<noscript>This page needs JavaScript. Without it, use aclog report --format print, csv or json.</noscript>
+<script type="application/octet-stream" id="data">{data}</script>
 <script>{script}</script>
 </body>
 </html>
@@ -55,18 +55,18 @@ _PAGE: Final = """\
 
 
 def page(report: Report) -> bytes:
-    """The whole file."""
-    code, look = script(), style()
+    """The complete file."""
+    code, css = script(), style()
     policy = (
-        f"default-src 'none'; script-src {_hash(code)}; style-src {_hash(look)}; base-uri 'none'; "
+        f"default-src 'none'; script-src {_hash(code)}; style-src {_hash(css)}; base-uri 'none'; "
         "form-action 'none'"
     )
-    held = gzip.compress(json_line(_held(report)), mtime=0)
+    data = gzip.compress(json_line(_data(report)), mtime=0)
     return _PAGE.format(
         policy=policy,
         title=html.escape(f"aclog report: {shown(report.source.name)}"),
-        style=look,
-        held=base64.b64encode(held).decode(),
+        style=css,
+        data=base64.b64encode(data).decode(),
         script=code,
     ).encode("utf-8", "backslashreplace")
 
@@ -75,10 +75,10 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _held(report: Report) -> dict[str, Any]:
-    """What the page's own `file_api.js` answers from."""
+def _data(report: Report) -> dict[str, Any]:
+    """The data from which `file_api.js` answers."""
     facts, source = report.facts(), report.source
-    place = state_offset_json(report.state)
+    offset = state_offset_json(report.state)
     since = None if source.before is None else source.before.provenance.end_offset - 1
     cells = _Cells()
     return {
@@ -88,11 +88,11 @@ def _held(report: Report) -> dict[str, Any]:
             "may_alter": False,
             "cluster": None,
             "clusters": [],
-            **place,
+            **offset,
             "facts": facts,
         },
         "moments": {
-            "first_end_offset": place["end_offset"],
+            "first_end_offset": offset["end_offset"],
             "origin": "",
             "is_whole": True,
             "left_out": 0,
@@ -102,7 +102,7 @@ def _held(report: Report) -> dict[str, Any]:
         "is_log": "--log" in source.flags,
         "since": since,
         "operations": [operation.name for operation in OPERATIONS],
-        "sheets": {each.resource_type.name: _matrix(each, cells) for each in report.matrices},
+        "matrices": {each.resource_type.name: _matrix_json(each, cells) for each in report.matrices},
         "cells": cells.known,
         "acls": [applied_acl_json(acl) for acl in report.acls.acls()],
         "findings": None
@@ -121,14 +121,14 @@ def _held(report: Report) -> dict[str, Any]:
 
 
 class _Cells:
-    """Every cell that there is, once."""
+    """Numbers the distinct cells."""
 
     def __init__(self) -> None:
         self.known: list[Cell] = []
         self._numbers: dict[Cell, int] = {}
 
     def runs(self, runs: Iterable[tuple[int, Cell | None]]) -> list[int]:
-        """The first row of each run, and the number of the cell that it has."""
+        """The first row of each run, and the number of its cell."""
         return [each for first, cell in runs for each in (first, self._number(cell))]
 
     def _number(self, cell: Cell | None) -> int:
@@ -140,9 +140,9 @@ class _Cells:
         return self._numbers[cell]
 
 
-def _matrix(matrix: MatrixTable, cells: _Cells) -> dict[str, Any]:
+def _matrix_json(matrix: MatrixTable, cells: _Cells) -> dict[str, Any]:
     columns = []
-    for principal in matrix.who:
+    for principal in matrix.principals:
         granted, revoked = matrix.changes(principal)
         columns.append(
             {
@@ -172,10 +172,10 @@ def _flips(report: Report, before: AuthorizerState) -> dict[str, Any]:
 
 
 def _answers(report: Report) -> list[dict[str, Any]]:
-    """The explained answers to the witnesses' questions at both states."""
-    places = [state_offset_json(each) for each in (report.before, report.state) if each is not None]
+    """The explained decisions of the witnesses at both states."""
+    offsets = [state_offset_json(each) for each in (report.before, report.state) if each is not None]
     return [
-        explanation.to_json() | place
+        explanation.to_json() | offset
         for flip in report.flips[:EXPLAINED_MAXIMUM]
-        for explanation, place in zip(report.explained(flip), places, strict=True)
+        for explanation, offset in zip(report.explained(flip), offsets, strict=True)
     ]

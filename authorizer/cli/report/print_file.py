@@ -1,4 +1,4 @@
-"""The report for paper: tables without any script, whose heads come again on each page."""
+"""The report for printing: static tables with repeated heads, without a script."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ _PAGE: Final = """\
 <main>
 """
 _END: Final = "</main>\n</body>\n</html>\n"
-_UNSEEN: Final = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+_INVISIBLE: Final = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
 
 def pages(report: Report) -> Iterator[bytes]:
-    """The whole file, piece by piece."""
+    """The file, piece by piece."""
     return (each.encode() for each in _pieces(report))
 
 
@@ -72,30 +72,29 @@ def _pieces(report: Report) -> Iterator[str]:
     yield _PAGE.format(
         hash=f"sha256-{digest}", style=_STYLE, title=_text(f"aclog report: {report.source.name}")
     )
-    yield "<section><h1>Who may do what</h1>"
-    yield from _table("The state", ("What", "Is"), (30, 70), _facts(report.facts()))
+    yield "<section><h1>Effective permissions</h1>"
+    yield from _table("The state", ("Fact", "Value"), (30, 70), _facts(report.facts()))
     yield "</section>"
     for matrix in report.matrices:
         if len(matrix.rows) > 1 or matrix.rows[0].is_key:
             yield f"<section><h1>{matrix.resource_type.title}</h1>"
             yield (
-                "<p>The narrowest row of a principal counts: what is said of a prefix is of the names that "
-                "have no row of their own, and no longer prefix with one. Where there is none, everyone "
-                "else's does.</p>"
+                "<p>The most specific row of a principal applies: the row of the name, else of its longest "
+                "prefix. Without such a row, the row of everyone else applies.</p>"
             )
             yield from _table(None, ("Principal", "Names", "May"), (28, 32, 40), _access(matrix))
             yield "</section>"
     yield f"<section><h1>{len(report.acls):,} ACLs</h1>"
-    head = ("ACL", "Host", "Written", "Amiss")
+    head = ("ACL", "Host", "Written", "Findings")
     yield from _table(None, head, (40, 12, 18, 30), _acls(report))
     yield "</section>"
     if report.before is not None:
         yield "<section><h1>What changed</h1>"
         heads = ("Change", "ACL", "Written")
-        yield from _table("Records, the newest first", heads, (12, 66, 22), _changes(report))
+        yield from _table("ACL changes, the newest first", heads, (12, 66, 22), _changes(report))
         yield from _table(
-            f"{len(report.flips):,} classes of questions answered otherwise",
-            ("Change", "Who and what", "Such as, before and after"),
+            f"{len(report.flips):,} classes of requests whose decision changed",
+            ("Change", "Who and what", "Example, before and after"),
             (12, 40, 48),
             _flips(report),
         )
@@ -106,7 +105,7 @@ def _pieces(report: Report) -> Iterator[str]:
 def _table(
     title: str | None, head: Sequence[str], widths: Sequence[int], rows: Iterable[Sequence[str]]
 ) -> Iterator[str]:
-    """Cells are HTML; widths are percents, which the head's cells have for all."""
+    """Cells are HTML; widths are percentages."""
     if title is not None:
         yield f"<h2>{_text(title)}</h2>"
     columns = "".join(f'<col width="{width}%">' for width in widths)
@@ -122,47 +121,47 @@ def _table(
 
 
 def _facts(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    version = facts["kafkaVersion"]["version"]
-    said = [
+    version, uncommitted_from = facts["kafkaVersion"]["version"], facts["uncommittedFrom"]
+    rows = [
         ("From", facts["source"]),
         ("Cluster", facts["clusterId"] or "not known"),
-        *_place(facts),
-        ("Digest of all answers", facts["meaning"] or "not of all ACLs"),
+        *_state_rows(facts),
+        ("Digest of effective permissions", facts["meaning"] or "not for a part of the ACLs"),
         ("Rules of", f"Kafka {version or 'release not known'}"),
         (
-            "Certainly committed",
-            "all of it" if facts["uncommittedFrom"] is None else f"before offset {facts['uncommittedFrom']}",
+            "Committed",
+            "all records" if uncommitted_from is None else f"before offset {uncommitted_from}",
         ),
         ("Super users", ", ".join(facts["superUsers"]) or "none"),
         (
-            "Where no ACL is",
-            "everyone is allowed" if facts["allowEveryoneIfNoAclFound"] else "everyone is denied",
+            "Resources without ACLs",
+            "allowed to everyone" if facts["allowEveryoneIfNoAclFound"] else "denied to everyone",
         ),
-        ("About", ", ".join(facts["narrowedTo"]) or "all principals and names"),
+        ("Scope", ", ".join(facts["narrowedTo"]) or "all principals and names"),
     ]
     if facts["since"] is not None:
-        said += [(f"Compared with: {name}", value) for name, value in _place(facts["since"])]
-    said += [
+        rows += [(f"Compared with: {name}", value) for name, value in _state_rows(facts["since"])]
+    rows += [
         ("Left out", "; ".join(facts["leftOut"]) or "nothing"),
         ("Made", f"{utc(facts['made'])} by aclog {facts['aclogVersion']}"),
     ]
-    return ((_text(name), _name(value)) for name, value in said)
+    return ((_text(name), _name(value)) for name, value in rows)
 
 
-def _place(place: dict[str, Any]) -> list[tuple[str, str]]:
-    epoch, time = place["epoch"], place["timestamp"]
-    end = place["endOffset"]
+def _state_rows(state: dict[str, Any]) -> list[tuple[str, str]]:
+    epoch, time = state["epoch"], state["timestamp"]
+    end = state["endOffset"]
     offset = str(end - 1) if end else "not of a log" if epoch is None else "before the log's first record"
     return [
         ("Offset", offset if epoch is None else f"{offset}, epoch {epoch}"),
         ("Time", "unknown" if time is None else utc(time)),
-        ("ACLs", f"{place['aclCount']:,}"),
-        ("Digest", place["digest"]),
+        ("ACLs", f"{state['aclCount']:,}"),
+        ("Digest", state["digest"]),
     ]
 
 
 def _access(matrix: MatrixTable) -> Iterator[tuple[str, ...]]:
-    for principal in matrix.who:
+    for principal in matrix.principals:
         whose = "everyone else" if principal is None else _name(principal)
         if principal in matrix.super_users:
             whose += " (super user)"
@@ -171,12 +170,12 @@ def _access(matrix: MatrixTable) -> Iterator[tuple[str, ...]]:
 
 
 def _answer(answer: Answer) -> str:
-    (_, (others,)), *named = masks_by_host(answer)
-    said = [describe_operation_set(operations_of(others)) or "nothing"]
-    said += [
+    (_, (other_hosts,)), *named = masks_by_host(answer)
+    parts = [describe_operation_set(operations_of(other_hosts)) or "nothing"]
+    parts += [
         f"from {host}: {describe_operation_set(operations_of(mask)) or 'nothing'}" for host, (mask,) in named
     ]
-    return "".join(f"<div>{_text(each)}</div>" for each in said)
+    return "".join(f"<div>{_text(each)}</div>" for each in parts)
 
 
 def _key(key: Key) -> str:
@@ -188,7 +187,7 @@ def _key(key: Key) -> str:
 
 def _acls(report: Report) -> Iterator[tuple[str, ...]]:
     for acl in report.acls.acls():
-        amiss = [
+        findings = [
             f'<div><span class="rule">{_text(each["rule"])}</span> {_name(each["because"])}</div>'
             for each in report.findings_of(acl.record.id)
         ]
@@ -197,7 +196,7 @@ def _acls(report: Report) -> Iterator[tuple[str, ...]]:
             _acl(shown),
             "any" if shown["host"] == "*" else _name(shown["host"]),
             _written(shown["offset"], shown["timestamp"]),
-            "".join(amiss),
+            "".join(findings),
         )
 
 
@@ -242,9 +241,9 @@ def _written(offset: int | None, timestamp_ms: int) -> str:
 
 
 def _text(text: str) -> str:
-    """As HTML; a character that is not seen, or turns others around, is written out, as on the page."""
+    """As HTML; invisible characters and those that change the text direction are escaped, as on the page."""
     visible = "".join(
-        f"\\u{{{ord(each):x}}}" if unicodedata.category(each) in _UNSEEN else each for each in text
+        f"\\u{{{ord(each):x}}}" if unicodedata.category(each) in _INVISIBLE else each for each in text
     )
     return html.escape(visible)
 

@@ -1,4 +1,4 @@
-"""Scope: whose rights, and to which names, a report is about."""
+"""Scope: the principals and names that a report is restricted to."""
 
 from __future__ import annotations
 
@@ -18,73 +18,73 @@ if TYPE_CHECKING:
     from records.columns.acl_table import AclTable
     from records.entries import AccessControlEntryRecord
 
-_EVERY_NAME: Final[Key] = ("", False)
+_ALL_NAMES: Final[Key] = ("", False)
 
 
 class Scope(NamedTuple):
-    """See the module.
+    """The restriction of a report.
 
     Attributes:
-        principals: as ``Type:name``; none: all of them.
-        where: the type of the names, and the name or the prefix; None: all.
+        principals: as ``Type:name``; empty: all.
+        names: the resource type, and the name or prefix; None: all.
     """
 
     principals: tuple[str, ...] = ()
-    where: tuple[ResourceType, Key] | None = None
+    names: tuple[ResourceType, Key] | None = None
 
     @property
-    def is_whole(self) -> bool:
-        """Whether it is about everything."""
-        return not self.principals and self.where is None
+    def is_unrestricted(self) -> bool:
+        """Whether the report has no restriction."""
+        return not self.principals and self.names is None
 
     @property
     def types(self) -> Sequence[ResourceType]:
-        """The resource types that it is about."""
-        return list(NAME_SPACES) if self.where is None else [self.where[0]]
+        """The resource types in scope."""
+        return list(NAME_SPACES) if self.names is None else [self.names[0]]
 
     @property
     def top(self) -> Key:
-        """The names that all others are within."""
-        return _EVERY_NAME if self.where is None else self.where[1]
+        """The name or prefix that contains all names in scope."""
+        return _ALL_NAMES if self.names is None else self.names[1]
 
     def table(self, table: AclTable) -> AclTable:
-        """The ACLs that have to do with it."""
-        if self.is_whole:
+        """The ACLs that concern the scope."""
+        if self.is_unrestricted:
             return table
         return related_to(table, {each: [self.top] for each in self.types}, self.principals or None)
 
     def has(self, key: Key) -> bool:
-        """Whether a name, or all names with a prefix, are within it."""
+        """Whether a name, or all names with a prefix, are in scope."""
         text, is_name = self.top
         return key == self.top or (not is_name and key[0].startswith(text))
 
     def has_acl(self, acl: AccessControlEntryRecord) -> bool:
-        """Whether an ACL has to do with it."""
+        """Whether an ACL concerns the scope."""
         if self.principals and acl.principal not in (*self.principals, WILDCARD_PRINCIPAL):
             return False
         resource_type = ResourceType.from_code(acl.resource_type)
-        if self.is_whole or resource_type not in self.types:
-            return self.is_whole
+        if self.is_unrestricted or resource_type not in self.types:
+            return self.is_unrestricted
         is_prefix = acl.pattern_type != LITERAL_PATTERN
         key = NAME_SPACES[resource_type].pattern(acl.resource_name, is_prefix=is_prefix)
-        return key is not None and self._meets(*key)
+        return key is not None and self._overlaps(*key)
 
     def has_some(self, questions: RequestClass) -> bool:
-        """Whether a class of questions has to do with it."""
-        asker = questions.principals.principal
-        if asker is not None and self.principals and asker not in self.principals:
+        """Whether a class of requests concerns the scope."""
+        principal = questions.principals.principal
+        if principal is not None and self.principals and principal not in self.principals:
             return False
         return questions.resource_type in self.types and any(
-            self._meets(names.text, names.is_name) for names in questions.names
+            self._overlaps(names.text, names.is_name) for names in questions.names
         )
 
-    def _meets(self, text: str, is_name: bool) -> bool:
+    def _overlaps(self, text: str, is_name: bool) -> bool:
         return self.has((text, is_name)) or (not is_name and self.top[0].startswith(text))
 
     def words(self) -> list[str]:
-        """For people, what it is narrowed to."""
+        """The restrictions as text."""
         found = list(self.principals)
-        if self.where is not None:
-            resource_type, (text, is_name) = self.where
+        if self.names is not None:
+            resource_type, (text, is_name) = self.names
             found.append(f"{resource_type.name} {text}{'' if is_name else '*'}")
         return found

@@ -1,4 +1,4 @@
-"""The state that a report is of, and what became of an earlier one up to it."""
+"""The state of a report, and the states since an earlier one."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 class Source(NamedTuple):
-    """See the module.
+    """The state of a report.
 
     Attributes:
         name: as the user gave it.
-        flags: by which commands find it.
+        flags: options that name it in commands.
         image: the state.
-        cluster_id: None where it is not known.
-        uncommitted_from: what is there or later is not certain to be committed; None: all is.
-        before: an earlier state that it is compared with, if there is one.
+        cluster_id: None if unknown.
+        uncommitted_from: records from this offset on may be uncommitted; None: all are committed.
+        before: the earlier state that it is compared with.
         states: each later state, up to ``image``.
     """
 
@@ -40,18 +40,18 @@ class Source(NamedTuple):
     states: tuple[HistoryState, ...] = ()
 
 
-def of_set(name: str, workspace: Workspace) -> Source:
+def read_set(name: str, workspace: Workspace) -> Source:
     """Any set of ACLs that `aclog diff` takes. Raises as ``load_set``."""
     acls = load_set(name, workspace)
     return Source(name, ("--acls", name), acls.image, acls.cluster_id)
 
 
-def of_log(workspace: Workspace, at: int | datetime | None, since: int | datetime | None) -> Source:
-    """A log: after its last record, or the one that ``at`` says; compared with ``since``.
+def read_log(workspace: Workspace, at: int | datetime | None, since: int | datetime | None) -> Source:
+    """The state of a log at ``at`` or at its end, compared with the one at ``since``.
 
     Raises:
-        Failure: there is no state at that time, or they are in another order.
-        LogError, DecodeError, ReplayError: the log cannot be read, or not up to there.
+        Failure: there is no state at that time, or ``since`` is not before it.
+        LogError, DecodeError, ReplayError: the log cannot be read up to that offset.
     """
     with workspace.log() as log:
         last, first = _offset(log, at), _offset(log, since)
@@ -62,10 +62,10 @@ def of_log(workspace: Workspace, at: int | datetime | None, since: int | datetim
             return source
         if first >= image.provenance.end_offset - 1:
             raise Failure(
-                f"nothing is between offset {first}, with which it is to be compared, and the last record of "
-                f"the state, at offset {image.provenance.end_offset - 1}",
+                f"--since is offset {first}, which is not before the state's last record, at offset "
+                f"{image.provenance.end_offset - 1}",
                 ExitCode.USAGE,
-                "--since names an earlier one than --at-offset, --at-time or the log's end.",
+                "Choose a --since before --at-offset, --at-time or the log's end.",
             )
         before = workspace.state(log, at_offset=first, with_offsets=True).image
         with Progress("offsets") as shown:
@@ -74,7 +74,7 @@ def of_log(workspace: Workspace, at: int | datetime | None, since: int | datetim
 
 
 def _offset(log: MetadataLog, at: int | datetime | None) -> int | None:
-    """The last record that counts; by a time: that of the last batch that was written by then."""
+    """The offset itself, or that of the last batch written at a time or before."""
     if not isinstance(at, datetime):
         return at
     wanted_ms = round(at.astimezone(UTC).timestamp() * 1000)
@@ -83,14 +83,14 @@ def _offset(log: MetadataLog, at: int | datetime | None) -> int | None:
         while position < end and (batches := read_with_retry(log, position)):
             for batch in batches:
                 if batch.timestamp_ms > wanted_ms:
-                    return _known(last, log, wanted_ms)
+                    return _require_offset(last, log, wanted_ms)
                 position = batch.end_offset
                 last = position - 1
             shown.at(position, end)
-    return _known(last, log, wanted_ms)
+    return _require_offset(last, log, wanted_ms)
 
 
-def _known(last: int | None, log: MetadataLog, wanted_ms: int) -> int:
+def _require_offset(last: int | None, log: MetadataLog, wanted_ms: int) -> int:
     if last is None:
         raise Failure(f"{log.url} has no record of {utc(wanted_ms)} or before", ExitCode.USAGE)
     return last

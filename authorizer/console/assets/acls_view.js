@@ -1,28 +1,28 @@
-// The ACLs in force: a page of them, with a filter; and what is to be changed of them.
+// The ACLs in force, page by page, with a filter, lint findings and the pending change.
 
 import { html } from "./htm-preact.js";
-import { useAnswer } from "./asked.js";
-import { ChangePanel, withRemoval, without, isGoing, whyNot } from "./change.js";
-import { Trouble } from "./trouble.js";
+import { useAnswer } from "./use_answer.js";
+import { ChangePanel, withRemoval, without, isRemoved, refusalOf } from "./change.js";
+import { ErrorMessage } from "./error_message.js";
 import { numberOf, offsetOf } from "./view.js";
 import { aclText, count, time as timeOf, title, visible } from "./words.js";
 
 const PAGE = 100;
 
-export function AclsView({ view, go, time, lookAgain, change, setChange }) {
+export function AclsView({ view, go, time, refresh, change, setChange }) {
   const first = numberOf(view.first) ?? 0;
-  const question = { containing: view.text || null, at_offset: offsetOf(view.at), first, count: PAGE };
-  const { answer, error, busy } = useAnswer("console/v1/acls", question, [
-    JSON.stringify(question),
+  const query = { containing: view.text || null, at_offset: offsetOf(view.at), first, count: PAGE };
+  const { answer, error, busy } = useAnswer("console/v1/acls", query, [
+    JSON.stringify(query),
     offsetOf(view.at) === null ? time?.end_offset : time?.past?.first_end_offset,
   ]);
-  const amiss = useAnswer("console/v1/findings", view.lint ? question : null, [
-    JSON.stringify(question),
+  const lint = useAnswer("console/v1/findings", view.lint ? query : null, [
+    JSON.stringify(query),
     view.lint,
     offsetOf(view.at) === null ? time?.end_offset : time?.past?.first_end_offset,
   ]);
-  const findings = view.lint ? amiss.answer : null;
-  const mayChange = whyNot(view, time) === null;
+  const findings = view.lint ? lint.answer : null;
+  const mayChange = refusalOf(view, time) === null;
   const mark = (acl) => (event) => setChange(event.target.checked ? withRemoval(change, acl) : without(change, acl));
   return html`<section aria-label="ACLs">
     <form class="filters" onSubmit=${(event) => event.preventDefault()}>
@@ -31,20 +31,20 @@ export function AclsView({ view, go, time, lookAgain, change, setChange }) {
           onInput=${(event) => go({ text: event.target.value, first: null }, { replace: true })} />
       </label>
       <label><input type="checkbox" checked=${Boolean(view.lint)}
-        onChange=${(event) => go({ lint: event.target.checked ? "yes" : null })} /> what is amiss</label>
-      ${view.lint && amiss.busy ? html`<span class="notice">looking…</span>` : null}
-      ${view.lint && amiss.error ? html`<${Trouble} error=${amiss.error} />` : null}
+        onChange=${(event) => go({ lint: event.target.checked ? "yes" : null })} /> findings</label>
+      ${view.lint && lint.busy ? html`<span class="notice">checking…</span>` : null}
+      ${view.lint && lint.error ? html`<${ErrorMessage} error=${lint.error} />` : null}
     </form>
-    <${ChangePanel} ...${{ view, go, time, lookAgain, change, setChange }} />
-    ${error ? html`<${Trouble} error=${error} />` : null}
+    <${ChangePanel} ...${{ view, go, time, refresh, change, setChange }} />
+    ${error ? html`<${ErrorMessage} error=${error} />` : null}
     ${answer
       ? html`<div class="counts" aria-live="polite">
             <span>${count(answer.total, "ACL")}</span>
             <span class="pager">
-              <button disabled=${first === 0} aria-label="Earlier ACLs"
+              <button disabled=${first === 0} aria-label="Previous page"
                 onClick=${() => go({ first: Math.max(0, first - PAGE) || null })}>◀</button>
               <span>${answer.total ? first + 1 : 0}–${Math.min(answer.total, first + PAGE)}</span>
-              <button disabled=${first + PAGE >= answer.total} aria-label="Later ACLs"
+              <button disabled=${first + PAGE >= answer.total} aria-label="Next page"
                 onClick=${() => go({ first: first + PAGE })}>▶</button>
             </span>
           </div>
@@ -54,14 +54,14 @@ export function AclsView({ view, go, time, lookAgain, change, setChange }) {
                 ${mayChange ? html`<th scope="col">Remove</th>` : null}
                 <th scope="col">Principal</th><th scope="col">May</th><th scope="col">Operation</th>
                 <th scope="col">Resource</th><th scope="col">Host</th><th scope="col">Written</th>
-                ${findings ? html`<th scope="col">Amiss</th>` : null}
+                ${findings ? html`<th scope="col">Findings</th>` : null}
               </tr></thead>
               <tbody>
                 ${answer.acls.map(
-                  (acl) => html`<tr key=${acl.id} class=${isGoing(change, acl) ? "going" : ""}>
+                  (acl) => html`<tr key=${acl.id} class=${isRemoved(change, acl) ? "removing" : ""}>
                     ${mayChange
                       ? html`<td><input type="checkbox" aria-label=${`Remove ${aclText(acl)}`}
-                          checked=${isGoing(change, acl)} onChange=${mark(acl)} /></td>`
+                          checked=${isRemoved(change, acl)} onChange=${mark(acl)} /></td>`
                       : null}
                     <td><bdi>${visible(acl.principal)}</bdi></td>
                     <td class=${acl.permissionType === "ALLOW" ? "allowed" : "denied"}>${acl.permissionType}</td>
@@ -81,6 +81,6 @@ export function AclsView({ view, go, time, lookAgain, change, setChange }) {
               </tbody>
             </table>
           </div>`
-      : error ? null : html`<p class="notice">Working it out…</p>`}
+      : error ? null : html`<p class="notice">Computing…</p>`}
   </section>`;
 }

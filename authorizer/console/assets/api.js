@@ -1,48 +1,48 @@
-// What the page asks the node. A token, where the listener takes one, is kept for this tab alone.
+// HTTP client of the page. A bearer token is stored for this tab only.
 
 const TOKEN = "aclog-token";
 
-export class Refusal extends Error {
+export class RequestError extends Error {
   constructor(status, message) {
     super(message);
     this.status = status;
   }
 }
 
-// What is announced when there is another token: what was refused without it is asked again.
-export const TOKEN_GIVEN = "aclog-token-given";
+// Event after a new token: rejected requests are sent again.
+export const TOKEN_SET = "aclog-token-set";
 
 export function useToken(token) {
   sessionStorage.setItem(TOKEN, token);
-  dispatchEvent(new Event(TOKEN_GIVEN));
+  dispatchEvent(new Event(TOKEN_SET));
 }
 
-// The status of what got no answer.
+// Status of a request without an answer.
 export const UNREACHABLE = 0;
 
-async function answered(path, options) {
+async function request(path, options) {
   const token = sessionStorage.getItem(TOKEN);
   const headers = token ? { ...options.headers, authorization: `Bearer ${token}` } : options.headers;
-  let answer;
+  let response;
   try {
-    answer = await fetch(path, { ...options, headers });
-    if (answer.ok) return await answer.json();
+    response = await fetch(path, { ...options, headers });
+    if (response.ok) return await response.json();
   } catch (error) {
     if (options.signal?.aborted) throw error;
-    throw new Refusal(UNREACHABLE, "The node cannot be reached.");
+    throw new RequestError(UNREACHABLE, "The node cannot be reached.");
   }
-  const problem = await answer.json().catch(() => ({}));
-  throw new Refusal(answer.status, problem.detail || problem.title || `HTTP ${answer.status}`);
+  const problem = await response.json().catch(() => ({}));
+  throw new RequestError(response.status, problem.detail || problem.title || `HTTP ${response.status}`);
 }
 
-export function ask(path, question = {}, signal) {
-  const given = Object.entries(question).filter(([, value]) => value !== null && value !== undefined);
-  const query = new URLSearchParams(given).toString();
-  return answered(query ? `${path}?${query}` : path, { signal });
+export function ask(path, query = {}, signal) {
+  const parameters = Object.entries(query).filter(([, value]) => value !== null && value !== undefined);
+  const search = new URLSearchParams(parameters).toString();
+  return request(search ? `${path}?${search}` : path, { signal });
 }
 
-// What goes into a body: too long for an address, or a change.
+// Sends a body: for a change, or parameters that are too long for a URL.
 export function send(path, body, signal) {
   const headers = { "content-type": "application/json" };
-  return answered(path, { method: "POST", headers, body: JSON.stringify(body), signal });
+  return request(path, { method: "POST", headers, body: JSON.stringify(body), signal });
 }

@@ -1,9 +1,9 @@
-// One question: the answer, why, what would mend it, and every change of it.
+// One request: the decision, its explanation, commands that would allow it, and its history.
 
 import { html } from "./htm-preact.js";
 import { AllowedView } from "./allowed_view.js";
-import { useAnswer } from "./asked.js";
-import { Trouble } from "./trouble.js";
+import { useAnswer } from "./use_answer.js";
+import { ErrorMessage } from "./error_message.js";
 import { offsetOf, urlOffset } from "./view.js";
 import { OPERATIONS, TYPES, aclText, stateAndTime, stateText, time as timeOf, title, visible } from "./words.js";
 
@@ -15,14 +15,14 @@ function Acls({ acls, heading }) {
 
 function History({ history, go }) {
   if (!history) return null;
-  const turns = [...history.turns].reverse();
+  const changes = [...history.turns].reverse();
   return html`<h2>Since when</h2>
-    <ol class="turns" reversed>
-      ${turns.map(
-        (turn) => html`<li>
-          <button onClick=${() => go({ at: urlOffset(turn.end_offset) })}>${stateText(turn.end_offset)}</button> ${timeOf(turn.timestamp)}:${" "}
-          <b class=${turn.allowed ? "allowed" : "denied"}>${turn.allowed ? "allowed" : "denied"}</b>
-          ${turn.by.map(
+    <ol class="history" reversed>
+      ${changes.map(
+        (change) => html`<li>
+          <button onClick=${() => go({ at: urlOffset(change.end_offset) })}>${stateText(change.end_offset)}</button> ${timeOf(change.timestamp)}:${" "}
+          <b class=${change.allowed ? "allowed" : "denied"}>${change.allowed ? "allowed" : "denied"}</b>
+          ${change.by.map(
             (each) => html`<div>
               ${each.acl ? html`${each.change} at offset ${each.offset}: <bdi>${aclText(each.acl)}</bdi>` : `by the rules of Kafka ${each.release}, before that, of ${each.was}`}
             </div>`,
@@ -30,27 +30,27 @@ function History({ history, go }) {
         </li>`,
       )}
       <li>
-        ${history.since_end_offset ? `from ${stateText(history.since_end_offset)} on, where the history here begins` : "from the beginning"}:${" "}
+        ${history.since_end_offset ? `from ${stateText(history.since_end_offset)} on, the first known state` : "since the beginning"}:${" "}
         <b class=${history.began ? "allowed" : "denied"}>${history.began ? "allowed" : "denied"}</b>
       </li>
     </ol>`;
 }
 
-// From which host it was asked, and whether that matters.
+// The client's host, and whether it affects the decision.
 function hostText({ host, hostAssumed, otherHosts }) {
-  const asked = hostAssumed ? `No host was given: asked from ${visible(host)}, which is assumed.` : `Asked from ${visible(host)}.`;
-  return `${asked} ${otherHosts ? "Not every host gets this answer." : "Every host gets this answer."}`;
+  const from = hostAssumed ? `No host was given: ${visible(host)} is assumed.` : `Client host: ${visible(host)}.`;
+  return `${from} ${otherHosts ? "The decision depends on the host." : "The decision is the same for every host."}`;
 }
 
-function One({ asked, time, go }) {
-  const isWhole = asked.principal && (asked.resourceName || asked.resourceType !== "TOPIC");
-  const { answer, error, busy } = useAnswer("console/v1/ask", isWhole ? asked : null, [
-    JSON.stringify(asked),
-    asked.at_offset === null ? time?.end_offset : time?.past?.first_end_offset,
+function Decision({ request, time, go }) {
+  const isComplete = request.principal && (request.resourceName || request.resourceType !== "TOPIC");
+  const { answer, error, busy } = useAnswer("console/v1/ask", isComplete ? request : null, [
+    JSON.stringify(request),
+    request.at_offset === null ? time?.end_offset : time?.past?.first_end_offset,
   ]);
-  if (!isWhole) return html`<p class="notice">Name a resource.</p>`;
-  if (!answer) return error ? html`<${Trouble} error=${error} />` : null;
-  return html`${error ? html`<${Trouble} error=${error} />` : null}
+  if (!isComplete) return html`<p class="notice">Name a resource.</p>`;
+  if (!answer) return error ? html`<${ErrorMessage} error=${error} />` : null;
+  return html`${error ? html`<${ErrorMessage} error=${error} />` : null}
     <div class=${`verdict ${busy ? "busy" : ""}`} aria-live="polite">
       <p class=${`result ${answer.result === "ALLOWED" ? "allowed" : "denied"}`}>
         ${answer.result === "ALLOWED" ? "✓ ALLOWED" : "✗ DENIED"}
@@ -70,7 +70,7 @@ function One({ asked, time, go }) {
       ? html`<h2>Near misses</h2>
           <ul class="acls">${answer.nearMisses.map(
             (each) => html`<li><bdi>${aclText(each.acl)}</bdi>
-              <small>its ${each.field} is <bdi>${visible(each.has)}</bdi>, asked was <bdi>${visible(each.asked)}</bdi></small>
+              <small>the ACL's ${each.field} is <bdi>${visible(each.has)}</bdi>, the request's is <bdi>${visible(each.asked)}</bdi></small>
             </li>`,
           )}</ul>`
       : null}
@@ -88,9 +88,9 @@ export function AskView({ view, go, time, firstField }) {
   const isCluster = view.type === "CLUSTER";
   const isPrefix = view.prefix !== undefined && !isCluster;
   const name = isCluster ? "kafka-cluster" : view.name ?? "";
-  const ofMany = isAnyone || isPrefix;
+  const hasManyAnswers = isAnyone || isPrefix;
   const set = (field) => (event) => go({ [field]: event.target.value, first: null }, { replace: true });
-  // Where nobody is named, everyone is meant.
+  // An empty field means all principals.
   const setPrincipal = (event) => {
     const { value } = event.target;
     go({ principal: value, anyone: value ? null : "yes", first: null }, { replace: true });
@@ -113,15 +113,15 @@ export function AskView({ view, go, time, firstField }) {
             </select></label>
             <label><input value=${name} placeholder=${isPrefix ? "every name" : "orders"} aria-label="Resource name"
               onInput=${set("name")} /></label>`}
-      ${ofMany
+      ${hasManyAnswers
         ? html`<span>from any host?</span>`
         : html`<label>from <input value=${view.host ?? ""} placeholder="127.0.0.1" aria-label="Host"
             onInput=${set("host")} />?</label>`}
     </form>
-    ${ofMany && (name || isPrefix || view.type !== "TOPIC")
-      ? html`<${AllowedView} asked=${{ principal, operation, type: view.type, name, prefix: isPrefix }}
+    ${hasManyAnswers && (name || isPrefix || view.type !== "TOPIC")
+      ? html`<${AllowedView} access=${{ principal, operation, type: view.type, name, prefix: isPrefix }}
           view=${view} go=${go} time=${time} />`
-      : html`<${One} time=${time} go=${go} asked=${{
+      : html`<${Decision} time=${time} go=${go} request=${{
           principal,
           operation,
           resourceType: view.type,

@@ -1,67 +1,67 @@
-// What is answered otherwise: between two moments, by changes that are pasted, or by another cluster.
+// Decision changes: between two states, by pasted changes, or between two clusters.
 
 import { html, useState } from "./htm-preact.js";
 import { ask, send } from "./api.js";
-import { useAnswer } from "./asked.js";
-import { NO_CHANGE, contentOf, whyNot } from "./change.js";
-import { FlipList, asking } from "./flip_list.js";
+import { useAnswer } from "./use_answer.js";
+import { NO_CHANGE, contentOf, refusalOf } from "./change.js";
+import { DecisionChangeList, viewOfRequest } from "./decision_changes.js";
 import { PlanSummary } from "./plan_summary.js";
-import { Trouble } from "./trouble.js";
+import { ErrorMessage } from "./error_message.js";
 import { offsetOf, urlOffset } from "./view.js";
 import { offsetText, stateAndTime, visible } from "./words.js";
 
-// What the URL holds of a text: browsers and tickets take more, people do not.
+// Maximum length of a text in the URL, so that people can share it.
 const TEXT_IN_URL = 2000;
 
-function Waiting({ error }) {
+function Pending({ error }) {
   return error
-    ? html`<${Trouble} error=${error} />`
-    : html`<p class="notice">Working it out…</p>`;
+    ? html`<${ErrorMessage} error=${error} />`
+    : html`<p class="notice">Computing…</p>`;
 }
 
-// Of what `at` or `since` names, as a label.
+// Label of the state that `at` or `since` names.
 function atText(text) {
   const offset = offsetOf(text);
   return offset === null ? "now" : `at ${offset < 0 ? "the start" : offset}`;
 }
 
-function Moments({ view, go, time }) {
+function States({ view, go, time }) {
   const since = offsetOf(view.since);
   const at = offsetOf(view.at);
-  const question = since === null ? null : { since, at_offset: at };
-  const { answer, error } = useAnswer("console/v1/flips", question, [
-    JSON.stringify(question),
+  const query = since === null ? null : { since, at_offset: at };
+  const { answer, error } = useAnswer("console/v1/flips", query, [
+    JSON.stringify(query),
     at === null ? time.end_offset : time.past?.first_end_offset,
   ]);
   if (since === null) {
-    return html`<p class="notice">Choose what to compare with, below.</p>`;
+    return html`<p class="notice">Choose a state to compare with, below.</p>`;
   }
   const [before, after] = [view.since, view.at].map(atText);
   const buttons = (witness) => html`
-    <button onClick=${() => go({ ...asking(witness), at: view.since })}>ask ${before}</button>
-    <button onClick=${() => go({ ...asking(witness), at: view.at ?? null })}>ask ${after}</button>`;
+    <button onClick=${() => go({ ...viewOfRequest(witness), at: view.since })}>check ${before}</button>
+    <button onClick=${() => go({ ...viewOfRequest(witness), at: view.at ?? null })}>check ${after}</button>`;
   return html`<p>From ${offsetText(since)} to ${at === null ? `now (${stateAndTime(time)})` : offsetText(at)}:</p>
-    ${answer && error ? html`<${Trouble} error=${error} />` : null}
+    ${answer && error ? html`<${ErrorMessage} error=${error} />` : null}
     ${answer
-      ? html`<${FlipList} answer=${answer} labels=${[before, after]} buttons=${buttons} />`
-      : html`<${Waiting} error=${error} />`}`;
+      ? html`<${DecisionChangeList} answer=${answer} labels=${[before, after]} buttons=${buttons} />`
+      : html`<${Pending} error=${error} />`}`;
 }
 
 function Changes({ view, go, time, setChange }) {
   const [text, setText] = useState(view.changes ?? "");
-  const [asked, setAsked] = useState(text);
+  const [submittedText, setSubmittedText] = useState(text);
   const at = offsetOf(view.at);
   const everything = Boolean(view.everything);
-  const question = asked.trim() ? { text: asked, everything, at_offset: at } : null;
+  const query = submittedText.trim() ? { text: submittedText, everything, at_offset: at } : null;
   const { answer, error } = useAnswer(
     "console/v1/plan",
-    question,
-    [JSON.stringify(question), at === null ? time.end_offset : time.past?.first_end_offset],
+    query,
+    [JSON.stringify(query), at === null ? time.end_offset : time.past?.first_end_offset],
     send,
   );
   const submitted = (event) => {
     event.preventDefault();
-    setAsked(text);
+    setSubmittedText(text);
     go({ changes: text.length > TEXT_IN_URL ? null : text }, { replace: true });
   };
   const take = () => {
@@ -70,45 +70,45 @@ function Changes({ view, go, time, setChange }) {
   };
   const isListed = answer && answer.added.total + answer.removed.total === answer.added.acls.length + answer.removed.acls.length;
   return html`<form class="pasted" onSubmit=${submitted}>
-      <label>Changes, as aclog plan reads them: kafka-acls command lines, JSON lines, or a set of ACLs
+      <label>Changes in a format of aclog plan: kafka-acls command lines, JSON lines, or a set of ACLs
         <textarea rows="5" spellcheck="false" value=${text} onInput=${(event) => setText(event.target.value)}
           placeholder="--add --allow-principal User:alice --operation Read --topic orders"></textarea>
       </label>
       <label><input type="checkbox" checked=${everything}
         onChange=${(event) => go({ everything: event.target.checked ? "yes" : null }, { replace: true })} />
-        a set of ACLs is all that there are to be</label>
-      <button>What would it do</button>
-      ${asked.length > TEXT_IN_URL ? html`<p class="notice">The URL does not hold this text: it is too long.</p>` : null}
+        remove all ACLs that are not in the set</label>
+      <button>Preview</button>
+      ${submittedText.length > TEXT_IN_URL ? html`<p class="notice">This text is too long for the URL.</p>` : null}
     </form>
-    ${question === null
-      ? html`<p class="notice">Nothing is changed by looking.</p>`
+    ${query === null
+      ? html`<p class="notice">A preview changes nothing.</p>`
       : answer
-        ? html`${error ? html`<${Trouble} error=${error} />` : null}<${PlanSummary} answer=${answer} />
-            <${FlipList} answer=${answer} labels=${[atText(view.at), "then"]}
-              buttons=${(witness) => html`<button onClick=${() => go(asking(witness))}>ask ${atText(view.at)}</button>`} />
-            ${whyNot(view, time) === null && isListed && answer.added.total + answer.removed.total
-              ? html`<button onClick=${take}>take these changes to the ACLs</button>`
+        ? html`${error ? html`<${ErrorMessage} error=${error} />` : null}<${PlanSummary} answer=${answer} />
+            <${DecisionChangeList} answer=${answer} labels=${[atText(view.at), "after"]}
+              buttons=${(witness) => html`<button onClick=${() => go(viewOfRequest(witness))}>check ${atText(view.at)}</button>`} />
+            ${refusalOf(view, time) === null && isListed && answer.added.total + answer.removed.total
+              ? html`<button onClick=${take}>Edit these changes in ACLs</button>`
               : null}`
-        : html`<${Waiting} error=${error} />`}`;
+        : html`<${Pending} error=${error} />`}`;
 }
 
-// One question, asked at two clusters.
-function AskBoth({ witness, sides }) {
+// One request, checked at two clusters.
+function CheckBoth({ witness, sides }) {
   const [answers, setAnswers] = useState(null);
   const { principal, operation, type, name, host } = witness;
-  const question = { principal, operation, resourceType: type, resourceName: name, host };
+  const query = { principal, operation, resourceType: type, resourceName: name, host };
   const clicked = async () => {
-    const asked = sides.map(({ base, at }) => ask(`${base}console/v1/ask`, { ...question, at_offset: at }));
-    setAnswers(await Promise.allSettled(asked));
+    const requests = sides.map(({ base, at }) => ask(`${base}console/v1/ask`, { ...query, at_offset: at }));
+    setAnswers(await Promise.allSettled(requests));
   };
-  const where = ({ base, at }) => {
-    const place = at === null ? null : urlOffset(at + 1);
-    const given = Object.entries({ ...asking(witness), at: place }).filter(([, value]) => value !== null);
-    return `${base}#${new URLSearchParams(given)}`;
+  const linkTo = ({ base, at }) => {
+    const offset = at === null ? null : urlOffset(at + 1);
+    const parameters = Object.entries({ ...viewOfRequest(witness), at: offset }).filter(([, value]) => value !== null);
+    return `${base}#${new URLSearchParams(parameters)}`;
   };
-  return html`<button onClick=${clicked}>ask both</button>
-    ${answers?.map(({ value, reason }, number) => html`<div class="asked">
-      <a href=${where(sides[number])}>${sides[number].label}</a>:
+  return html`<button onClick=${clicked}>check both</button>
+    ${answers?.map(({ value, reason }, number) => html`<div class="side">
+      <a href=${linkTo(sides[number])}>${sides[number].label}</a>:
       ${value
         ? html` <b>${value.result}</b>, ${visible(value.reason)}, as of ${stateAndTime(value)}`
         : html` <span class="error">${visible(reason.message)}</span>`}
@@ -118,9 +118,9 @@ function AskBoth({ witness, sides }) {
 function Clusters({ view, go, time }) {
   const at = offsetOf(view.at);
   const cluster = view.cluster ?? null;
-  const question = cluster === null ? null : { cluster, at_offset: at };
-  const { answer, error } = useAnswer("console/v1/flips", question, [
-    JSON.stringify(question),
+  const query = cluster === null ? null : { cluster, at_offset: at };
+  const { answer, error } = useAnswer("console/v1/flips", query, [
+    JSON.stringify(query),
     at === null ? time.end_offset : time.past?.first_end_offset,
   ]);
   const here = at === null ? time.cluster : `${time.cluster} ${atText(view.at)}`;
@@ -134,18 +134,18 @@ function Clusters({ view, go, time }) {
         ${time.clusters.map((each) => html`<option value=${each}>${each}</option>`)}
       </select></label>
     ${cluster === null
-      ? html`<p class="notice">Which one answers otherwise than ${here}?</p>`
+      ? html`<p class="notice">Choose the cluster to compare with ${here}.</p>`
       : answer
-        ? html`${error ? html`<${Trouble} error=${error} />` : null}<p>${cluster} as it is now (${stateAndTime(answer)}), beside ${here}:</p>
-            <${FlipList} answer=${answer} labels=${[cluster, here]}
-              kinds=${{ granted: `allowed in ${time.cluster} alone`, revoked: `allowed in ${cluster} alone` }}
-              buttons=${(witness) => html`<${AskBoth} witness=${witness} sides=${sides} />`} />`
-        : html`<${Waiting} error=${error} />`}`;
+        ? html`${error ? html`<${ErrorMessage} error=${error} />` : null}<p>${cluster} as it is now (${stateAndTime(answer)}) compared with ${here}:</p>
+            <${DecisionChangeList} answer=${answer} labels=${[cluster, here]}
+              kinds=${{ granted: `allowed only in ${time.cluster}`, revoked: `allowed only in ${cluster}` }}
+              buttons=${(witness) => html`<${CheckBoth} witness=${witness} sides=${sides} />`} />`
+        : html`<${Pending} error=${error} />`}`;
 }
 
 const KINDS = {
-  moment: ["another moment", Moments],
-  changes: ["changes that I paste", Changes],
+  moment: ["another state", States],
+  changes: ["pasted changes", Changes],
   cluster: ["another cluster", Clusters],
 };
 
@@ -153,7 +153,7 @@ export function CompareView(props) {
   const { view, go, time } = props;
   const offered = { ...KINDS };
   if (!time.clusters.length) delete offered.cluster;
-  // A report's file, which has no node to work them out.
+  // A report has no node that could compute a preview.
   if (time.facts) delete offered.changes;
   const kind = offered[view.with] ? view.with : "moment";
   const [, Shown] = offered[kind];

@@ -1,30 +1,29 @@
-// Decisions by the rule that made them: in all, and for each second while this is looked at.
+// Decisions by rule: in total, and per second while this view is open.
 
 import { html, useRef } from "./htm-preact.js";
-import { useAgain } from "./again.js";
-import { Trouble } from "./trouble.js";
+import { usePoll } from "./poll.js";
+import { ErrorMessage } from "./error_message.js";
 
 const RULES = {
   "allowed SuperUser": "allowed: super user",
   "allowed MatchingAcl": "allowed by an ACL",
-  "allowed DefaultAllow": "allowed: no ACL found, and that allows",
+  "allowed DefaultAllow": "allowed: no ACL found (allow.everyone)",
   "denied MatchingAcl": "denied by an ACL",
   "denied DefaultDeny": "denied: no ACL found",
   "not_ready ": "not answered: not ready",
 };
-// The newest rate is over this time or longer.
-const RECENT_S = 10;
+// Minimum time span of the current rate.
+const RATE_SPAN_S = 10;
 
 function total(sample) {
   return sample.rules.reduce((sum, each) => sum + each.count, 0);
 }
 
-// The samples since it is looked at: the first one, and those of the last seconds. A total that went back was
-// counted by a process that is gone.
-function kept(samples, sample) {
+// The first sample, and those of the last seconds. A smaller total means that the counting process restarted.
+function withSample(samples, sample) {
   if (samples.length && total(sample) < total(samples.at(-1))) return [sample];
   const [first, ...others] = [...samples, sample];
-  const isOld = (each, at) => at + 1 < others.length && sample.at_s - others[at + 1].at_s >= RECENT_S;
+  const isOld = (each, at) => at + 1 < others.length && sample.at_s - others[at + 1].at_s >= RATE_SPAN_S;
   return [first, ...others.filter((each, at) => !isOld(each, at))];
 }
 
@@ -34,16 +33,16 @@ function perSecond(from, to, at) {
 }
 
 export function Decisions() {
-  const [sample, error] = useAgain("console/v1/decisions");
+  const [sample, error] = usePoll("console/v1/decisions");
   const samples = useRef([]);
-  if (sample && samples.current.at(-1) !== sample) samples.current = kept(samples.current, sample);
-  if (!sample && error) return html`<${Trouble} error=${error} />`;
+  if (sample && samples.current.at(-1) !== sample) samples.current = withSample(samples.current, sample);
+  if (!sample && error) return html`<${ErrorMessage} error=${error} />`;
   if (!sample) return html`<p class="notice">Loading…</p>`;
   const [first, recent = first] = samples.current;
-  const looked = Math.round(sample.at_s - first.at_s);
+  const seconds = Math.round(sample.at_s - first.at_s);
   return html`<h2 id="decisions">Decisions</h2>
     <table class="figures" aria-labelledby="decisions">
-      <thead><tr><th scope="col">By rule</th><th scope="col">a second, now</th><th scope="col">a second, in ${looked} s</th><th scope="col">since the start</th></tr></thead>
+      <thead><tr><th scope="col">By rule</th><th scope="col">per second, now</th><th scope="col">per second, over ${seconds} s</th><th scope="col">since the start</th></tr></thead>
       <tbody>
         ${sample.rules.map(
           (each, at) => html`<tr>
@@ -55,5 +54,5 @@ export function Decisions() {
         )}
       </tbody>
     </table>
-    <p class="notice">What this page asks is decided, too, and counted.</p>`;
+    <p class="notice">Requests of this page are also authorized and counted.</p>`;
 }

@@ -1,9 +1,9 @@
-// A fleet's root: its clusters, where each stands, and the way to the console of each.
+// Root page of a fleet: the status of each cluster, with a link to its console.
 
 import { html, render } from "./htm-preact.js";
-import { useAgain } from "./again.js";
+import { usePoll } from "./poll.js";
 import { SignIn } from "./sign_in.js";
-import { Trouble } from "./trouble.js";
+import { ErrorMessage } from "./error_message.js";
 import { agreementText, count, visible } from "./words.js";
 
 function Cluster({ cluster }) {
@@ -20,27 +20,27 @@ function Cluster({ cluster }) {
           <td>${count(cluster.acl_count, "ACL")}</td>
           <td><code>${cluster.digest}</code></td>
           <td>${agreementText(cluster.nodes)}</td>`
-      : html`<td colspan="5">it has no node here: <bdi>${visible(cluster.log)}</bdi></td>`}
+      : html`<td colspan="5">no node is running for it here: <bdi>${visible(cluster.log)}</bdi></td>`}
   </tr>`;
 }
 
 function Fleet() {
-  const [found, error, lookAgain] = useAgain("console/v1/clusters");
+  const [found, error, refresh] = usePoll("console/v1/clusters");
   const ready = found?.clusters.filter((each) => each.ready).length;
   return html`
     <header>
       <h1>aclog</h1>
-      <p class="standing">${found ? html`<bdi>${visible(found.caller)}</bdi>` : null}</p>
+      <p class="status">${found ? html`<bdi>${visible(found.caller)}</bdi>` : null}</p>
     </header>
     <main>
       ${error?.status === 401
-        ? html`<${SignIn} message=${error.message} onGiven=${lookAgain} />`
-        : error ? html`<${Trouble} error=${error} />` : null}
+        ? html`<${SignIn} message=${error.message} onToken=${refresh} />`
+        : error ? html`<${ErrorMessage} error=${error} />` : null}
       ${found
         ? html`<p>${count(found.clusters.length, "cluster")}, ${ready} ready</p>
             <div class="scroll" tabindex="0" role="region" aria-label="Clusters">
             <table class="list fleet">
-              <thead><tr><th>Cluster</th><th>State</th><th>Offset</th><th>Behind</th><th>ACLs</th><th>Digest</th><th>Its other nodes</th></tr></thead>
+              <thead><tr><th>Cluster</th><th>State</th><th>Offset</th><th>Behind</th><th>ACLs</th><th>Digest</th><th>Other nodes</th></tr></thead>
               <tbody>${found.clusters.map((each) => html`<${Cluster} key=${each.cluster} cluster=${each} />`)}</tbody>
             </table></div>`
         : error ? null : html`<p class="notice">Loading…</p>`}

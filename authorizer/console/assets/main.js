@@ -1,9 +1,9 @@
-// The console: one view of the node's state at a time, and the track of time below it.
+// The console: one view at a time, with the time bar below it.
 
 import { html, render, useEffect, useRef, useState } from "./htm-preact.js";
 import { AclsView } from "./acls_view.js";
-import { useAgain } from "./again.js";
-import { useAnswer } from "./asked.js";
+import { usePoll } from "./poll.js";
+import { useAnswer } from "./use_answer.js";
 import { AskView } from "./ask_view.js";
 import { NO_CHANGE } from "./change.js";
 import { CompareView } from "./compare_view.js";
@@ -11,7 +11,7 @@ import { MatrixView } from "./matrix_view.js";
 import { LABEL, NodeView } from "./node_view.js";
 import { SignIn } from "./sign_in.js";
 import { TimeBar } from "./time_bar.js";
-import { Trouble } from "./trouble.js";
+import { ErrorMessage } from "./error_message.js";
 import { checkedView, offsetOf, useView } from "./view.js";
 import { offsetText, stateAndTime, visible } from "./words.js";
 
@@ -23,37 +23,37 @@ const VIEWS = {
   node: [LABEL, NodeView],
 };
 
-// How often the page looks how far the past is known.
+// How often the page polls the progress of the log scan.
 const PROGRESS_MS = 1000;
 
-// Where the node stands, and the moments of its past: these follow when it has moved.
+// The node's status and its known past states; the states are loaded again after each change.
 function useTime() {
-  const [now, error, lookAgain] = useAgain("console/v1/now");
-  // While the past is still looked through, more of it is known each time.
-  const [looked, setLooked] = useState(0);
-  const past = useAnswer("console/v1/moments", now?.sees_all ? {} : null, [now?.end_offset, now?.sees_all, looked]);
+  const [now, error, refresh] = usePoll("console/v1/now");
+  // During the scan each poll returns more states.
+  const [pollCount, setPollCount] = useState(0);
+  const past = useAnswer("console/v1/moments", now?.sees_all ? {} : null, [now?.end_offset, now?.sees_all, pollCount]);
   useEffect(() => {
     if (!past.answer?.progress) return undefined;
-    const timer = setTimeout(() => setLooked(looked + 1), PROGRESS_MS);
+    const timer = setTimeout(() => setPollCount(pollCount + 1), PROGRESS_MS);
     return () => clearTimeout(timer);
   }, [past.answer]);
   const time = now && { ...now, past: past.answer, pastError: past.error };
-  return [time, error, lookAgain];
+  return [time, error, refresh];
 }
 
-// What the URL says wrong.
+// Invalid parameters of the URL.
 function Problems({ problems, go }) {
   return Object.entries(problems).map(
     ([name, problem]) => html`<p class="error" role="alert">
-      <bdi>${visible(problem)}</bdi> <button onClick=${() => go({ [name]: null })}>take ${name} out of the URL</button>
+      <bdi>${visible(problem)}</bdi> <button onClick=${() => go({ [name]: null })}>Remove ${name} from the URL</button>
     </p>`,
   );
 }
 
 function Console() {
-  const [asked, go] = useView();
-  const [time, error, lookAgain] = useTime();
-  const [view, problems] = checkedView(asked, time);
+  const [urlView, go] = useView();
+  const [time, error, refresh] = useTime();
+  const [view, problems] = checkedView(urlView, time);
   const [change, setChange] = useState(NO_CHANGE);
   const firstField = useRef(null);
   useEffect(() => {
@@ -66,7 +66,7 @@ function Console() {
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);
   });
-  const [, Shown] = VIEWS[view.view] ?? VIEWS.matrix;
+  const [, View] = VIEWS[view.view] ?? VIEWS.matrix;
   return html`
     <header>
       <h1>aclog</h1>
@@ -76,17 +76,17 @@ function Console() {
             onClick=${() => go({ view: name })}>${label}</button>`,
         )}
       </nav>
-      <p class="standing">
+      <p class="status">
         ${time ? html`${time.caller ? html`<bdi>${visible(time.caller)}</bdi> · ` : null}${stateAndTime(time)}${view.at ? html` · <b>showing ${offsetText(offsetOf(view.at))}</b>` : null}` : null}
       </p>
     </header>
     <main>
       ${error?.status === 401
-        ? html`<${SignIn} message=${error.message} onGiven=${lookAgain} />`
-        : error ? html`<${Trouble} error=${error} />` : null}
+        ? html`<${SignIn} message=${error.message} onToken=${refresh} />`
+        : error ? html`<${ErrorMessage} error=${error} />` : null}
       <${Problems} problems=${problems} go=${go} />
       ${time
-        ? html`<${Shown} ...${{ view, go, time, lookAgain, change, setChange, firstField }} />`
+        ? html`<${View} ...${{ view, go, time, refresh, change, setChange, firstField }} />`
         : error ? null : html`<p class="notice">Loading…</p>`}
     </main>
     <footer>${time ? html`<${TimeBar} view=${view} go=${go} time=${time} />` : null}</footer>

@@ -1,14 +1,14 @@
-// Principals and resources: what each may do, a window of it at a time.
+// Matrix of effective permissions: principals by resources, loaded window by window.
 
 import { html, useEffect, useMemo, useRef, useState } from "./htm-preact.js";
-import { useAnswer } from "./asked.js";
-import { Trouble } from "./trouble.js";
+import { useAnswer } from "./use_answer.js";
+import { ErrorMessage } from "./error_message.js";
 import { numberOf, offsetOf } from "./view.js";
 import { TYPES, count, group, letters, nameOf, offsetText, operationsOf, title, visible } from "./words.js";
 
 const ROW_PX = 36;
-// Of the window's height, at most; console.css says the same.
-const SEEN = 0.62;
+// Share of the window's height, as in console.css.
+const HEIGHT_SHARE = 0.62;
 const SEPARATORS = ".-_:/";
 
 function chips(mask, names, kind) {
@@ -17,15 +17,15 @@ function chips(mask, names, kind) {
   );
 }
 
-// The operation that a click on a cell asks for: the one that was asked before if the cell shows it, else the
-// first that it shows; of a cell that shows none the first that was granted or revoked.
-function operationToAsk([always, sometimes], flips, names, before) {
+// The operation that a click on a cell checks: the last one if the cell shows it, else the first that it
+// shows, else the first that was granted or revoked.
+function operationToCheck([always, sometimes], flips, names, before) {
   const masks = [always, sometimes & ~always & ~1, ...flips.map((each) => each?.[1] ?? 0)];
   const shown = masks.flatMap((mask) => operationsOf(mask, names));
   return shown.includes(before) || !shown.length ? before : shown[0];
 }
 
-function said([always, sometimes], names, inside) {
+function cellText([always, sometimes], names, inside) {
   const part = sometimes & ~always;
   const parts = [];
   if (always) parts.push(`${inside ? "all of them " : ""}${operationsOf(always, names).map(title).join(", ")}`);
@@ -35,7 +35,7 @@ function said([always, sometimes], names, inside) {
 
 function Cell({ cell, granted, revoked, names, inside, operation, onOpen }) {
   if (cell === null) {
-    const label = `${inside.toLocaleString("en")} principals are too many to sum up: open the team`;
+    const label = `${inside.toLocaleString("en")} principals are too many to aggregate: open the team`;
     return html`<td><button class="cell" title=${label} onClick=${() => onOpen(operation)}>
       <span class="hidden">${label}</span><span class="none" aria-hidden="true">…</span>
     </button></td>`;
@@ -44,10 +44,10 @@ function Cell({ cell, granted, revoked, names, inside, operation, onOpen }) {
   const flips = [];
   if (granted?.[1]) flips.push(`granted ${operationsOf(granted[1], names).map(title).join(", ")}`);
   if (revoked?.[1]) flips.push(`revoked ${operationsOf(revoked[1], names).map(title).join(", ")}`);
-  const label = [said(cell, names, inside), ...flips].join("; ");
-  const asked = operationToAsk(cell, [granted, revoked], names, operation);
+  const label = [cellText(cell, names, inside), ...flips].join("; ");
+  const checked = operationToCheck(cell, [granted, revoked], names, operation);
   return html`<td class=${flips.length ? "flipped" : ""}>
-    <button class="cell" title=${label} onClick=${() => onOpen(asked)}>
+    <button class="cell" title=${label} onClick=${() => onOpen(checked)}>
       <span class="hidden">${label}</span>
       ${chips(always, names, "always")}${chips(sometimes & ~always & ~1, names, "partly")}
       ${granted?.[1] ? html`<span class="flip granted" aria-hidden="true">+</span>` : null}
@@ -57,7 +57,7 @@ function Cell({ cell, granted, revoked, names, inside, operation, onOpen }) {
   </td>`;
 }
 
-// The way to what is open: every part of it goes back there.
+// Breadcrumbs of the open prefix.
 function Path({ label, all, under, begin = 0, go }) {
   const parts = [];
   for (let at = begin; at < under.length; at += 1) {
@@ -73,7 +73,7 @@ function Path({ label, all, under, begin = 0, go }) {
 }
 
 function Head({ head, go }) {
-  if (head.principal === null) return html`<th scope="col" title="who has no ACLs"><bdi>everyone else</bdi></th>`;
+  if (head.principal === null) return html`<th scope="col" title="principals without ACLs"><bdi>everyone else</bdi></th>`;
   if (head.inside) {
     const open = () => go({ team: head.principal, column: null });
     return html`<th scope="col" title=${visible(head.principal)} onDblClick=${open}>
@@ -86,7 +86,7 @@ function Head({ head, go }) {
   </th>`;
 }
 
-// Room for columns that are not in the window.
+// Space of columns that are not loaded.
 function Pad({ count, px }) {
   return count > 0 ? html`<td class="pad" aria-hidden="true" style=${{ width: `${count * px}px` }}></td>` : null;
 }
@@ -103,15 +103,15 @@ export function MatrixView({ view, go, time }) {
   }, []);
   const isNarrow = width <= 700;
   const px = isNarrow ? 96 : 110;
-  // A window is asked for that stays until as much is scrolled as is seen: each cell takes the browser time.
-  const seen = Math.ceil((innerHeight * SEEN) / ROW_PX) + 1;
-  const passed = Math.floor(top / ROW_PX / seen);
-  const block = Math.max(0, passed - 1) * seen;
+  // Load windows of two or three screens, because each cell costs rendering time.
+  const visibleRows = Math.ceil((innerHeight * HEIGHT_SHARE) / ROW_PX) + 1;
+  const passed = Math.floor(top / ROW_PX / visibleRows);
+  const block = Math.max(0, passed - 1) * visibleRows;
   const visibleColumns = Math.max(2, Math.ceil((width - (isNarrow ? 160 : 320)) / px));
   const first = left === null ? numberOf(view.column) ?? 0 : Math.round(left / px);
   const column = Math.max(0, Math.floor(first / visibleColumns) * visibleColumns - (first ? visibleColumns : 0));
   const columns = Math.min(200, (first ? 3 : 2) * visibleColumns);
-  const question = {
+  const query = {
     type: view.type,
     under: view.under || null,
     containing: view.containing || null,
@@ -121,28 +121,28 @@ export function MatrixView({ view, go, time }) {
     at_offset: offsetOf(view.at),
     since: offsetOf(view.since),
     row: block,
-    rows: Math.min(200, (passed ? 3 : 2) * seen),
+    rows: Math.min(200, (passed ? 3 : 2) * visibleRows),
     column,
     columns,
   };
-  const { answer, error, busy } = useAnswer("console/v1/matrix", question, [
-    JSON.stringify(question),
+  const { answer, error, busy } = useAnswer("console/v1/matrix", query, [
+    JSON.stringify(query),
     offsetOf(view.at) === null ? time?.end_offset : time?.past?.first_end_offset,
   ]);
   const rows = answer?.rows;
   const who = answer?.columns;
-  // What is looked at is in the URL, and what the URL says is scrolled to.
+  // The scroll position and the URL follow each other.
   useEffect(() => {
     if (scrolled.current && left === null) scrolled.current.scrollLeft = first * px;
     else if (left !== null && first !== (numberOf(view.column) ?? 0)) go({ column: first || null }, { replace: true });
   }, [first, Boolean(answer)]);
-  const turn = (to) => scrolled.current?.scrollTo({ left: Math.max(0, to) * px });
-  const narrowed = (changes, how) => {
+  const scrollToColumn = (to) => scrolled.current?.scrollTo({ left: Math.max(0, to) * px });
+  const goToFirstColumn = (changes, how) => {
     if (scrolled.current) scrolled.current.scrollLeft = 0;
     go({ ...changes, column: null }, how);
   };
   const open = (row, { principal, inside }, operation) =>
-    inside ? narrowed({ team: principal }) : go({
+    inside ? goToFirstColumn({ team: principal }) : go({
       view: "ask",
       principal: principal ?? "User:anyone",
       anyone: null,
@@ -150,14 +150,14 @@ export function MatrixView({ view, go, time }) {
       prefix: row.is_name ? null : "yes",
       operation,
     });
-  // As it was while the next answer is on its way: each cell takes time to be looked at again.
+  // Rendered once per answer, because cells are slow to render.
   const table = useMemo(
     () => answer && html`<table class="matrix" data-offset=${answer.end_offset - 1}>
       <thead>
         <tr>
           <th scope="col">${title(answer.type)}</th>
           <${Pad} count=${who.first} px=${px} />
-          ${who.items.map((each) => html`<${Head} key=${each.principal} head=${each} go=${narrowed} />`)}
+          ${who.items.map((each) => html`<${Head} key=${each.principal} head=${each} go=${goToFirstColumn} />`)}
           <${Pad} count=${who.total - who.first - who.items.length} px=${px} />
         </tr>
       </thead>
@@ -198,7 +198,7 @@ export function MatrixView({ view, go, time }) {
   return html`<section aria-label="Matrix">
     <form class="filters" onSubmit=${(event) => event.preventDefault()}>
       <label>Resources
-        <select value=${view.type} onChange=${(event) => narrowed({ type: event.target.value, under: null })}>
+        <select value=${view.type} onChange=${(event) => goToFirstColumn({ type: event.target.value, under: null })}>
           ${TYPES.map((each) => html`<option value=${each}>${title(each)}</option>`)}
         </select>
       </label>
@@ -208,10 +208,10 @@ export function MatrixView({ view, go, time }) {
       </label>
       <label>Principals with
         <input type="search" value=${view.who ?? ""} placeholder="User:alice"
-          onInput=${(event) => narrowed({ who: event.target.value }, { replace: true })} />
+          onInput=${(event) => goToFirstColumn({ who: event.target.value }, { replace: true })} />
       </label>
       <label><input type="checkbox" checked=${Boolean(view.teams)}
-        onChange=${(event) => narrowed({ teams: event.target.checked ? "yes" : null, team: null })} /> by team</label>
+        onChange=${(event) => goToFirstColumn({ teams: event.target.checked ? "yes" : null, team: null })} /> by team</label>
     </form>
     ${view.under
       ? html`<${Path} label="Open rows" all="all names" under=${view.under}
@@ -219,18 +219,18 @@ export function MatrixView({ view, go, time }) {
       : null}
     ${view.teams && view.team
       ? html`<${Path} label="Open columns" all="all principals" under=${view.team} begin=${view.team.indexOf(":") + 1}
-          go=${(team) => narrowed({ team })} />`
+          go=${(team) => goToFirstColumn({ team })} />`
       : null}
-    ${error ? html`<${Trouble} error=${error} />` : null}
+    ${error ? html`<${ErrorMessage} error=${error} />` : null}
     ${answer
       ? html`<div class="counts" aria-live="polite">
             <span>${count(rows.total - 1, "row")}, ${count(who.total, view.teams ? "column" : "principal")}</span>
             <span class="pager">
-              <button disabled=${first === 0} aria-label="Earlier principals"
-                onClick=${() => turn(first - visibleColumns + 1)}>◀</button>
+              <button disabled=${first === 0} aria-label="Previous principals"
+                onClick=${() => scrollToColumn(first - visibleColumns + 1)}>◀</button>
               <span>${who.total ? first + 1 : 0}–${Math.min(who.total, first + visibleColumns)}</span>
-              <button disabled=${first + visibleColumns > who.total} aria-label="Later principals"
-                onClick=${() => turn(first + visibleColumns - 1)}>▶</button>
+              <button disabled=${first + visibleColumns > who.total} aria-label="Next principals"
+                onClick=${() => scrollToColumn(first + visibleColumns - 1)}>▶</button>
             </span>
           </div>
           <div class=${`scroll ${busy ? "busy" : ""}`} ref=${scrolled} tabindex="0" role="region"
@@ -242,12 +242,12 @@ export function MatrixView({ view, go, time }) {
           </div>
           <p class="legend">
             <span class="chip read always">R</span> on all names of the row, from every host${" "}
-            <span class="chip read partly">R</span> on some, or from some hosts${view.teams ? "; of a team, for all of them, and for some" : ""}
+            <span class="chip read partly">R</span> on some names, or from some hosts${view.teams ? "; for a team: for all members, or for some" : ""}
             ${answer.granted
               ? html`<span class="flip granted">+</span> granted <span class="flip revoked">−</span> revoked
                   since ${offsetText(offsetOf(view.since))}`
               : null}
           </p>`
-      : error ? null : html`<p class="notice">Working it out…</p>`}
+      : error ? null : html`<p class="notice">Computing…</p>`}
   </section>`;
 }

@@ -1,27 +1,27 @@
-// Where the node stands, and how the number of ACLs came to be.
+// The node's status, decisions, peers, and number of ACLs over time.
 
 import { html } from "./htm-preact.js";
 import { Decisions } from "./decisions.js";
-import { KeptCounts } from "./kept_counts.js";
-import { OtherNodes } from "./other_nodes.js";
+import { StoredCounts } from "./stored_counts.js";
+import { PeerNodes } from "./peer_nodes.js";
 import { count, stateAndTime, stateText, visible } from "./words.js";
 
 export const LABEL = "Node";
 const WIDTH = 600;
 const HEIGHT = 80;
 
-function Chart({ moments }) {
-  const most = Math.max(1, ...moments.map((each) => each.acls));
-  const from = moments[0].end_offset;
-  const span = Math.max(1, moments.at(-1).end_offset - from);
-  const points = moments.map(
+function Chart({ states }) {
+  const most = Math.max(1, ...states.map((each) => each.acls));
+  const from = states[0].end_offset;
+  const span = Math.max(1, states.at(-1).end_offset - from);
+  const points = states.map(
     (each) => `${((each.end_offset - from) / span) * WIDTH},${HEIGHT - (each.acls / most) * (HEIGHT - 4)}`,
   );
   return html`<figure>
     <svg viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label=${`up to ${count(most, "ACL")}`} class="chart">
       <polyline points=${points.join(" ")} />
     </svg>
-    <figcaption>ACLs from ${stateText(from)} to ${stateText(moments.at(-1).end_offset)}; at most ${most.toLocaleString("en")}</figcaption>
+    <figcaption>ACLs from ${stateText(from)} to ${stateText(states.at(-1).end_offset)}; at most ${most.toLocaleString("en")}</figcaption>
   </figure>`;
 }
 
@@ -36,13 +36,13 @@ export function NodeView({ time }) {
     ["ACLs", state.acl_count.toLocaleString("en")],
     ["Digest", state.digest],
     ["Rules of", `Kafka ${state.kafka_version.version ?? "release not known"}`],
-    ["You are", `${time.caller}${time.sees_all ? "" : ", who sees own answers only"}`],
+    ["You are", `${time.caller}${time.sees_all ? "" : ", who sees only their own decisions"}`],
   ];
-  const chart = time.past?.moments.length > 1 ? html`<${Chart} moments=${time.past.moments} />` : null;
+  const chart = time.past?.moments.length > 1 ? html`<${Chart} states=${time.past.moments} />` : null;
   return html`<section aria-label="Node">
     <dl class="facts">
       ${facts.map(([name, value]) => html`<div><dt>${name}</dt><dd><bdi>${visible(value)}</bdi></dd></div>`)}
     </dl>
-    ${time.sees_all ? html`<${OtherNodes} /><${Decisions} /><${KeptCounts} otherwise=${chart} />` : null}
+    ${time.sees_all ? html`<${PeerNodes} /><${Decisions} /><${StoredCounts} fallback=${chart} />` : null}
   </section>`;
 }

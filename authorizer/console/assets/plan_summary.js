@@ -1,4 +1,4 @@
-// What changes add and remove, and what is worth a second look.
+// The added and removed ACLs of a plan, with its warnings.
 
 import { html } from "./htm-preact.js";
 import { aclText, count, stateAndTime, visible } from "./words.js";
@@ -10,10 +10,10 @@ function Lines({ acls, mark, kind }) {
     ${acls.total > acls.acls.length ? html`<p class="notice">and ${acls.total - acls.acls.length} more</p>` : null}`;
 }
 
-// `isListed`: the ACLs one by one, where they do not stand beside it already.
+// `isListed`: list each ACL, unless the page already shows them.
 export function PlanSummary({ answer, isListed = true }) {
   const { added, counts, removed, warnings, notes } = answer;
-  return html`<p><b>${count(added.total, "ACL")} added, ${count(removed.total, "ACL")} removed</b> (${counts.removedPercent} % of ${count(counts.acls, "ACL")}), on what is in force at ${stateAndTime(answer)}</p>
+  return html`<p><b>${count(added.total, "ACL")} added, ${count(removed.total, "ACL")} removed</b> (${counts.removedPercent} % of ${count(counts.acls, "ACL")}), applied to the state at ${stateAndTime(answer)}</p>
     ${isListed
       ? html`<${Lines} acls=${added} mark="+" kind="added" /><${Lines} acls=${removed} mark="−" kind="removed" />`
       : null}

@@ -1,18 +1,18 @@
-// For a token, where the listener knows the caller by nothing else.
+// Form for a bearer token, if the listener requires one.
 
 import { html, useRef } from "./htm-preact.js";
 import { useToken } from "./api.js";
 
-export function SignIn({ message, onGiven }) {
+export function SignIn({ message, onToken }) {
   const field = useRef(null);
-  const given = (event) => {
+  const submitted = (event) => {
     event.preventDefault();
     useToken(field.current.value.trim());
-    onGiven();
+    onToken();
   };
-  return html`<form class="sign-in" onSubmit=${given}>
+  return html`<form class="sign-in" onSubmit=${submitted}>
     <p role="alert">${message}</p>
     <label>Token <input type="password" ref=${field} autocomplete="off" /></label>
-    <button>Ask with it</button>
+    <button>Use token</button>
   </form>`;
 }

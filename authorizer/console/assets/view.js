@@ -1,4 +1,4 @@
-// What is looked at stands in the URL, behind the #, so that it can be pasted into a ticket.
+// The view's parameters in the URL's fragment, so that a link shows the same view.
 
 import { useEffect, useState } from "./htm-preact.js";
 import { OPERATIONS, TYPES } from "./words.js";
@@ -9,41 +9,41 @@ function read() {
   return { ...DEFAULTS, ...Object.fromEntries(new URLSearchParams(location.hash.slice(1))) };
 }
 
-// A whole number from 0 on; null where there is none.
+// A non-negative integer; null if the text is none.
 export function numberOf(text) {
   return /^\d{1,15}$/.test(text ?? "") ? Number(text) : null;
 }
 
-// In the URL, the state before the log's first record. Any other state is named by the offset of its last record.
+// Name of the state before the first record. Other states are named by the offset of their last record.
 const START = "start";
 
-// What `at` and `since` name: the offset of a state's last record; -1 before the first one; null for now.
+// The offset that `at` or `since` names; -1: before the first record; null: the current state.
 export function offsetOf(text) {
   return text === START ? -1 : numberOf(text);
 }
 
-// The same for the URL, of a state that ends at `endOffset`: one more than the offset of its last record.
+// The URL's name of the state that ends at `endOffset`.
 export function urlOffset(endOffset) {
   return endOffset ? String(endOffset - 1) : START;
 }
 
-const NAMED = { at: "Shown is now.", since: "Nothing is compared." };
+const FALLBACK = { at: "The current state is shown.", since: "No state is compared." };
 
-// Why `at` or `since` names no state; null if it may.
+// Why `at` or `since` is invalid; null if it is valid.
 function offsetProblem(name, text, time) {
   const offset = offsetOf(text);
   if (offset === null) {
-    return `${name}=${text} in the URL is no offset: a whole number from 0 on, or ${START}. ${NAMED[name]}`;
+    return `${name}=${text} in the URL is not an offset (0 or more) or ${START}. ${FALLBACK[name]}`;
   }
-  // Of a file's log more may have come since.
+  // The log of a report may have grown.
   if (time && !time.facts && offset >= time.end_offset) {
     const end = time.end_offset ? `the last record here has offset ${time.end_offset - 1}` : "the log is empty";
-    return `${name}=${text} in the URL is beyond the end of the log: ${end}. ${NAMED[name]}`;
+    return `${name}=${text} in the URL is beyond the end of the log: ${end}. ${FALLBACK[name]}`;
   }
   return null;
 }
 
-// The view without what the URL says wrong, and what that is, by its name.
+// The view without invalid parameters, and their problems by name.
 export function checkedView(view, time) {
   const problems = {};
   for (const name of ["at", "since"]) {
@@ -52,14 +52,14 @@ export function checkedView(view, time) {
   }
   for (const [name, known] of [["type", TYPES], ["operation", OPERATIONS]]) {
     if (view[name] !== undefined && !known.includes(view[name])) {
-      problems[name] = `${name}=${view[name]} in the URL is none of ${known.join(", ")}.`;
+      problems[name] = `${name}=${view[name]} in the URL is not one of ${known.join(", ")}.`;
     }
   }
-  const kept = Object.entries(view).filter(([name]) => !(name in problems));
-  return [{ ...DEFAULTS, ...Object.fromEntries(kept) }, problems];
+  const valid = Object.entries(view).filter(([name]) => !(name in problems));
+  return [{ ...DEFAULTS, ...Object.fromEntries(valid) }, problems];
 }
 
-// The view, and how to change it: what is null or empty leaves the URL. `replace` for what has no way back.
+// The view, and a function that changes it; null and empty values leave the URL. `replace` adds no history entry.
 export function useView() {
   const [view, setView] = useState(read);
   useEffect(() => {
@@ -69,10 +69,10 @@ export function useView() {
   }, []);
   const go = (changes, { replace = false } = {}) => {
     const next = { ...read(), ...changes };
-    const kept = Object.entries(next).filter(
+    const present = Object.entries(next).filter(
       ([name, value]) => value !== null && value !== undefined && value !== "" && DEFAULTS[name] !== value,
     );
-    const hash = `#${new URLSearchParams(kept.map(([name, value]) => [name, String(value)]))}`;
+    const hash = `#${new URLSearchParams(present.map(([name, value]) => [name, String(value)]))}`;
     if (replace) history.replaceState(null, "", hash);
     else if (hash !== (location.hash || "#")) history.pushState(null, "", hash);
     setView(read());

@@ -1,4 +1,4 @@
-// Offsets, times and operations as people read them.
+// Texts of offsets, times, operations and ACLs.
 
 export const TYPES = ["TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER"];
 export const OPERATIONS = [
@@ -6,7 +6,7 @@ export const OPERATIONS = [
   "ALTER_CONFIGS", "IDEMPOTENT_WRITE", "CREATE_TOKENS", "DESCRIBE_TOKENS", "TWO_PHASE_COMMIT", "ALL",
 ];
 
-// The letter of each operation in a cell, and the group whose colour it has.
+// The letters of each operation in a cell, and its color group.
 const CHIPS = {
   ALL: ["all", "all"],
   READ: ["R", "read"],
@@ -39,7 +39,7 @@ export function group(operation) {
   return CHIPS[operation]?.[1] ?? "manage";
 }
 
-// The operations of a mask; every one of them is said by ALL. Who may ALL may be denied others.
+// The operations of a mask; ALL stands for all of them. ALL alone does not imply the others.
 export function operationsOf(mask, names) {
   if (mask === 1 || mask === 2 ** names.length - 1) return ["ALL"];
   return names.filter((_, bit) => bit && mask & (1 << bit));
@@ -53,22 +53,22 @@ export function clock(ms) {
   return `${new Date(ms).toISOString().slice(11, 19)} UTC`;
 }
 
-// A state as people name it: by the offset of its last record, which is one less than its end offset.
+// A state by the offset of its last record, which is its end offset minus one.
 export function stateText(endOffset) {
   return endOffset ? `offset ${endOffset - 1}` : "the start, before the first record";
 }
 
-// The same with the time of that record.
+// A state with the time of its last record.
 export function stateAndTime({ end_offset: endOffset, timestamp }) {
   return endOffset ? `${stateText(endOffset)}, ${time(timestamp)}` : stateText(endOffset);
 }
 
-// The same of what `at` or `since` names.
+// A state by the offset of its last record.
 export function offsetText(offset) {
   return stateText(offset + 1);
 }
 
-// A name as it is, but for characters that are not seen or turn others around: these are written out.
+// Escapes invisible characters and those that change the text direction.
 export function visible(text) {
   return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (each) => `\\u{${each.codePointAt(0).toString(16)}}`);
 }
@@ -77,7 +77,7 @@ export function count(number, one, many = `${one}s`) {
   return `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 }
 
-// Whether two nodes agree: a mark, the words for it, and how it looks.
+// Verdicts on other nodes: mark, text and style.
 export const VERDICTS = {
   agrees: ["✓", "agrees", "allowed"],
   differs: ["✗", "DIFFERS", "denied"],
@@ -86,7 +86,7 @@ export const VERDICTS = {
   away: ["✗", "away", "denied"],
 };
 
-// How many nodes of a log there are by verdict; null where that is not for the caller.
+// Number of nodes by verdict; null if the caller may not see it.
 export function agreementText(verdicts) {
   if (verdicts === null) return "";
   const found = Object.entries(verdicts);
@@ -94,7 +94,7 @@ export function agreementText(verdicts) {
   return found.map(([verdict, number]) => `${VERDICTS[verdict][0]} ${number} ${VERDICTS[verdict][1]}`).join(", ");
 }
 
-// A name beside prefixes, which have a star behind them: one that ends with a star itself says that it is one.
+// Prefixes are shown with a star, so a literal name that ends with one is marked.
 function literalText(name) {
   return name.endsWith("*") ? `${name} (literal)` : name;
 }
@@ -116,7 +116,7 @@ export function aclText(acl) {
   return visible(`${permissionType} ${principal} ${title(operation)} on ${resourceType} ${name} from ${host}`);
 }
 
-// What decided, in words: the ACL, or the rule where there is none.
+// The deciding ACL, or the rule if there is none.
 export function decisionText({ result, rule, acl }) {
   return `${result} by ${acl ? aclText(acl) : rule.replace(/\B[A-Z]/g, " $&").toLowerCase()}`;
 }

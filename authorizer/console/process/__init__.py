@@ -1,1 +1,1 @@
-"""The console's own process, and the proxy to it."""
+"""The console process, and the proxy to it."""

@@ -18,8 +18,7 @@ from starlette.responses import Response
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.api.unix_address import unix_address
 from authorizer.console.routes.access import require_console
-from authorizer.console.routes.in_process_console import ConsoleRouteGroup, fleet_group, node_group
-from authorizer.console.routes.paths import APPLY_PATH
+from authorizer.console.routes.route_group import APPLY_PATH, ConsoleRouteGroup, fleet_group, node_group
 from authorizer.sidecar.http.client_presence import while_connected
 from authorizer.sidecar.http.connection_peer import Peer
 from authorizer.sidecar.http.errors import RETRY, HttpError
@@ -37,32 +36,38 @@ if TYPE_CHECKING:
     from authorizer.sidecar.route_group import NodeContext
     from authorizer.sidecar.workers.socket_directory import MeetingPlace
 
-#: Requests of one worker that the console answers at a time, and how long one more waits for its turn.
-_CONNECTIONS: Final = 64
-_TURN_S: Final = 1.0
-_CONNECT_S: Final = 5.0
-# A plan may take more than a minute; a process that hangs is ended by the supervisor before.
-_ANSWER_S: Final = 600.0
-# The other end closes a connection on which nothing is asked for five seconds.
-_KEPT_S: Final = 4.0
+#: Maximum number of concurrent requests of one worker, and how long one more waits for a connection.
+_CONNECTIONS_MAXIMUM: Final = 64
+_QUEUE_TIMEOUT_S: Final = 1.0
+_CONNECT_TIMEOUT_S: Final = 5.0
+# A plan may take more than a minute; the supervisor kills a hanging process earlier.
+_ANSWER_TIMEOUT_S: Final = 600.0
+# Shorter than the five seconds after which the server closes an idle connection.
+_IDLE_TTL_S: Final = 4.0
+_TIMEOUTS: Final = {
+    "connect": _CONNECT_TIMEOUT_S,
+    "read": _ANSWER_TIMEOUT_S,
+    "write": _ANSWER_TIMEOUT_S,
+    "pool": _QUEUE_TIMEOUT_S,
+}
 _NOT_SENT: Final = (httpcore.ConnectError, httpcore.ConnectTimeout, httpcore.PoolTimeout)
 _FAULTS: Final = (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError)
-#: Of an answer: what each server says for itself.
-_SERVERS_OWN: Final = (b"date", b"server", b"connection", b"content-length", b"transfer-encoding")
-#: It is the client's secret, and was looked at.
+#: Headers that the worker's own server sets.
+_SERVER_HEADERS: Final = (b"date", b"server", b"connection", b"content-length", b"transfer-encoding")
+#: The worker has checked it; the secret is not sent further.
 _SECRET: Final = b"authorization"
 
 
 class ProxiedRequest(msgspec.Struct, frozen=True, array_like=True):
-    """One request.
+    """One request, as the worker sends it.
 
     Attributes:
-        path: with ``/clusters/NAME`` before it, of a fleet.
+        path: in a fleet with the prefix ``/clusters/NAME``.
         headers: as the client sent them.
-        listener: the name of the one where it came in.
+        listener: name of the listener that received it.
         principal: the caller.
-        address: the client's, None at a Unix socket.
-        is_proxy: the peer is a trusted one.
+        address: the client's address; None for a Unix socket.
+        is_proxy: whether the peer is a trusted proxy.
     """
 
     method: str
@@ -84,12 +89,12 @@ class ConsoleProxy:
 
     def __init__(self, place: MeetingPlace) -> None:
         self._place = place
-        # The path is needed for as long as the process lives.
+        # Open as long as the process runs.
         self._address = ExitStack()
         self._pool = httpcore.AsyncConnectionPool(
             uds=self._address.enter_context(unix_address(place.console_socket)),
-            max_connections=_CONNECTIONS,
-            keepalive_expiry=_KEPT_S,
+            max_connections=_CONNECTIONS_MAXIMUM,
+            keepalive_expiry=_IDLE_TTL_S,
         )
 
     def for_node(self, _context: NodeContext) -> ConsoleRouteGroup:
@@ -101,43 +106,41 @@ class ConsoleProxy:
         return fleet_group(self.answer)
 
     async def answer(self, request: Request) -> Response:
-        """Any of them.
+        """Send a request to the console process and return its response.
 
         Raises:
-            HttpError: 404, the console is not switched on here; 503, its process does not answer; and those
-                of ``read_body``.
-            ConnectionResetError: the client went away.
+            HttpError: 404, the listener has no console; 503, the console process does not answer; and the
+                errors of ``read_body``.
+            ConnectionResetError: the client disconnected.
         """
         require_console(request)
         body = await read_body(request)
         try:
-            asking = self._pool.request(
+            exchange = self._pool.request(
                 "POST",
                 "http://console/",
                 content=msgspec.msgpack.encode(_proxied_request(request, body)),
-                extensions={
-                    "timeout": {"connect": _CONNECT_S, "read": _ANSWER_S, "write": _ANSWER_S, "pool": _TURN_S}
-                },
+                extensions={"timeout": _TIMEOUTS},
             )
-            # The console's process sees that the connection is closed, and ends the work.
-            answer = await while_connected(request, asking)
+            # If the client disconnects, this closes the connection, and the console process ends the work.
+            answer = await while_connected(request, exchange)
         except _FAULTS as error:
-            raise self._away(request, error) from error
+            raise self._unavailable(request, error) from error
         if request.scope["path"] == APPLY_PATH:
             request.state.has_changed = True
         response = Response(answer.content, answer.status)
-        own = [(name, value) for name, value in answer.headers if name.lower() not in _SERVERS_OWN]
-        response.raw_headers = [*own, *response.raw_headers]
+        headers = [(name, value) for name, value in answer.headers if name.lower() not in _SERVER_HEADERS]
+        response.raw_headers = [*headers, *response.raw_headers]
         return response
 
-    def _away(self, request: Request, error: Exception) -> HttpError:
+    def _unavailable(self, request: Request, error: Exception) -> HttpError:
         if isinstance(error, httpcore.PoolTimeout):
-            said = "the console has as much to do as it can"
+            problem = "the console has too many requests"
         else:
-            said = f"the console is not there: {self._place.console.reason or 'it is being started'}"
+            problem = f"the console is not available: {self._place.console.reason or 'it is starting'}"
         if request.scope["path"] == APPLY_PATH and not isinstance(error, _NOT_SENT):
-            said += ". It is not known whether the change was carried out: look at the ACLs"
-        return HttpError(ErrorCode.CONSOLE_AWAY, f"{said}. Decisions do not wait for it", RETRY)
+            problem += ". It is unknown whether the change was applied: check the ACLs"
+        return HttpError(ErrorCode.CONSOLE_AWAY, f"{problem}. Decisions are not affected", RETRY)
 
 
 def _proxied_request(request: Request, body: bytes) -> ProxiedRequest:
@@ -158,16 +161,16 @@ def _proxied_request(request: Request, body: bytes) -> ProxiedRequest:
 
 
 class ConsoleProxyEndpoint:
-    """ASGI 3 application on the socket of the console's process, in front of the sidecar's own."""
+    """ASGI application of the console process that unpacks proxied requests for the sidecar's application."""
 
     def __init__(self, app: RoutedApp, listeners: Mapping[str, Listener]) -> None:
-        """``listeners``: of the workers, by name."""
+        """``listeners``: the workers' listeners by name."""
         self._app = app
         self._listeners = listeners
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request that a worker has passed on."""
-        asked = _decode(await Request(scope, receive).body())
+        """Answer one proxied request."""
+        proxied = _decode(await Request(scope, receive).body())
         is_read = False
 
         async def body() -> Message:
@@ -175,17 +178,17 @@ class ConsoleProxyEndpoint:
             if is_read:
                 return await receive()
             is_read = True
-            return {"type": "http.request", "body": asked.body, "more_body": False}
+            return {"type": "http.request", "body": proxied.body, "more_body": False}
 
-        peer = Peer(self._listeners[asked.listener], asked.principal, asked.is_proxy)
-        again: dict[str, Any] = {
+        peer = Peer(self._listeners[proxied.listener], proxied.principal, proxied.is_proxy)
+        unpacked: dict[str, Any] = {
             **scope,
-            "method": asked.method,
-            "path": asked.path,
-            "raw_path": asked.path.encode(),
-            "query_string": asked.query,
-            "headers": asked.headers,
-            "client": None if asked.address is None else (asked.address, 0),
+            "method": proxied.method,
+            "path": proxied.path,
+            "raw_path": proxied.path.encode(),
+            "query_string": proxied.query,
+            "headers": proxied.headers,
+            "client": None if proxied.address is None else (proxied.address, 0),
             "state": {"peer": peer},
         }
-        await self._app(again, body, send)
+        await self._app(unpacked, body, send)

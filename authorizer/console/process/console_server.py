@@ -1,7 +1,7 @@
-"""ConsoleServer: what the console's process answers with: the sidecar's application, on a private socket.
+"""ConsoleServer: the sidecar's application in the console process, on a private socket.
 
-It is a worker without listeners: it follows the log itself, its changes go through the first worker, and it
-asks the others what they have counted. Its requests are those that the workers pass on (``console_proxy``).
+The process is a worker without listeners. It follows the log, writes through the first worker, and queries
+the other workers' metrics. It answers the requests that the workers proxy (``console_proxy``).
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
     from authorizer.sidecar.base_app import RoutedApp
     from authorizer.sidecar.workers.worker import Worker
 
-_TURN_S: Final = 0.1
-# Nothing of what it does is kept, but a change that is on its way through the writer.
+_HEARTBEAT_INTERVAL_S: Final = 0.1
+# Only a change on its way through the writer is waited for.
 _GRACE_S: Final = 2
 
 
 class ConsoleServer:
-    """See the module. Answers in a thread of its own."""
+    """Answers in a thread of its own."""
 
     def __init__(self, config: Config, worker: Worker) -> None:
         self._worker = worker
         self._console = InProcessConsole()
-        # Who asks, the workers have found out: no token comes here.
+        # The workers authenticate callers: no token arrives here.
         self._authenticator = Authenticator(replace(config, auth_tokens_file=None, auth_oidc_jwks=None))
         self._load = Load(config)
         self._listeners = {
@@ -58,14 +58,14 @@ class ConsoleServer:
                 worker.reserved,
             )
         }
-        self._servers = ServerThread([self._turn])
+        self._servers = ServerThread([self._send_heartbeats])
         self._app: RoutedApp | None = None
 
     def serve(self, node: Node) -> NoReturn:
         """Answer for a started node until a signal.
 
         Raises:
-            LogError: the log's cluster has answered, and this is no log for us (Node.reach).
+            LogError: the log cannot be used (Node.reach).
         """
         peers = Peers(self._worker, OneNode(node))
         app = SidecarApp(
@@ -79,7 +79,7 @@ class ConsoleServer:
                 self._servers.wait()
 
     def serve_fleet(self, fleet: Fleet) -> NoReturn:
-        """The same for a fleet; what is wrong with one cluster ends nothing."""
+        """Answer for a fleet until a signal; an error of one cluster affects no other."""
         peers = Peers(self._worker, FleetNodes(fleet))
         app = FleetApp(fleet, self._authenticator, self._load, peers, self._console)
 
@@ -101,15 +101,15 @@ class ConsoleServer:
     def _start(self, app: RoutedApp, reconfiguration: Reconfiguration) -> None:
         self._app = app
         reconfiguration.add(self._load.take)
-        door = ConsoleProxyEndpoint(app, self._listeners)
-        self._servers.start([Served(self._worker.listen(), private_server(door, _GRACE_S))])
+        endpoint = ConsoleProxyEndpoint(app, self._listeners)
+        self._servers.start([Served(self._worker.listen(), private_server(endpoint, _GRACE_S))])
         self._worker.report(Listening([], writable=False))
 
-    async def _turn(self) -> None:
-        """Let the supervisor know that the event loop turns."""
+    async def _send_heartbeats(self) -> None:
+        """Tell the supervisor that the event loop is running."""
         while True:
             self._worker.turned()
-            await asyncio.sleep(_TURN_S)
+            await asyncio.sleep(_HEARTBEAT_INTERVAL_S)
 
     def __enter__(self) -> Self:
         return self

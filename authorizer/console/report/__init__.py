@@ -1,1 +1,1 @@
-"""The console's page as one file."""
+"""The console's page as one file, for `aclog report`."""

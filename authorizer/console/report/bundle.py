@@ -19,7 +19,7 @@ _SUBSTITUTES: Final[Mapping[str, str]] = {
     "api.js": "file_api.js",
     "change.js": "file_change.js",
     "node_view.js": "state_view.js",
-    "time_bar.js": "file_bar.js",
+    "time_bar.js": "file_time_bar.js",
 }
 _MAIN: Final = "main.js"
 #: Third-party modules, and the notice that each copy must contain.
@@ -56,7 +56,7 @@ class _Bundle:
 
     def __init__(self) -> None:
         console = _sources("authorizer.console", "assets")
-        self._replacements = _sources("authorizer.cli.report", "page")
+        self._replacements = _sources("authorizer.console", "report")
         self._sources = console | self._replacements
         self._exports: dict[str, set[str]] = {}
         self.parts: list[str] = []
@@ -76,7 +76,7 @@ class _Bundle:
         if (unmatched := _UNMATCHED.search(body)) is not None:
             raise ValueError(f"{name}: `{unmatched[0]}` is not supported")
         self._exports[name].update(exported.values())
-        properties = ", ".join(f"{name}: {own}" for own, name in exported.items())
+        properties = ", ".join(f"{exported_as}: {local}" for local, exported_as in exported.items())
         if name in _NOTICES:
             self.parts.append(f"/*!\n{_asset(_NOTICES[name])}*/\n")
         self.parts.append(f'$["{name}"] = (() => {{\n{body}\nreturn {{ {properties} }};\n}})();\n')
@@ -87,7 +87,7 @@ class _Bundle:
         names = dict(map(_local_and_exported, found[1].strip(" ,").split(",")))
         if missing := names.keys() - self._exports[name]:
             raise ValueError(f"{importer} imports {', '.join(sorted(missing))}, which {name} does not export")
-        properties = ", ".join(f"{name}: {own}" for name, own in names.items())
+        properties = ", ".join(f"{exported_as}: {local}" for exported_as, local in names.items())
         return f'const {{ {properties} }} = $["{name}"];'
 
 

@@ -1,1 +1,1 @@
-"""What the console's page requests."""
+"""Handlers of the console's requests."""

@@ -158,7 +158,7 @@ def _class_json(
 ) -> dict[str, Any]:
     """The class in words, with the decision of its witness, and the ACLs that decide other requests of it."""
     witness, decision = questions.witness, decide_witness(state, questions.witness, operation)
-    others = acls.others(questions, decision, is_allowed=is_allowed)
+    deciding = acls.others(questions, decision, is_allowed=is_allowed)
     return {
         "allowed": is_allowed,
         "who": describe_principal(questions),
@@ -166,8 +166,8 @@ def _class_json(
         "names": [_names_json(each) for each in questions.names[:_NAMES_MAXIMUM]],
         "hosts": describe_hosts(questions),
         "decision": decision.to_json(),
-        "other_acls": [*map(acl_json, others.acls)],
-        "other_acls_complete": others.is_complete,
+        "other_acls": [*map(acl_json, deciding.acls)],
+        "other_acls_complete": deciding.is_complete,
         "witness": {"principal": witness.principal, "name": witness.name, "host": witness.host},
     }
 

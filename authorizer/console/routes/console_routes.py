@@ -1,10 +1,8 @@
-"""``/console/v1/*``: what the page asks. Everything is worked out in a thread, on one state.
+"""``/console/v1/*``: the page's requests. Each is computed in a thread, on one state.
 
-The rules:
-
-- The past, the ACLs and others' answers are for who may describe the cluster, by the ACLs of now. Anyone else
-  gets the column of their own answers, with no row that is not theirs.
-- Only what is visible is sent: a window of rows and columns, a page of lines.
+- Past states, ACLs and other principals' decisions require Describe on the cluster, by the current ACLs.
+  Other callers get only the column of their own decisions, with their own rows.
+- Only the visible part is sent: a window of rows and columns, a page of lines.
 """
 
 from __future__ import annotations
@@ -30,7 +28,6 @@ from authorizer.console.routes.allowed import AllowedRoutes
 from authorizer.console.routes.decision_changes import decision_changes_json, find_decision_changes
 from authorizer.console.routes.findings import FindingsCache
 from authorizer.console.routes.matrix_window import window
-from authorizer.console.routes.paths import APPLY_PATH, PLAN_PATH
 from authorizer.console.routes.plans import PlanRoutes
 from authorizer.console.routes.queries import (
     AclsQuery,
@@ -39,6 +36,7 @@ from authorizer.console.routes.queries import (
     DecisionQuery,
     MatrixQuery,
 )
+from authorizer.console.routes.route_group import APPLY_PATH, PLAN_PATH
 from authorizer.console.threads import ComparisonScheduler, run_in_console_thread
 from authorizer.engine.decisions.listing import list_acls
 from authorizer.sidecar.base_app import not_ready
@@ -64,7 +62,7 @@ if TYPE_CHECKING:
     from authorizer.sidecar.auth.caller_authorization import Caller
     from authorizer.sidecar.route_group import NodeContext
 
-#: Moments of the past that are listed one by one.
+#: Maximum number of listed past states.
 _STATES_MAXIMUM: Final = 2_000
 _LISTINGS_MAXIMUM: Final = 4
 
@@ -82,14 +80,14 @@ class ConsoleRoutes:
         node = context.node
         self._node = node
         self.node_status = NodeStatus(node, context.peers)
-        self._others = context.other_clusters
+        self._other_clusters = context.other_clusters
         self._states = StateCache(node)
         self.prefetch = self._states.prefetch
         self.close = self._states.close
         self._comparisons = ComparisonScheduler()
         self._plans = PlanRoutes(node, self._states, self._comparisons, context.acls)
         self._findings = FindingsCache()
-        self._allowed = AllowedRoutes(self._states, self._caller, self._answered)
+        self._allowed = AllowedRoutes(self._states, self._caller, self._respond)
         self._listings: OrderedDict[tuple[int, str], tuple[AclIndex, Listing]] = OrderedDict()
 
     def handlers(self) -> Mapping[str, Callable[[Request], Awaitable[Response]]]:
@@ -110,7 +108,7 @@ class ConsoleRoutes:
         }
 
     async def now(self, request: Request) -> Response:
-        """GET: where the node stands, who asks, and what they may see."""
+        """GET: the node's state, the caller and its rights."""
         caller = self._caller(request)
         return json_response(
             {
@@ -119,14 +117,14 @@ class ConsoleRoutes:
                 "may_alter": caller.may_alter(),
                 "refusal": self._node.refusal,
                 "cluster": request.scope["state"].get("prefix", "").removeprefix(CLUSTERS_PATH) or None,
-                "clusters": list(self._others),
+                "clusters": list(self._other_clusters),
                 **state_offset_json(ready_state(self._node)),
                 "state": node_state(self._node),
             }
         )
 
     async def moments(self, request: Request) -> Response:
-        """GET: the moments at which something changed, the last ones."""
+        """GET: the last past states."""
         self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
         await self._states.wait_for_first_part()
         history = await run_in_console_thread(self._states.history)
@@ -145,69 +143,67 @@ class ConsoleRoutes:
 
     async def matrix(self, request: Request) -> Response:
         """GET: a window of the matrix."""
-        asked = decode_query(request.scope["query_string"], MatrixQuery)
-        resource_type = code_of(ResourceType, asked.type, "type")
+        query = decode_query(request.scope["query_string"], MatrixQuery)
+        resource_type = code_of(ResourceType, query.type, "type")
         caller = self._caller(request)
-        own = None if caller.may_list() else str(caller.origin.principal)
-        if own is not None and not (asked.at_offset is None and asked.since is None):
+        only = None if caller.may_list() else str(caller.origin.principal)
+        if only is not None and not (query.at_offset is None and query.since is None):
             caller.require_on_cluster(AclOperation.DESCRIBE)
 
-        def worked_out() -> dict[str, Any]:
-            matrix = self._states.matrix(self._states.state_at(asked.at_offset), resource_type)
+        def compute() -> dict[str, Any]:
+            matrix = self._states.matrix(self._states.state_at(query.at_offset), resource_type)
             before = None
-            if asked.since is not None:
-                before = self._states.matrix(self._states.state_at(asked.since), resource_type)
-            return window(asked, matrix, before, own)
+            if query.since is not None:
+                before = self._states.matrix(self._states.state_at(query.since), resource_type)
+            return window(query, matrix, before, only)
 
-        return await self._answered(
-            worked_out, is_past=asked.at_offset is not None or asked.since is not None
-        )
+        return await self._respond(compute, is_past=query.at_offset is not None or query.since is not None)
 
     async def changes(self, request: Request) -> Response:
-        """GET: what changed between two states, record by record, the newest first."""
-        asked = decode_query(request.scope["query_string"], ChangesQuery)
+        """GET: the ACL changes between two states, the newest first."""
+        query = decode_query(request.scope["query_string"], ChangesQuery)
         self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
 
-        def found() -> dict[str, Any]:
+        def list_changes() -> dict[str, Any]:
             states = self._states.history().states
-            until = states[-1].end_offset if asked.until is None else asked.until + 1
-            between = [each for each in states if asked.after + 1 < each.end_offset <= until]
+            until = states[-1].end_offset if query.until is None else query.until + 1
+            between = [each for each in states if query.after + 1 < each.end_offset <= until]
             lines: list[dict[str, Any]] = []
             for state in reversed(between):
-                lines += change_entries(state)[: asked.count - len(lines)]
-                if len(lines) >= asked.count:
+                lines += change_entries(state)[: query.count - len(lines)]
+                if len(lines) >= query.count:
                     break
             total = sum(each.added + each.removed for each in between)
             return {"total": total, "changes": lines}
 
-        return await self._answered(found)
+        return await self._respond(list_changes)
 
     async def flips(self, request: Request) -> Response:
-        """GET: each class that two moments answer otherwise, or two clusters of a fleet as they are now."""
-        asked = decode_query(request.scope["query_string"], DecisionChangesQuery)
+        """GET: the decision changes between two states, or between two clusters of a fleet."""
+        query = decode_query(request.scope["query_string"], DecisionChangesQuery)
         self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
-        other = None if asked.cluster is None else self._state_of(asked.cluster, request)
+        other = None if query.cluster is None else self._state_of(query.cluster, request)
 
-        def compared(check_cancelled: Callable[[], None]) -> dict[str, Any]:
-            after = self._states.state_at(asked.at_offset)
+        def compare(check_cancelled: Callable[[], None]) -> dict[str, Any]:
+            after = self._states.state_at(query.at_offset)
             if other is None:
-                before = self._states.state_at(asked.since)
+                before = self._states.state_at(query.since)
                 flips = find_decision_changes(before, after, self._states.history(), check_cancelled)
             else:
                 before = other
                 flips = find_decision_changes(before, after, None, check_cancelled)
-            return {**state_offset_json(before), **decision_changes_json(flips, asked.count, before, after)}
+            return {**state_offset_json(before), **decision_changes_json(flips, query.count, before, after)}
 
         await self._states.wait_for_first_part()
         with self._states.request_in_progress():
-            return json_response(await self._comparisons.run(request, compared))
+            return json_response(await self._comparisons.run(request, compare))
 
     def _state_of(self, cluster: str, request: Request) -> AuthorizerState:
-        """Of another one of the fleet, for who may describe that one, too."""
-        member = self._others.get(cluster)
+        """The current state of another cluster of the fleet; requires Describe there, too."""
+        member = self._other_clusters.get(cluster)
         if member is None:
-            known = ", ".join(self._others) or "none"
-            raise invalid_request(f"there is no other cluster `{cluster[:80]}` here; there are {known}")
+            known = ", ".join(self._other_clusters) or "none"
+            raise invalid_request(f"no other cluster is named `{cluster[:80]}`; known are: {known}")
         node = member.node
         if node is None:
             raise not_ready(member.reason)
@@ -217,29 +213,29 @@ class ConsoleRoutes:
 
     async def acls(self, request: Request) -> Response:
         """GET: a page of the ACLs."""
-        asked = decode_query(request.scope["query_string"], AclsQuery)
+        query = decode_query(request.scope["query_string"], AclsQuery)
         self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
 
-        def listed() -> dict[str, Any]:
-            state = self._states.state_at(asked.at_offset)
-            listing = self._listing(state, asked.containing)
+        def list_page() -> dict[str, Any]:
+            state = self._states.state_at(query.at_offset)
+            listing = self._listing(state, query.containing)
             return {
                 **state_offset_json(state),
                 "total": len(listing),
-                "first": asked.first,
-                "acls": [applied_acl_json(acl) for acl in listing.part(asked.first, asked.count)],
+                "first": query.first,
+                "acls": [applied_acl_json(acl) for acl in listing.part(query.first, query.count)],
             }
 
-        return await self._answered(listed, is_past=asked.at_offset is not None)
+        return await self._respond(list_page, is_past=query.at_offset is not None)
 
     async def findings(self, request: Request) -> Response:
-        """GET: what is amiss with the same page of ACLs, by their ids."""
-        asked = decode_query(request.scope["query_string"], AclsQuery)
+        """GET: the lint findings of the same page of ACLs, by id."""
+        query = decode_query(request.scope["query_string"], AclsQuery)
         self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
 
-        def found() -> dict[str, Any]:
-            state = self._states.state_at(asked.at_offset)
-            shown = self._listing(state, asked.containing).part(asked.first, asked.count)
+        def find() -> dict[str, Any]:
+            state = self._states.state_at(query.at_offset)
+            shown = self._listing(state, query.containing).part(query.first, query.count)
             findings = self._findings.get(state)
             return {
                 uuid_to_string(acl.record.id): findings[acl.record.id]
@@ -247,46 +243,46 @@ class ConsoleRoutes:
                 if acl.record.id in findings
             }
 
-        return await self._answered(found, is_past=asked.at_offset is not None)
+        return await self._respond(find, is_past=query.at_offset is not None)
 
     async def ask(self, request: Request) -> Response:
-        """GET: a decision, why it is so, and every change of it that is known."""
-        asked = decode_query(request.scope["query_string"], DecisionQuery)
+        """GET: a decision, its explanation, and every known change of it."""
+        query = decode_query(request.scope["query_string"], DecisionQuery)
         caller = self._caller(request)
-        context = asked.context(self._node.config.sidecar_default_host or "127.0.0.1", caller.context)
+        context = query.context(self._node.config.sidecar_default_host or "127.0.0.1", caller.context)
         caller.require_may_ask_about(context.principal)
         sees_all = caller.may_list()
-        if asked.at_offset is not None and not sees_all:
+        if query.at_offset is not None and not sees_all:
             caller.require_on_cluster(AclOperation.DESCRIBE)
 
-        def answered() -> dict[str, Any]:
-            state = self._states.state_at(asked.at_offset)
+        def explain() -> dict[str, Any]:
+            state = self._states.state_at(query.at_offset)
             explained = explained_decision(
                 self._node,
                 context,
-                asked.action(),
+                query.action(),
                 state,
                 shows_all=sees_all,
-                host_assumed=asked.host is None,
+                host_assumed=query.host is None,
             )
             shown: dict[str, Any] = msgspec.to_builtins(explained)
             shown |= state_offset_json(state)
             if sees_all:
-                subject = RequestSubject(context, asked.action(), state.settings)
+                subject = RequestSubject(context, query.action(), state.settings)
                 shown["history"] = decision_history_json(subject, self._states.history().states)
             return shown
 
-        return await self._answered(answered, is_past=sees_all)
+        return await self._respond(explain, is_past=sees_all)
 
-    async def _answered(self, work: Callable[[], dict[str, Any]], *, is_past: bool = True) -> Response:
-        """What is worked out in a thread; ``is_past``: of the past, too."""
+    async def _respond(self, work: Callable[[], dict[str, Any]], *, is_past: bool = True) -> Response:
+        """Run ``work`` in a thread; ``is_past``: it needs past states."""
         if is_past:
             await self._states.wait_for_first_part()
         with self._states.request_in_progress():
             return json_response(await run_in_console_thread(work))
 
     def _listing(self, state: AuthorizerState, containing: str) -> Listing:
-        """To put a million ACLs in order takes a second, to look for a text in them a third of one."""
+        """A cached listing: sorting a million ACLs takes a second, searching them a third of one."""
         key = state.end_offset, containing
         index, listing = self._listings.get(key, (None, None))
         if listing is None or index is not state.index:

@@ -1,4 +1,4 @@
-"""The page, and the files that it is made of: the same for everyone, and without anything of any ACL."""
+"""The page's files: the same for everyone, without any ACL."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from authorizer.sidecar.http.errors import HttpError
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-#: Below it are the files.
 ASSETS_PATH: Final = "/console/assets/"
 _TYPES: Final = {
     ".html": "text/html",
@@ -25,7 +24,7 @@ _TYPES: Final = {
     ".LICENSE": "text/plain",
     ".NOTICE": "text/plain",
 }
-#: Nothing but what comes from here, no script or style within the page, and no frame around it.
+#: Allow only files of this origin, no inline script or style, and no frame.
 _HEADERS: Final = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -36,7 +35,7 @@ _HEADERS: Final = {
 
 
 def is_page(request: Request) -> bool:
-    """Whether the page is asked for, as browsers do, or a file of it."""
+    """Whether a request is for the page, as browsers send it, or for one of its files."""
     path = request.scope["path"]
     if path.startswith(ASSETS_PATH):
         return True
@@ -44,17 +43,17 @@ def is_page(request: Request) -> bool:
 
 
 def page() -> Response:
-    """The page of one log."""
+    """The page of one node."""
     return _answer("index.html")
 
 
 def fleet_page() -> Response:
-    """That of a fleet's root."""
+    """The page of a fleet's root."""
     return _answer("fleet.html")
 
 
 async def asset(request: Request) -> Response:
-    """GET: a file."""
+    """GET: one file of the page."""
     name = request.path_params["name"]
     require_console(request)
     if name not in _assets():
@@ -64,9 +63,9 @@ async def asset(request: Request) -> Response:
 
 @cache
 def _assets() -> dict[str, bytes]:
-    """All of them: some 60 kB, read once."""
-    found = files("authorizer.console").joinpath("assets")
-    return {each.name: each.read_bytes() for each in found.iterdir() if _type(each.name)}
+    """All files, some 60 kB, read once."""
+    folder = files("authorizer.console").joinpath("assets")
+    return {each.name: each.read_bytes() for each in folder.iterdir() if _type(each.name)}
 
 
 def _type(name: str) -> str | None:

@@ -21,11 +21,10 @@ from authorizer.analysis.witness import state_for_witnesses
 from authorizer.api.acl_json import acl_json, content_from_json
 from authorizer.api.errors import ApiError
 from authorizer.console.history.history_json import state_offset_json
-from authorizer.console.routes.access import console_caller
+from authorizer.console.routes.access import console_caller, require_same_origin
 from authorizer.console.routes.decision_changes import decision_changes_json
-from authorizer.console.routes.paths import PLAN_PATH
 from authorizer.console.routes.queries import PlanQuery
-from authorizer.console.routes.same_origin import require_same_origin
+from authorizer.console.routes.route_group import PLAN_PATH
 from authorizer.console.threads import ComparisonScheduler, run_in_console_thread
 from authorizer.engine.acl_validation import HostRules, validate_binding
 from authorizer.engine.decisions.notes import unknown_release

@@ -1,11 +1,11 @@
-// Which moment the file is of, and what changed since the one that it is compared with.
+// The report's state, and the changes since the state that it is compared with.
 
 import { html } from "./htm-preact.js";
 import { Changes } from "./time_bar.js";
 import { urlOffset } from "./view.js";
 import { count, stateText, time as timeOf } from "./words.js";
 
-function moment({ endOffset, timestamp, aclCount }) {
+function stateSummary({ endOffset, timestamp, aclCount }) {
   const when = timestamp === null ? "" : `, ${timeOf(timestamp)}`;
   return `${timestamp === null && !endOffset ? "not of a log" : stateText(endOffset)}${when}, ${count(aclCount, "ACL")}`;
 }
@@ -15,14 +15,14 @@ export function TimeBar({ view, go, time }) {
   const { facts } = time;
   const isCompared = facts.since !== null && view.since === urlOffset(facts.since.endOffset);
   return html`<section class="time" aria-label="Time">
-    <p class="moment">This file: ${moment(facts)}</p>
+    <p class="shown-state">This file: ${stateSummary(facts)}</p>
     ${facts.since === null
-      ? html`<p class="notice">It is compared with no other moment: aclog report --since OFFSET|TIME does that.</p>`
+      ? html`<p class="notice">This report is not compared with an earlier state: use aclog report --since OFFSET|TIME.</p>`
       : html`<div class="since">
             ${isCompared
               ? html`<button onClick=${() => go({ since: null })}>stop comparing</button>`
               : html`<button onClick=${() => go({ since: urlOffset(facts.since.endOffset) })}>what changed</button>`}
-            <span class="notice">since ${moment(facts.since)}</span>
+            <span class="notice">since ${stateSummary(facts.since)}</span>
           </div>
           ${isCompared
             ? html`<details><summary>What changed</summary><${Changes} view=${view} offset=${time.end_offset} /></details>`

@@ -1,16 +1,16 @@
-// The rows and columns of a matrix as the file holds them, all of them in order, outlined as the console does.
+// Rows and columns of a matrix in the file, grouped as in the console.
 
-// Characters that end a part of a name.
+// Separators between the parts of a name.
 const SEPARATORS = /[.\-_:/]/g;
 
-// A name up to the end of its next part behind a place; null if that is all of it.
+// A name up to the end of its next part after `begin`; null if there is no further part.
 function part(text, begin) {
   SEPARATORS.lastIndex = begin;
   const found = SEPARATORS.exec(text);
   return found ? text.slice(0, found.index + 1) : null;
 }
 
-// Those that agree up to the end of their next part are one, with all of them inside.
+// Groups items with the same next part.
 function grouped(items, under, partOf = part) {
   const found = [];
   for (let first = 0, end = 0; first < items.length; first = end) {
@@ -23,9 +23,9 @@ function grouped(items, under, partOf = part) {
   return found;
 }
 
-// The rows below a prefix, all of it first; null where there is no such row.
-export function rowsOf(sheet, under, containing) {
-  const { rows, names, keys } = sheet;
+// The rows below a prefix, its own row first; null if there is no such row.
+export function rowsOf(matrix, under, containing) {
+  const { rows, names, keys } = matrix;
   const prefixes = new Map(rows.flatMap((text, at) => (names[at] ? [] : [[text, at]])));
   const root = under ? prefixes.get(under) : 0;
   if (root === undefined) return null;
@@ -43,7 +43,7 @@ export function rowsOf(sheet, under, containing) {
   ];
 }
 
-// Principals by their teams. Where all are in one, it is opened; the type of a principal is no part of it.
+// Principals grouped by team; a single team is opened. The principal's type is not a part of the team.
 function teamsOf(principals, under) {
   const team = (text, begin) => part(text, Math.max(begin, text.indexOf(":") + 1));
   let found = grouped(principals, under, team);
@@ -51,21 +51,21 @@ function teamsOf(principals, under) {
   return found;
 }
 
-// The columns: everybody else, and principals, or teams of them.
-export function headsOf(sheet, { who, teams, team }) {
+// The columns: principals without ACLs first, then principals or teams.
+export function headsOf(matrix, { who, teams, team }) {
   const wanted = (who ?? "").toLowerCase();
   const under = team ?? "";
-  const [everybody, ...named] = sheet.columns.map((column) => ({ text: column.principal, column }));
-  const some = named.filter(({ text }) => text.toLowerCase().includes(wanted) && text.startsWith(under));
-  const only = (item) => ({ text: item.text, members: [item.column] });
-  let heads = some.map(only);
+  const [others, ...named] = matrix.columns.map((column) => ({ text: column.principal, column }));
+  const selected = named.filter(({ text }) => text.toLowerCase().includes(wanted) && text.startsWith(under));
+  const single = (item) => ({ text: item.text, members: [item.column] });
+  let heads = selected.map(single);
   if (teams) {
-    heads = teamsOf(some, under).map(({ text, inside }) => ({ text, members: inside.map((each) => each.column) }));
+    heads = teamsOf(selected, under).map(({ text, inside }) => ({ text, members: inside.map((each) => each.column) }));
   }
-  return wanted || under ? heads : [only(everybody), ...heads];
+  return wanted || under ? heads : [single(others), ...heads];
 }
 
-// What a column says of a row: runs are the first row of each, and what is said from there on.
+// The value of a row in a run-length encoded column: pairs of first row and value.
 export function codeAt(runs, row) {
   let low = 0;
   let high = runs.length / 2 - 1;

@@ -1,11 +1,11 @@
-// The other nodes of the same log, and whether they have the same ACLs.
+// The other nodes of the log, and whether they have the same ACLs.
 
 import { html } from "./htm-preact.js";
-import { useAgain } from "./again.js";
-import { Trouble } from "./trouble.js";
+import { usePoll } from "./poll.js";
+import { ErrorMessage } from "./error_message.js";
 import { VERDICTS, count, visible } from "./words.js";
 
-function OtherNode({ node }) {
+function PeerNode({ node }) {
   const [mark, text, kind] = VERDICTS[node.verdict];
   const { state } = node;
   return html`<tr>
@@ -22,16 +22,16 @@ function OtherNode({ node }) {
   </tr>`;
 }
 
-export function OtherNodes() {
-  const [found, error] = useAgain("console/v1/nodes");
-  if (!found && error) return html`<${Trouble} error=${error} />`;
-  if (!found) return html`<p class="notice">Asking the other nodes…</p>`;
-  if (!found.nodes.length) return null;
-  return html`<h2 id="others">Other nodes of this log</h2>
-    <div class="scroll" tabindex="0" role="region" aria-labelledby="others">
+export function PeerNodes() {
+  const [answer, error] = usePoll("console/v1/nodes");
+  if (!answer && error) return html`<${ErrorMessage} error=${error} />`;
+  if (!answer) return html`<p class="notice">Querying the other nodes…</p>`;
+  if (!answer.nodes.length) return null;
+  return html`<h2 id="peers">Other nodes of this log</h2>
+    <div class="scroll" tabindex="0" role="region" aria-labelledby="peers">
       <table class="list nodes">
         <thead><tr><th>Node</th><th>Agrees</th><th>State</th><th>Offset</th><th>Behind</th><th>ACLs</th><th>Digest</th><th>Rules of</th></tr></thead>
-        <tbody>${found.nodes.map((each) => html`<${OtherNode} key=${each.url} node=${each} />`)}</tbody>
+        <tbody>${answer.nodes.map((each) => html`<${PeerNode} key=${each.url} node=${each} />`)}</tbody>
       </table>
     </div>`;
 }

@@ -1,22 +1,22 @@
-// Errors: a refusal, or that the node does not answer just now and is asked again.
+// Errors of requests: final ones, and temporary ones that are retried.
 
 import { html } from "./htm-preact.js";
 import { UNREACHABLE } from "./api.js";
 import { clock, visible } from "./words.js";
 
-// What another try may get an answer to: no answer at all, or one of a proxy or a node that cannot answer just now.
-const RETRIED = [UNREACHABLE, 502, 503, 504];
+// Temporary errors: no answer, or one of a proxy or a node that is not ready.
+const TEMPORARY = [UNREACHABLE, 502, 503, 504];
 
 export function isRetried(error) {
-  return RETRIED.includes(error.status);
+  return TEMPORARY.includes(error.status);
 }
 
-// An error, with the time since which every try has failed.
-export function failing({ status, message }, last) {
+// An error, with the time of the first failure.
+export function failureOf({ status, message }, last) {
   return { status, message, since: last?.since ?? Date.now() };
 }
 
-export function Trouble({ error }) {
+export function ErrorMessage({ error }) {
   if (!isRetried(error)) return html`<p class="error" role="alert"><bdi>${visible(error.message)}</bdi></p>`;
   const what = error.status === UNREACHABLE ? "The node is not reachable" : visible(error.message);
   return html`<p class="error" role="alert">${what} (since ${clock(error.since)}), retrying…</p>`;

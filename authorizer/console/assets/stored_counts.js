@@ -1,13 +1,13 @@
-// How many ACLs there were when, as Spark has counted them.
+// Number of ACLs over time, as counted by Spark.
 
 import { html } from "./htm-preact.js";
-import { useAgain } from "./again.js";
+import { usePoll } from "./poll.js";
 import { count, time as timeOf, visible } from "./words.js";
 
 const WIDTH = 600;
 const HEIGHT = 80;
 
-// A count holds from its time until the next one.
+// A count is valid until the time of the next one.
 function Chart({ points, from, until }) {
   const most = Math.max(1, ...points.map(([, acls]) => acls));
   const x = (ms) => ((ms - from) / Math.max(1, until - from)) * WIDTH;
@@ -23,19 +23,19 @@ function Chart({ points, from, until }) {
   </svg>`;
 }
 
-function Kept({ kept, refusal }) {
-  const title = html`<h2>ACLs over time, as Spark has counted them</h2>`;
-  if (refusal) return html`${title}<p class="error" role="alert">${visible(refusal)}</p>`;
-  const { points, from, until } = kept;
+function Counts({ counts, error }) {
+  const title = html`<h2>ACLs over time, as counted by Spark</h2>`;
+  if (error) return html`${title}<p class="error" role="alert">${visible(error)}</p>`;
+  const { points, from, until } = counts;
   if (!points.length) {
-    return html`${title}<p class="notice">${kept.files_left ? "Reading…" : "Nothing of this log has been counted yet."}</p>`;
+    return html`${title}<p class="notice">${counts.files_left ? "Reading…" : "No counts of this log are stored yet."}</p>`;
   }
   const last = Math.max(until, points.at(-1)[0]);
   return html`${title}
     <figure class="counted">
       <${Chart} points=${points} from=${from} until=${last} />
       <figcaption>Known from ${timeOf(from)} to ${timeOf(last)}, by the times of the records;
-        at the end ${count(points.at(-1)[1], "ACL")}${kept.files_left ? `; ${count(kept.files_left, "file")} still to be read` : ""}</figcaption>
+        at the end ${count(points.at(-1)[1], "ACL")}${counts.files_left ? `; ${count(counts.files_left, "file")} left to read` : ""}</figcaption>
     </figure>
     <details>
       <summary>As a table</summary>
@@ -48,10 +48,10 @@ function Kept({ kept, refusal }) {
     </details>`;
 }
 
-// What is kept, and the moments of the log itself where nothing is.
-export function KeptCounts({ otherwise }) {
-  const [found, error] = useAgain("console/v1/counts");
-  const refusal = found ? found.error : error?.message;
-  if (!found && !refusal) return null;
-  return found?.kept || refusal ? html`<${Kept} kept=${found?.kept} refusal=${refusal} />` : otherwise;
+// The stored counts, or `fallback` if none are configured.
+export function StoredCounts({ fallback }) {
+  const [answer, pollError] = usePoll("console/v1/counts");
+  const error = answer ? answer.error : pollError?.message;
+  if (!answer && !error) return null;
+  return answer?.kept || error ? html`<${Counts} counts=${answer?.kept} error=${error} />` : fallback;
 }

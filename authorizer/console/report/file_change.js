@@ -1,4 +1,4 @@
-// Nothing can be changed from a file: the console's views have nothing to offer there.
+// A report cannot change ACLs: these replace the console's functions.
 
 export const NO_CHANGE = { add: [], remove: [] };
 
@@ -6,11 +6,11 @@ export function ChangePanel() {
   return null;
 }
 
-export function whyNot() {
+export function refusalOf() {
   return "This is a file.";
 }
 
-export function isGoing() {
+export function isRemoved() {
   return false;
 }
 

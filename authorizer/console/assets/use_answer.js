@@ -1,0 +1,48 @@
+// The answer to a query: the last one stays while the next is loading. A request that fails for a temporary
+// reason is retried, and meanwhile the last answer to the same query stays.
+
+import { useLayoutEffect, useState } from "./htm-preact.js";
+import { TOKEN_SET, UNREACHABLE, ask } from "./api.js";
+import { failureOf, isRetried } from "./error_message.js";
+
+const UNAUTHENTICATED = 401;
+const RETRY_INTERVAL_MS = 2000;
+
+export function useAnswer(path, query, dependsOn, send = ask) {
+  const key = JSON.stringify([path, query]);
+  const [result, setResult] = useState({ key: null, answer: null, error: null, busy: true });
+  // Before the page is painted, so that the request starts early.
+  useLayoutEffect(() => {
+    if (query === null) return undefined;
+    const abort = new AbortController();
+    let timer = null;
+    let isRejected = false;
+    setResult((last) => ({ ...last, busy: true }));
+    const failed = (error) => {
+      if (abort.signal.aborted) return;
+      isRejected = error.status === UNAUTHENTICATED;
+      const willRetry = isRetried(error);
+      setResult((last) => {
+        const answer = (willRetry || isRejected) && last.key === key ? last.answer : null;
+        // The head of the page already shows that the node is not reachable.
+        const isShown = answer !== null && error.status === UNREACHABLE;
+        return { key, answer, error: isShown ? null : failureOf(error, last.error), busy: false };
+      });
+      if (willRetry) timer = setTimeout(load, RETRY_INTERVAL_MS);
+    };
+    const load = () =>
+      send(path, query, abort.signal).then(
+        (answer) => setResult({ key, answer, error: null, busy: false }),
+        failed,
+      );
+    const loadAgain = () => (isRejected ? load() : undefined);
+    addEventListener(TOKEN_SET, loadAgain);
+    load();
+    return () => {
+      removeEventListener(TOKEN_SET, loadAgain);
+      abort.abort();
+      clearTimeout(timer);
+    };
+  }, dependsOn);
+  return result;
+}

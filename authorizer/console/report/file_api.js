@@ -1,0 +1,211 @@
+// Answers the console's requests from the data in this file, without a node.
+
+import { codeAt, headsOf, rowsOf } from "./matrix_table.js";
+import { offsetText } from "./words.js";
+
+export class RequestError extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+// Imported by the console's modules; a file is always reachable and takes no token.
+export const UNREACHABLE = 0;
+export const TOKEN_SET = "aclog-token-set";
+
+async function read() {
+  const compressed = atob(document.getElementById("data").textContent);
+  const bytes = Uint8Array.from(compressed, (each) => each.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).json();
+}
+
+const dataPromise = read();
+
+function quoted(word) {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\"'\"'")}'`;
+}
+
+function command(...words) {
+  return words.map(quoted).join(" ");
+}
+
+// The offset of the last record of the file's state, as in `--at-offset`.
+function fileOffset(data) {
+  return data.now.end_offset - 1;
+}
+
+// The state before the first record has no `--at-offset`.
+function atOffset(at) {
+  return at < 0 ? [] : ["--at-offset", String(at)];
+}
+
+// The file has one state, and at most one other that it is compared with.
+function requireState(data, at) {
+  const offset = fileOffset(data);
+  if (at === null || at === undefined || at === offset) return;
+  const hint = data.is_log ? command("aclog", "report", ...data.flags, ...atOffset(at)) : "aclog report";
+  throw new RequestError(410, `This file has only the state at ${offsetText(offset)}. For the state at ${offsetText(at)}: ${hint}`);
+}
+
+function requireSince(data, since) {
+  if (since === data.since) return;
+  const comparison = data.since === null ? "is not compared with another state" : `is compared only with the state at ${offsetText(data.since)}`;
+  const hint = data.is_log ? command("aclog", "report", ...data.flags, "--since", String(Math.max(0, since))) : "aclog diff";
+  throw new RequestError(410, `This file ${comparison}. For ${offsetText(since)}: ${hint}`);
+}
+
+function matrix(data, query) {
+  requireState(data, query.at_offset);
+  const isCompared = query.since !== null && query.since !== undefined;
+  if (isCompared) requireSince(data, query.since);
+  const matrix = data.matrices[query.type];
+  if (!matrix) throw new RequestError(404, `This file contains only ${data.now.facts.narrowedTo.join(", ")}.`);
+  const rows = rowsOf(matrix, query.under ?? "", query.containing ?? "");
+  if (!rows) throw new RequestError(404, `This file has no row ${query.under}*.`);
+  const heads = headsOf(matrix, query);
+  const visibleRows = rows.slice(query.row, query.row + query.rows);
+  const shown = heads.slice(query.column, query.column + query.columns);
+  const others = matrix.columns[0];
+  const cellOf = (column, kind, at) => {
+    const code = codeAt(column[kind], at);
+    return data.cells[code === -1 ? codeAt(others[kind], at) : code];
+  };
+  // What is allowed to all principals of a column, and to some.
+  const cell = (members, kind, at) =>
+    members
+      .map((column) => cellOf(column, kind, at))
+      .reduce(([always, sometimes], [all, some]) => [always & all, sometimes | some]);
+  const cells = (kind) => visibleRows.map(({ at }) => shown.map(({ members }) => cell(members, kind, at)));
+  const found = {
+    end_offset: data.now.end_offset,
+    type: query.type,
+    operations: data.operations,
+    rows: {
+      total: rows.length,
+      first: query.row,
+      items: visibleRows.map(({ at, inside }) => ({ text: matrix.rows[at], is_name: Boolean(matrix.names[at]), inside })),
+    },
+    columns: {
+      total: heads.length,
+      first: query.column,
+      items: shown.map(({ text, members }) => ({
+        principal: text,
+        inside: members.length > 1 ? members.length : 0,
+        super: members.length === 1 && members[0].super,
+      })),
+    },
+    cells: cells("cells"),
+  };
+  if (isCompared) {
+    found.granted = cells("granted");
+    found.revoked = cells("revoked");
+  }
+  return found;
+}
+
+function filtered(data, containing) {
+  const wanted = containing?.toLowerCase();
+  const has = (acl) => [acl.principal, acl.resourceName, acl.host].some((text) => text.toLowerCase().includes(wanted));
+  return wanted ? data.acls.filter(has) : data.acls;
+}
+
+function acls(data, query) {
+  requireState(data, query.at_offset);
+  const found = filtered(data, query.containing);
+  return {
+    end_offset: data.now.end_offset,
+    timestamp: data.now.timestamp,
+    total: found.length,
+    first: query.first,
+    acls: found.slice(query.first, query.first + query.count),
+  };
+}
+
+function findings(data, query) {
+  const page = acls(data, query).acls.map((each) => each.id);
+  if (data.findings === null) throw new RequestError(404, data.now.facts.leftOut[0]);
+  return Object.fromEntries(page.filter((id) => id in data.findings).map((id) => [id, data.findings[id]]));
+}
+
+function changes(data, query) {
+  requireState(data, query.until);
+  requireSince(data, query.after);
+  return data.changes;
+}
+
+function flips(data, query) {
+  requireState(data, query.at_offset);
+  requireSince(data, query.since);
+  return data.flips;
+}
+
+const FLAGS = {
+  TOPIC: "--topic",
+  GROUP: "--group",
+  TRANSACTIONAL_ID: "--transactional-id",
+  DELEGATION_TOKEN: "--delegation-token",
+  USER: "--user-principal",
+};
+
+function resourceWords(type, name) {
+  return type === "CLUSTER" ? ["--cluster"] : [FLAGS[type], name];
+}
+
+function refuse(...words) {
+  throw new RequestError(404, `This file answers only the requests that Compare lists. For this one: ${command("aclog", ...words)}`);
+}
+
+// The state as a command's set of ACLs.
+function asSet(data, at) {
+  return ["--acls", data.is_log ? `${data.flags[1]}@${at}` : data.flags[1]];
+}
+
+function decision(data, query) {
+  const at = query.at_offset ?? fileOffset(data);
+  const { principal, operation, resourceType, resourceName, host } = query;
+  const known = data.answers.find(
+    (each) =>
+      each.end_offset === at + 1 && each.principal === principal && each.operation === operation &&
+      each.resourceType === resourceType && each.resourceName === resourceName && (!host || each.host === host),
+  );
+  if (known) return known;
+  if (!data.is_log) return refuse("what-can", ...asSet(data, at), "--principal", principal);
+  const access = ["--principal", principal, "--operation", operation, ...resourceWords(resourceType, resourceName)];
+  return refuse("check", ...data.flags, ...atOffset(at), ...access, ...(host ? ["--host", host] : []), "--explain");
+}
+
+// For all names with a prefix, or for all principals.
+function allowed(data, { principal, operation, type, name, prefix, at_offset }) {
+  const set = asSet(data, at_offset ?? fileOffset(data));
+  if (principal) return refuse("what-can", ...set, "--principal", principal);
+  return refuse("who-can", ...set, "--operation", operation, ...resourceWords(type, prefix ? `${name}*` : name));
+}
+
+const ANSWERS = {
+  "console/v1/now": (data) => data.now,
+  "console/v1/moments": (data) => data.moments,
+  "console/v1/matrix": matrix,
+  "console/v1/acls": acls,
+  "console/v1/findings": findings,
+  "console/v1/changes": changes,
+  "console/v1/flips": flips,
+  "console/v1/ask": decision,
+  "console/v1/allowed": allowed,
+};
+
+export async function ask(path, query = {}) {
+  const answer = ANSWERS[path];
+  if (!answer) throw new RequestError(404, "This requires a node: this file has one state of the ACLs.");
+  return answer(await dataPromise, query);
+}
+
+// Previews of pasted changes.
+export async function send() {
+  const data = await dataPromise;
+  const hint = command("aclog", "plan", "FILE", ...(data.is_log ? data.flags : []));
+  throw new RequestError(404, `A file cannot preview changes. Use: ${hint}`);
+}
+
+export function useToken() {}
