@@ -39,6 +39,7 @@ def test_every_part_gives_figures(arena: Arena, case: Case) -> None:
     assert all("returned until decided here" in row.what for row in rows if row.ours.high <= 0)
 
 
+@pytest.mark.long
 def test_a_difference_is_found(arena: Arena) -> None:
     """Where the sides do not decide the same, there is nothing to measure."""
     taken = [acl.record for acl in arena.ours.image]
@@ -51,6 +52,7 @@ def test_a_difference_is_found(arena: Arena) -> None:
     assert arena.compare_decisions("distinct") > 0
 
 
+@pytest.mark.long
 def test_java_says_what_went_wrong(arena: Arena) -> None:
     """An error of the Java side is an AnchorError here, and the process goes on."""
     with pytest.raises(AnchorError, match="no such command"):

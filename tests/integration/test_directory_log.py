@@ -204,6 +204,7 @@ def test_threads_read_what_another_thread_appends(tmp_path: Path) -> None:
     assert not failures
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.integration
 def test_a_live_brokers_log_is_followed() -> None:

@@ -57,6 +57,7 @@ def is_alive(process: int) -> bool:
     return state != "Z"  # ended, and not waited for by whoever took it over
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("number", "when"),
     [

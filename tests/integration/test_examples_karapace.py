@@ -83,6 +83,7 @@ def sidecar(kafka: Broker) -> Iterator[str]:
         yield url
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.integration
 def test_a_registrys_questions_are_answered_by_kafkas_acls(kafka: Broker, sidecar: str) -> None:

@@ -318,6 +318,7 @@ def test_the_spark_jobs(server: S3Server, url: str, tmp_path: Path, job: str) ->
         )
 
 
+@pytest.mark.long
 def test_a_spark_job_without_its_store(server: S3Server, tmp_path: Path) -> None:
     """A bucket that is not there: the job says so, and does not begin."""
     run = ("spark", "snapshots", "--log", SMALL, "--snapshots", "s3://no-such-bucket/x", *SMALL_SPARK)

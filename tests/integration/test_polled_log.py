@@ -275,6 +275,7 @@ def contents(url: str, client: dict[str, str]) -> set[AclContent]:
         return {acl.record.content for acl in load_image(log).image}
 
 
+@pytest.mark.long
 def test_a_broker_that_is_away(
     to_be_paused: KafkaQuorum, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

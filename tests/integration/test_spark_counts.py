@@ -228,6 +228,7 @@ def test_counts_of_two_clusters_at_every_batch_and_in_every_minute(
         assert (picture.format, picture.size) == ("PNG", (1400, 840))
 
 
+@pytest.mark.long
 def test_a_batch_that_failed_before_its_commit_counts_once(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

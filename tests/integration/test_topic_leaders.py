@@ -46,6 +46,7 @@ def move_leader_back(cluster: KafkaCluster, topic: str) -> None:
     wait_until(lambda: cluster.leader(topic) == 1, "the preferred leader")
 
 
+@pytest.mark.long
 def test_a_snapshot_is_good_where_the_new_leader_wrote_only_an_abort(
     cluster: KafkaCluster, tmp_path: Path
 ) -> None:

@@ -149,6 +149,7 @@ def in_order(changes: list[Any]) -> list[Any]:
 
 
 @given(logs(), st.integers(1, 4), st.data())
+@settings(max_examples=examples(gate=30, deep=150))
 def test_what_was_told_before_is_not_told_again(
     batches: list[list[LogRecord]], shards: int, data: st.DataObject
 ) -> None:
