@@ -110,7 +110,7 @@ def test_other_acls_can_mean_the_same(tmp_path: Path) -> None:
     found = rows(diff(before, after, "--json", code=0))
     assert [row["acl"] for row in found[:-1]] == ["removed"] * 4
     assert found[-1]["same"] is True
-    assert "the same: every question has the same answer" in diff(before, after, code=0).stdout
+    assert "the same: every request has the same answer" in diff(before, after, code=0).stdout
 
 
 def test_the_digest_of_the_meaning(tmp_path: Path) -> None:
