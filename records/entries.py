@@ -2,7 +2,7 @@
 
 Source: KIP-801; AccessControlEntryRecord.json and the other schemas inside kafka-metadata-4.3.1.jar. Codes
 stay plain ints: a newer Kafka may write codes that this build has no name for, and they decide and are
-listed by their number (architecture.md 8.4). ``msgspec.Struct`` with ``gc=False`` instead of a dataclass,
+listed by their number (docs/compatibility.md, difference 4). ``msgspec.Struct`` with ``gc=False``
 because a node holds a million of these: cheap to make and invisible to the garbage collector.
 """
 

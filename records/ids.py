@@ -68,7 +68,7 @@ def binding_uuid(binding: AclBinding) -> Uuid:
     """The id that every aclog writer gives this binding: UUIDv5 of its content.
 
     Two writers that add the same ACL therefore agree, and the later record replaces the earlier one by
-    equal content (architecture.md, section 4).
+    equal content (I8).
     """
     pattern, entry = binding.pattern, binding.entry
     return content_uuid(

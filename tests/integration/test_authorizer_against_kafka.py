@@ -62,7 +62,7 @@ def acl(rng: random.Random, letters: tuple[str, ...], *, odd: bool) -> dict[str,
 
 def question(rng: random.Random, letters: tuple[str, ...]) -> dict[str, Any]:
     asked = {
-        # A session principal `User:*` makes Kafka throw (architecture.md 8.3).
+        # A session principal `User:*` makes Kafka throw (docs/compatibility.md, difference 3).
         "principal": rng.choice([each for each in PRINCIPALS if each != "User:*"]),
         "host": rng.choice(ASKED_HOSTS),
         "operation": rng.choice(OPERATIONS).name,

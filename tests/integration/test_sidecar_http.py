@@ -119,7 +119,7 @@ def test_an_evaluation_says_the_decision_the_rule_the_acl_and_the_offset(
 def test_names_of_operations_and_types_are_taken_in_any_case(
     node_and_client: tuple[Node, httpx.Client],
 ) -> None:
-    """kafka-facts 1.7; the principal type is Kafka's own and its case matters."""
+    """AuthZEN 1.0; the principal type is Kafka's own and its case matters."""
     _, client = node_and_client
     body = question("read")
     body["resource"] = {"type": "topic", "id": "orders"}

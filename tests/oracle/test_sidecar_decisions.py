@@ -1,7 +1,8 @@
 """The recorded answers of the real Kafka 4.3.1, through HTTP: a node follows a case's records, and is asked.
 
-Each answer is compared with the recorded one; where that is Java's alone (``support.oracle``, architecture.md
-section 8), with the authorizer's own, which ``test_authorizer_decisions`` compares with the definition.
+Each answer is compared with the recorded one; where that is Java's alone (``support.oracle``,
+docs/compatibility.md), with the authorizer's own, which ``test_authorizer_decisions`` compares with the
+definition.
 Decisions are asked by ``/access/v1/evaluations``, as ``aclog check --batch --sidecar`` asks them; some are
 explained, too. The audit line is not answered over HTTP.
 """

@@ -1,6 +1,6 @@
 """What the answers mean, straight from the definition: every ACL is looked at, nothing is indexed or cached.
 
-Source: KIP-11, KIP-679; the findings of tests/data/oracle/README.md; architecture.md section 8. ACLs are
+Source: KIP-11, KIP-679; the findings of tests/data/oracle/README.md; docs/compatibility.md. ACLs are
 records as they are in the log, so that codes without a name are here as well.
 """
 

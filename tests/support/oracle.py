@@ -1,7 +1,7 @@
 """The recorded answers of the real Kafka (tests/data/oracle/README.md), and aclog's compared with them.
 
 Every recorded answer is compared. Where the Java authorizer had thrown, it is compared with what Java was
-left with, or aclog's with the definition; those are differences of architecture.md section 8, and no others:
+left with, or aclog's with the definition; those are differences of docs/compatibility.md, and no others:
 
 - 8.1: records repeat ids or contents, which Java refuses, so that it holds other ACLs than the log says. The
   recorded answer must be aclog's answer on the ACLs that Java is left with (support.java_acls), and aclog's

@@ -1,4 +1,4 @@
-"""KIP-679 is an algorithm of its own (kafka-facts.md H28); every line of it."""
+"""KIP-679 is an algorithm of its own (StandardAuthorizer.authorizeByResourceType); every line of it."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_super_users_pass_whatever_is_denied() -> None:
 
 @pytest.mark.parametrize("odd", [(PatternType.MATCH, AclPermissionType.DENY), (PatternType.PREFIXED, 0)])
 def test_acls_without_a_meaning_are_passed_over(odd: tuple[int, int]) -> None:
-    """architecture.md 8.4: as masks they are prefixes that deny; here they are nothing."""
+    """docs/compatibility.md, difference 4: as masks they are prefixes that deny; here they are nothing."""
     acl = deny("User:a", READ, topic("t"))
     pattern_type, permission_type = odd
     strange = AccessControlEntryRecord(

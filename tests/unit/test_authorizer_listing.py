@@ -122,7 +122,7 @@ def test_the_order_is_kafkas() -> None:
 
 
 def test_codes_without_a_name_are_listed() -> None:
-    """architecture.md 8.4: the record has the number, a binding UNKNOWN; MATCH takes it for a prefix."""
+    """Difference 4: the record has the number, a binding UNKNOWN; MATCH takes it for a prefix."""
     acl = allow("User:a", READ, topic("t"))
     odd = AccessControlEntryRecord(acl.id, 99, "t", 77, "User:a", "*", 42, 9)
     fed = Fed(odd)

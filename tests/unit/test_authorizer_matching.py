@@ -1,4 +1,4 @@
-"""Which ACLs match, and which one is named: the hard cases of kafka-facts.md, section 3."""
+"""Which ACLs match, and which one is named: the hard cases."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_only_a_literal_star_is_a_wildcard() -> None:
 
 @pytest.mark.parametrize("name", ["", "!", "*", "*x", "x", "\U0001f600"])
 def test_a_literal_star_covers_every_name(name: str) -> None:
-    """architecture.md 8.2: names are matched by meaning, whatever their characters are."""
+    """docs/compatibility.md, difference 2: names are matched by meaning, whatever their characters are."""
     fed = Fed(allow("User:a", READ, topic("*")))
     assert fed.allows("User:a", READ, topic(name))
 
@@ -76,7 +76,7 @@ def test_the_wildcard_principal_is_of_every_type() -> None:
 
 
 def test_a_session_principal_user_star_is_an_ordinary_name() -> None:
-    """architecture.md 8.3: Kafka throws."""
+    """docs/compatibility.md, difference 3: Kafka throws."""
     fed = Fed(allow("User:*", READ, topic("t")), allow("User:a", WRITE, topic("t")))
     assert fed.allows("User:*", READ, topic("t"))
     assert not fed.allows("User:*", WRITE, topic("t"))
@@ -84,7 +84,7 @@ def test_a_session_principal_user_star_is_an_ordinary_name() -> None:
 
 @pytest.mark.parametrize("principal", ["nocolon", "", "*"])
 def test_an_acl_principal_without_a_colon_matches_nobody(principal: str) -> None:
-    """architecture.md 8.3: Kafka throws. It still makes the resource one that has ACLs."""
+    """docs/compatibility.md, difference 3: Kafka throws. It still makes the resource one that has ACLs."""
     fed = Fed(deny(principal, ALL, topic("t")), allow_everyone_if_no_acl_found="true")
     assert not fed.allows("User:a", READ, topic("t"))
     fed.publish(allow("User:a", READ, topic("t")))
@@ -170,7 +170,7 @@ def test_the_same_id_again_replaces() -> None:
 
 @pytest.mark.parametrize("pattern_type", [0, 1, 2, 77, -1])
 def test_an_unknown_pattern_type_acts_as_prefixed(pattern_type: int) -> None:
-    """H15, architecture.md 8.4."""
+    """docs/compatibility.md, difference 4."""
     acl = allow("User:a", READ, topic("t"))
     odd = AccessControlEntryRecord(acl.id, int(TOPIC), "t", pattern_type, *acl.content[3:])
     fed = Fed(odd)

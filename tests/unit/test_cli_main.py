@@ -22,7 +22,7 @@ ACLOG = [sys.executable, "-m", "authorizer.cli"]
 
 
 def test_pinned_commands_and_no_others() -> None:
-    """The commands of architecture.md 6 that this version has, and what completes them in a shell."""
+    """The commands of docs/cli.md that this version has, and what completes them in a shell."""
     assert set(every_command()) == {
         ("quickstart",),
         ("check",),

@@ -1,4 +1,4 @@
-"""Every kind of damage has its error, and the snapshot before is taken (I9; architecture.md 4)."""
+"""Every kind of damage has its error, and the snapshot before is taken (I9)."""
 
 from __future__ import annotations
 

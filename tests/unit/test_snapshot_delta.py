@@ -1,4 +1,4 @@
-"""The fold rules of AclsDelta and AclsImage: I1, I2, I8 (architecture.md 8.1) and what is counted."""
+"""The fold rules of AclsDelta and AclsImage: I1, I2, I8 (difference 1 from Kafka) and counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who sent a request, and what they may ask: the rules of architecture.md, section 7.
+"""The caller of a request, and what it may ask (docs/http.md, "Who may ask what").
 
 Kafka's own ACLs guard the sidecar: anyone may ask about themselves, about others only with DESCRIBE on the
 cluster. Those of ``aclog.describe.principals`` may ask about others without an ACL, and nothing else by that:

@@ -1,6 +1,6 @@
 """AuthZEN's JSON, read into Kafka's terms. Pure: no state, no sockets.
 
-Source: AuthZEN Authorization API 1.0; the mapping is kafka-facts 1.7:
+Source: AuthZEN Authorization API 1.0; the mapping:
 
     subject   {"type": principal type ("User"; case matters), "id": name}
     resource  {"type": TOPIC | GROUP | CLUSTER | ... (any case), "id": name}
