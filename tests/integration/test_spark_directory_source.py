@@ -274,4 +274,4 @@ def test_a_checkpoint_of_another_log_is_refused(spark: SparkSession, tmp_path: P
     Query(spark, followed(tmp_path / "a"), tmp_path / "checkpoint", 4).run()
     message = Query(spark, followed(tmp_path / "b"), tmp_path / "checkpoint", 4).failure()
     assert f"{tmp_path / 'b'}: the checkpoint belongs to the log of cluster a with topic id" in message
-    assert "and this is the log of cluster b" in message
+    assert "but this is the log of cluster b" in message

@@ -220,7 +220,7 @@ def test_a_log_that_has_lost_its_start_needs_a_snapshot(spark: SparkSession, tmp
     assert checkpoint.path is not None
     checkpoint.path.unlink()
     job = SnapshotsJob(spark, tmp_path / "none", [trimmed], max_offsets=100, shards=3)
-    with pytest.raises(SparkJobError, match=r"starts at 1675, and .*\(aclog snapshot create\)"):
+    with pytest.raises(SparkJobError, match=r"starts at offset 1675, and .*\(aclog snapshot create\)"):
         job.run()
 
 

@@ -377,7 +377,7 @@ def test_a_topic_created_again_within_a_batch(spark: SparkSession, broker: Broke
     append(url, records(2))
     job = Job(spark, tmp_path, url)
     settings = JobSettings(logs=tuple(job.logs()), store=job.store.url, **job.settings)
-    with pytest.raises(SparkJobError, match=r"deleted and made again.*--checkpoint"):
+    with pytest.raises(SparkJobError, match=r"deleted and created again.*--checkpoint"):
         run_job(spark, settings, Swapping(broker, url), lambda _: None)
     assert [status.manifest for status in job.store.survey(settings.logs[0].identity.cluster_id)] == [None]
 

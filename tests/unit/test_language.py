@@ -34,6 +34,7 @@ REWRITTEN = (
     "records/log/protocol",
     "records/log/quorum",
     "replay",
+    "snapshot",
     "tests/scenarios",
 )  # fmt: skip
 
