@@ -248,7 +248,7 @@ def test_a_pattern_that_java_reads_otherwise_is_refused(
 ) -> None:
     """The topic was found by something else than Java, which would follow none."""
     for regex, why in (
-        (f"(?P<cluster>{topic})", "not a regular expression to Java"),
+        (f"(?P<cluster>{topic})", "no valid regular expression in Java"),
         # Both letters to others; to Java those that are both of them, which is none.
         ("[a&&b]clog.*", "here but not in Java"),
     ):
