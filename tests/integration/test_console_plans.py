@@ -282,7 +282,7 @@ def test_a_small_plan_never_waits_for_a_large_one_which_ends_with_its_client(
         finally:
             ended.set()
 
-    monkeypatch.setattr("authorizer.console.routes.plans.flips_by", endless)
+    monkeypatch.setattr("authorizer.console.routes.plans.decision_changes_by", endless)
     large = {"text": "--add --allow-principal User:* --topic a"}
     small = {"text": "--add --allow-principal User:carol --topic a"}
     leaving = HTTPConnection(urlsplit(url).netloc, timeout=SOON_S)
