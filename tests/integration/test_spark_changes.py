@@ -484,7 +484,7 @@ def test_the_history_of_a_topic(spark: SparkSession, broker: Broker, tmp_path: P
     assert len(begun) == 2
     assert history.in_force().notes == ()
     (note,) = history.in_force(at_offset=3).notes
-    assert note.startswith("the log is compacted, and this part was not read as it was written")
+    assert note.startswith("the log is compacted, and this range was read after it was written")
     assert history.changed(after=3).notes == (note,)
     assert history.changed(after=history.end - 1).notes == ()
 
