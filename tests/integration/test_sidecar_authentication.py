@@ -22,6 +22,8 @@ from support.nodes import SOON_S
 from support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
+#: A refused token counts, and an address has twenty of them.
+TRY_S = 0.2
 ACLOG = [sys.executable, "-m", "authorizer.cli"]
 
 
@@ -145,9 +147,9 @@ def test_tokens_of_a_file_from_their_making_to_their_end(tmp_path: Path) -> None
             assert 'error="invalid_token"' in refused.headers["www-authenticate"]
         # A later one is taken up, a revoked one refused, the others go on.
         later = token_command("create", "--principal", "User:gateway", "--file", str(tokens))
-        wait_until(lambda: asking(served.client, later).status_code == 200)
+        wait_until(lambda: asking(served.client, later).status_code == 200, interval_s=TRY_S)
         token_command("revoke", gateway.split("_")[1], "--file", str(tokens))
-        wait_until(lambda: asking(served.client, gateway).status_code == 401)
+        wait_until(lambda: asking(served.client, gateway).status_code == 401, interval_s=TRY_S)
         assert asking(served.required, later).status_code == 200
         # Guesses do not go on for ever, and keep no valid token out, seen before or not.
         new = token_command("create", "--principal", "User:gateway", "--file", str(tokens))
@@ -156,7 +158,7 @@ def test_tokens_of_a_file_from_their_making_to_their_end(tmp_path: Path) -> None
         assert limited
         assert int(limited[0].headers["retry-after"]) == 1
         assert asking(served.required, later).status_code == 200
-        wait_until(lambda: asking(served.required, new).status_code == 200)
+        wait_until(lambda: asking(served.required, new).status_code == 200, interval_s=TRY_S)
         shown = served.client.get("/metrics").text
         assert 'aclog_authentication_failures_total{reason="missing"} 8.0' in shown
         assert 'aclog_authentication_failures_total{reason="too_many_tries"}' in shown
@@ -195,7 +197,7 @@ def test_an_issuers_tokens_with_keys_from_a_file(tmp_path: Path) -> None:
             assert f'error_description="{description}"' in refused.headers["www-authenticate"]
         # The issuer's keys change, and the token that is known with them.
         keys.write_bytes(key_set("two"))
-        wait_until(lambda: asking(served.required, issued("two")).status_code == 200)
+        wait_until(lambda: asking(served.required, issued("two")).status_code == 200, interval_s=TRY_S)
         assert asking(served.required, token).status_code == 401
     log = "".join(served.lines)
     assert token.split(".")[2] not in log
@@ -216,9 +218,11 @@ def test_an_issuers_tokens_with_keys_from_a_url_beside_tokens_of_a_file(tmp_path
             assert unavailable.headers["aclog-error"] == "NO_TOKEN_KEYS"
             assert "retry-after" in unavailable.headers
             issuer.body = key_set("one")
-            wait_until(lambda: asking(served.required, issued()).status_code == 200)
+            wait_until(lambda: asking(served.required, issued()).status_code == 200, interval_s=TRY_S)
             issuer.body = key_set("one", "two")
-            wait_until(lambda: asking(served.required, issued("two")).status_code in (200, 429))
+            wait_until(
+                lambda: asking(served.required, issued("two")).status_code in (200, 429), interval_s=TRY_S
+            )
             issuer.body = None
             assert asking(served.required, issued("one", jti="a")).status_code == 200
         assert served.events("not_reloaded")

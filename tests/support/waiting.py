@@ -14,9 +14,19 @@ _INTERVAL_S = 0.02
 
 
 def wait_until(
-    condition: Callable[[], _T | None], what: str = "the state", *, timeout_s: float = TIMEOUT_S
+    condition: Callable[[], _T | None],
+    what: str = "the state",
+    *,
+    timeout_s: float = TIMEOUT_S,
+    interval_s: float = _INTERVAL_S,
 ) -> _T:
     """Poll the condition until its result is true, and return that result.
+
+    Args:
+        condition: what is polled.
+        what: it waits for, in the error.
+        timeout_s: how long it waits at most.
+        interval_s: between two polls; longer where each one counts towards a limit of the server.
 
     Raises:
         TimeoutError: with ``what``, and the last result.
@@ -25,5 +35,5 @@ def wait_until(
     while not (found := condition()):
         if time.monotonic() > deadline_s:
             raise TimeoutError(f"waited {timeout_s:g} s for {what}, and have {found!r}")
-        time.sleep(_INTERVAL_S)
+        time.sleep(interval_s)
     return found
