@@ -409,11 +409,12 @@ def test_several_workers_are_one_fleet(tmp_path: Path) -> None:
             # Each worker has replayed the ACL then, and counts it below.
             assert client.post(f"/clusters/eu{EVALUATION}", json=asked).json()["decision"] is True
         for client in clients.values():
+            # One at each worker; a worker renders its metrics at most once a second.
+            wait_until(lambda client=client: scrape(client).value("aclog_acls_total", cluster="eu") == 2)  # type: ignore[misc]
             scraped = scrape(client)
             allowed = {"rule": "MatchingAcl", "result": "allowed"}
             assert scraped.value("aclog_authorizations_total", cluster="eu", **allowed) >= 1
             assert scraped.labels()["aclog_acls_total"] == {"cluster", "worker"}
-            assert scraped.value("aclog_acls_total", cluster="eu") == 2  # one at each worker
             with httpx.Client(base_url=f"{client.base_url}/clusters/eu") as alone:
                 assert scrape(alone).labels()["aclog_acls_total"] == {"worker"}
         DirectoryLog.open(tmp_path / "made", mode="create").close()
