@@ -7,9 +7,6 @@ bucket, a free port for 8180.
 from __future__ import annotations
 
 import json
-import os
-import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -17,11 +14,10 @@ import pytest
 
 from support.kafka_broker import HOST, free_ports
 from support.kafka_cluster import KafkaCluster
-from support.pasted_commands import commands, script
+from support.pasted_commands import commands, run_pasted
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group("broker")]
 
-TIMEOUT_S = 600
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 #: What is not run here, and which test looks at it. Compose needs images: its file is checked.
@@ -53,21 +49,9 @@ def test_every_command_runs_in_its_order(cluster: KafkaCluster, tmp_path: Path) 
         assert placeholder in text
         text = text.replace(placeholder, value)
     lines = [line for line in commands(text) if line.split("  ")[0] not in ELSEWHERE]
-    done = subprocess.run(
-        ["bash", "-c", script(lines)],
-        cwd=tmp_path,
-        env={
-            **os.environ,
-            "ACLOG_LISTENERS": f"PLAINTEXT://{HOST}:{port}",
-            "PYTHON": sys.executable,
-            "READY": f"http://{HOST}:{port}/readyz",
-        },
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
-    )  # fmt: skip
-    parts = re.split(r"^#(\d+) (\d+)$\n?", done.stdout, flags=re.MULTILINE)
-    outputs = dict(zip(map(int, parts[1::3]), parts[0::3], strict=False))
-    codes = {lines[int(number)]: int(code) for number, code in zip(parts[1::3], parts[2::3], strict=True)}
-    assert codes == dict.fromkeys(lines, 0), done.stderr[-4000:]
+    codes, parts, stderr = run_pasted(lines, tmp_path, f"{HOST}:{port}")
+    outputs = dict(enumerate(parts))
+    assert codes == dict.fromkeys(lines, 0), stderr[-4000:]
 
     def output(begin: str) -> list[str]:
         return [outputs[number] for number, line in enumerate(lines) if line.startswith(begin)]

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
+TIMEOUT_S = 600
 # Between two commands a reader types; in the background a node comes up.
 UNTIL_READY = """\
 for _ in $(seq 300); do
@@ -33,3 +38,25 @@ def script(lines: list[str]) -> str:
         if line.rstrip().endswith("&"):
             parts.append(UNTIL_READY)
     return "\n".join([*parts, "kill $(jobs -p)", "wait"])
+
+
+def run_pasted(lines: list[str], directory: Path, address: str) -> tuple[dict[str, int], list[str], str]:
+    """Run the commands in one shell; a node that they start listens at the address.
+
+    Returns:
+        The exit code of each command, the output of each, and stderr.
+    """
+    done = subprocess.run(
+        ["bash", "-c", script(lines)],
+        cwd=directory,
+        env={
+            **os.environ,
+            "ACLOG_LISTENERS": f"PLAINTEXT://{address}",
+            "PYTHON": sys.executable,
+            "READY": f"http://{address}/readyz",
+        },
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
+    )  # fmt: skip
+    parts = re.split(r"^#(\d+) (\d+)$\n?", done.stdout, flags=re.MULTILINE)
+    codes = {lines[int(number)]: int(code) for number, code in zip(parts[1::3], parts[2::3], strict=True)}
+    return codes, parts[0::3], done.stderr
