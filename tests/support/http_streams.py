@@ -185,6 +185,7 @@ class _Drawn:
                 (b"X-Request-ID: r-%d" % random.randrange(3), 0.2),
                 (b"X-Request-ID: other", 0.05),
                 (b"Authorization: Basic eDp5", 0.04),
+                (b"Accept: text/html\r\nACCEPT: application/json", 0.08),
                 (b"Connection: Upgrade\r\n" + _UPGRADE, 0.08),
             ):
                 if random.random() < share:

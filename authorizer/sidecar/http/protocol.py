@@ -83,6 +83,8 @@ _JSON: Final = JSON.encode("ascii")
 _HEADERS: Final = ((b"content-type", _JSON), (b"cache-control", b"no-store"))
 _CLOSE: Final = (b"connection", b"close")
 _EXPECT: Final = b"expect"
+#: Headers that an inline answer depends on.
+_INLINE_HEADERS: Final = frozenset((b"host", b"content-type", b"authorization", b"x-request-id"))
 _NO_HEADERS: Final[Mapping[bytes, bytes]] = MappingProxyType({})
 
 
@@ -134,7 +136,7 @@ class _Message:
         has_head: whether the head is complete.
         offers_upgrade: whether it is parsed again, without the offer of another protocol.
         endpoint: the inline endpoint of its path, if its head allows an inline answer.
-        inline: its headers by name, if it has an inline endpoint: then each name comes once.
+        inline: its headers by name, if it has an inline endpoint; none of _INLINE_HEADERS is repeated.
         body: what has been received of it, until the application has the request.
         cycle: the request with the application; None: it does not have it yet.
     """
@@ -149,6 +151,12 @@ class _Message:
 
     def __init__(self) -> None:
         self.headers: list[tuple[bytes, bytes]] = []
+
+
+def _is_unambiguous(headers: list[tuple[bytes, bytes]]) -> bool:
+    """Whether no header that an inline answer depends on is repeated."""
+    names = [name for name, _ in headers if name in _INLINE_HEADERS]
+    return len(names) == len(set(names))
 
 
 class SidecarProtocol(HttpToolsProtocol):
@@ -422,7 +430,7 @@ class SidecarProtocol(HttpToolsProtocol):
         endpoint = self._at_once.get(message.url)
         if endpoint is not None:
             inline = dict(headers)
-            if len(inline) == len(headers) and _EXPECT not in inline:
+            if _EXPECT not in inline and (len(inline) == len(headers) or _is_unambiguous(headers)):
                 message.endpoint, message.inline = endpoint, inline
                 return
         self._hand_over(message)
