@@ -19,6 +19,8 @@ DOCUMENTS = sorted(
     [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "how-to").glob("*.md")]
 )
 COMMAND = re.compile(r"^\s*\$ (aclog (?:[^\n]|(?<=\\)\n)*)", re.MULTILINE)
+#: In guides and runbooks indented lines are commands, too, and so are code spans.
+IN_GUIDES = re.compile(r"^    (aclog (?:[^\n]|(?<=\\)\n)*)|`(aclog [^`\n]+)`", re.MULTILINE)
 
 
 def test_python_blocks_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,11 +35,15 @@ def test_python_blocks_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_command_lines_name_what_exists(document: Path) -> None:
-    """Every `$ aclog ...` names a command, and only options of that command."""
-    for line in COMMAND.findall(document.read_text(encoding="utf-8")):
+    """Every command line names a command, and only options of that command."""
+    text = document.read_text(encoding="utf-8")
+    lines = COMMAND.findall(text)
+    if document.parent.name == "how-to" or document.name == "runbooks.md":
+        lines += [line or span for line, span in IN_GUIDES.findall(text)]
+    for line in lines:
         words = shlex.split(line.replace("\\\n", " "), comments=True)[1:]
         command: click.Command = cli
-        while isinstance(command, click.Group):
+        while isinstance(command, click.Group) and words:
             word = words.pop(0)
             found = command.get_command(click.Context(command), word)
             assert found is not None, f"{line}: no command {word}"
