@@ -34,6 +34,18 @@ if TYPE_CHECKING:
     from authorizer.sidecar.workers.worker_fanout import NodePeers
 
 
+#: Classes of the handlers, in the order of the document: what is served is documented.
+_HANDLERS: Final = (
+    Evaluations,
+    SearchRoutes,
+    AclRoutes,
+    KafkaQuestionRoutes,
+    ChangeRoutes,
+    ConfigRoutes,
+    NodeRoutes,
+)
+
+
 class SidecarApp(RoutedApp):
     """Answers for one node."""
 
@@ -79,10 +91,12 @@ class SidecarApp(RoutedApp):
                 (EVALUATIONS_PATH, evaluations.answer_inline),
             )
         }
-        groups_of_node = (evaluations, searches, acls, questions, self._changes, configs, of_node, self)
+        handlers = (evaluations, searches, acls, questions, self._changes, configs, of_node)
+        by_class = {type(each): each for each in handlers}
         routes = routes_of(self, RoutedApp)
-        for handlers in groups_of_node:
-            routes += routes_of(handlers)
+        for group in _HANDLERS:
+            routes += routes_of(by_class[group])
+        routes += routes_of(self)
         context = NodeContext(
             node=node, acls=acls, peers=peers, cluster=cluster, other_clusters=other_clusters
         )
@@ -104,17 +118,5 @@ class SidecarApp(RoutedApp):
 
 #: What a node answers, by method and path.
 NODE_OPERATIONS: Final[Mapping[tuple[str, str], Endpoint]] = operations(
-    found
-    for group in (
-        RoutedApp,
-        Evaluations,
-        SearchRoutes,
-        AclRoutes,
-        KafkaQuestionRoutes,
-        ChangeRoutes,
-        ConfigRoutes,
-        NodeRoutes,
-        SidecarApp,
-    )
-    for found in endpoints_of(group)
+    found for group in (RoutedApp, *_HANDLERS, SidecarApp) for found in endpoints_of(group)
 )
