@@ -16,7 +16,7 @@ from __future__ import annotations
 import threading
 import time
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from records.errors import LogError, LogUnreachableError
 from records.log.cluster_writer import AclWriteResult, Refusal
@@ -37,24 +37,21 @@ if TYPE_CHECKING:
 _RESPONSE_TIMEOUT_S: Final = 30.0
 _RETRY_INTERVAL_S: Final = 0.05
 _NOT_CONTROLLER: Final = "NOT_CONTROLLER"
-_NO_ERROR: Final = LogError("")
 
 _T = TypeVar("_T")
 
 
 class _Outcome(Enum):
-    """What one attempt did to the cluster."""
+    """What a failed attempt did to the cluster."""
 
     NOT_SENT = auto()  # nothing was written: the controller is not active yet
     UNKNOWN = auto()  # it may be in force, or come into force later
-    DONE = auto()
 
 
-class _Attempt(NamedTuple, Generic[_T]):
-    """``results`` where it is done, and else ``error``."""
+class _FailedAttempt(NamedTuple):
+    """An attempt without results."""
 
     outcome: _Outcome
-    results: list[_T]
     error: LogError
 
 
@@ -124,8 +121,8 @@ class QuorumWriter:
                     attempt = self._attempt(request, decoder, items)
                 except LogError as error:
                     raise outcome_unknown_error or error from error
-                if attempt.outcome is _Outcome.DONE:
-                    return AclWriteResult(self._end_after(decoder.name), attempt.results)
+                if not isinstance(attempt, _FailedAttempt):
+                    return AclWriteResult(self._end_after(decoder.name), attempt)
                 if attempt.outcome is _Outcome.UNKNOWN:
                     if outcome_unknown_error is None:  # the attempt itself may have taken long
                         deadline_s = time.monotonic() + LEADER_TIMEOUT_S
@@ -134,7 +131,9 @@ class QuorumWriter:
                 if is_over or (outcome_unknown_error is not None and not is_idempotent):
                     raise outcome_unknown_error or attempt.error
 
-    def _attempt(self, request: Any, decoder: ResponseDecoder[list[_T]], items: int) -> _Attempt[_T]:
+    def _attempt(
+        self, request: Any, decoder: ResponseDecoder[list[_T]], items: int
+    ) -> list[_T] | _FailedAttempt:
         """Send the request once.
 
         Raises:
@@ -146,7 +145,7 @@ class QuorumWriter:
         try:
             results = self._answer(request, decoder)
         except LogUnreachableError as error:
-            return _Attempt(_Outcome.UNKNOWN, [], self._errors.outcome_unknown(error, decoder.name))
+            return _FailedAttempt(_Outcome.UNKNOWN, self._errors.outcome_unknown(error, decoder.name))
         address = self._session.address
         if len(results) != items:
             malformed = self._errors.malformed_response(address, f"{len(results)} results for {items} items")
@@ -155,11 +154,11 @@ class QuorumWriter:
         if NOT_ALLOWED.upper() in codes:
             raise self._errors.alter_not_allowed(address)
         if _NOT_CONTROLLER not in codes:
-            return _Attempt(_Outcome.DONE, results, _NO_ERROR)
+            return results
         not_active = self._errors.not_active_controller(address, decoder.name)
         if self._is_leader_in(epoch):
-            return _Attempt(_Outcome.NOT_SENT, [], not_active)
-        return _Attempt(_Outcome.UNKNOWN, [], self._errors.outcome_unknown(not_active, decoder.name))
+            return _FailedAttempt(_Outcome.NOT_SENT, not_active)
+        return _FailedAttempt(_Outcome.UNKNOWN, self._errors.outcome_unknown(not_active, decoder.name))
 
     def _answer(self, request: Any, decoder: ResponseDecoder[_T]) -> _T:
         self._pending_epoch = self._session.epoch
