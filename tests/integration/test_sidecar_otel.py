@@ -26,6 +26,7 @@ from support.node_acls import topic_acl
 from support.nodes import create, running_node, sidecar_of
 from support.scraped import scrape
 from support.serving_workers import serving_workers
+from support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -72,7 +73,7 @@ def test_a_trace_goes_on_in_the_sidecar(node: Node, receiver: Collector) -> None
         assert client.post(ONE, content=b"{").status_code == 400
         assert client.get("/v1/nowhere").status_code == 404
         client.get("/readyz")
-        receiver.until(lambda come: len(come.spans) >= 3)
+        wait_until(lambda: len(receiver.spans) >= 3)
     evaluation, refused, unknown = receiver.spans
     assert (evaluation.trace_id.hex(), evaluation.parent_span_id.hex()) == (TRACE, PARENT)
     assert (evaluation.name, evaluation.kind) == (f"POST {ONE}", Span.SPAN_KIND_SERVER)
@@ -99,7 +100,7 @@ def test_a_caller_that_does_not_sample_is_heeded(node: Node, receiver: Collector
     with sidecar_of(node) as url, httpx.Client(base_url=url) as client:
         client.post(ONE, json=QUESTION, headers={"traceparent": f"00-{TRACE}-{PARENT}-00"})
         client.post(ONE, json=QUESTION)
-        receiver.until(lambda come: bool(come.spans))
+        wait_until(lambda: receiver.spans)
     assert [span.trace_id.hex() == TRACE for span in receiver.spans] == [False]
 
 
@@ -164,7 +165,7 @@ def test_each_worker_is_an_instance_of_its_own(
         return {attributes(each.attributes)["service.instance.id"] for each in come.resources}
 
     with serving_workers(tmp_path, tmp_path / "log", {}):
-        receiver.until(lambda come: len(instances(come)) == 2)
+        wait_until(lambda: len(instances(receiver)) == 2)
     assert instances(receiver) == {"node-1/0", "node-1/1"}
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gzip
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -19,8 +19,6 @@ from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
-
-from support.waiting import wait_until
 
 
 class Collector:
@@ -53,10 +51,6 @@ class Collector:
                 self.metrics |= {each.name: each for scope in metrics.scope_metrics for each in scope.metrics}
         else:
             raise ValueError(path)
-
-    def until(self, has_come: Callable[[Collector], bool]) -> None:
-        """Wait for it."""
-        wait_until(lambda: has_come(self))
 
 
 @contextmanager
