@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.sidecar.base_app import FOR_EVERYONE, AtOnce, RoutedApp
+from authorizer.sidecar.base_app import FOR_EVERYONE, InlineEndpoint, RoutedApp
 from authorizer.sidecar.http.request_response import json_response
 from authorizer.sidecar.route_group import NodeContext
 from authorizer.sidecar.routes.acls import AclRoutes
@@ -17,9 +17,9 @@ from authorizer.sidecar.routes.evaluations import EVALUATION_PATH, EVALUATIONS_P
 from authorizer.sidecar.routes.kafka_questions import KafkaQuestionRoutes
 from authorizer.sidecar.routes.node_routes import NodeRoutes
 from authorizer.sidecar.routes.openapi import openapi_document
-from authorizer.sidecar.routes.request_state import AskedStates
+from authorizer.sidecar.routes.request_state import RequestStates
 from authorizer.sidecar.routes.searches import SearchRoutes
-from authorizer.sidecar.workers.hosted_nodes import WHOLE
+from authorizer.sidecar.workers.hosted_nodes import DEFAULT_CLUSTER
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from authorizer.node.fleet import Member
     from authorizer.node.node import Node
     from authorizer.sidecar.auth.authenticator import Authenticator
-    from authorizer.sidecar.http.limits import Load
+    from authorizer.sidecar.http.limits import LoadLimiter
     from authorizer.sidecar.route_group import RouteGroupFactory
     from authorizer.sidecar.telemetry.request_metrics import RequestMetrics
     from authorizer.sidecar.workers.worker_fanout import NodePeers
@@ -53,12 +53,12 @@ class SidecarApp(RoutedApp):
         self,
         node: Node,
         authenticator: Authenticator,
-        load: Load,
+        load: LoadLimiter,
         requests: RequestMetrics,
         peers: NodePeers | None = None,
         groups: RouteGroupFactory | None = None,
         *,
-        cluster: str = WHOLE,
+        cluster: str = DEFAULT_CLUSTER,
         other_clusters: Mapping[str, Member] = MappingProxyType({}),
     ) -> None:
         """What it answers with.
@@ -74,7 +74,7 @@ class SidecarApp(RoutedApp):
             other_clusters: the other members of the fleet, by name.
         """
         super().__init__(authenticator, load, requests)
-        states = AskedStates(node, load)
+        states = RequestStates(node, load)
         acls, of_node, configs = (
             AclRoutes(node, states),
             NodeRoutes(node, load, peers),
@@ -84,8 +84,8 @@ class SidecarApp(RoutedApp):
         questions, searches = KafkaQuestionRoutes(node, load, states), SearchRoutes(node, states)
         self._node = node
         self._changes = ChangeRoutes(node, states)
-        self.at_once = {
-            path.encode("ascii"): AtOnce(self, answer, path, requests.of("POST", path, 200))
+        self.inline_endpoints = {
+            path.encode("ascii"): InlineEndpoint(self, answer, path, requests.of("POST", path, 200))
             for path, answer in (
                 (EVALUATION_PATH, evaluations.answer_one_inline),
                 (EVALUATIONS_PATH, evaluations.answer_inline),

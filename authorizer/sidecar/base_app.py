@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
 
     from authorizer.sidecar.auth.authenticator import Authenticator
-    from authorizer.sidecar.http.limits import Load
+    from authorizer.sidecar.http.limits import LoadLimiter
     from authorizer.sidecar.http.request_origin import Origin
     from authorizer.sidecar.route_group import RouteGroup
     from authorizer.sidecar.telemetry.request_metrics import RequestMetrics, Requests
@@ -57,7 +57,7 @@ _INTERNAL_ERROR: Final = HttpError(ErrorCode.UNKNOWN_SERVER_ERROR, "internal err
 
 
 @dataclass(frozen=True, slots=True)
-class AtOnce:
+class InlineEndpoint:
     """What the protocol answers without ASGI: whose it is, by which path there, and where it is counted.
 
     Attributes:
@@ -78,14 +78,14 @@ class RoutedApp(ABC):
         authenticator: says whose each request is, before anything else is done with it.
         load: what all requests take, and may.
         requests: how long they took.
-        at_once: what the protocol may ask by itself, by the path as it stands in a request.
+        inline_endpoints: what the protocol may ask by itself, by the path as it stands in a request.
     """
 
-    def __init__(self, authenticator: Authenticator, load: Load, requests: RequestMetrics) -> None:
+    def __init__(self, authenticator: Authenticator, load: LoadLimiter, requests: RequestMetrics) -> None:
         self.authenticator = authenticator
         self.load = load
         self.requests = requests
-        self.at_once: dict[bytes, AtOnce] = {}
+        self.inline_endpoints: dict[bytes, InlineEndpoint] = {}
         self._group: RouteGroup | None = None
         self._routes: Sequence[Route] = ()
         self._endpoints: Mapping[str, str] = {}

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from authorizer.node.fleet import Fleet, Member
     from authorizer.node.node import Node
     from authorizer.sidecar.auth.authenticator import Authenticator
-    from authorizer.sidecar.http.limits import Load
+    from authorizer.sidecar.http.limits import LoadLimiter
     from authorizer.sidecar.route_group import RouteGroup, RouteGroupFactory
     from authorizer.sidecar.workers.worker_fanout import Peers
 
@@ -56,7 +56,7 @@ class FleetApp(RoutedApp):
         self,
         fleet: Fleet,
         authenticator: Authenticator,
-        load: Load,
+        load: LoadLimiter,
         peers: Peers | None = None,
         groups: RouteGroupFactory | None = None,
     ) -> None:
@@ -121,15 +121,15 @@ class FleetApp(RoutedApp):
         )
         self._apps[member.name] = app
         prefix = f"{CLUSTERS_PATH}{member.name}".encode("ascii")
-        of_node = {prefix + path: each for path, each in app.at_once.items()}
-        self.at_once.update(of_node)
+        of_node = {prefix + path: each for path, each in app.inline_endpoints.items()}
+        self.inline_endpoints.update(of_node)
         return app
 
     def detach(self, member: Member) -> None:
         """Say from now on why there is no node. For any thread."""
         prefix = f"{CLUSTERS_PATH}{member.name}/".encode("ascii")
-        for path in [path for path in tuple(self.at_once) if path.startswith(prefix)]:
-            del self.at_once[path]
+        for path in [path for path in tuple(self.inline_endpoints) if path.startswith(prefix)]:
+            del self.inline_endpoints[path]
         gone = self._apps[member.name]
         self._apps[member.name] = self._waiting[member.name]
         gone.end_streams()
@@ -207,7 +207,7 @@ class WaitingApp(RoutedApp):
         self,
         member: Member,
         authenticator: Authenticator,
-        load: Load,
+        load: LoadLimiter,
         requests: RequestMetrics,
         group: RouteGroup | None,
     ) -> None:

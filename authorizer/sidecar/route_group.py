@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
-from authorizer.sidecar.workers.hosted_nodes import WHOLE
+from authorizer.sidecar.workers.hosted_nodes import DEFAULT_CLUSTER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,7 +58,7 @@ class NodeContext:
     node: Node
     acls: AclRoutes
     peers: NodePeers | None = None
-    cluster: str = WHOLE
+    cluster: str = DEFAULT_CLUSTER
     other_clusters: Mapping[str, Member] = field(default_factory=lambda: MappingProxyType({}))
 
 

@@ -19,7 +19,7 @@ import pytest
 
 from authorizer.node.node import Node
 from authorizer.sidecar.http import protocol
-from authorizer.sidecar.http.limits import EXTRA_CONNECTIONS, Limit, Load
+from authorizer.sidecar.http.limits import EXTRA_CONNECTIONS, Limit, LoadLimiter
 from authorizer.sidecar.http.server import Sidecar
 from authorizer.sidecar.routes import evaluations
 from authorizer.sidecar.telemetry.request_metrics import ServerMetrics
@@ -49,7 +49,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 
 @contextmanager
-def limited(node: Node, **limits: object) -> Iterator[tuple[str, Load]]:
+def limited(node: Node, **limits: object) -> Iterator[tuple[str, LoadLimiter]]:
     """A sidecar with these limits, by their keys without ``aclog.sidecar.``; its address and its load."""
     settings = {f"sidecar_{name}": value for name, value in limits.items()}
     with Sidecar(config_of(listeners="PLAINTEXT://127.0.0.1:0", **settings)) as sidecar:
@@ -462,7 +462,7 @@ def test_the_event_loop_sees_that_it_is_late() -> None:
     seen: list[bool] = []
     over = asyncio.Event()
 
-    class Seen(Load):
+    class Seen(LoadLimiter):
         def looked(self, late_s: float) -> None:
             super().looked(late_s)
             seen.append(self.is_late)
@@ -484,7 +484,7 @@ def test_the_event_loop_sees_that_it_is_late() -> None:
 
 
 def test_to_be_late_once_is_not_enough() -> None:
-    load = Load(config_of(sidecar_overload_late_ms=100))
+    load = LoadLimiter(config_of(sidecar_overload_late_ms=100))
     seen = []
     for late_s in (0.2, 0.05, 0.2, 0.3, 0.1, 0.2):
         load.looked(late_s)
@@ -500,7 +500,7 @@ MUCH = request("GET", "/openapi.json")
 
 
 @contextmanager
-def soon_cut(node: Node, **limits: object) -> Iterator[tuple[Load, Wire]]:
+def soon_cut(node: Node, **limits: object) -> Iterator[tuple[LoadLimiter, Wire]]:
     """A connection whose client has half a second to read."""
     with (
         patch.object(protocol, "_LOOK_S", 0.05),

@@ -21,7 +21,7 @@ from structlog.testing import capture_logs
 from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
 from authorizer.sidecar.http import acceptor
-from authorizer.sidecar.http.limits import Limit, Load
+from authorizer.sidecar.http.limits import Limit, LoadLimiter
 from authorizer.sidecar.http.server import Sidecar
 from support.certificates import Authority
 from support.nodes import SOON_S, config_of, running_node
@@ -50,7 +50,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 
 @contextmanager
-def tls_sidecar(node: Node, tmp_path: Path, **limits: int) -> Iterator[tuple[str, Load]]:
+def tls_sidecar(node: Node, tmp_path: Path, **limits: int) -> Iterator[tuple[str, LoadLimiter]]:
     """One listener, with TLS, with these limits."""
     identity = AUTHORITY.issue("CN=localhost").write(tmp_path / "server.pem")
     flags = {f"aclog.sidecar.{name.replace('_', '.')}": str(value) for name, value in limits.items()}

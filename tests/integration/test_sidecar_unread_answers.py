@@ -16,7 +16,7 @@ import pytest
 from authorizer.configuration.load import load_config
 from authorizer.engine.decisions.listing import Listing
 from authorizer.node.node import Node
-from authorizer.sidecar.http.limits import Limit, Load
+from authorizer.sidecar.http.limits import Limit, LoadLimiter
 from authorizer.sidecar.http.server import Sidecar
 from support.node_acls import topic_acl
 from support.nodes import SOON_S, config_of, create
@@ -53,7 +53,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 
 @contextmanager
-def sidecar_of(node: Node, **limits: object) -> Iterator[tuple[str, Load]]:
+def sidecar_of(node: Node, **limits: object) -> Iterator[tuple[str, LoadLimiter]]:
     settings = {f"sidecar_{name}": value for name, value in limits.items()}
     with Sidecar(config_of(listeners="PLAINTEXT://127.0.0.1:0", **settings)) as sidecar:
         sidecar.start(node)

@@ -21,7 +21,7 @@ from authorizer.sidecar.auth.authenticator import Authenticator
 from authorizer.sidecar.auth.stored_tokens import new_token
 from authorizer.sidecar.auth.tokens_file import append_token
 from authorizer.sidecar.http.connection_peer import Peer
-from authorizer.sidecar.http.limits import Load
+from authorizer.sidecar.http.limits import LoadLimiter
 from authorizer.sidecar.http.listener import Listener
 from authorizer.sidecar.http.protocol import SidecarProtocol
 from authorizer.sidecar.http.request_origin import Origin
@@ -57,7 +57,7 @@ class Both:
             append_token(tokens_file, stored)
             self.tokens.append(token.encode())
         config = config_of(auth_tokens_file=tokens_file)
-        self._load = Load(config)
+        self._load = LoadLimiter(config)
         self._requests = RequestMetrics()
         self._authenticator = Authenticator(config)
         app = SidecarApp(node, self._authenticator, self._load, self._requests)

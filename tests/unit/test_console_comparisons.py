@@ -23,7 +23,7 @@ from authorizer.console.process.console_proxy import ConsoleProxy
 from authorizer.console.threads import ComparisonScheduler
 from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.sidecar.http.errors import HttpError
-from authorizer.sidecar.workers.socket_directory import MeetingPlace
+from authorizer.sidecar.workers.socket_directory import SocketDirectory
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord
 from records.ids import content_uuid
@@ -154,7 +154,7 @@ def test_a_long_comparison_has_a_limit() -> None:
 
 def test_a_proxied_request_is_cancelled_with_its_client(tmp_path: Path) -> None:
     """The worker closes its connection to the console process, which then ends the work."""
-    place = MeetingPlace(tmp_path)
+    place = SocketDirectory(tmp_path)
 
     async def ask() -> None:
         requested, closed = asyncio.Event(), asyncio.Event()

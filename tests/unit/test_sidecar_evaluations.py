@@ -18,7 +18,7 @@ from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.node.node import Node
 from authorizer.node.standard_authorizer import StandardAuthorizer
 from authorizer.sidecar.http.errors import HttpError
-from authorizer.sidecar.http.limits import Load
+from authorizer.sidecar.http.limits import LoadLimiter
 from authorizer.sidecar.http.listener import Listener
 from authorizer.sidecar.http.request_origin import Origin
 from authorizer.sidecar.routes.authzen_aliases import Addresses
@@ -31,7 +31,7 @@ from authorizer.sidecar.routes.evaluations import (
     TOGETHER_MAX,
     Evaluations,
 )
-from authorizer.sidecar.routes.request_state import AskedStates
+from authorizer.sidecar.routes.request_state import RequestStates
 from records.acl import AclOperation
 from records.principal import ANONYMOUS, KafkaPrincipal
 from support.decisions import topic
@@ -58,8 +58,8 @@ def node(tmp_path: Path) -> Iterator[Node]:
 
 
 def evaluations_of(node: Node) -> Evaluations:
-    load = Load(node.config)
-    return Evaluations(node, load, AskedStates(node, load))
+    load = LoadLimiter(node.config)
+    return Evaluations(node, load, RequestStates(node, load))
 
 
 def batch(count: int) -> bytes:

@@ -8,7 +8,7 @@ from unittest.mock import patch
 import pytest
 from structlog.testing import capture_logs
 
-from authorizer.sidecar.http.limits import EXTRA_CONNECTIONS, Limit, Load
+from authorizer.sidecar.http.limits import EXTRA_CONNECTIONS, Limit, LoadLimiter
 from authorizer.sidecar.http.listener import Listener
 from authorizer.sidecar.http.open_files import allow_connections
 from support.nodes import config_of
@@ -47,7 +47,7 @@ def test_each_cluster_of_a_fleet_has_files_of_its_own() -> None:
 
 
 def test_connections_follow_the_limit_of_open_files_and_so_do_those_of_an_address() -> None:
-    load = Load(config_of(sidecar_max_connections=4096, sidecar_max_connections_per_ip=2048))
+    load = LoadLimiter(config_of(sidecar_max_connections=4096, sidecar_max_connections_per_ip=2048))
     listener = Listener(name="PLAINTEXT", url="http://127.0.0.1")
     with patch.object(resource, "getrlimit", return_value=(800, 800)):
         load.reserve_files()

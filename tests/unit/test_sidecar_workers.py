@@ -20,13 +20,13 @@ from authorizer.sidecar.workers.forwarded_writes import ForwardedWrites
 from authorizer.sidecar.workers.metric_archive import Counts, kept
 from authorizer.sidecar.workers.metric_families import (
     Family,
-    Together,
+    MergedFamilies,
     added,
     by_worker,
     families_of,
-    together,
+    merge_families,
 )
-from authorizer.sidecar.workers.socket_directory import MeetingPlace
+from authorizer.sidecar.workers.socket_directory import SocketDirectory
 from support.node_acls import topic_acl
 
 KEY = "listeners"
@@ -44,13 +44,13 @@ def registry(count: int, level: float, took_s: float) -> CollectorRegistry:
 
 def text(*families: Family) -> list[str]:
     """As Prometheus reads it, without what counters and histograms say of their making."""
-    lines = generate_latest(Together(families)).decode().splitlines()
+    lines = generate_latest(MergedFamilies(families)).decode().splitlines()
     return [line for line in lines if not line.startswith("#") and "_created" not in line]
 
 
 def test_counters_and_histograms_are_added_up_and_gauges_say_whose_they_are() -> None:
     reports = {0: families_of(registry(3, 1.5, 0.05)), 1: families_of(registry(4, float("inf"), 0.5))}
-    assert text(*together(reports)) == [
+    assert text(*merge_families(reports)) == [
         'asked_total{result="allowed"} 7.0',
         'took_s_bucket{le="0.1"} 1.0',
         'took_s_bucket{le="1.0"} 2.0',
@@ -167,7 +167,7 @@ def test_the_lock_is_given_back_when_it_was_taken_several_times(tmp_path: Path) 
 
 def test_without_a_writer_it_is_said_that_nothing_was_written(tmp_path: Path) -> None:
     """After half of the time; and at once when the worker ends."""
-    writes = ForwardedWrites(MeetingPlace(tmp_path), 200, writable=True)
+    writes = ForwardedWrites(SocketDirectory(tmp_path), 200, writable=True)
     (result,) = writes.create_acls([topic_acl("t")])
     assert "Nothing was written" in str(result.result(10).exception)
     writes.close()

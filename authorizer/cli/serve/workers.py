@@ -22,8 +22,8 @@ from authorizer.node.fleet import Fleet
 from authorizer.node.node import Node
 from authorizer.sidecar.http.server import Sidecar
 from authorizer.sidecar.workers.forwarded_writes import ForwardedWrites
-from authorizer.sidecar.workers.hosted_nodes import WHOLE
-from authorizer.sidecar.workers.messages import Stopped
+from authorizer.sidecar.workers.hosted_nodes import DEFAULT_CLUSTER
+from authorizer.sidecar.workers.messages import WorkerStopping
 from authorizer.sidecar.workers.supervisor import Supervisor, WorkerStoppedError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def serve_workers(config: Config) -> NoReturn:
         ConfigError: a listener's address cannot be had.
     """
     with Supervisor(config, _work, _explained) as supervisor:
-        supervisor.settings[WHOLE].add(_set_level)
+        supervisor.settings[DEFAULT_CLUSTER].add(_set_level)
         setup_logging(config.logging_format, config.logging_level, shared_by=supervisor.place.output_lock)
         try:
             supervisor.run()
@@ -57,7 +57,7 @@ def serve_workers(config: Config) -> NoReturn:
 
 
 def _work(settings: Mapping[str, Config], worker: Worker, lifeline: int) -> None:
-    config = settings[WHOLE]
+    config = settings[DEFAULT_CLUSTER]
     if worker.is_console:
         _let_workers_go_first()
     serve = partial(_serve_fleet, settings) if config.clusters else partial(_serve, config)
@@ -73,7 +73,7 @@ def _serve(config: Config, worker: Worker) -> None:
         else closing(ForwardedWrites(place, config.acl_update_timeout_ms, writable=worker.writable))
     )
     with (
-        AuditWriter.configured(config, output, worker.told_apart) as audit,
+        AuditWriter.configured(config, output, worker.label_number) as audit,
         _server(config, worker) as sidecar,
         writer as elsewhere,
         Node.open(config, lazily=True, audit=audit, writer=elsewhere) as node,
@@ -85,14 +85,14 @@ def _serve(config: Config, worker: Worker) -> None:
 
 
 def _serve_fleet(settings: Mapping[str, Config], worker: Worker) -> None:
-    config, place = settings[WHOLE], worker.place
+    config, place = settings[DEFAULT_CLUSTER], worker.place
     output = setup_logging(config.logging_format, config.logging_level, shared_by=place.output_lock)
 
     def writer(cluster: str, config: Config) -> ForwardedWrites:
         return ForwardedWrites.of_cluster(place, config.acl_update_timeout_ms, cluster)
 
     with (
-        AuditWriter.configured(config, output, worker.told_apart) as audit,
+        AuditWriter.configured(config, output, worker.label_number) as audit,
         _server(config, worker) as sidecar,
         Fleet(config, audit=audit, clusters=settings, writer=None if worker.is_writer else writer) as fleet,
     ):
@@ -119,8 +119,8 @@ def _set_level(config: Config) -> None:
     set_logging_level(config.logging_level)
 
 
-def _explained(error: Exception) -> Stopped:
+def _explained(error: Exception) -> WorkerStopping:
     if click.get_current_context().find_root().params.get("debug"):
         traceback.print_exception(error)
     failure = failure_of(error)
-    return Stopped(failure.message, failure.exit_code, failure.hint)
+    return WorkerStopping(failure.message, failure.exit_code, failure.hint)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from authorizer.sidecar.base_app import RoutedApp
     from authorizer.sidecar.http.listener import Listener
     from authorizer.sidecar.route_group import NodeContext
-    from authorizer.sidecar.workers.socket_directory import MeetingPlace
+    from authorizer.sidecar.workers.socket_directory import SocketDirectory
 
 #: Maximum number of concurrent requests of one worker, and how long one more waits for a connection.
 _CONNECTIONS_MAXIMUM: Final = 64
@@ -87,7 +87,7 @@ _decode: Final = msgspec.msgpack.Decoder(ProxiedRequest).decode
 class ConsoleProxy:
     """Makes routes that the console's process answers (``sidecar.route_group.RouteGroupFactory``)."""
 
-    def __init__(self, place: MeetingPlace) -> None:
+    def __init__(self, place: SocketDirectory) -> None:
         self._place = place
         # Open as long as the process runs.
         self._address = ExitStack()

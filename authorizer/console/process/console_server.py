@@ -18,12 +18,12 @@ from authorizer.console.routes.in_process_console import InProcessConsole
 from authorizer.sidecar.app import SidecarApp
 from authorizer.sidecar.auth.authenticator import Authenticator
 from authorizer.sidecar.fleet_app import FleetApp
-from authorizer.sidecar.http.limits import Load
+from authorizer.sidecar.http.limits import LoadLimiter
 from authorizer.sidecar.http.listener_properties import listener_at
 from authorizer.sidecar.http.server_thread import Served, ServerThread, private_server
 from authorizer.sidecar.telemetry.request_metrics import RequestMetrics
-from authorizer.sidecar.workers.hosted_nodes import WHOLE, FleetNodes, OneNode
-from authorizer.sidecar.workers.messages import Listening, Reached
+from authorizer.sidecar.workers.hosted_nodes import DEFAULT_CLUSTER, FleetNodes, OneNode
+from authorizer.sidecar.workers.messages import Listening, LogReady
 from authorizer.sidecar.workers.worker_fanout import Peers
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class ConsoleServer:
         self._console = InProcessConsole()
         # The workers authenticate callers: no token arrives here.
         self._authenticator = Authenticator(replace(config, auth_tokens_file=None, auth_oidc_jwks=None))
-        self._load = Load(config)
+        self._load = LoadLimiter(config)
         self._listeners = {
             each.name: replace(each, requires_authentication=False)
             for each in map(
@@ -69,13 +69,13 @@ class ConsoleServer:
         """
         peers = Peers(self._worker, OneNode(node))
         app = SidecarApp(
-            node, self._authenticator, self._load, RequestMetrics(), peers.of(WHOLE), self._console
+            node, self._authenticator, self._load, RequestMetrics(), peers.of(DEFAULT_CLUSTER), self._console
         )
         with self:
             self._start(app, node.reconfiguration)
             node.reach()
-            self._worker.report(Reached())
-            with Prefetcher(partial(self._console.prefetch, WHOLE)):
+            self._worker.report(LogReady())
+            with Prefetcher(partial(self._console.prefetch, DEFAULT_CLUSTER)):
                 self._servers.wait()
 
     def serve_fleet(self, fleet: Fleet) -> NoReturn:
@@ -95,7 +95,7 @@ class ConsoleServer:
         with self:
             self._start(app, fleet.reconfiguration)
             fleet.start(serve)
-            self._worker.report(Reached())
+            self._worker.report(LogReady())
             self._servers.wait()
 
     def _start(self, app: RoutedApp, reconfiguration: Reconfiguration) -> None:

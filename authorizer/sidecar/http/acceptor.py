@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
-    from authorizer.sidecar.http.limits import Admission, Load
+    from authorizer.sidecar.http.limits import Admission, LoadLimiter
     from authorizer.sidecar.http.listener import Listener
 
 log = structlog.get_logger(__name__)
@@ -42,7 +42,7 @@ class Acceptor:
         self,
         listening: socket.socket,
         listener: Listener,
-        load: Load,
+        load: LoadLimiter,
         make_protocol: Callable[[Admission], asyncio.Protocol],
         tls: ssl.SSLContext | None,
     ) -> None:

@@ -46,7 +46,7 @@ COMMAS_OF_QUESTION: Final = 20
 WAITING_OF_IN_FLIGHT: Final = 10
 #: A smaller body is decoded in a millisecond or two, whatever is in it.
 _UNCOUNTED_BYTES: Final = 64 * 1024
-_LOOK_S: Final = 0.1
+_CHECK_INTERVAL_S: Final = 0.1
 
 
 def is_health(path: str) -> bool:
@@ -82,7 +82,7 @@ class Admission:
 
     __slots__ = ("_address", "_is_open", "_listener", "_load", "is_connected", "is_extra")
 
-    def __init__(self, load: Load, listener: Listener, address: str | None, *, is_extra: bool) -> None:
+    def __init__(self, load: LoadLimiter, listener: Listener, address: str | None, *, is_extra: bool) -> None:
         self.is_extra = is_extra
         self.is_connected = False
         self._load = load
@@ -97,7 +97,7 @@ class Admission:
             self._load.release_connection(self._listener, self._address, is_extra=self.is_extra)
 
 
-class Load(Collector):
+class LoadLimiter(Collector):
     """See the module.
 
     Attributes:
@@ -286,8 +286,8 @@ class Load(Collector):
             turned: lets who watches it know that the loop turns: by default systemd's watchdog.
         """
         while True:
-            due_s = time.monotonic() + _LOOK_S
-            await asyncio.sleep(_LOOK_S)
+            due_s = time.monotonic() + _CHECK_INTERVAL_S
+            await asyncio.sleep(_CHECK_INTERVAL_S)
             # uvloop counts in whole milliseconds, so it may be early.
             late_s = max(time.monotonic() - due_s, 0)
             delays.add(late_s)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import socket
     import ssl
 
-    from authorizer.sidecar.http.limits import Admission, Load
+    from authorizer.sidecar.http.limits import Admission, LoadLimiter
     from authorizer.sidecar.http.listener import Listener
 
 
@@ -21,7 +21,7 @@ class ListenerServer(uvicorn.Server):
     """Makes SidecarProtocols, and closes their connections when it ends."""
 
     def __init__(
-        self, config: uvicorn.Config, listener: Listener, load: Load, tls: ssl.SSLContext | None
+        self, config: uvicorn.Config, listener: Listener, load: LoadLimiter, tls: ssl.SSLContext | None
     ) -> None:
         super().__init__(config)
         self._listener = listener

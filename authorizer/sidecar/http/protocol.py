@@ -60,13 +60,13 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
-    from authorizer.sidecar.base_app import AtOnce
-    from authorizer.sidecar.http.limits import Admission, Load
+    from authorizer.sidecar.base_app import InlineEndpoint
+    from authorizer.sidecar.http.limits import Admission, LoadLimiter
     from authorizer.sidecar.http.listener import Listener
     from authorizer.sidecar.telemetry.request_metrics import RequestMetrics
 
 #: Between two looks at what a connection waits for.
-_LOOK_S: Final = 1.0
+_CHECK_INTERVAL_S: Final = 1.0
 #: Bytes that a client is to read in its time, if as many wait.
 _READ_BYTES: Final = 64 * 1024
 
@@ -144,7 +144,7 @@ class _Message:
     url = b""
     has_head = False
     offers_upgrade = False
-    endpoint: AtOnce | None = None
+    endpoint: InlineEndpoint | None = None
     inline = _NO_HEADERS
     body = b""
     cycle: _Cycle | None = None
@@ -171,7 +171,7 @@ class SidecarProtocol(HttpToolsProtocol):
         self,
         listener: Listener,
         requests: RequestMetrics,
-        load: Load,
+        load: LoadLimiter,
         admission: Admission,
         **of_uvicorn: Any,
     ) -> None:
@@ -195,7 +195,9 @@ class SidecarProtocol(HttpToolsProtocol):
         self._unread_since_s: float | None = None
         self._unread_bytes = 0
         # What is answered inline, by the path; nothing where a middleware stands before the application.
-        self._at_once: Mapping[bytes, AtOnce] = self.app.at_once if isinstance(self.app, RoutedApp) else {}
+        self._inline_endpoints: Mapping[bytes, InlineEndpoint] = (
+            self.app.inline_endpoints if isinstance(self.app, RoutedApp) else {}
+        )
         self._inline_left = 0
         self._requests = requests
         # Of requests with this Host, without a token; None: they are not answered inline.
@@ -206,7 +208,7 @@ class SidecarProtocol(HttpToolsProtocol):
         self._head = b""
         # Since when the connection waits for its client: for the rest of a request, or for the next one.
         self._waits_since_s = 0.0
-        self._look_timer: TimerHandle | None = None
+        self._timeout_timer: TimerHandle | None = None
 
     # --- the connection ----------------------------------------------------------------------------------
 
@@ -215,7 +217,7 @@ class SidecarProtocol(HttpToolsProtocol):
         self.flow = _Flow(transport)
         self._admission.is_connected = True
         if self._admission.is_extra:
-            self._at_once = {}
+            self._inline_endpoints = {}
         address = None
         if self.client is not None:
             # On a socket for IPv4 and IPv6 an IPv4 peer has an address of IPv6.
@@ -223,11 +225,11 @@ class SidecarProtocol(HttpToolsProtocol):
             self.client = (address, self.client[1])
         self.app_state = {"peer": peer_of(transport, address, self._listener)}
         self._waits_since_s = self.loop.time()
-        self._look_timer = self.loop.call_later(_LOOK_S, self._look)
+        self._timeout_timer = self.loop.call_later(_CHECK_INTERVAL_S, self._check_timeouts)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._look_timer is not None:
-            self._look_timer.cancel()
+        if self._timeout_timer is not None:
+            self._timeout_timer.cancel()
         self._load.waiting -= len(self.pipeline)
         self.pipeline.clear()
         self._rest = b""
@@ -359,9 +361,9 @@ class SidecarProtocol(HttpToolsProtocol):
         super().resume_writing()
         self._unread_since_s = None
 
-    def _look(self) -> None:
+    def _check_timeouts(self) -> None:
         """Close it if the client has had its time."""
-        self._look_timer = self.loop.call_later(_LOOK_S, self._look)
+        self._timeout_timer = self.loop.call_later(_CHECK_INTERVAL_S, self._check_timeouts)
         if self._has_read_too_little():
             self._load.refused[Limit.UNREAD_TIMEOUT] += 1
             self.transport.abort()
@@ -427,7 +429,7 @@ class SidecarProtocol(HttpToolsProtocol):
         if self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT":
             message.offers_upgrade = True
             return
-        endpoint = self._at_once.get(message.url)
+        endpoint = self._inline_endpoints.get(message.url)
         if endpoint is not None:
             inline = dict(headers)
             if _EXPECT not in inline and (len(inline) == len(headers) or _is_unambiguous(headers)):
@@ -507,7 +509,9 @@ class SidecarProtocol(HttpToolsProtocol):
             origin = Origin(origin.listener, caller, origin.address, shown)
         return self._write_answer(asked, message.body, origin, request_id)
 
-    def _write_answer(self, asked: AtOnce, body: bytes, origin: Origin, request_id: bytes | None) -> bool:
+    def _write_answer(
+        self, asked: InlineEndpoint, body: bytes, origin: Origin, request_id: bytes | None
+    ) -> bool:
         counted, app = asked.counted, asked.app
         begun_s = None if counted.count % TIMED_EVERY else perf_counter()
         try:

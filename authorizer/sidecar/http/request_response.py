@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import Message, Send
 
-    from authorizer.sidecar.http.limits import Load
+    from authorizer.sidecar.http.limits import LoadLimiter
     from authorizer.sidecar.http.request_origin import Origin
 
 #: An X-Request-ID is repeated in the answer: room for any tracing system's, not for a text.
@@ -86,7 +86,7 @@ def hold_answer(request: Request, count: int) -> None:
     Raises:
         HttpError: 503, too many wait to be read by others; never for what has changed something already.
     """
-    load: Load = request.app.load
+    load: LoadLimiter = request.app.load
     load.hold_answer(count, can_refuse=not getattr(request.state, "has_changed", False))
     request.state.held_answer_bytes += count
 
@@ -125,7 +125,7 @@ async def read_body(request: Request) -> bytes:
         HttpError: 413, it is larger than a body may be, or has more in it; 503, there is no room for it.
         ConnectionResetError: the client went away.
     """
-    load: Load = request.app.load
+    load: LoadLimiter = request.app.load
     body = bytearray()
     try:
         async for chunk in request.stream():

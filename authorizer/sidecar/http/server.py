@@ -28,7 +28,7 @@ from authorizer.sidecar.app import SidecarApp
 from authorizer.sidecar.auth.authenticator import Authenticator
 from authorizer.sidecar.fleet_app import FleetApp
 from authorizer.sidecar.http.binding import BACKLOG, bind_listener, bind_local
-from authorizer.sidecar.http.limits import Load
+from authorizer.sidecar.http.limits import LoadLimiter
 from authorizer.sidecar.http.listener import Listener
 from authorizer.sidecar.http.listener_properties import listener_at
 from authorizer.sidecar.http.listener_server import ListenerServer
@@ -39,9 +39,9 @@ from authorizer.sidecar.http.tls import ListenerContext, TlsCollector
 from authorizer.sidecar.http.unix_socket import remove_unix
 from authorizer.sidecar.telemetry.request_metrics import RequestMetrics, ServerMetrics
 from authorizer.sidecar.telemetry.telemetry import Telemetry
-from authorizer.sidecar.workers.hosted_nodes import WHOLE, FleetNodes, OneNode
-from authorizer.sidecar.workers.messages import Listening, Reached
-from authorizer.sidecar.workers.worker_api import PrivateApp
+from authorizer.sidecar.workers.hosted_nodes import DEFAULT_CLUSTER, FleetNodes, OneNode
+from authorizer.sidecar.workers.messages import Listening, LogReady
+from authorizer.sidecar.workers.worker_api import WorkerApi
 from authorizer.sidecar.workers.worker_fanout import Peers
 from records.log.directory.files import SOCKET_FILE
 
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from authorizer.node.reconfiguration import Reconfiguration
     from authorizer.sidecar.base_app import RoutedApp
     from authorizer.sidecar.route_group import RouteGroupFactory
-    from authorizer.sidecar.workers.hosted_nodes import FollowedNodes
+    from authorizer.sidecar.workers.hosted_nodes import HostedNodes
     from authorizer.sidecar.workers.worker import Worker
 
 log = structlog.get_logger(__name__)
@@ -100,9 +100,9 @@ class Sidecar:
         self._config = config
         self._groups = groups
         self._worker = worker
-        self._telemetry = Telemetry(None if worker is None else worker.told_apart)
+        self._telemetry = Telemetry(None if worker is None else worker.label_number)
         self._authenticator = Authenticator(config)
-        self._load = Load(config)
+        self._load = LoadLimiter(config)
         self._reconfiguration: Reconfiguration | None = None
         self._bound: list[_Bound] = []
         self._socket_files: list[Path] = []
@@ -123,7 +123,7 @@ class Sidecar:
     def start(self, node: Node) -> None:
         """Begin to answer for ``node``; returns when requests are answered."""
         peers, private = self._meet(OneNode(node))
-        of_node = None if peers is None else peers.of(WHOLE)
+        of_node = None if peers is None else peers.of(DEFAULT_CLUSTER)
         app = SidecarApp(node, self._authenticator, self._load, RequestMetrics(), of_node, self._groups)
         self._start(app, node.metrics, node.reconfiguration, private)
         self._show([app.requests], node.metrics)
@@ -171,7 +171,7 @@ class Sidecar:
             try:
                 node.reach()
                 if self._worker is not None:
-                    self._worker.report(Reached())
+                    self._worker.report(LogReady())
                 self.wait()
             finally:
                 if self._worker is None:
@@ -185,20 +185,20 @@ class Sidecar:
             if self._worker is None:
                 notify(READY, f"STATUS=listening on {', '.join(self.urls)}")
             else:
-                self._worker.report(Reached())
+                self._worker.report(LogReady())
             try:
                 self.wait()
             finally:
                 if self._worker is None:
                     notify(STOPPING)
 
-    def _meet(self, nodes: FollowedNodes) -> tuple[Peers | None, list[Served]]:
+    def _meet(self, nodes: HostedNodes) -> tuple[Peers | None, list[Served]]:
         """The other workers, if there are any, and where they ask this one."""
         worker = self._worker
         if worker is None:
             return None, []
         peers = Peers(worker, nodes)
-        return peers, [Served(worker.listen(), PrivateApp(nodes, peers.counts).server(self._grace_s()))]
+        return peers, [Served(worker.listen(), WorkerApi(nodes, peers.counts).server(self._grace_s()))]
 
     def _start(
         self,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _START_TIMEOUT_S: Final = 30.0
 #: How often the main thread looks whether there was a signal.
-_LOOK_S: Final = 0.5
+_CHECK_INTERVAL_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class ServerThread:
         """Block while it serves; whatever ends that, such as a signal, is raised."""
         # Not in the thread's own join: in Python 3.11 and 3.12, what a signal raises there leaves the thread
         # taken for ended. Then nothing waits for its requests, and the interpreter ends under it.
-        while not self._ended.wait(_LOOK_S):
+        while not self._ended.wait(_CHECK_INTERVAL_S):
             pass  # a signal just before the wait begins does not end it: the next look does
         raise RuntimeError("the sidecar's server is not running: see the log")
 

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from authorizer.engine.decisions.listing import Listing
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.node.node import Node
-    from authorizer.sidecar.routes.request_state import AskedStates
+    from authorizer.sidecar.routes.request_state import RequestStates
 
 log = structlog.get_logger(__name__)
 
@@ -98,7 +98,7 @@ _PLAN_EXAMPLE: Final = {
 class AclRoutes:
     """The handlers of one node."""
 
-    def __init__(self, node: Node, states: AskedStates) -> None:
+    def __init__(self, node: Node, states: RequestStates) -> None:
         self._node = node
         self._states = states
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from authorizer.sidecar.auth.caller_authorization import Caller
     from authorizer.sidecar.http.errors import HttpError
-    from authorizer.sidecar.routes.authzen_aliases import Vocabulary
+    from authorizer.sidecar.routes.authzen_aliases import AuthzenAliases
 
 # Looked up once, not for each question.
 _LITERAL: Final = PatternType.LITERAL
@@ -108,7 +108,7 @@ def with_defaults(batch: Sequence[Evaluation], defaults: Evaluation) -> Sequence
     ]
 
 
-def context_of(evaluation: Evaluation, words: Vocabulary, caller: Caller) -> HttpRequestContext:
+def context_of(evaluation: Evaluation, words: AuthzenAliases, caller: Caller) -> HttpRequestContext:
     """Who wants to, and from where, in Kafka's terms; ``caller`` asks.
 
     Raises:
@@ -127,7 +127,7 @@ def context_of(evaluation: Evaluation, words: Vocabulary, caller: Caller) -> Htt
     )
 
 
-def action_of(evaluation: Evaluation, words: Vocabulary) -> Action:
+def action_of(evaluation: Evaluation, words: AuthzenAliases) -> Action:
     """What they want to do on what, in Kafka's terms; raises as ``context_of``."""
     action, resource = evaluation.action, evaluation.resource
     if evaluation.subject is None or action is None or resource is None:

@@ -58,7 +58,7 @@ class Addresses(dict[str | None, str]):
 
 
 @dataclass(frozen=True, slots=True)
-class Vocabulary:
+class AuthzenAliases:
     """By what clients say.
 
     Attributes:
@@ -76,7 +76,7 @@ class Vocabulary:
     addresses: Addresses
 
     @classmethod
-    def of(cls, config: Config) -> Vocabulary:
+    def of(cls, config: Config) -> AuthzenAliases:
         """The configured one."""
         return cls(
             dict(config.authzen_subject_aliases),  # a proxy would be asked by name each time

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from authorizer.node.change_feed import Known
     from authorizer.node.node import Node
     from authorizer.sidecar.http.request_origin import Origin
-    from authorizer.sidecar.routes.request_state import AskedStates
+    from authorizer.sidecar.routes.request_state import RequestStates
 
 #: Clients that follow at the same time.
 STREAMS_MAXIMUM: Final = 100
@@ -67,7 +67,7 @@ _OFFSET_DIGITS_MAXIMUM: Final = 19
 class ChangeRoutes:
     """The handlers of one node, and its streams."""
 
-    def __init__(self, node: Node, states: AskedStates) -> None:
+    def __init__(self, node: Node, states: RequestStates) -> None:
         self._node = node
         self._states = states
         self._streams: set[ChangeStream] = set()

@@ -31,7 +31,7 @@ from authorizer.sidecar.routes.authzen import (
     context_of,
     with_defaults,
 )
-from authorizer.sidecar.routes.authzen_aliases import Vocabulary
+from authorizer.sidecar.routes.authzen_aliases import AuthzenAliases
 from authorizer.sidecar.routes.decision_json import decision_json, refusal_json, said_at
 from authorizer.sidecar.routes.endpoint import STATE_ERRORS, declare_endpoint
 from authorizer.sidecar.routes.min_offset import visible_end
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from authorizer.api.authorizer_api import Action
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.node.node import Node
-    from authorizer.sidecar.http.limits import Load
+    from authorizer.sidecar.http.limits import LoadLimiter
     from authorizer.sidecar.http.request_origin import Origin
-    from authorizer.sidecar.routes.request_state import AskedStates
+    from authorizer.sidecar.routes.request_state import RequestStates
 
 EVALUATION_PATH: Final = "/access/v1/evaluation"
 EVALUATIONS_PATH: Final = "/access/v1/evaluations"
@@ -75,11 +75,11 @@ _STOP_AT: Final = {"execute_all": None, "deny_on_first_deny": False, "permit_on_
 class Evaluations:
     """Answers for one node; ``path`` is one of the two."""
 
-    def __init__(self, node: Node, load: Load, states: AskedStates) -> None:
+    def __init__(self, node: Node, load: LoadLimiter, states: RequestStates) -> None:
         self._node = node
         self._load = load
         self._states = states
-        self._words = Vocabulary.of(node.config)
+        self._words = AuthzenAliases.of(node.config)
 
     def answer_one_inline(self, path: str, body: bytes, origin: Origin) -> bytes | None:
         """The JSON answer to one evaluation; None if it has to wait: nothing is decided then.

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from authorizer.api.authorizer_api import Action, HttpRequestContext
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.node.node import Node
-    from authorizer.sidecar.http.limits import Load
-    from authorizer.sidecar.routes.request_state import AskedStates
+    from authorizer.sidecar.http.limits import LoadLimiter
+    from authorizer.sidecar.routes.request_state import RequestStates
 
 _Question = TypeVar("_Question", bound=Question)
 
@@ -53,7 +53,7 @@ _EXAMPLE: Final = {"principal": "User:alice", "host": "10.0.0.1", "resourceType"
 class KafkaQuestionRoutes:
     """The handlers of one node."""
 
-    def __init__(self, node: Node, load: Load, states: AskedStates) -> None:
+    def __init__(self, node: Node, load: LoadLimiter, states: RequestStates) -> None:
         self._node = node
         self._states = states
         self._load = load

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from authorizer.node.effective_permissions_digest import KnownMeaning
     from authorizer.node.fleet import Member
     from authorizer.node.node import Node
-    from authorizer.sidecar.http.limits import Load
+    from authorizer.sidecar.http.limits import LoadLimiter
     from authorizer.sidecar.workers.worker_fanout import NodePeers
 
 
@@ -52,7 +52,7 @@ AUTHZEN_CONFIGURATION_PATH: Final = "/.well-known/authzen-configuration"
 class NodeRoutes:
     """The handlers of one node."""
 
-    def __init__(self, node: Node, load: Load, peers: NodePeers | None = None) -> None:
+    def __init__(self, node: Node, load: LoadLimiter, peers: NodePeers | None = None) -> None:
         """``peers``: whose readiness and metrics are the sidecar's too, where there are several workers."""
         self._node = node
         self._peers = peers

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.node.node import Node
-    from authorizer.sidecar.http.limits import Load
+    from authorizer.sidecar.http.limits import LoadLimiter
     from authorizer.sidecar.http.request_origin import Origin
 
 
-class AskedStates:
+class RequestStates:
     """The states that the requests to one node ask for, and the places of those that wait for one."""
 
-    def __init__(self, node: Node, load: Load) -> None:
+    def __init__(self, node: Node, load: LoadLimiter) -> None:
         self._node = node
         self._load = load
         self._waiting = FairShare()

@@ -47,7 +47,7 @@ from authorizer.sidecar.http.errors import HttpError
 from authorizer.sidecar.http.json_body import decode_body
 from authorizer.sidecar.http.request_response import json_response, origin_of, read_json
 from authorizer.sidecar.routes.authzen import require_no_as_of
-from authorizer.sidecar.routes.authzen_aliases import Vocabulary
+from authorizer.sidecar.routes.authzen_aliases import AuthzenAliases
 from authorizer.sidecar.routes.endpoint import STATE_ERRORS, declare_endpoint
 from authorizer.sidecar.routes.page_token import PageToken
 from authorizer.sidecar.routes.resource_names import ResourceNames
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.node.node import Node
     from authorizer.sidecar.routes.authzen import Resource, Subject
-    from authorizer.sidecar.routes.request_state import AskedStates
+    from authorizer.sidecar.routes.request_state import RequestStates
 
     _Search = SubjectSearch | ResourceSearch | ActionSearch
 
@@ -82,12 +82,12 @@ _EMPTY_PAGE: Final = ResultPage("", 0)
 class SearchRoutes:
     """The handlers of one node."""
 
-    def __init__(self, node: Node, states: AskedStates) -> None:
+    def __init__(self, node: Node, states: RequestStates) -> None:
         """ConfigError: the file of resource names cannot be read."""
         config = node.config
         self._node = node
         self._states = states
-        self._words = Vocabulary.of(config)
+        self._words = AuthzenAliases.of(config)
         self._names = ResourceNames(config.search_resource_names, RESOURCE_NAMES)
 
     @declare_endpoint(

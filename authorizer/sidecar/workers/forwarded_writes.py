@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from authorizer.analysis.plan import AclPlan
-    from authorizer.sidecar.workers.socket_directory import MeetingPlace
+    from authorizer.sidecar.workers.socket_directory import SocketDirectory
     from records.acl import AclBinding, AclBindingFilter
 
 _Result = TypeVar("_Result", AclCreateResult, AclDeleteResult, PlanResult)
@@ -55,7 +55,7 @@ class _Answers(Protocol[_Item]):
 
 #: Operations that are forwarded at the same time; others wait their turn.
 _THREADS: Final = 8
-_LOOK_S: Final = 0.05
+_RETRY_INTERVAL_S: Final = 0.05
 
 
 class ForwardedWrites:
@@ -69,7 +69,7 @@ class ForwardedWrites:
 
     visible: Callable[[int], Future[bool]]
 
-    def __init__(self, place: MeetingPlace, timeout_ms: int, *, writable: bool, cluster: str = "") -> None:
+    def __init__(self, place: SocketDirectory, timeout_ms: int, *, writable: bool, cluster: str = "") -> None:
         """``timeout_ms``: for one operation; ``cluster``: whose ACLs, of a fleet."""
         self.writable = writable
         self._path = place.socket(WRITER)
@@ -79,7 +79,7 @@ class ForwardedWrites:
         self._threads = ThreadPoolExecutor(_THREADS, "aclog-forward")
 
     @classmethod
-    def of_cluster(cls, place: MeetingPlace, timeout_ms: int, cluster: str) -> Self:
+    def of_cluster(cls, place: SocketDirectory, timeout_ms: int, cluster: str) -> Self:
         """Of one of a fleet, once the writer has opened its log.
 
         Raises:
@@ -212,7 +212,7 @@ class ForwardedWrites:
                     ) from error
             else:
                 return connection
-            self._closing.wait(_LOOK_S)
+            self._closing.wait(_RETRY_INTERVAL_S)
 
 
 def _prefix(cluster: str) -> str:

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from authorizer.node.reconfiguration import Reconfiguration
 
 #: What is no cluster's of a fleet.
-WHOLE: Final = ""
+DEFAULT_CLUSTER: Final = ""
 
 
-class FollowedNodes(Protocol):
+class HostedNodes(Protocol):
     """See the module."""
 
     @property
@@ -33,7 +33,7 @@ class FollowedNodes(Protocol):
 
     @property
     def settings(self) -> Mapping[str, Reconfiguration]:
-        """The process's, which is ``WHOLE``, and each cluster's."""
+        """The process's, which is ``DEFAULT_CLUSTER``, and each cluster's."""
         ...
 
     def node(self, cluster: str) -> Node | None:
@@ -46,28 +46,28 @@ class FollowedNodes(Protocol):
 
 
 class OneNode:
-    """FollowedNodes of one log."""
+    """HostedNodes of one log."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self.metrics = node.metrics
-        self.settings = {WHOLE: node.reconfiguration}
+        self.settings = {DEFAULT_CLUSTER: node.reconfiguration}
 
     def node(self, cluster: str) -> Node | None:
-        return self._node if cluster == WHOLE else None
+        return self._node if cluster == DEFAULT_CLUSTER else None
 
     def readiness(self) -> dict[str, Readiness]:
-        return {WHOLE: node_readiness(self._node.status())}
+        return {DEFAULT_CLUSTER: node_readiness(self._node.status())}
 
 
 class FleetNodes:
-    """FollowedNodes of a fleet."""
+    """HostedNodes of a fleet."""
 
     def __init__(self, fleet: Fleet) -> None:
         self._members = fleet.members
         self.metrics = fleet.metrics
         of_clusters = {name: member.reconfiguration for name, member in fleet.members.items()}
-        self.settings = {WHOLE: fleet.reconfiguration, **of_clusters}
+        self.settings = {DEFAULT_CLUSTER: fleet.reconfiguration, **of_clusters}
 
     def node(self, cluster: str) -> Node | None:
         member = self._members.get(cluster)

@@ -18,11 +18,11 @@ class Listening(NamedTuple):
     writable: bool
 
 
-class Reached(NamedTuple):
+class LogReady(NamedTuple):
     """A worker has a log: whatever happens from here on, it is started again."""
 
 
-class Stopped(NamedTuple):
+class WorkerStopping(NamedTuple):
     """A worker cannot go on: as the command line would say it."""
 
     message: str
@@ -30,7 +30,7 @@ class Stopped(NamedTuple):
     hint: str
 
 
-class Put(NamedTuple):
+class SettingsChange(NamedTuple):
     """A worker was asked to change settings, of a cluster if it has a name: as ``Reconfiguration.put``."""
 
     cluster: str
@@ -39,7 +39,7 @@ class Put(NamedTuple):
     is_trial: bool
 
 
-class Answered(NamedTuple):
+class SettingsResult(NamedTuple):
     """The supervisor's answer to that: what has changed, in all workers; or why nothing has."""
 
     changes: list[Change]
@@ -54,8 +54,8 @@ class NewSettings(NamedTuple):
     put: Mapping[str, str]
 
 
-class Taken(NamedTuple):
+class SettingsApplied(NamedTuple):
     """A worker has taken them."""
 
 
-Report = Listening | Reached | Stopped | Put | Taken
+Report = Listening | LogReady | WorkerStopping | SettingsChange | SettingsApplied

@@ -35,7 +35,7 @@ class Family(msgspec.Struct, array_like=True):
         return self.type in _ADDED
 
 
-class Together:
+class MergedFamilies:
     """For ``prometheus_client.generate_latest``."""
 
     def __init__(self, families: Iterable[Family]) -> None:
@@ -49,7 +49,7 @@ class Together:
                 metric.add_sample(name, labels, value)
             yield metric
 
-    def of_cluster(self, cluster: str) -> Together:
+    def of_cluster(self, cluster: str) -> MergedFamilies:
         """What is one's of a fleet, without its name, and what is the process's."""
         families = []
         for family in self._families:
@@ -59,7 +59,7 @@ class Together:
                 if labels.get(_CLUSTER, cluster) == cluster
             ]
             families.append(Family(family.name, family.documentation, family.type, samples))
-        return Together(families)
+        return MergedFamilies(families)
 
 
 def families_of(collector: Collector) -> list[Family]:
@@ -97,7 +97,7 @@ def added(families: Iterable[Family]) -> list[Family]:
     ]
 
 
-def together(reports: Mapping[int, Iterable[Family]]) -> list[Family]:
+def merge_families(reports: Mapping[int, Iterable[Family]]) -> list[Family]:
     """What all workers have, by their numbers."""
     own: dict[str, Family] = {}
     for number, families in reports.items():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.sidecar.http.errors import HttpError
-from authorizer.sidecar.workers.messages import Answered, NewSettings, Put, Taken
+from authorizer.sidecar.workers.messages import NewSettings, SettingsApplied, SettingsChange, SettingsResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +31,7 @@ class SharedSettings:
         """Begin to follow them; ``settings``: the process's and each cluster's, by name."""
         self._worker = worker
         self._settings = settings
-        self._answers: queue.SimpleQueue[Answered] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[SettingsResult] = queue.SimpleQueue()
         self._asking = threading.Lock()
         threading.Thread(target=self._follow, name="aclog-settings", daemon=True).start()
 
@@ -44,7 +44,7 @@ class SharedSettings:
             HttpError: a value is not allowed, or a key is not dynamic; or it is not known in time.
         """
         with self._asking:
-            self._worker.report(Put(cluster, texts, by, is_trial))
+            self._worker.report(SettingsChange(cluster, texts, by, is_trial))
             try:
                 answer = self._answers.get(timeout=_ANSWER_S)
             except queue.Empty:
@@ -65,6 +65,6 @@ class SharedSettings:
             match message:
                 case NewSettings():
                     self._settings[message.cluster].follow(message.given, message.put)
-                    self._worker.report(Taken())
-                case Answered():
+                    self._worker.report(SettingsApplied())
+                case SettingsResult():
                     self._answers.put(message)

@@ -16,7 +16,7 @@ _RESTARTS: Final = "restarts"
 _CONSOLE: Final = "console"
 
 
-class ConsoleStanding(NamedTuple):
+class ConsoleStatus(NamedTuple):
     """How it is with the console's process.
 
     Attributes:
@@ -30,7 +30,7 @@ class ConsoleStanding(NamedTuple):
     reason: str | None
 
 
-class MeetingPlace:
+class SocketDirectory:
     """See the module. Its path is made and removed by the supervisor."""
 
     def __init__(self, path: Path) -> None:
@@ -64,12 +64,12 @@ class MeetingPlace:
         replace_file(self.path / _RESTARTS, msgspec.msgpack.encode(counts))
 
     @property
-    def console(self) -> ConsoleStanding:
+    def console(self) -> ConsoleStatus:
         """The console's process, where there is one; written by the supervisor."""
-        return msgspec.msgpack.decode((self.path / _CONSOLE).read_bytes(), type=ConsoleStanding)
+        return msgspec.msgpack.decode((self.path / _CONSOLE).read_bytes(), type=ConsoleStatus)
 
     @console.setter
-    def console(self, standing: ConsoleStanding) -> None:
+    def console(self, standing: ConsoleStatus) -> None:
         replace_file(self.path / _CONSOLE, msgspec.msgpack.encode(standing))
 
     def remove(self) -> None:

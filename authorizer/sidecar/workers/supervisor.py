@@ -42,18 +42,18 @@ from authorizer.node.reconfiguration import Reconfiguration
 from authorizer.sidecar.http.binding import reserve_listener
 from authorizer.sidecar.http.systemd import READY, STOPPING, alive, notify
 from authorizer.sidecar.http.unix_socket import remove_unix
-from authorizer.sidecar.workers.hosted_nodes import WHOLE
+from authorizer.sidecar.workers.hosted_nodes import DEFAULT_CLUSTER
 from authorizer.sidecar.workers.messages import (
-    Answered,
     Listening,
+    LogReady,
     NewSettings,
-    Put,
-    Reached,
     Report,
-    Stopped,
-    Taken,
+    SettingsApplied,
+    SettingsChange,
+    SettingsResult,
+    WorkerStopping,
 )
-from authorizer.sidecar.workers.socket_directory import ConsoleStanding, MeetingPlace
+from authorizer.sidecar.workers.socket_directory import ConsoleStatus, SocketDirectory
 from authorizer.sidecar.workers.worker import WRITER, Worker
 from replay.backoff import Backoff
 
@@ -72,7 +72,7 @@ log = structlog.get_logger(__name__)
 STEADY_S: Final = 60.0
 _FORKING: Final = multiprocessing.get_context("fork")
 #: How often the supervisor looks at its workers, and lets systemd, which watches this process, know it lives.
-_LOOK_S: Final = 0.5
+_POLL_INTERVAL_S: Final = 0.5
 #: How long workers may take to end: requests get five seconds, a snapshot that is being written thirty.
 _END_S: Final = 40.0
 #: How long the console's process may: what it works out is for a page.
@@ -86,7 +86,7 @@ _BLOCKED: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class WorkerStoppedError(Exception):
     """A worker could not start, and so the sidecar cannot: as the worker says it."""
 
-    def __init__(self, stopped: Stopped) -> None:
+    def __init__(self, stopped: WorkerStopping) -> None:
         super().__init__(stopped.message)
         self.stopped = stopped
 
@@ -99,7 +99,7 @@ class _Post:
     is_console: bool = False
     process: ForkProcess | None = None
     pipe: Connection | None = None
-    stopped: Stopped | None = None
+    stopped: WorkerStopping | None = None
     has_reached: bool = False
     backoff: Backoff = field(default_factory=Backoff)
     started_s: float = 0.0
@@ -129,7 +129,7 @@ class Supervisor:
         self,
         config: Config,
         work: Callable[[Mapping[str, Config], Worker, int], None],
-        explain: Callable[[Exception], Stopped],
+        explain: Callable[[Exception], WorkerStopping],
     ) -> None:
         """Take the addresses.
 
@@ -146,7 +146,7 @@ class Supervisor:
         self._pid = os.getpid()
         self._reserved: list[socket.socket] = []
         self._socket_files: list[Path] = []
-        self.settings = {WHOLE: Reconfiguration(config)}
+        self.settings = {DEFAULT_CLUSTER: Reconfiguration(config)}
         self.settings |= {name: Reconfiguration(config.of_cluster(name)) for name in config.clusters}
         for name, reconfiguration in self.settings.items():
             reconfiguration.add(partial(self._spread, name))
@@ -160,9 +160,9 @@ class Supervisor:
         self._turns = mmap.mmap(-1, len(self._posts))
         self._looked_s = 0.0
         self._lifeline, self._life = os.pipe()
-        self.place = MeetingPlace(_directory(config))
+        self.place = SocketDirectory(_directory(config))
         self.place.restarts = [0] * self._count
-        self.place.console = ConsoleStanding(is_up=False, restarts=0, reason=None)
+        self.place.console = ConsoleStatus(is_up=False, restarts=0, reason=None)
         try:
             for endpoint in config.served_listeners():
                 self._reserved.append(reserve_listener(endpoint, config.listeners_key))
@@ -191,10 +191,10 @@ class Supervisor:
                     self._start(post)
             while self._said:
                 self._hear(*self._said.popleft())
-            self._look(now_s)
+            self._kill_hung_workers(now_s)
             alive()
             next_s = min((post.starts_at_s for post in idle if post.process is None), default=math.inf)
-            self._wait(min(max(0.0, next_s - now_s), _LOOK_S))
+            self._wait(min(max(0.0, next_s - now_s), _POLL_INTERVAL_S))
 
     def close(self) -> None:
         """End the workers, and give the addresses back. Idempotent."""
@@ -243,12 +243,12 @@ class Supervisor:
             for ready in wait(list(pipes), left_s):
                 post = pipes[ready]  # type: ignore[index]  # what was given
                 report = self._read(post)
-                if report is None or isinstance(report, Taken):
+                if report is None or isinstance(report, SettingsApplied):
                     waiting.remove(post)
                 else:
                     self._said.append((post, report))
 
-    def _say(self, post: _Post, message: NewSettings | Answered) -> None:
+    def _say(self, post: _Post, message: NewSettings | SettingsResult) -> None:
         if post.pipe is not None:
             with suppress(OSError):  # it has ended, and is started again with what is new
                 post.pipe.send(message)
@@ -294,14 +294,14 @@ class Supervisor:
             if os.getppid() != self._pid:  # it was killed, and has removed nothing
                 self.place.remove()
 
-    def _look(self, now_s: float) -> None:
+    def _kill_hung_workers(self, now_s: float) -> None:
         """Kill what hangs: `_ended` starts it again.
 
         While this process stood still, as all of a group may that is stopped, so may they have: a look counts
         for no more than it should have taken.
         """
-        passed_s, self._looked_s = min(now_s - self._looked_s, 2 * _LOOK_S), now_s
-        hang_s = self.settings[WHOLE].config.workers_hang_timeout_ms / 1000
+        passed_s, self._looked_s = min(now_s - self._looked_s, 2 * _POLL_INTERVAL_S), now_s
+        hang_s = self.settings[DEFAULT_CLUSTER].config.workers_hang_timeout_ms / 1000
         for post in self._posts:
             if post.process is None or post.turns is None:
                 continue
@@ -309,7 +309,7 @@ class Supervisor:
             post.turns, post.silent_s = turns, post.silent_s + passed_s if turns == before else 0.0
             if 0 < hang_s < post.silent_s:
                 reason = f"it hung: its event loop has not turned for {hang_s:g} s"
-                post.stopped, post.turns = Stopped(reason, 70, ""), None
+                post.stopped, post.turns = WorkerStopping(reason, 70, ""), None
                 post.process.kill()
 
     def _wait(self, timeout_s: float) -> None:
@@ -345,7 +345,7 @@ class Supervisor:
 
     def _hear(self, post: _Post, report: Report) -> None:
         match report:
-            case Stopped():
+            case WorkerStopping():
                 post.stopped = report
             case Listening(urls=urls, writable=writable):
                 if post.number == WRITER:
@@ -358,21 +358,21 @@ class Supervisor:
                 if post.is_console:
                     self.place.console = self.place.console._replace(is_up=True, reason=None)
                 log.info("console_started" if post.is_console else "worker_started", **post.name, pid=pid)
-            case Reached():
+            case LogReady():
                 post.has_reached = True
                 if post.number == WRITER:
                     for other in self._posts:
                         if other.process is None and not other.starts_at_s:
                             self._start(other)
-            case Put():
+            case SettingsChange():
                 self._say(post, self._put(report))
 
-    def _put(self, asked: Put) -> Answered:
+    def _put(self, asked: SettingsChange) -> SettingsResult:
         try:
             changes = self.settings[asked.cluster].put(asked.texts, asked.by, is_trial=asked.is_trial)
         except (ConfigError, RestartNeededError) as error:
-            return Answered([], str(error))
-        return Answered(changes, None)
+            return SettingsResult([], str(error))
+        return SettingsResult(changes, None)
 
     def _ended(self, post: _Post) -> None:
         process = post.process
@@ -388,7 +388,9 @@ class Supervisor:
         post.process = None
         how = signal.Signals(-code).name if code < 0 else None
         if not post.has_reached and how is None and not post.is_console:
-            raise WorkerStoppedError(post.stopped or Stopped(f"worker {post.number} ended by itself", 70, ""))
+            raise WorkerStoppedError(
+                post.stopped or WorkerStopping(f"worker {post.number} ended by itself", 70, "")
+            )
         if time.monotonic() - post.started_s >= STEADY_S:
             post.backoff.reset()
         self._start_again(post, None if post.stopped is None else post.stopped.message, pid, how)
@@ -401,7 +403,7 @@ class Supervisor:
         post.starts_at_s = time.monotonic() + wait_s
         if post.is_console:
             said = reason or f"it ended ({how or 'by itself'}) and is started again"
-            self.place.console = ConsoleStanding(
+            self.place.console = ConsoleStatus(
                 is_up=False, restarts=self.place.console.restarts + 1, reason=said
             )
         else:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
     from authorizer.sidecar.workers.messages import Report
-    from authorizer.sidecar.workers.socket_directory import MeetingPlace
+    from authorizer.sidecar.workers.socket_directory import SocketDirectory
 
 #: The one that writes the log and keeps the snapshots.
 WRITER: Final = 0
@@ -42,7 +42,7 @@ class Worker:
     number: int
     count: int
     has_console: bool
-    place: MeetingPlace
+    place: SocketDirectory
     reserved: Sequence[socket.socket]
     writable: bool
     pipe: Connection
@@ -60,7 +60,7 @@ class Worker:
         return self.number == self.count
 
     @property
-    def told_apart(self) -> int | None:
+    def label_number(self) -> int | None:
         """Its number, where what it writes or sends is to say it; None for the only worker."""
         return None if self.count == 1 and not self.is_console else self.number
 

@@ -33,14 +33,14 @@ from authorizer.sidecar.http.request_response import json_response
 from authorizer.sidecar.http.server_thread import private_server
 from authorizer.sidecar.routes.acl_bodies import bindings_of, filters_of, plan_of
 from authorizer.sidecar.routes.min_offset import visible_end
-from authorizer.sidecar.workers.hosted_nodes import WHOLE
+from authorizer.sidecar.workers.hosted_nodes import DEFAULT_CLUSTER
 
 if TYPE_CHECKING:
     import uvicorn
     from starlette.requests import Request
 
     from authorizer.node.node import Node
-    from authorizer.sidecar.workers.hosted_nodes import FollowedNodes
+    from authorizer.sidecar.workers.hosted_nodes import HostedNodes
     from authorizer.sidecar.workers.metric_archive import Counts
 
 READINESS_PATH: Final = "/readiness"
@@ -50,10 +50,10 @@ PLANS_PATH: Final = "/plans"
 WRITABLE_PATH: Final = "/writable"
 
 
-class PrivateApp:
+class WorkerApi:
     """The handlers of one worker."""
 
-    def __init__(self, nodes: FollowedNodes, counts: Counts) -> None:
+    def __init__(self, nodes: HostedNodes, counts: Counts) -> None:
         self._nodes = nodes
         self._counts = counts
 
@@ -101,7 +101,7 @@ class PrivateApp:
 
     def _node(self, request: Request) -> Node:
         """Raises HTTPException: there is none just now."""
-        node = self._nodes.node(request.path_params.get("cluster", WHOLE))
+        node = self._nodes.node(request.path_params.get("cluster", DEFAULT_CLUSTER))
         if node is None:
             raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE)
         return node

@@ -18,17 +18,17 @@ import msgspec
 
 from authorizer.api.http.answers import Readiness
 from authorizer.sidecar.http.unix_http import UnixConnection
-from authorizer.sidecar.workers.hosted_nodes import WHOLE
+from authorizer.sidecar.workers.hosted_nodes import DEFAULT_CLUSTER
 from authorizer.sidecar.workers.metric_archive import Counts, kept
-from authorizer.sidecar.workers.metric_families import Family, Together, by_worker, together
+from authorizer.sidecar.workers.metric_families import Family, MergedFamilies, by_worker, merge_families
 from authorizer.sidecar.workers.shared_settings import SharedSettings
 from authorizer.sidecar.workers.worker_api import METRICS_PATH, READINESS_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
-    from authorizer.sidecar.workers.hosted_nodes import FollowedNodes
-    from authorizer.sidecar.workers.socket_directory import ConsoleStanding
+    from authorizer.sidecar.workers.hosted_nodes import HostedNodes
+    from authorizer.sidecar.workers.socket_directory import ConsoleStatus
     from authorizer.sidecar.workers.worker import Worker
 
 _T = TypeVar("_T")
@@ -49,7 +49,7 @@ class Peers:
         settings: those of all.
     """
 
-    def __init__(self, worker: Worker, nodes: FollowedNodes) -> None:
+    def __init__(self, worker: Worker, nodes: HostedNodes) -> None:
         self._worker = worker
         self._nodes = nodes
         self.counts = Counts(nodes.metrics, worker.place.counts(worker.number))
@@ -65,7 +65,7 @@ class Peers:
         """Of all, by cluster: ready if each is, as far as the last of them."""
         return await self._once(READINESS_PATH, self._readiness)
 
-    async def metrics(self) -> Together:
+    async def metrics(self) -> MergedFamilies:
         """Of all, for Prometheus."""
         return await self._once(METRICS_PATH, self._metrics)
 
@@ -75,16 +75,16 @@ class Peers:
         answers = [each or {} for each in found]
         return {cluster: _of_all([each.get(cluster) for each in answers]) for cluster in own}
 
-    async def _metrics(self) -> Together:
+    async def _metrics(self) -> MergedFamilies:
         worker = self._worker
         console = worker.place.console if worker.has_console else None
         found = await self._ask(METRICS_PATH, _METRICS_TIMEOUT_S, _families_of, self.counts.show)
         counted = [
             kept(worker.place.counts(number)) if each is None else each for number, each in enumerate(found)
         ]
-        return Together(
+        return MergedFamilies(
             [
-                *(together(dict(enumerate(counted))) if worker.count > 1 else counted[0]),
+                *(merge_families(dict(enumerate(counted))) if worker.count > 1 else counted[0]),
                 Family(
                     "aclog_workers",
                     "Processes that are to answer.",
@@ -152,13 +152,13 @@ class NodePeers:
         """Ready if each is, as far as the last of them."""
         return (await self._peers.readiness())[self._cluster]
 
-    async def metrics(self) -> Together:
+    async def metrics(self) -> MergedFamilies:
         """Of all, for Prometheus; of a cluster without its label."""
         found = await self._peers.metrics()
-        return found if self._cluster == WHOLE else found.of_cluster(self._cluster)
+        return found if self._cluster == DEFAULT_CLUSTER else found.of_cluster(self._cluster)
 
 
-def _of_console(console: ConsoleStanding) -> list[Family]:
+def _of_console(console: ConsoleStatus) -> list[Family]:
     """The console's process is no worker, and counts for nothing else here."""
     up, restarts = "aclog_console_up", "aclog_console_restarts"
     return [
