@@ -119,11 +119,12 @@ config_option: Final = shared(
     ),
     quiet_option,
 )
-at_offset_option: Final = click.option(
-    "--at-offset",
-    type=click.IntRange(min=0),
-    metavar="OFFSET",
-    help="The state after the record at this offset.  [default: at the high watermark]",
+acls_option: Final = click.option(
+    "--acls",
+    "source",
+    metavar="SET",
+    help="Instead of --log any set of ACLs that `aclog diff` takes: LOG@OFFSET, a snapshot store, a running "
+    "node, a live cluster, a plan, a file.",
 )
 end_offset_option: Final = click.option(
     "--end-offset",
@@ -132,7 +133,10 @@ end_offset_option: Final = click.option(
     help="The snapshot that ends there: its last contained offset + 1.",
 )
 cluster_id_option: Final = click.option(
-    "--cluster-id", metavar="ID", help="Which cluster of the store.  [default: the log's, or the only one]"
+    "--cluster-id", metavar="ID", help="A cluster of the store.  [default: the log's, or the only one]"
+)
+history_cluster_option: Final = click.option(
+    "--cluster-id", metavar="ID", help="A cluster of --history.  [default: the only one]"
 )
 keep_option: Final = click.option(
     "--keep",
@@ -294,3 +298,26 @@ TIME: Final = _TimeType()
 POINT: Final = _PointType()
 CLUSTER_ID: Final = _ClusterIdType()
 METADATA_VERSION: Final = _MetadataVersionType()
+
+
+def operation_option(*, required: bool = False) -> Callable[[_Command], _Command]:
+    """``--operation`` of one request."""
+    return click.option(
+        "--operation",
+        type=OPERATION,
+        required=required,
+        help="The operation: Read, Write, DescribeConfigs, ... in any case.",
+    )
+
+
+def offset_option(text: str) -> Callable[[_Command], _Command]:
+    """``--at-offset``, with its help."""
+    return click.option("--at-offset", type=click.IntRange(min=0), metavar="OFFSET", help=text)
+
+
+at_offset_option: Final = offset_option(
+    "The state after the record at this offset.  [default: at the high watermark]"
+)
+at_time_option: Final = click.option(
+    "--at-time", type=TIME, help=f"The state at this time, such as {EXAMPLE_TIME}."
+)

@@ -1,16 +1,53 @@
-"""The flags that name a resource."""
+"""The options that name a resource, defined once for all commands."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from authorizer.analysis.files.resources import RESOURCES
+from authorizer.cli.options import shared
 from records.acl import CLUSTER_NAME, ResourceType
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+#: Metavar and help by parameter; the cluster has one name, and needs no value.
+_NAMED: Final = {
+    "topic": ("NAME", "Topic"),
+    "group": ("NAME", "Consumer group"),
+    "transactional_id": ("ID", "Transactional id"),
+    "delegation_token": ("TOKEN", "Delegation token"),
+    "user_principal": ("TYPE:NAME", "User as a resource, for CreateTokens and DescribeTokens"),
+}
+_Command = TypeVar("_Command", bound="Callable[..., Any]")
+
+
+def resource_options(
+    *, prefixes: bool = False, wildcard: bool = False, multiple: bool = False
+) -> Callable[[_Command], _Command]:
+    """``--topic``, ``--group``, ``--cluster`` and so on.
+
+    Args:
+        prefixes: whether ``NAME*`` is a prefix of names.
+        wildcard: whether ``*`` stands for the wildcard resource.
+        multiple: whether each may be given several times.
+    """
+
+    def option(parameter: str) -> Callable[[_Command], _Command]:
+        if parameter not in _NAMED:
+            return click.option(flag_of(parameter), is_flag=True, help="The cluster itself.")
+        metavar, noun = _NAMED[parameter]
+        names = f"; {metavar}* for all with this prefix" if prefixes else "; '*' for all" if wildcard else ""
+        return click.option(
+            flag_of(parameter),
+            metavar=metavar,
+            multiple=multiple,
+            help=f"{noun}{names}.{' Repeatable.' if multiple else ''}",
+        )
+
+    return shared(*map(option, RESOURCES))
 
 
 def flag_of(parameter: str) -> str:
@@ -19,14 +56,14 @@ def flag_of(parameter: str) -> str:
 
 
 def only_resource(given: Mapping[str, Any]) -> tuple[ResourceType, str]:
-    """The type and name of the resource that flags name.
+    """The type and name of the resource that options name.
 
     Args:
-        given: by the flag's parameter; None, or False for --cluster, where it is not there.
+        given: values by parameter; None, or False for --cluster, if the option is not given.
 
     Raises:
-        click.UsageError: none is there, or several are; or the name is empty, as a script's variable was:
-            Kafka's authorizer would decide on it, and no broker asks about one.
+        click.UsageError: the options name no resource or several, or an empty name. Kafka's authorizer
+            decides on an empty name, but no broker sends one.
     """
     flags = [flag for flag in RESOURCES if given[flag] not in (None, False)]
     if len(flags) != 1:

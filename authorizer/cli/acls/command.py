@@ -38,6 +38,7 @@ from authorizer.cli.options import (
 )
 from authorizer.cli.rendering.output import print_json, shown
 from authorizer.cli.rendering.streams import InputClosedError
+from authorizer.cli.resources import resource_options
 from authorizer.cli.sidecar import require_one_source, sidecar_options
 from authorizer.cli.workspace import Workspace
 from authorizer.engine.acl_validation import matching_records, validate_filter
@@ -92,14 +93,7 @@ _actions = shared(
     _flag("--list", "List ACLs: those of the resources named, or all."),
 )
 _resources = shared(
-    _repeatable("--topic", "TOPIC", "Topic; '*' for all topics."),
-    _repeatable("--group", "GROUP", "Consumer group; '*' for all groups."),
-    _flag("--cluster", "The cluster itself."),
-    _repeatable("--transactional-id", "ID", "Transactional id; '*' for all."),
-    _repeatable("--delegation-token", "TOKEN", "Delegation token; '*' for all."),
-    _repeatable(
-        "--user-principal", "TYPE:NAME", "A user as a resource, for CreateTokens and DescribeTokens."
-    ),
+    resource_options(wildcard=True, multiple=True),
     click.option(
         "--resource-pattern-type",
         type=PATTERN_TYPE,

@@ -11,18 +11,19 @@ from authorizer.api.ip_address import host_address
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.options import (
-    OPERATION,
     PATTERN_TYPE,
     PRINCIPAL,
     completes,
     config_option,
+    history_cluster_option,
     json_option,
     log_option,
+    operation_option,
     progress_option,
     shared,
     snapshots_option,
 )
-from authorizer.cli.resources import only_resource
+from authorizer.cli.resources import only_resource, resource_options
 from authorizer.cli.spark.options import SparkFlags, spark_options
 from authorizer.cli.workspace import Workspace
 from records.acl import AclOperation, AclPermissionType, PatternType
@@ -51,13 +52,8 @@ _subject_options: Final = shared(
         help="The answer: is the ACL in force that denies it to this principal?",
     ),
     click.option("--id", "acl_id", metavar="ID", help="The answer: is the ACL with this id in force?"),
-    click.option("--operation", type=OPERATION, help="The operation: Read, Write, DescribeConfigs, ..."),
-    click.option("--topic", metavar="NAME", help="On this topic."),
-    click.option("--group", metavar="NAME", help="On this consumer group."),
-    click.option("--cluster", is_flag=True, help="On the cluster."),
-    click.option("--transactional-id", metavar="ID", help="On this transactional id."),
-    click.option("--delegation-token", metavar="TOKEN", help="On this delegation token."),
-    click.option("--user-principal", metavar="TYPE:NAME", help="On this user."),
+    operation_option(),
+    resource_options(),
     click.option(
         "--host",
         metavar="ADDRESS",
@@ -83,7 +79,7 @@ _subject_options: Final = shared(
     help="Instead of --log the history that `aclog spark changes` has stored, also of records that the log "
     "has deleted. Spark reads it.",
 )
-@click.option("--cluster-id", metavar="ID", help="The cluster in --history.  [default: the only one]")
+@history_cluster_option
 @click.option(
     "--from",
     "first",

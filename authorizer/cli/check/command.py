@@ -13,20 +13,19 @@ from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.invocation import words
 from authorizer.cli.options import (
-    OPERATION,
     PRINCIPAL,
     at_offset_option,
     config_option,
     json_option,
     log_option,
+    operation_option,
     progress_option,
     release_option,
-    shared,
     snapshots_option,
 )
 from authorizer.cli.rendering.output import answer, note, print_json
 from authorizer.cli.rendering.terminal import width
-from authorizer.cli.resources import flag_of, only_resource
+from authorizer.cli.resources import flag_of, only_resource, resource_options
 from authorizer.cli.sidecar import require_one_source, sidecar_client, sidecar_options
 from authorizer.cli.workspace import Workspace
 from records.acl import AclOperation, PatternType, ResourcePattern
@@ -53,20 +52,6 @@ _PLAIN_ANSWER: Final = (
 )
 
 
-_resource_options = shared(
-    click.option("--topic", metavar="NAME", help="On this topic."),
-    click.option("--group", metavar="NAME", help="On this consumer group."),
-    click.option("--cluster", is_flag=True, help="On the cluster."),
-    click.option("--transactional-id", metavar="ID", help="On this transactional id."),
-    click.option("--delegation-token", metavar="TOKEN", help="On this delegation token."),
-    click.option(
-        "--user-principal",
-        metavar="TYPE:NAME",
-        help="On this user (CreateTokens, DescribeTokens).",
-    ),
-)
-
-
 @click.command("check", cls=Command)
 @log_option
 @sidecar_options
@@ -74,10 +59,8 @@ _resource_options = shared(
 @config_option
 @release_option
 @click.option("--principal", type=PRINCIPAL, help="The principal that makes the request.")
-@click.option(
-    "--operation", type=OPERATION, help="The operation: Read, Write, DescribeConfigs, ... in any case."
-)
-@_resource_options
+@operation_option()
+@resource_options()
 @click.option(
     "--host",
     default="127.0.0.1",

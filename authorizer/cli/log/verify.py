@@ -11,7 +11,14 @@ import click
 
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.options import config_option, json_option, log_option, progress_option, snapshots_option
+from authorizer.cli.options import (
+    config_option,
+    json_option,
+    log_option,
+    offset_option,
+    progress_option,
+    snapshots_option,
+)
 from authorizer.cli.rendering.differences import LABEL
 from authorizer.cli.rendering.output import Progress, Waiting, answer, note, print_json, shown
 from authorizer.cli.sidecar import credentials_options
@@ -50,12 +57,9 @@ _WALKS: Final = 10
     "node (http(s)://HOST:PORT of its sidecar, or unix:PATH), at one offset. Repeatable.",
 )
 @credentials_options
-@click.option(
-    "--at-offset",
-    type=click.IntRange(min=0),
-    metavar="OFFSET",
-    help="The state to compare: after this record.  [default: the last offset that both have; the "
-    "ends of two different logs]",
+@offset_option(
+    "The state to compare: after the record at this offset.  [default: the last offset that both have; the "
+    "ends of two different logs]"
 )
 @click.option(
     "--per-principal",

@@ -24,7 +24,7 @@ from authorizer.cli.options import (
 )
 from authorizer.cli.plans.plan_target import bootstrap_option, max_removed_option, plan_target_of
 from authorizer.cli.rendering.output import Waiting, answer, note, print_json, shown
-from authorizer.cli.resources import flag_of
+from authorizer.cli.resources import resource_options
 from authorizer.cli.sidecar import sidecar_options
 from authorizer.cli.workspace import Workspace
 from records.acl import CLUSTER_NAME, ResourceType
@@ -47,18 +47,7 @@ _scope_options = shared(
         multiple=True,
         help="FILE has all desired ACLs of this principal. Repeatable.",
     ),
-    *(
-        click.option(
-            flag_of(parameter),
-            metavar="NAME",
-            multiple=True,
-            help=f"FILE has all desired ACLs of this {kind.name.lower().replace('_', ' ')}; NAME* is every "
-            "pattern with this prefix. Repeatable.",
-        )
-        for parameter, kind in RESOURCES.items()
-        if parameter != "cluster"
-    ),
-    click.option("--cluster", is_flag=True, help="FILE has all desired ACLs of the cluster."),
+    resource_options(prefixes=True, multiple=True),
 )
 
 

@@ -12,18 +12,18 @@ from authorizer.analysis.files.resources import RESOURCES, names_of
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.options import (
-    EXAMPLE_TIME,
     POINT,
     PRINCIPAL,
-    TIME,
+    acls_option,
     at_offset_option,
+    at_time_option,
     config_option,
     log_option,
     progress_option,
     raw_cells_option,
 )
 from authorizer.cli.rendering.output import Progress, Waiting, note
-from authorizer.cli.resources import only_resource
+from authorizer.cli.resources import only_resource, resource_options
 from authorizer.cli.sidecar import credentials_options
 from authorizer.cli.workspace import Workspace, is_log
 
@@ -42,15 +42,9 @@ _STDOUT: Final = Path("-")
 
 @click.command("report", cls=Command)
 @log_option
-@click.option(
-    "--acls",
-    "source",
-    metavar="SET",
-    help="Instead of --log any set of ACLs that `aclog diff` takes: a snapshot store, a running node, a "
-    "plan, a file.",
-)
+@acls_option
 @at_offset_option
-@click.option("--at-time", type=TIME, help=f"The state at this time, such as {EXAMPLE_TIME}.")
+@at_time_option
 @click.option(
     "--since",
     type=POINT,
@@ -60,12 +54,7 @@ _STDOUT: Final = Path("-")
 @click.option(
     "--principal", "principals", type=PRINCIPAL, multiple=True, help="Only this principal; repeatable."
 )
-@click.option("--topic", metavar="NAME", help="Only this topic; NAME*: all topics with this prefix.")
-@click.option("--group", metavar="NAME", help="Only this consumer group, or NAME*.")
-@click.option("--cluster", is_flag=True, help="Only the cluster.")
-@click.option("--transactional-id", metavar="ID", help="Only this transactional id, or ID*.")
-@click.option("--delegation-token", metavar="TOKEN", help="Only this delegation token, or TOKEN*.")
-@click.option("--user-principal", metavar="TYPE:NAME", help="Only this user, or TYPE:NAME*.")
+@resource_options(prefixes=True)
 @click.option(
     "--format",
     "form",

@@ -10,17 +10,18 @@ from authorizer.analysis.files.resources import names_of
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.options import (
-    OPERATION,
     PRINCIPAL,
+    acls_option,
     config_option,
     json_option,
     log_option,
+    operation_option,
     raw_cells_option,
     release_option,
     shared,
 )
 from authorizer.cli.rendering.output import Waiting, note
-from authorizer.cli.resources import only_resource
+from authorizer.cli.resources import only_resource, resource_options
 from authorizer.cli.sidecar import credentials_options
 from authorizer.cli.workspace import Workspace
 from records.acl import AclOperation
@@ -35,13 +36,7 @@ if TYPE_CHECKING:
 #: Which set of ACLs, and how it is printed.
 set_source_options: Final = shared(
     log_option,
-    click.option(
-        "--acls",
-        "source",
-        metavar="SET",
-        help="Instead of --log any set of ACLs that `aclog diff` takes: LOG@OFFSET, a snapshot store, a "
-        "running node, a live cluster, a plan, a file.",
-    ),
+    acls_option,
     credentials_options,
     config_option,
     release_option,
@@ -55,13 +50,8 @@ _set_options = shared(
 
 
 @click.command("who-can", cls=Command)
-@click.option("--operation", type=OPERATION, required=True, help="Read, Write, ... in any case.")
-@click.option("--topic", metavar="NAME", help="On this topic; NAME* is all topics that begin so.")
-@click.option("--group", metavar="NAME", help="On this consumer group, or NAME*.")
-@click.option("--cluster", is_flag=True, help="On the cluster.")
-@click.option("--transactional-id", metavar="ID", help="On this transactional id, or ID*.")
-@click.option("--delegation-token", metavar="TOKEN", help="On this delegation token, or TOKEN*.")
-@click.option("--user-principal", metavar="TYPE:NAME", help="On this user, or on TYPE:NAME*.")
+@operation_option(required=True)
+@resource_options(prefixes=True)
 @_set_options
 def who_can_command(
     *,

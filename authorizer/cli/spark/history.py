@@ -11,7 +11,17 @@ import click
 
 from authorizer.api.acl_text import acl_text
 from authorizer.cli.command import Group
-from authorizer.cli.options import EXAMPLE_TIME, PATTERN_TYPE, POINT, PRINCIPAL, TIME, completes, shared
+from authorizer.cli.options import (
+    EXAMPLE_TIME,
+    PATTERN_TYPE,
+    POINT,
+    PRINCIPAL,
+    at_time_option,
+    completes,
+    history_cluster_option,
+    offset_option,
+    shared,
+)
 from authorizer.cli.rendering.output import JsonLines, answer, note, shown, utc
 from authorizer.cli.spark.job import located, note_start, spark_session_of
 from authorizer.cli.spark.options import SparkFlags, query_options
@@ -34,7 +44,7 @@ _question_options: Final = (
         help="What --output of `aclog spark changes` named: a path, or a URL that Hadoop has a file system "
         "for.",
     ),
-    click.option("--cluster-id", metavar="ID", help="Which cluster of the history.  [default: the only one]"),
+    history_cluster_option,
 )
 _choice_options: Final = (
     click.option("--principal", type=PRINCIPAL, help="Only ACLs of exactly this principal."),
@@ -118,10 +128,8 @@ def history_command() -> None:
 @history_command.command("in-force")
 @shared(
     *_question_options,
-    click.option(
-        "--at-offset", type=click.IntRange(min=0), metavar="OFFSET", help="After the record at this one."
-    ),
-    click.option("--at-time", type=TIME, help=f"At this time, such as {EXAMPLE_TIME}."),
+    offset_option("The state after the record at this offset.  [default: at the history's end]"),
+    at_time_option,
     *_choice_options,
 )
 def in_force_command(*, at_offset: int | None, at_time: datetime | None, **question: Any) -> None:
