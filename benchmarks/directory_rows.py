@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from records.columns.record_spans import find_records
 from records.columns.values import pieces
-from records.columns.walk import walk
 from records.ids import uuid_from_string
 from records.log.base import LogIdentity
 from snapshot.jobs.sources.log_ranges import open_ranged
@@ -56,16 +56,16 @@ class _RowsReader(RangeStreamReader):
             position = wanted.start
             while position < wanted.end:
                 batches = [batch for batch in log.read_raw(position) if batch.base_offset < wanted.end]
-                walked, _ = walk(batches)
-                assert walked is not None  # the benchmark's logs hold plain batches
-                (values,) = pieces(walked.data, (walked.value_starts, walked.value_ends))
+                spans, _ = find_records(batches)
+                assert spans is not None  # the benchmark's logs hold plain batches
+                (values,) = pieces(spans.data, (spans.value_starts, spans.value_ends))
                 columns = {
                     "cluster_id": pa.repeat(pa.scalar(wanted.cluster_id), len(values)),
                     "topic_id": pa.repeat(pa.scalar(wanted.topic_id), len(values)),
                     "partition": pa.repeat(pa.scalar(0, pa.int32()), len(values)),
-                    "offset": _numbers(pa.int64(), walked.offsets()),
+                    "offset": _numbers(pa.int64(), spans.offsets()),
                     "timestamp": _numbers(
-                        SOURCE_ARROW.field("timestamp").type, walked.record_timestamps_ms() * 1000
+                        SOURCE_ARROW.field("timestamp").type, spans.record_timestamps_ms() * 1000
                     ),
                     "key": pa.nulls(len(values), pa.binary()),
                     "value": values,

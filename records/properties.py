@@ -54,7 +54,7 @@ def _logical_lines(text: str) -> Iterator[str]:
     for each in _LINE_END.split(text):
         line += each.lstrip(_SPACE)
         is_comment = line.startswith(("#", "!"))
-        if not is_comment and _goes_on(line):
+        if not is_comment and _is_continued(line):
             line = line[:-1]
             continue
         if line and not is_comment:
@@ -64,7 +64,7 @@ def _logical_lines(text: str) -> Iterator[str]:
         yield line
 
 
-def _goes_on(line: str) -> bool:
+def _is_continued(line: str) -> bool:
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 

@@ -102,8 +102,8 @@ class AclColumns(AclTable):
         if replaced:
             is_unchanged = np.ones(len(self), np.bool_)
             is_unchanged[replaced] = False
-            unchanged = self.taken(is_unchanged)
-        return AclColumns.joined([part for part in (unchanged, *parts) if len(part)])
+            unchanged = self.take(is_unchanged)
+        return AclColumns.concat([part for part in (unchanged, *parts) if len(part)])
 
     def row_of(self, acl_id: Uuid) -> int | None:
         """The row with this id."""

@@ -244,7 +244,7 @@ class AclsDelta(msgspec.Struct, eq=False):
             id_of = image.columns.id_of
             changed = [id_of(row) in image.changes or id_of(row) in self._changes for row in rows.tolist()]
             rows = rows[~np.array(changed, np.bool_)]
-        return AclTable.joined([image.columns.taken(rows), AclTable.of(found)])
+        return AclTable.concat([image.columns.take(rows), AclTable.of(found)])
 
     def _settle(self) -> tuple[dict[Uuid, AppliedAcl | None], AclColumns]:
         """The changes, and the put ACLs that are not among them."""
@@ -258,7 +258,7 @@ class AclsDelta(msgspec.Struct, eq=False):
             from records.columns.arrow_arrays import release_memory  # noqa: PLC0415 - pyarrow is loaded by now
 
             release_memory()
-            put = AclColumns.joined([fold.rows])
+            put = AclColumns.concat([fold.rows])
             changes = {acl_id: acl for acl_id, acl in self._changes.items() if put.row_of(acl_id) is None}
             for acl_id in fold.superseded_ids:
                 if acl_id not in self.image:

@@ -160,7 +160,7 @@ class Fold:
             return
         self._table = None
         begin, stop = np.searchsorted(table.acls, (first, end)).tolist()
-        acls = table.table if stop - begin == len(table.acls) else table.table.taken(slice(begin, stop))
+        acls = table.table if stop - begin == len(table.acls) else table.table.take(slice(begin, stop))
         frames = table.frames(begin, stop)
         hashes = table_hashes(acls) if frames is None else frame_hashes(*frames)
         rows = table.acls[begin:stop] - first
@@ -213,7 +213,7 @@ class Fold:
         contested = np.sort(np.concatenate([repeated, heads_of(base.table.ids)]))
 
         sources = [base, before, *new]
-        table = AclTable.joined([rows.table for rows in sources])
+        table = AclTable.concat([rows.table for rows in sources])
         hashes = np.concatenate([rows.hashes for rows in sources])
         numbers = np.concatenate([rows.numbers for rows in sources])
         is_contested = heads_in(contested, heads_of(table.ids))
@@ -232,14 +232,14 @@ class Fold:
         base_count = len(base.table)
         self.superseded_ids.update(map(Uuid, base.table.id_array[~is_in_force[:base_count]].tolist()))
         is_in_force[:base_count] = False
-        self.rows = table if is_in_force.all() else table.taken(is_in_force)
+        self.rows = table if is_in_force.all() else table.take(is_in_force)
         self._hashes = hashes[is_in_force]
 
     def _read_base(self, heads: Heads) -> _Rows:
         table = self._base_rows(heads)
         if self.superseded_ids:
             is_current = [acl_id not in self.superseded_ids for acl_id in table.id_array.tolist()]
-            table = table.taken(np.array(is_current, np.bool_))
+            table = table.take(np.array(is_current, np.bool_))
         return _Rows(table, _void(table_hashes(table)), _no_numbers(len(table)))
 
     def _outcomes(

@@ -27,7 +27,7 @@ def restore_image(
         fold.put_table(table)
     fold.settle()
     return AclsImage.restored(
-        AclColumns.joined([fold.rows]),
+        AclColumns.concat([fold.rows]),
         digest=fold.digest & DIGEST_MASK,
         provenance=provenance,
         metadata=metadata,

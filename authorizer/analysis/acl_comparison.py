@@ -44,12 +44,12 @@ class ChangedAcls(NamedTuple):
         # An ACL of both tables occurs twice.
         is_other = np.diff(either, prepend=-1) != 0
         of_one = either[is_other & np.append(is_other, True)[1:]]
-        return cls(before.taken(_firsts(ours, of_one)), after.taken(_firsts(theirs, of_one)))
+        return cls(before.take(_firsts(ours, of_one)), after.take(_firsts(theirs, of_one)))
 
     def applied_to(self, table: AclTable) -> AclTable:
         """Return a table without the removed and with the added ACLs."""
         numbers, gone = acl_numbers((table, self.removed))
-        return AclTable.joined([table.taken(~_is_among(_distinct(gone), numbers)), self.added])
+        return AclTable.concat([table.take(~_is_among(_distinct(gone), numbers)), self.added])
 
     @property
     def names(self) -> dict[ResourceType, set[Key]]:
@@ -97,7 +97,7 @@ def _columns(tables: Sequence[AclTable]) -> Iterator[tuple[npt.NDArray[Any], int
     """The fields of the ACLs without their ids, as numbers from 0, and the number of possible values."""
     for name in TEXTS:
         parts = [getattr(table, name) for table in tables]
-        texts = TextColumn.joined(parts) if len(parts) > 1 else parts[0]
+        texts = TextColumn.concat(parts) if len(parts) > 1 else parts[0]
         yield texts.codes, len(texts.distinct)
     for name in CODES:
         codes = np.concatenate([getattr(table, name).view(np.uint8) for table in tables])
@@ -161,7 +161,7 @@ class DistinctAcls(NamedTuple):
             row: tuple(sorted(ordered.id_of(each) for each in order[begins[row] :][: counts[row]].tolist()))
             for row in several.tolist()
         }
-        return cls(ordered.taken(order[begins]), ids)
+        return cls(ordered.take(order[begins]), ids)
 
 
 def _sorted(column: TextColumn) -> TextColumn:

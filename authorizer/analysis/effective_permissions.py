@@ -156,7 +156,7 @@ class EffectivePermissions:
 
 def of_principals(table: AclTable, principals: Collection[str]) -> AclTable:
     """Return the ACLs for exactly these principals."""
-    return table.taken(np.flatnonzero(is_of(table, principals)))
+    return table.take(np.flatnonzero(is_of(table, principals)))
 
 
 def is_of(table: AclTable, principals: Collection[str]) -> npt.NDArray[np.bool_]:
@@ -173,7 +173,7 @@ def _slices(table: AclTable, check_cancelled: Callable[[], None]) -> Iterator[Ac
     slice_of = ends // _SLICE_ROWS
     for each in np.unique(slice_of).tolist():
         check_cancelled()
-        yield table.taken(np.flatnonzero(slice_of[codes] == each))
+        yield table.take(np.flatnonzero(slice_of[codes] == each))
 
 
 def _wildcard_answers(table: AclTable, settings: AuthorizerSettings) -> dict[ResourceType, WildcardAnswers]:

@@ -133,7 +133,7 @@ class Lint:
 
     def needed(self) -> AclTable:
         """The ACLs without those that can go."""
-        return self.acls.taken(np.flatnonzero(~self._go))
+        return self.acls.take(np.flatnonzero(~self._go))
 
     def can_go(self) -> Iterator[AccessControlEntryRecord]:
         """The ACLs that can go together, in order."""

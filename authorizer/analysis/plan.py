@@ -176,7 +176,7 @@ class AclPlan(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
 
     def held(self, table: AclTable) -> AclTable:
         """The rows that the plan is about, equal ones under several ids too."""
-        return table.taken(_rows_of(table, [*self.removed, *self.added]))
+        return table.take(_rows_of(table, [*self.removed, *self.added]))
 
     def left(self, held: AclTable) -> tuple[list[AclContent], list[AclContent]]:
         """What is still to be removed and added, by ``held``."""

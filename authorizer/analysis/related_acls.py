@@ -50,14 +50,14 @@ def related_to(
         if below:
             is_near |= np.fromiter(map(str.startswith, names, repeat(below)), np.bool_, len(names))
         is_kept &= is_near[table.names.codes]
-    return table.taken(np.flatnonzero(is_kept))
+    return table.take(np.flatnonzero(is_kept))
 
 
 def acls_by_principal(index: AclIndex, principals: Collection[str]) -> AclTable:
     """Return the ACLs of an index for exactly these principals."""
     rows = [index.rows_of(principal) for principal in principals]
     added = [acl for principal in principals for acl in index.added_of(principal)]
-    return AclTable.joined([index.image.columns.taken(np.concatenate(rows)), AclTable.of(added)])
+    return AclTable.concat([index.image.columns.take(np.concatenate(rows)), AclTable.of(added)])
 
 
 def changed_principals(before: AclIndex, after: AclIndex) -> set[str] | None:

@@ -142,7 +142,7 @@ def measure(arena: Arena) -> Iterator[Row]:
 def _edits(table: AclTable, rng: random.Random) -> ChangedAcls:
     """Half of them take an ACL away, half narrow one to a host."""
     rows = sorted(rng.sample(range(len(table)), EDITS))
-    removed, narrowed = table.taken(rows[: EDITS // 2]), table.taken(rows[EDITS // 2 :])
+    removed, narrowed = table.take(rows[: EDITS // 2]), table.take(rows[EDITS // 2 :])
     added = [replace(acl, record=replace(acl.record, host="10.255.255.1")) for acl in narrowed]
     return ChangedAcls(removed, AclTable.of(added))
 

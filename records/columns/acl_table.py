@@ -137,7 +137,7 @@ class AclTable:
         )
 
     @classmethod
-    def joined(cls, parts: Sequence[AclTable]) -> Self:
+    def concat(cls, parts: Sequence[AclTable]) -> Self:
         """The rows of all parts, in order."""
         if not parts:
             return cls.of(())
@@ -147,13 +147,13 @@ class AclTable:
                 return part
             columns = {name: getattr(part, name) for name in (*TEXTS, *_NUMBERS)}
         else:
-            columns = {name: TextColumn.joined([getattr(part, name) for part in parts]) for name in TEXTS}
+            columns = {name: TextColumn.concat([getattr(part, name) for part in parts]) for name in TEXTS}
             columns |= {name: np.concatenate([getattr(part, name) for part in parts]) for name in _NUMBERS}
         return cls(ids=b"".join([part.ids for part in parts]), **columns)
 
-    def taken(self, rows: Any) -> AclTable:
+    def take(self, rows: Any) -> AclTable:
         """Some of the rows, by whatever numpy takes as an index."""
-        columns = {name: getattr(self, name).taken(rows) for name in TEXTS}
+        columns = {name: getattr(self, name).take(rows) for name in TEXTS}
         columns |= {name: getattr(self, name)[rows] for name in _NUMBERS}
         return AclTable(ids=self.id_array[rows].tobytes(), **columns)
 

@@ -94,7 +94,7 @@ def text_column(column: pa.ChunkedArray) -> TextColumn:
     for dictionary, codes_of in zip(dictionaries, codes, strict=True):
         _require_utf8(dictionary)
         parts.append(TextColumn(dictionary, np.concatenate(codes_of)))
-    return TextColumn.joined(parts).without_unused()
+    return TextColumn.concat(parts).without_unused()
 
 
 def _require_utf8(array: pa.StringArray) -> None:

@@ -24,7 +24,7 @@ def to_log_batches(
     """As many of the batches as can be decoded, in order, and what is wrong with the next one."""
     found: list[TableRecords | None] = [None] * len(batches)
     if sum([batch.record_count for batch in batches]) >= columns_from:
-        from records.columns.walk import table_records  # noqa: PLC0415 - Arrow: only where much is read
+        from records.columns.record_spans import table_records  # noqa: PLC0415 - Arrow: only where much is read
 
         found = table_records(batches)
     decoded: list[LogBatch] = []

@@ -220,7 +220,7 @@ class TableRecords(LazyRecords):
             for table in tables
             for row, record in table.other_records.items()
         ]
-        return AclTable.joined([table.table for table in tables]), tuple(others)
+        return AclTable.concat([table.table for table in tables]), tuple(others)
 
     def marker_places(self) -> set[int]:
         """Which of these records are markers of transactions."""

@@ -70,7 +70,7 @@ class TextColumn:
         return cls(tuple(places), codes)
 
     @classmethod
-    def joined(cls, parts: Sequence[TextColumn]) -> TextColumn:
+    def concat(cls, parts: Sequence[TextColumn]) -> TextColumn:
         """The rows of all parts, in order; a part may say one text twice."""
         if all(isinstance(part.distinct, tuple) for part in parts):
             texts = cls.of([text for part in parts for text in part.texts])
@@ -92,7 +92,7 @@ class TextColumn:
         """The text of one row."""
         return self.texts[self.codes.item(row)]
 
-    def taken(self, rows: Any) -> TextColumn:
+    def take(self, rows: Any) -> TextColumn:
         """Some of the rows, by whatever numpy takes as an index."""
         return TextColumn(self.distinct, self.codes[rows]).without_unused()
 

@@ -22,7 +22,7 @@ class LogDefaults(MetadataLog):
     What reads and appends is left to each kind, and so is what it has besides: a directory, checkpoints.
     """
 
-    def connected(self) -> Self:
+    def connect_or_close(self) -> Self:
         """Itself, when it was reached; closed where it could not be. Raises as ``connect``."""
         try:
             self.connect()

@@ -132,13 +132,13 @@ class PartTable:
     def __len__(self) -> int:
         return len(self._table)
 
-    def taken(self, chosen: npt.NDArray[np.bool_]) -> pa.Table:
+    def take(self, chosen: npt.NDArray[np.bool_]) -> pa.Table:
         """Some of the rows, for ``to_rows``."""
         return self._table.take(number_array(np.flatnonzero(chosen))).cast(ACL_SCHEMA)
 
     def encoded_with(self, chosen: npt.NDArray[np.bool_], added: AclTable) -> bytes:
         """As ``encode_part``, of some of the rows and further ones, without decoding."""
-        return _encoded(pa.concat_tables([self.taken(chosen), _arrow_table(added)]))
+        return _encoded(pa.concat_tables([self.take(chosen), _arrow_table(added)]))
 
     def codes(self) -> list[npt.NDArray[np.int8]]:
         """The columns of codes of all rows, in the order of the fields."""

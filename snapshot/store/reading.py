@@ -80,7 +80,7 @@ def read_rows(storage: Storage, ref: SnapshotRef, part: SnapshotPart) -> AclTabl
     source = storage.shown(ref.file(part.changes.name))
     data = read_part(storage, ref, part.changes)
     changed, removed_ids = decode_changes(data, rows=part.changes.rows, source=source)
-    rows = AclTable.joined([rows.taken(~has_id(rows.ids, changed.ids + removed_ids)), changed])
+    rows = AclTable.concat([rows.take(~has_id(rows.ids, changed.ids + removed_ids)), changed])
     if len(rows) != part.count:
         raise SnapshotCorruptError(f"{source} leaves {len(rows)} ACLs, its manifest says {part.count}")
     return rows
@@ -129,7 +129,7 @@ def read_snapshot(storage: Storage, ref: SnapshotRef, identity: LogIdentity | No
     """
     manifest = read_manifest(storage, ref, identity)
     parts = [read_rows(storage, ref, part) for part in manifest.parts]
-    columns = AclColumns.joined(parts)
+    columns = AclColumns.concat(parts)
     del parts
     shown = storage.shown(ref.directory)
     if columns.count_ids() != manifest.count:

@@ -64,7 +64,7 @@ def write_snapshot(
     metadata: MetadataFile | None = None
     try:
         for index, start in enumerate(range(0, len(columns), rows_per_part)):
-            rows = columns.taken(slice(start, start + rows_per_part))
+            rows = columns.take(slice(start, start + rows_per_part))
             data = encode_part(rows)
             part = SnapshotPart(
                 part_name(index, attempt), len(rows), len(data), hashlib.sha256(data).hexdigest()

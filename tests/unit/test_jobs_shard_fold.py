@@ -141,7 +141,7 @@ def test_a_shards_part_has_each_id_once(store: SnapshotStore) -> None:
     """What no job wrote under a shard's name is no shard."""
     manifest = committed(store, [acl(1), acl(2)], shards=1)
     columns = store.read(manifest.ref).image.columns
-    twice = with_part(store, manifest, encode_part(AclColumns.joined([columns, columns])), rows=4)
+    twice = with_part(store, manifest, encode_part(AclColumns.concat([columns, columns])), rows=4)
     with pytest.raises(SnapshotCorruptError, match="holds an ACL id twice"):
         committed(store, [acl(1)], twice, shards=1)
 

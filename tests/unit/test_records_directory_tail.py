@@ -23,7 +23,7 @@ from records.errors import (
 )
 from records.log.directory import DirectoryLog
 from records.log.directory.segments import Segments
-from records.log.directory.tail import SETTLE_S, LastWholeBatch
+from records.log.directory.tail import SETTLE_S, LastCompleteBatch
 from records.log.directory.writer_lock import has_writer
 from support.directory_logs import (
     TIMESTAMP_MS,
@@ -194,7 +194,7 @@ def test_a_wrong_last_batch_of_a_live_log_is_given_time(tmp_path: Path) -> None:
     flip_bit(path, len(batch_bytes(0, 2)) + 70)
     now_s = [1000.0]
     segments = Segments(tmp_path)
-    tail = LastWholeBatch(segments, wall_clock_s=time.time, monotonic_s=lambda: now_s[0])
+    tail = LastCompleteBatch(segments, wall_clock_s=time.time, monotonic_s=lambda: now_s[0])
     os.utime(path, (time.time() + 3600, time.time() + 3600))  # written to all the time
     segments.refresh()
     assert tail.end_offset() == 2

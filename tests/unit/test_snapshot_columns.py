@@ -62,15 +62,15 @@ def test_ids_are_counted() -> None:
 def test_parts_are_joined() -> None:
     """Rows of several parts in order, each text once, whichever part said it."""
     parts = [AclColumns.of(ACLS[:2]), AclColumns.EMPTY, AclColumns.of(ACLS[2:])]
-    joined = AclColumns.joined(parts)
+    joined = AclColumns.concat(parts)
     assert list(joined) == ACLS
     assert len(joined.names.texts) == len(set(joined.names.texts))
-    assert AclColumns.joined([]).ids == b""
+    assert AclColumns.concat([]).ids == b""
 
 
 def test_a_text_that_one_part_says_twice_is_one_text() -> None:
     """Other writers' dictionaries may repeat themselves."""
-    column = TextColumn.joined([TextColumn(("a", "b", "a"), np.array([0, 1, 2], np.int32))])
+    column = TextColumn.concat([TextColumn(("a", "b", "a"), np.array([0, 1, 2], np.int32))])
     assert (column.texts, column.codes.tolist()) == (("a", "b"), [0, 1, 0])
 
 

@@ -70,7 +70,7 @@ def test_equal_texts_are_one_object() -> None:
         )
         for numbers in (range(100), range(100, 200))
     ]
-    rows = [found.record for found in AclColumns.joined(parts)]
+    rows = [found.record for found in AclColumns.concat(parts)]
     assert len({id(record.principal) for record in rows}) == 3
     assert len({id(record.host) for record in rows}) == 1
 
@@ -139,10 +139,10 @@ def test_some_rows_of_a_part() -> None:
     part = read_part_table(data, rows=9, source="p")
     chosen = np.arange(9) % 2 == 0
     assert part.ids == rows.ids
-    assert list(to_rows([part.taken(chosen)])) == list(rows.taken(chosen))
-    assert list(decode_part(part.encoded_with(chosen, rows.taken(~chosen)), rows=9, source="p")) == [
-        *rows.taken(chosen),
-        *rows.taken(~chosen),
+    assert list(to_rows([part.take(chosen)])) == list(rows.take(chosen))
+    assert list(decode_part(part.encoded_with(chosen, rows.take(~chosen)), rows=9, source="p")) == [
+        *rows.take(chosen),
+        *rows.take(~chosen),
     ]
     assert read_part_table(bytes(bytearray(data)), rows=9, source="q") is part
     for source in ("p", "q"):

@@ -76,11 +76,11 @@ class DesiredStateFile(NamedTuple):
                     f"{extra} ACLs are there and not in {self.path}; they stay, as it was not said of "
                     "what the file speaks: --all, --principal, --topic, ..."
                 )
-            return AclTable.joined([table, wanted])
+            return AclTable.concat([table, wanted])
         is_in = scope.rows(wanted)
         if outside := len(wanted) - int(is_in.sum()):
             note(f"{outside} ACLs of {self.path} are not in the scope, and passed by")
-        return AclTable.joined([table.taken(~scope.rows(table)), wanted.taken(is_in)])
+        return AclTable.concat([table.take(~scope.rows(table)), wanted.take(is_in)])
 
     def _validate(self, added: AclTable) -> None:
         contents = {acl.record.content for acl in added}

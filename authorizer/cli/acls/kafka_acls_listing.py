@@ -81,7 +81,7 @@ def listing_of_principal(principal: str, columns: AclTable) -> Iterator[str]:
     texts = columns.principals.texts
     code = texts.index(principal) if principal in texts else -1
     yield f"ACLs for principal `{shown(principal)}`\n"
-    yield from listing(columns.taken(columns.principals.codes == code))
+    yield from listing(columns.take(columns.principals.codes == code))
 
 
 def _in_order(columns: AclTable) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:

@@ -89,8 +89,8 @@ def list_acls(index: AclIndex, acl_filter: AclBindingFilter) -> Listing:
     rows = rows[_is_meant(columns, rows, acl_filter)]
     if added:
         others = AclTable.of(added)
-        others = others.taken(_is_meant(others, np.arange(len(others), dtype=np.int32), acl_filter))
-        columns = AclTable.joined([columns.taken(rows), others])
+        others = others.take(_is_meant(others, np.arange(len(others), dtype=np.int32), acl_filter))
+        columns = AclTable.concat([columns.take(rows), others])
         rows = np.arange(len(columns), dtype=np.int32)
     return Listing(columns, in_kafka_order(columns, rows), owns_columns=bool(added))
 

@@ -25,7 +25,7 @@ from records.log.directory.files import (
 )
 from records.log.directory.high_watermark import create_high_watermark, read_high_watermark
 from records.log.directory.identity import (
-    is_own,
+    is_managed,
     random_id,
     read_identity,
     write_owner,
@@ -59,7 +59,7 @@ def prepare_directory(directory: Path, *, create: bool) -> None:
         sync_directory(directory.parent)
         return
     others = sorted({path.name for path in directory.iterdir()} - _NOTHING)
-    if is_own(directory):  # asked last: another process may be creating it
+    if is_managed(directory):  # asked last: another process may be creating it
         return
     if listing.segments:
         raise LogReadOnlyError(
@@ -82,7 +82,7 @@ def complete_creation(directory: Path, cluster_id: str | None) -> LogIdentity:
         LogError: the log belongs to another cluster than the one given, or that is no cluster id.
         OSError: a file cannot be written.
     """
-    if not is_own(directory):
+    if not is_managed(directory):
         try:
             new_id = uuid_to_string(random_id()) if cluster_id is None else parse_cluster_id(cluster_id)
         except ValueError as error:

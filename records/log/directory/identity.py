@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 #: Format of an own log's directory: which files there are and what they mean.
-_OWN_VERSION: Final = "1"
+_FORMAT_VERSION: Final = "1"
 _PARTITION_METADATA_VERSION: Final = "0"
 
 
@@ -63,7 +63,7 @@ def random_id() -> Uuid:
             return value
 
 
-def is_own(directory: Path) -> bool:
+def is_managed(directory: Path) -> bool:
     """Whether aclog created the log. Raises OSError."""
     try:
         (directory / OWNER_FILE).stat()
@@ -76,7 +76,7 @@ def write_owner(directory: Path, identity: LogIdentity) -> None:
     """Make ``directory`` an own log of that identity, durably. Raises OSError."""
     lines = [
         "# A metadata log that aclog writes; do not edit. Kafka's tools can read its .log files.",
-        f"version={_OWN_VERSION}",
+        f"version={_FORMAT_VERSION}",
         f"cluster.id={escape_property(identity.cluster_id)}",
         f"topic.id={uuid_to_string(identity.topic_id)}",
     ]
@@ -97,7 +97,7 @@ def read_identity(directory: Path, *, expected_cluster_id: str | None = None) ->
         LogError: the log belongs to another cluster than the given one.
         OSError: a file cannot be read.
     """
-    if is_own(directory):
+    if is_managed(directory):
         identity = _read_owner(directory / OWNER_FILE)
     else:
         topic_id = _read_topic_id(directory / PARTITION_METADATA_FILE)
@@ -123,8 +123,10 @@ def identity_stamp(directory: Path) -> IdentityStamp | None:
 def _read_owner(path: Path) -> LogIdentity:
     properties = _read_properties(path) or {}
     version = properties.get("version")
-    if version != _OWN_VERSION:
-        raise LogCorruptError(f"{path}: version={version}; this build of aclog knows version {_OWN_VERSION}")
+    if version != _FORMAT_VERSION:
+        raise LogCorruptError(
+            f"{path}: version={version}; this build of aclog knows version {_FORMAT_VERSION}"
+        )
     if not properties.get("cluster.id"):
         raise LogCorruptError(f"{path}: cluster.id is missing")
     try:

@@ -28,10 +28,10 @@ from records.log.directory.files import (
     storage_errors,
 )
 from records.log.directory.high_watermark import read_high_watermark
-from records.log.directory.identity import identity_stamp, is_own, read_identity
+from records.log.directory.identity import identity_stamp, is_managed, read_identity
 from records.log.directory.reader import SegmentReader
 from records.log.directory.segments import FilesChangedError, Segments
-from records.log.directory.tail import SETTLE_S, LastWholeBatch
+from records.log.directory.tail import SETTLE_S, LastCompleteBatch
 from records.log.directory.writer import Writer, now_ms
 from records.log.directory.writer_lock import has_writer
 
@@ -56,8 +56,8 @@ _POLL_GROWTH: Final = 1.5
 
 # Another process may roll, delete or truncate a file between our listing and our reading: an error counts
 # when it is still there at the last of these looks.
-_LOOKS: Final = 10
-_LOOK_AGAIN_S: Final = 0.002
+_ATTEMPTS: Final = 10
+_RETRY_INTERVAL_S: Final = 0.002
 
 _T = TypeVar("_T")
 
@@ -78,9 +78,9 @@ class DirectoryLog(LogDefaults):
         self._writer = writer
         self._is_recorded = is_recorded
         self._segments = Segments(directory)
-        self._reader = SegmentReader(self._segments, is_own=is_recorded)
-        self._last_whole_batch = LastWholeBatch(self._segments)
-        self._committed: CommittedEnd | None = None
+        self._reader = SegmentReader(self._segments, is_managed=is_recorded)
+        self._last_complete_batch = LastCompleteBatch(self._segments)
+        self._cluster_end: CommittedEnd | None = None
         self._stamp = identity_stamp(directory)
         self._reading = threading.Lock()
         # Guards _is_closed; notified when it is set, and after each append.
@@ -122,7 +122,7 @@ class DirectoryLog(LogDefaults):
             raise ValueError(f"segment_bytes must be within 1 and {SEGMENT_BYTES_MAX}, not {segment_bytes}")
         with storage_errors(directory):
             if mode == "read":
-                identity, is_recorded = _look_at(directory, cluster_id)
+                identity, is_recorded = _identify(directory, cluster_id)
                 return cls(str(url), directory, identity, writer=None, is_recorded=is_recorded)
             writer = Writer.open(
                 directory,
@@ -159,15 +159,15 @@ class DirectoryLog(LogDefaults):
     @property
     def uncommitted_from(self) -> int | None:
         """As MetadataLog: an own log records what is committed; a broker's cluster may be asked for it."""
-        return None if self._is_recorded or self._committed else self._segments.certain_end
+        return None if self._is_recorded or self._cluster_end else self._segments.certain_end
 
     def ask(self, committed: CommittedEnd) -> None:
         """Have the cluster of this broker's directory say what is committed; before anything is read."""
-        self._committed = committed
+        self._cluster_end = committed
 
     def connect(self) -> None:
         """As MetadataLog, where a cluster is asked."""
-        if self._committed is not None:
+        if self._cluster_end is not None:
             self.high_watermark()
 
     def trailing_bytes(self, *, settle_s: float = SETTLE_S) -> TrailingBytes | None:
@@ -195,11 +195,11 @@ class DirectoryLog(LogDefaults):
         return self._on_files(lambda: list(self._segments.refresh().checkpoints))
 
     def start_offset(self) -> int:
-        self._on_files(self._look)
+        self._on_files(self._committed_end)
         return self._segments.start_offset
 
     def high_watermark(self) -> int:
-        return self._on_files(self._look)
+        return self._on_files(self._committed_end)
 
     def read(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> list[LogBatch]:
         """As MetadataLog.read.
@@ -220,7 +220,7 @@ class DirectoryLog(LogDefaults):
 
     def position_hint(self, offset: int) -> BatchPosition:
         """Where a batch at or below ``offset`` begins, for ``use_position_hint`` of another reader."""
-        return self._on_files(lambda: self._near(offset))
+        return self._on_files(lambda: self._hint_for(offset))
 
     def use_position_hint(self, place: BatchPosition) -> None:
         """Look for offsets, and for the log's end, from there on: it was met by a reader of the same log.
@@ -289,28 +289,28 @@ class DirectoryLog(LogDefaults):
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
-        if self._committed is not None:
-            self._committed.close()
+        if self._cluster_end is not None:
+            self._cluster_end.close()
         with self._reading:
             self._segments.close()
         if self._writer is not None:
             self._writer.close()
 
-    def _on_files(self, look: Callable[[], _T]) -> _T:
+    def _on_files(self, action: Callable[[], _T]) -> _T:
         """Do something with the files, again if another process changed them meanwhile."""
         with self._reading, storage_errors(self._directory):
-            for _ in range(_LOOKS - 1):
+            for _ in range(_ATTEMPTS - 1):
                 self._check_open()
                 try:
-                    return look()
+                    return action()
                 except (FileNotFoundError, FilesChangedError):
-                    time.sleep(_LOOK_AGAIN_S)
+                    time.sleep(_RETRY_INTERVAL_S)
                 except (DecodeError, LogCorruptError):
                     if self._is_recorded:
                         raise  # nothing below a recorded high watermark is ever changed
-                    time.sleep(_LOOK_AGAIN_S)
+                    time.sleep(_RETRY_INTERVAL_S)
             self._check_open()
-            return look()
+            return action()
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -320,20 +320,20 @@ class DirectoryLog(LogDefaults):
         if self._writer is not None:
             return self._writer.end_offset > offset
         try:
-            return self._on_files(lambda: self._look() != offset or self._reader.is_diverged(offset))
+            return self._on_files(lambda: self._committed_end() != offset or self._reader.is_diverged(offset))
         except LogError:
             if self._is_closed:
                 return False
             raise
 
     def _read(self, offset: int, max_bytes: int, read: Callable[[int, int, int], list[_T]]) -> list[_T]:
-        end_offset = self._look()
+        end_offset = self._committed_end()
         start_offset = self._segments.start_offset
         if not start_offset <= offset <= end_offset:
             raise OffsetOutOfRangeError(offset, start=start_offset, end=end_offset)
         return [] if self._segments.is_empty else read(offset, end_offset, max_bytes)
 
-    def _near(self, offset: int) -> BatchPosition:
+    def _hint_for(self, offset: int) -> BatchPosition:
         self._list(may_be_empty=False)
         return self._segments.nearest(offset)
 
@@ -342,14 +342,14 @@ class DirectoryLog(LogDefaults):
         self._segments.remember(place)
 
     def _trailing(self) -> TrailingBytes | None:
-        self._look()
+        self._committed_end()
         if self._segments.is_empty:
             return None
         # Also of a log that records what is committed: an unanswered append may be whole.
-        self._last_whole_batch.end_offset()
-        return self._last_whole_batch.trailing_bytes()
+        self._last_complete_batch.end_offset()
+        return self._last_complete_batch.trailing_bytes()
 
-    def _look(self) -> int:
+    def _committed_end(self) -> int:
         """List the segments; returns the committed end, all of which they hold."""
         if self._writer is not None:
             end_offset = self._writer.end_offset
@@ -359,10 +359,10 @@ class DirectoryLog(LogDefaults):
             self._list(may_be_empty=end_offset == 0)
         else:
             self._list(may_be_empty=False)
-            end_offset = self._last_whole_batch.end_offset()
-            if self._committed is not None:
-                epoch, certain_end = self._last_whole_batch.epoch, self._segments.certain_end
-                end_offset = self._committed.below(end_offset, epoch, certain_end)
+            end_offset = self._last_complete_batch.end_offset()
+            if self._cluster_end is not None:
+                epoch, certain_end = self._last_complete_batch.epoch, self._segments.certain_end
+                end_offset = self._cluster_end.below(end_offset, epoch, certain_end)
         return end_offset
 
     def _list(self, *, may_be_empty: bool) -> None:
@@ -385,7 +385,7 @@ class DirectoryLog(LogDefaults):
         try:
             return read_high_watermark(path)
         except FileNotFoundError:
-            if is_own(self._directory) and not list_directory(self._directory).segments:
+            if is_managed(self._directory) and not list_directory(self._directory).segments:
                 return 0  # it is just being created
             raise
 
@@ -409,10 +409,10 @@ def directory_of(url: str | Path) -> Path:
     return Path(url).absolute()
 
 
-def _look_at(directory: Path, cluster_id: str | None) -> tuple[LogIdentity, bool]:
+def _identify(directory: Path, cluster_id: str | None) -> tuple[LogIdentity, bool]:
     """Which log is there to read, and whether it records its high watermark."""
     segments = list_directory(directory).segments
-    own = is_own(directory)
+    own = is_managed(directory)
     if not segments and not own:
         inner = directory / METADATA_LOG_DIRECTORY
         hint = f"; did you mean {inner}?" if inner.is_dir() else ""

@@ -46,12 +46,12 @@ class SegmentReader:
 
     Args:
         segments: refreshed by the caller.
-        is_own: the log is aclog's own: no offset is missing below its high watermark.
+        is_managed: the log is aclog's own: no offset is missing below its high watermark.
     """
 
-    def __init__(self, segments: Segments, *, is_own: bool) -> None:
+    def __init__(self, segments: Segments, *, is_managed: bool) -> None:
         self._segments = segments
-        self._is_own = is_own
+        self._is_managed = is_managed
         self._cursor: _Cursor | None = None
 
     def is_diverged(self, offset: int) -> bool:
@@ -90,7 +90,7 @@ class SegmentReader:
             elif not self._move_on(cursor):
                 break
         if not batches and offset < end_offset:
-            if self._is_own:
+            if self._is_managed:
                 raise LogCorruptError(
                     f"{cursor.segment.path}: the log ends at offset {cursor.next_offset}, but everything "
                     f"below {end_offset} was acknowledged; put back a backup of this file"
@@ -152,7 +152,7 @@ class SegmentReader:
         sound_end = segment.base_offset + RELATIVE_OFFSET_MAX
         if following is not None:
             sound_end = min(sound_end, following.base_offset)
-        if self._is_own:
+        if self._is_managed:
             sound_end = min(sound_end, end_offset)
         at, reached = 0, next_offset
         met: list[RecordBatch] = []
@@ -210,7 +210,7 @@ class SegmentReader:
             problem = f"after offset {cursor.next_offset - 1}"
         elif following is not None and batch.end_offset > following.base_offset:
             problem = f"ends at {batch.end_offset}, beyond the start of {following.path.name}"
-        elif self._is_own and batch.end_offset > end_offset:
+        elif self._is_managed and batch.end_offset > end_offset:
             problem = f"ends at {batch.end_offset}, beyond the high watermark {end_offset}"
         elif batch.base_offset > cursor.segment.base_offset + RELATIVE_OFFSET_MAX:
             problem = "is too far from the start of its segment"
@@ -221,7 +221,7 @@ class SegmentReader:
             raise LogCorruptError(f"{place}: the batch at offset {batch.base_offset} {problem}")
 
     def _jump_problem(self, batch: RecordBatch, cursor: _Cursor) -> str | None:
-        if self._is_own:
+        if self._is_managed:
             return f"leaves out offsets from {cursor.next_offset} on, which an own log has"
         # The CRC does not cover the base offset: a flipped bit in it looks like a hole, until the next batch.
         raw = cursor.segment.read_at(batch.position + batch.size_bytes, HEADER_BYTES)

@@ -40,7 +40,7 @@ class Mark:
 
 
 class FilesChangedError(OSError):
-    """The files are not those that were listed: another process has gone on. To be looked at again."""
+    """The files are not those that were listed: another process has stale on. To be looked at again."""
 
 
 class Segments:
@@ -53,7 +53,7 @@ class Segments:
         self.checkpoints: tuple[CheckpointId, ...] = ()
 
     def refresh(self) -> Listing:
-        """List the directory. Files that are gone or replaced are closed. Raises OSError."""
+        """List the directory. Files that are stale or replaced are closed. Raises OSError."""
         listing = list_directory(self._directory)
         self.checkpoints = listing.checkpoints
         if [segment.id for segment in self._segments] != list(listing.segments):
@@ -62,8 +62,8 @@ class Segments:
                 known.pop(id_) if id_ in known else Segment(self._directory, id_) for id_ in listing.segments
             ]
             self._base_offsets = [segment.base_offset for segment in self._segments]
-            for gone in known.values():
-                gone.close()
+            for stale in known.values():
+                stale.close()
         return listing
 
     def require_unchanged(self) -> None:
@@ -110,7 +110,7 @@ class Segments:
         return BatchPosition(segment.base_offset, position, base_offset)
 
     def remember(self, place: BatchPosition) -> None:
-        """What another reader of the log has met there; if the segment is gone, nothing."""
+        """What another reader of the log has met there; if the segment is stale, nothing."""
         segment = self.at_or_before(place.segment_base_offset)
         if segment.base_offset == place.segment_base_offset:
             segment.remember(place.base_offset, place.position)

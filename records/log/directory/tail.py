@@ -62,7 +62,7 @@ class _Suspect:
     met_at_s: float
 
 
-class LastWholeBatch:
+class LastCompleteBatch:
     """Follows the end of the last segment. Asked after each ``Segments.refresh``; not thread-safe."""
 
     def __init__(
@@ -133,16 +133,16 @@ class LastWholeBatch:
 
     def _follow(self, segment: Segment) -> int:
         size_bytes = self._size_bytes = segment.size_bytes()
-        whole: tuple[int, BatchHeader] | None = None
+        complete: tuple[int, BatchHeader] | None = None
         newest: tuple[int, BatchHeader] | None = None
-        for met in segment.headers(self._position, self._next_offset, size_bytes):
-            whole, newest = newest, met
+        for found in segment.headers(self._position, self._next_offset, size_bytes):
+            complete, newest = newest, found
         if newest is not None:
             position, header = newest
             if position + header.size_bytes < size_bytes or _is_valid(segment, position, header):
-                whole = newest
-        if whole is not None:
-            position, header = whole
+                complete = newest
+        if complete is not None:
+            position, header = complete
             raw = segment.read_at(position, HEADER_BYTES)
             if len(raw) < HEADER_BYTES or parse_header(raw) != header:
                 raise FilesChangedError(f"{segment.path.name} is truncated while it is read")
@@ -162,10 +162,10 @@ class LastWholeBatch:
         if self._is_followed:
             return True
         header = parse_begun_header(raw, self._next_offset)
-        is_torn = (
+        is_truncated = (
             is_plausible(header, self._next_offset, segment.base_offset) and header.size_bytes > left_bytes
         )
-        if is_torn or self._is_unwritten(segment, raw):
+        if is_truncated or self._is_unwritten(segment, raw):
             return False
         return self._has_settled(segment, raw)
 

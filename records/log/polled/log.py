@@ -103,7 +103,7 @@ class PolledLog(LogDefaults):
                 f"`{url}`: a node keeps what brokers answer, for its offsets and for the time when they are "
                 f"away: name a directory for it, {FORM}"
             )
-        return log if lazily else log.connected()
+        return log if lazily else log.connect_or_close()
 
     @property
     def url(self) -> str:

@@ -29,7 +29,7 @@ from records.errors import LogError, LogLockedError, LogStorageError
 from records.ids import content_uuid
 from records.log.directory import DirectoryLog
 from records.log.directory.files import storage_errors, write_file
-from records.log.directory.identity import is_own
+from records.log.directory.identity import is_managed
 from records.log.protocol.response_values import ClusterLevels
 from records.transactions import Transaction
 
@@ -77,7 +77,7 @@ class PollStore:
             LogError: something else is there, it is damaged, or the operating system denied access.
         """
         with storage_errors(directory):
-            if not is_own(directory):
+            if not is_managed(directory):
                 return None
         try:
             return cls.open_or_create(directory, None)

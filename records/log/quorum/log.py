@@ -86,7 +86,7 @@ class QuorumLog(LogDefaults):
         """
         where, settings = parse_quorum_url(url), protocol_settings(client or {})
         log = cls(where, settings, writes=mode != "read")
-        return log if lazily else log.connected()
+        return log if lazily else log.connect_or_close()
 
     @property
     def url(self) -> str:

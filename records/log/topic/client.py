@@ -123,7 +123,7 @@ class ClientSettings:
             settings["fetch.wait.max.ms"] = _WAKE_WAIT_MS
         return settings | {"max.partition.fetch.bytes": _WAKE_FETCH_BYTES}
 
-    def looker(self) -> dict[str, Any]:
+    def uncommitted_reader(self) -> dict[str, Any]:
         """For the consumer that looks at what is not committed."""
         return self._consumer() | {"isolation.level": "read_uncommitted"}
 

@@ -60,7 +60,7 @@ class TopicLog(LogDefaults):
 
     # Known from ``connect`` on.
     _identity: LogIdentity
-    _asked_at_s: float
+    _checked_at_s: float
     _retention_ms: int
     _writer: TopicWriter
 
@@ -71,8 +71,8 @@ class TopicLog(LogDefaults):
         self._where = where
         self._mode = mode
         self._topic_settings = settings or TopicSettings()
-        self._reaching = threading.Lock()
-        self._is_reached = False
+        self._connecting = threading.Lock()
+        self._is_connected = False
         self._closing = threading.Event()
         errors = ClientErrors(client)
         is_closed = self._closing.is_set
@@ -116,24 +116,24 @@ class TopicLog(LogDefaults):
             LogUnreachableError, LogRefusedError: the cluster is out of reach, or does not let us in.
         """
         log = cls(parse_topic_url(url), client, settings, mode=mode)
-        return log if lazily else log.connected()
+        return log if lazily else log.connect_or_close()
 
     def connect(self) -> None:
         """Look at the topic, unless that went well before; from any thread. Raises as ``open``."""
-        with self._reaching:
-            if not self._is_reached:
+        with self._connecting:
+            if not self._is_connected:
                 if self._mode == "create" and not topic_exists(self._admin):
                     make_topic(self._where, self._admin, self._topic_settings)
-                self._look_at_topic()
-                self._is_reached = True
+                self._load_topic()
+                self._is_connected = True
 
-    def _look_at_topic(self) -> None:
+    def _load_topic(self) -> None:
         topic = describe_topic(self._admin)
         check_topic(self._where, topic)
         self._retention_ms = topic.delete_retention_ms
         # What was read and handed on is of this log.
         self._identity = LogIdentity(self._admin.cluster_id(), self._admin.topic_id())
-        self._asked_at_s = time.monotonic()
+        self._checked_at_s = time.monotonic()
         self._writer = TopicWriter(
             self._where, self._settings, self._topic_errors, topic.message_bytes_max, self._closing.is_set
         )
@@ -156,13 +156,13 @@ class TopicLog(LogDefaults):
     @property
     def identity(self) -> LogIdentity:
         """As last looked up, which each ``read`` does; asks no broker."""
-        self._require_reached()
+        self._require_connected()
         return self._identity
 
     @property
     def removal_retention_ms(self) -> int | None:
         """``delete.retention.ms``, as it was when this topic was looked at first."""
-        self._require_reached()
+        self._require_connected()
         return self._retention_ms
 
     @property
@@ -180,7 +180,7 @@ class TopicLog(LogDefaults):
         """The last stable offset, as it is now; directly after a read that reached it, as it was then."""
         with self._reading:
             self._check_open()
-            self._look_up_identity(_IDENTITY_AGE_S_MAX)
+            self._check_identity(_IDENTITY_AGE_S_MAX)
             return self._reader.high_watermark()
 
     def verified_high_watermark(self) -> int | None:
@@ -222,7 +222,7 @@ class TopicLog(LogDefaults):
             batches = self._reader.read(offset, max_bytes)
             try:
                 # What was read may be of a topic that was created in this one's place just before.
-                self._look_up_identity(0 if batches else _IDENTITY_AGE_S_MAX)
+                self._check_identity(0 if batches else _IDENTITY_AGE_S_MAX)
             except LogError:
                 self._reader.rewind()
                 raise
@@ -320,35 +320,35 @@ class TopicLog(LogDefaults):
                 + found.described(self._where)
             )
 
-    def _look_up_identity(self, age_s: float) -> None:
+    def _check_identity(self, age_s: float) -> None:
         """Know which log it is, at most so old. Another one is looked at, and read, from scratch."""
-        if age_s and time.monotonic() - self._asked_at_s < age_s:
+        if age_s and time.monotonic() - self._checked_at_s < age_s:
             return
         if self._admin.topic_id() == self._identity.topic_id:
-            self._asked_at_s = time.monotonic()
+            self._checked_at_s = time.monotonic()
         else:
-            self._asked_at_s = -math.inf  # until the look went well
+            self._checked_at_s = -math.inf  # until the look went well
             self._reader.reset()
-            self._look_at_topic()
+            self._load_topic()
 
     def _require(self, identity: LogIdentity, outcome: str, age_s: float = _IDENTITY_AGE_S_MAX) -> None:
         """Refuse to write into another topic than ``identity``, as far as that can be known."""
-        if age_s and self._identity == identity and time.monotonic() - self._asked_at_s < age_s:
+        if age_s and self._identity == identity and time.monotonic() - self._checked_at_s < age_s:
             return
         topic_id = self._admin.topic_id()
         if topic_id != identity.topic_id:
-            self._asked_at_s = -math.inf  # the next append asks again
+            self._checked_at_s = -math.inf  # the next append asks again
             raise LogNotFoundError(
                 f"{self.url}: the topic was deleted, and another one was created in its place "
                 f"({uuid_to_string(topic_id)}, not {uuid_to_string(identity.topic_id)}); {outcome}"
             )
 
-    def _require_reached(self) -> None:
-        if not self._is_reached:
+    def _require_connected(self) -> None:
+        if not self._is_connected:
             raise LogUnreachableError(f"{self.url}: the cluster has not answered yet")
 
     def _check_open(self) -> None:
         if self._closing.is_set():
             raise LogError(f"{self.url}: the log is closed")
-        if not self._is_reached:
+        if not self._is_connected:
             self.connect()

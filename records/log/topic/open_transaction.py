@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 #: So long the look at the first record may take.
 _ANSWER_TIMEOUT_S: Final = 10.0
 #: Between two looks at whether the log was closed meanwhile.
-_CLOSE_LOOK_S: Final = 0.1
+_CLOSE_CHECK_INTERVAL_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +113,10 @@ class OpenTransactions:
             LogError: the cluster cannot be asked.
         """
         if self._seen is None or self._seen.first_offset != last_stable_offset:
-            self._seen = self._looked_at(last_stable_offset)
+            self._seen = self._find(last_stable_offset)
         return self._seen
 
-    def _looked_at(self, offset: int) -> OpenTransaction | None:
+    def _find(self, offset: int) -> OpenTransaction | None:
         first = self._first_message(offset)
         if first is None or first.offset() != offset:
             return None
@@ -129,7 +129,7 @@ class OpenTransactions:
         """The first message at an offset or later, committed or not."""
         doing = "looking at the open transaction"
         with self._topic_errors.translated(doing):
-            consumer = Consumer(self._settings.looker())
+            consumer = Consumer(self._settings.uncommitted_reader())
             try:
                 consumer.assign([TopicPartition(self._where.topic, 0, offset)])
                 return self._polled(consumer, doing)
@@ -141,7 +141,7 @@ class OpenTransactions:
         while time.monotonic() < deadline_s:
             if self._is_closed():
                 raise LogError(f"{self._where.text}: the log is closed")
-            message = consumer.poll(_CLOSE_LOOK_S)
+            message = consumer.poll(_CLOSE_CHECK_INTERVAL_S)
             if message is None:
                 continue
             error = message.error()

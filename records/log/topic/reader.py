@@ -40,7 +40,7 @@ _MESSAGES_MAX: Final = 10_000
 #: A burst in which nothing comes for so long has failed.
 _ANSWER_TIMEOUT_S: Final = 10.0
 #: Between two looks at whether the log was closed meanwhile.
-_CLOSE_LOOK_S: Final = 0.1
+_CLOSE_CHECK_INTERVAL_S: Final = 0.1
 #: The waker is assigned anew when it would have to drop more than this.
 _WAKER_BEHIND_MAX: Final = 1000
 
@@ -110,7 +110,7 @@ class TopicReader:
         # Offset that the waker is to tell of next; None if it is not assigned.
         self._waker_at: int | None = None
         # Where the history was asked about last, and the anchor there.
-        self._told_history: tuple[int, _Anchor] | None = None
+        self._verified: tuple[int, _Anchor] | None = None
         # The same for the end of the batch returned last.
         self._returned: tuple[int, _Anchor] | None = None
         # Of the leader, when it was asked last before a burst.
@@ -171,7 +171,7 @@ class TopicReader:
     def reset(self) -> None:
         """Forget everything: another topic may have the name now."""
         self._forget()
-        self._returned = self._told_history = self.compared_epoch = None
+        self._returned = self._verified = self.compared_epoch = None
 
     def _forget(self) -> None:
         """Forget where reading stands, but not what is known about the history there."""
@@ -197,8 +197,8 @@ class TopicReader:
         anchor = _Anchor(offset, 0, is_known=False)
         if self._returned is not None and self._returned[0] == offset:
             anchor = self._returned[1]
-        elif self._told_history is not None and self._told_history[0] == offset:
-            anchor = self._told_history[1]
+        elif self._verified is not None and self._verified[0] == offset:
+            anchor = self._verified[1]
         self._begin(anchor, offset)
         self._next = offset
 
@@ -218,7 +218,7 @@ class TopicReader:
         consume = self._start_draining().consume
         answer_by_s = time.monotonic() + _ANSWER_TIMEOUT_S
         while self._end is None and self._problem is None and self._assembler.ready_bytes < max_bytes:
-            messages = consume(_MESSAGES_MAX, 0) or consume(1, _CLOSE_LOOK_S)
+            messages = consume(_MESSAGES_MAX, 0) or consume(1, _CLOSE_CHECK_INTERVAL_S)
             if messages:
                 self._take_in(messages)
                 if not self._is_draining:
@@ -369,7 +369,7 @@ class TopicReader:
         while not self._is_closed():
             left_s = deadline_s - time.monotonic()
             messages = consumer.consume(_MESSAGES_MAX, 0) or consumer.consume(
-                1, max(0.0, min(left_s, _CLOSE_LOOK_S))
+                1, max(0.0, min(left_s, _CLOSE_CHECK_INTERVAL_S))
             )
             for message in messages:
                 error = message.error()
@@ -422,7 +422,7 @@ class TopicReader:
                 return False
             finally:
                 self._forget()
-        self._told_history = end_offset, told
+        self._verified = end_offset, told
         return True
 
     def _has_seen_below(self, offset: int) -> bool:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 #: So long one question may take.
 REQUEST_TIMEOUT_S: Final = 5.0
 #: Between two looks at whether the log was closed meanwhile.
-_CLOSE_LOOK_S: Final = 0.1
+_CLOSE_CHECK_INTERVAL_S: Final = 0.1
 
 # The client's stubs forgot to type these.
 _LATEST: Final[OffsetSpec] = OffsetSpec.latest()  # type: ignore[no-untyped-call]
@@ -154,7 +154,7 @@ class TopicAdmin:
         deadline_s = time.monotonic() + 2 * REQUEST_TIMEOUT_S
         while True:
             try:
-                return future.result(_CLOSE_LOOK_S)
+                return future.result(_CLOSE_CHECK_INTERVAL_S)
             except FutureTimeoutError:
                 if self._is_closed():
                     raise LogError("the log is closed") from None
@@ -234,7 +234,7 @@ DELETE_RETENTION_MS: Final = 7 * _DAY_MS
 
 # Brokers learn of a new topic one after the other.
 _VISIBLE_TIMEOUT_S: Final = 10.0
-_VISIBLE_LOOK_S: Final = 0.05
+_VISIBLE_CHECK_INTERVAL_S: Final = 0.05
 
 _CONFIG: Final[Mapping[str, str]] = {
     "cleanup.policy": "compact",
@@ -311,7 +311,7 @@ def make_topic(where: TopicUrl, admin: TopicAdmin, settings: TopicSettings) -> U
         except LogError:
             if time.monotonic() > deadline_s:
                 raise
-            time.sleep(_VISIBLE_LOOK_S)
+            time.sleep(_VISIBLE_CHECK_INTERVAL_S)
         else:
             return topic_id
 

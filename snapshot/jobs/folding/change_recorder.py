@@ -90,7 +90,7 @@ class ChangeRecorder:
         """
         plan = self._plan
         old_image, new_image = (
-            AclsImage.restored(AclColumns.joined([rows]), digest=0, provenance=plan.provenance)
+            AclsImage.restored(AclColumns.concat([rows]), digest=0, provenance=plan.provenance)
             for rows in (before, after)
         )
         relocated: dict[Uuid, AppliedAcl | None] = {}

@@ -121,14 +121,14 @@ class StoredState:
         with ThreadPoolExecutor(_FILE_THREADS) as pool:
             if shard_parts is None:
                 rows = [*pool.map(lambda part: read_rows(storage, ref, part), manifest.parts)]
-                return cls(shards, _distinct(AclColumns.joined(rows)))
+                return cls(shards, _distinct(AclColumns.concat(rows)))
             found = [*pool.map(lambda part: _read_shard(storage, ref, part), shard_parts.values())]
         stored = dict(zip(shard_parts, [part for part, _ in found], strict=True))
-        return cls(shards, AclTable.joined([changed for _, changed in found if len(changed)]), stored)
+        return cls(shards, AclTable.concat([changed for _, changed in found if len(changed)]), stored)
 
     def rows(self) -> AclTable:
         """All ACLs."""
-        return AclTable.joined([self._stored_rows(self._is_current), self._changed])
+        return AclTable.concat([self._stored_rows(self._is_current), self._changed])
 
     def rows_with_heads(self, heads: Heads) -> AclColumns:
         """The ACLs whose ids have one of these sorted heads (columns.heads_of).
@@ -136,19 +136,19 @@ class StoredState:
         Raises:
             SnapshotCorruptError: an id occurs twice.
         """
-        changed = self._changed.taken(heads_in(heads, heads_of(self._changed.ids)))
+        changed = self._changed.take(heads_in(heads, heads_of(self._changed.ids)))
         stored = self._stored_rows(self._is_current & heads_in(heads, heads_of(self._ids)))
-        return _distinct(AclColumns.joined([changed, stored]))
+        return _distinct(AclColumns.concat([changed, stored]))
 
     def _stored_rows(self, chosen: npt.NDArray[np.bool_]) -> AclTable:
         of_parts = self._by_shard(chosen)
-        return to_rows([part.table.taken(of_parts[shard]) for shard, part in self._stored.items()])
+        return to_rows([part.table.take(of_parts[shard]) for shard, part in self._stored.items()])
 
     def apply(self, superseded_ids: Collection[bytes], rows: AclTable) -> None:
         """Remove the ACLs of the superseded ids, and add rows with ids that are then not present."""
         ids = b"".join(superseded_ids)
-        unchanged = self._changed.taken(~has_id(self._changed.ids, ids))
-        self._changed = AclTable.joined([part for part in (unchanged, rows) if len(part)])
+        unchanged = self._changed.take(~has_id(self._changed.ids, ids))
+        self._changed = AclTable.concat([part for part in (unchanged, rows) if len(part)])
         self._is_current &= ~has_id(self._ids, ids)
 
     def count_by_kind(self) -> dict[tuple[int, int, int, int], int]:
@@ -174,7 +174,7 @@ class StoredState:
 
         def put(shard: int) -> SnapshotPart | None:
             stored = replace(self._stored[shard], is_current=current[shard]) if shard in current else None
-            return self._put(storage, ref, shard, stored, self._changed.taken(shard_of == shard), attempt)
+            return self._put(storage, ref, shard, stored, self._changed.take(shard_of == shard), attempt)
 
         with ThreadPoolExecutor(_FILE_THREADS) as pool:
             return [part for part in pool.map(put, range(self._shards)) if part is not None]

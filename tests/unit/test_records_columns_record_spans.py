@@ -10,7 +10,7 @@ import pytest
 
 from records.batch import COVERED_AT, RecordBatch, decode_batch, encode_batch
 from records.codecs.kraft import encode_frame
-from records.columns.walk import table_records
+from records.columns.record_spans import table_records
 from records.compression import Compression
 from records.entries import (
     AccessControlEntryRecord,

@@ -43,29 +43,29 @@ def table_records(batches: Sequence[RecordBatch]) -> list[TableRecords | None]:
     candidates = [may_be_plain(batch) for batch in batches]
     while any(candidates):
         chosen = [batch for batch, may_be in zip(batches, candidates, strict=True) if may_be]
-        walked, wrong = walk(chosen)
-        if walked is not None:
-            return _in_table(walked, candidates)
+        spans, wrong = find_records(chosen)
+        if spans is not None:
+            return _in_table(spans, candidates)
         verdicts = iter(wrong)
         candidates = [may_be and not next(verdicts) for may_be in candidates]
     return [None] * len(batches)
 
 
-def _in_table(walked: Walked, candidates: list[bool]) -> list[TableRecords | None]:
-    values = Values(walked.data, walked.value_starts, walked.value_ends)
-    table = RecordTable(values, walked.offsets(), walked.record_timestamps_ms(), is_unread=walked.is_wrong)
+def _in_table(spans: RecordSpans, candidates: list[bool]) -> list[TableRecords | None]:
+    values = Values(spans.data, spans.value_starts, spans.value_ends)
+    table = RecordTable(values, spans.offsets(), spans.record_timestamps_ms(), is_unread=spans.is_wrong)
     others: dict[int, MetadataRecord] = {}
     is_refused = np.zeros(len(values), np.bool_)
     for row in table.unread.tolist():
         try:
-            others[row] = _decoded(walked, row)
+            others[row] = _decoded(spans, row)
         except DecodeError:
             is_refused[row] = True
     table.set_other_records(others)
     places = zip(
-        np.logical_or.reduceat(is_refused, walked.firsts).tolist(),
-        walked.firsts.tolist(),
-        (walked.firsts + walked.counts).tolist(),
+        np.logical_or.reduceat(is_refused, spans.firsts).tolist(),
+        spans.firsts.tolist(),
+        (spans.firsts + spans.counts).tolist(),
         strict=True,
     )
     found: list[TableRecords | None] = []
@@ -75,11 +75,11 @@ def _in_table(walked: Walked, candidates: list[bool]) -> list[TableRecords | Non
     return found
 
 
-def _decoded(walked: Walked, row: int) -> MetadataRecord:
+def _decoded(spans: RecordSpans, row: int) -> MetadataRecord:
     """A record that is no plain ACL, such as those with which Kafka's snapshots begin."""
-    if walked.is_wrong[row]:
+    if spans.is_wrong[row]:
         raise DecodeError("not a plain record")
-    return decode_frame_at(walked.data, walked.value_starts.item(row), walked.value_ends.item(row))
+    return decode_frame_at(spans.data, spans.value_starts.item(row), spans.value_ends.item(row))
 
 
 def may_be_plain(batch: RecordBatch) -> bool:
@@ -91,7 +91,7 @@ def may_be_plain(batch: RecordBatch) -> bool:
     )
 
 
-class Walked:
+class RecordSpans:
     """Where the records of some batches lie, and their values, if the batches are plain.
 
     Attributes:
@@ -150,7 +150,7 @@ class Walked:
         return np.repeat(self.timestamps_ms, self.counts)
 
 
-def walk(batches: Sequence[RecordBatch]) -> tuple[Walked | None, list[bool]]:
+def find_records(batches: Sequence[RecordBatch]) -> tuple[RecordSpans | None, list[bool]]:
     """Where the records of all batches begin, and which batches have not as many as they say."""
     parts = [batch.covered[COVERED_HEADER_BYTES:] for batch in batches]
     sizes = np.array([*map(len, parts)])
@@ -165,7 +165,7 @@ def walk(batches: Sequence[RecordBatch]) -> tuple[Walked | None, list[bool]]:
     wrong = found != counts
     if wrong.any():
         return None, wrong.tolist()
-    return Walked(batches, data, starts, counts, ends - sizes), wrong.tolist()
+    return RecordSpans(batches, data, starts, counts, ends - sizes), wrong.tolist()
 
 
 def _record_starts(bytes_: Bytes, size: int, count: int) -> Ints:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from records.batch import RecordBatch, decode_batch, encode_batch
-from records.columns.walk import may_be_plain, walk
+from records.columns.record_spans import find_records, may_be_plain
 from records.compression import Compression
 from support.raw_records import RawRecord, raw_records
 
@@ -47,17 +47,17 @@ def batches(draw: st.DrawFn) -> list[RecordBatch]:
 def test_columns_hold_the_records_in_order(batches: list[RecordBatch]) -> None:
     """Offsets, times and values of batches of any shape, of all records that are said to be plain."""
     candidates = [batch for batch in batches if may_be_plain(batch)]
-    walked = walk(candidates)[0] if candidates else None
-    if walked is None:
+    spans = find_records(candidates)[0] if candidates else None
+    if spans is None:
         return
     places = zip(
-        walked.offsets().tolist(),
-        walked.record_timestamps_ms().tolist(),
-        walked.value_starts.tolist(),
-        walked.value_ends.tolist(),
+        spans.offsets().tolist(),
+        spans.record_timestamps_ms().tolist(),
+        spans.value_starts.tolist(),
+        spans.value_ends.tolist(),
         strict=True,
     )
-    found = [RawRecord(offset, time, None, walked.data[start:end]) for offset, time, start, end in places]
+    found = [RawRecord(offset, time, None, spans.data[start:end]) for offset, time, start, end in places]
     records = [record for batch in candidates for record in raw_records(batch)]
-    for record, one, is_wrong in zip(records, found, walked.is_wrong.tolist(), strict=True):
+    for record, one, is_wrong in zip(records, found, spans.is_wrong.tolist(), strict=True):
         assert is_wrong or one == record
