@@ -168,10 +168,12 @@ bench: $(STAMP) ## Benchmarks; BENCH_ARGS="--runs 3"
 	@$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
 .PHONY: docs
-docs: $(STAMP) ## Write docs/cli.md and docs/configuration.md anew from the commands and keys themselves
+docs: $(STAMP) ## Write the reference pages of docs/ from the commands, keys, endpoints and errors
 	@$(SAY) 'docs'
 	@$(BIN)/python -m authorizer.cli.reference
 	@$(BIN)/python -m authorizer.configuration.reference docs/configuration.md
+	@$(BIN)/python -m authorizer.sidecar.reference
+	@$(BIN)/python -m authorizer.cli.error_reference
 
 .PHONY: docs-site
 docs-site: $(STAMP) ## Build the site of docs/ into build/site; a dead link is an error

@@ -192,7 +192,7 @@ _BAD_DATA: Final[dict[type[BaseException], str]] = {
     records.AclogError: "",
     OSError: "",
 }
-_OUTCOMES: Final = {
+HINTS: Final = {
     kind: (code, hint)
     for code, hints in (
         (ExitCode.USAGE, _USAGE),
@@ -230,8 +230,8 @@ def failure_of(error: BaseException) -> Failure:
 def outcome(kind: type[BaseException]) -> tuple[ExitCode, str]:
     """Exit code and hint for a class of errors."""
     for base in kind.__mro__:
-        if base in _OUTCOMES:
-            return _OUTCOMES[base]
+        if base in HINTS:
+            return HINTS[base]
     return ExitCode.DEFECT, "Please report it with the traceback that `aclog --debug ...` prints."
 
 
