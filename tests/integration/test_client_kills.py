@@ -260,7 +260,7 @@ def checked(answers: list[Answered], writer: Writer) -> None:
 
     @cache
     def defined(question: Question, offset: int) -> bool:
-        asked = naive.Question(
+        asked = naive.Request(
             question.principal.principal_type,
             question.principal.name,
             str(question.host),

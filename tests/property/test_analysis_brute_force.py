@@ -1,4 +1,4 @@
-"""Classes and flips of random pairs of sets against brute force over every short name."""
+"""Request classes and decision changes of random pairs of sets, compared with brute force."""
 
 from __future__ import annotations
 
@@ -16,7 +16,16 @@ from records.acl import ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord
 from support import naive
-from support.brute_force import EVERY_KIND, NAMES, OPERATIONS, PRINCIPALS, Asked, answers, random_pair, said
+from support.brute_force import (
+    EVERY_KIND,
+    NAMES,
+    OPERATIONS,
+    PRINCIPALS,
+    RequestKind,
+    answers,
+    names_by_kind,
+    random_pair,
+)
 from support.example_counts import examples
 
 PAIRS = examples(gate=2_000, deep=15_000)
@@ -28,68 +37,70 @@ def table_of(records: list[AccessControlEntryRecord]) -> AclTable:
 
 
 @pytest.mark.slow
-def test_classes_and_flips_of_random_pairs() -> None:
+def test_request_classes_and_decision_changes_equal_brute_force() -> None:
     rng = random.Random(16)
     for number in range(PAIRS):
         pair = random_pair(rng)
-        configured = AuthorizerSettings(
+        settings = AuthorizerSettings(
             frozenset(("User:b",)) if number % 7 == 0 else frozenset(), allow_everyone=bool(number % 2)
         )
-        plain = naive.Settings(configured.super_users, configured.allow_everyone)
+        plain = naive.Settings(settings.super_users, settings.allow_everyone)
         tables = [table_of(records) for records in pair]
-        meanings = [EffectivePermissions.of(table, configured) for table in tables]
+        permissions = [EffectivePermissions.of(table, settings) for table in tables]
         truths = [answers(records, plain, GROUP) for records in pair]
-        for meaning, truth in zip(meanings, truths, strict=True):
+        for meaning, truth in zip(permissions, truths, strict=True):
             classes = [
-                questions
+                classes_of_principal
                 for principal in PRINCIPALS
-                for questions in request_classes(
+                for classes_of_principal in request_classes(
                     answers_for(meaning, principal, GROUP), PrincipalSet.of(principal), GROUP
                 )
             ]
-            assert said(classes) == truth, pair
+            assert names_by_kind(classes) == truth, pair
         before, after = truths
-        # Of two meanings, or of the ACLs that have to do with what changed.
+        # Both ways: from two sets of permissions, or from the ACLs that the change concerns.
         changed = ChangedAcls.between(*tables)
-        found_flips = (
-            decision_changes_by(changed, tables[0], configured)
+        found_changes = (
+            decision_changes_by(changed, tables[0], settings)
             if number % 3
-            else decision_changes_between(*meanings)
+            else decision_changes_between(*permissions)
         )
-        flips = [flip for flip in found_flips if flip.request_class.resource_type is GROUP]
+        changes = [change for change in found_changes if change.request_class.resource_type is GROUP]
         for direction, one, other in (("granted", after, before), ("revoked", before, after)):
-            found = said([flip.request_class for flip in flips if flip.direction == direction])
-            assert found == {asked: one[asked] & ~other[asked] for asked in EVERY_KIND}, pair
-        assert (meanings[0] == meanings[1]) == (before == after), pair
+            found = names_by_kind(
+                [change.request_class for change in changes if change.direction == direction]
+            )
+            assert found == {kind: one[kind] & ~other[kind] for kind in EVERY_KIND}, pair
+        assert (permissions[0] == permissions[1]) == (before == after), pair
         if number % 5 == 0:
-            digest = EffectivePermissions.digest_of(tables[0], configured)
-            moved = EffectivePermissions.digest_after(digest, tables[1], configured, changed.principals)
-            assert moved.combined == meanings[1].digest, pair
+            digest = EffectivePermissions.digest_of(tables[0], settings)
+            moved = EffectivePermissions.digest_after(digest, tables[1], settings, changed.principals)
+            assert moved.combined == permissions[1].digest, pair
         if number % 50 == 0:
-            ask_who_can(rng, tables[0], configured, before)
-            confirm(rng, pair[0], plain, before)
+            check_permitted_principals(rng, tables[0], settings, before)
+            check_brute_force(rng, pair[0], plain, before)
 
 
-def ask_who_can(
-    rng: random.Random, table: AclTable, configured: AuthorizerSettings, truth: dict[Asked, int]
+def check_permitted_principals(
+    rng: random.Random, table: AclTable, settings: AuthorizerSettings, truth: dict[RequestKind, int]
 ) -> None:
-    """On all names: everybody is one of the askers."""
+    """The principals that are permitted on any name."""
     operation = rng.choice(OPERATIONS)
-    found = said(list(permitted_principals(table, configured, GROUP, ("", False), operation)))
-    for asked, names in truth.items():
-        assert found[asked] == (names if asked.operation is operation else 0)
+    found = names_by_kind(list(permitted_principals(table, settings, GROUP, ("", False), operation)))
+    for kind, names in truth.items():
+        assert found[kind] == (names if kind.operation is operation else 0)
 
 
-def confirm(
+def check_brute_force(
     rng: random.Random,
     records: list[AccessControlEntryRecord],
     plain: naive.Settings,
-    truth: dict[Asked, int],
+    truth: dict[RequestKind, int],
 ) -> None:
-    """The brute force itself, by the definition."""
+    """Compare samples of the brute force with the definition."""
     for _ in range(20):
-        asked, bit = rng.choice(EVERY_KIND), rng.randrange(len(NAMES))
-        question = naive.Question(
-            "User", asked.principal.removeprefix("User:"), asked.host, asked.operation, GROUP, NAMES[bit]
+        kind, bit = rng.choice(EVERY_KIND), rng.randrange(len(NAMES))
+        request = naive.Request(
+            "User", kind.principal.removeprefix("User:"), kind.host, kind.operation, GROUP, NAMES[bit]
         )
-        assert bool(truth[asked] >> bit & 1) == naive.decide(records, question, plain)[0]
+        assert bool(truth[kind] >> bit & 1) == naive.decide(records, request, plain)[0]

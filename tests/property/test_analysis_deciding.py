@@ -1,4 +1,4 @@
-"""The ACLs that are named for a class are those that decide a question of it, by brute force."""
+"""The deciding ACLs of a request class, compared with brute force."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ GROUP = ResourceType.GROUP
 
 
 class Class(NamedTuple):
-    """What a class is about, as the definition has it."""
+    """The contents of a request class, as the definition sees them."""
 
     principals: tuple[str, ...]
     names: int
     hosts: tuple[str, ...]
 
 
-def class_of(questions: RequestClass) -> Class:
+def class_of(request_class: RequestClass) -> Class:
     names = 0
-    for each in questions.names:
+    for each in request_class.names:
         names |= names_of(each)
-    host, but = questions.hosts
+    host, but = request_class.hosts
     hosts = tuple(each for each in HOSTS if (each not in but if host is None else each == host))
-    principal = questions.principals.principal
+    principal = request_class.principals.principal
     return Class(
         (WILDCARD_PRINCIPAL,) if principal is None else (principal, WILDCARD_PRINCIPAL), names, hosts
     )
 
 
-def deciding(records: list[AccessControlEntryRecord], questions: RequestClass) -> set[AclContent]:
-    """Every ALLOW that is about a question of the class."""
-    principals, names, hosts = class_of(questions)
+def deciding_acls(records: list[AccessControlEntryRecord], request_class: RequestClass) -> set[AclContent]:
+    """Every ALLOW that matches a request of the class."""
+    principals, names, hosts = class_of(request_class)
     return {
         acl.content
         for acl in records
@@ -56,16 +56,16 @@ def deciding(records: list[AccessControlEntryRecord], questions: RequestClass) -
         and covered_by(acl.resource_name, is_prefix=acl.pattern_type == PatternType.PREFIXED) & names
         and any(
             matches(acl.operation, acl.permission_type, each)
-            for each in questions.operations
+            for each in request_class.operations
             if each in OPERATIONS
         )
     }
 
 
 @pytest.mark.slow
-def test_the_acls_of_a_class_are_those_that_decide_some_of_it() -> None:
+def test_the_deciding_acls_of_a_class_equal_brute_force() -> None:
     rng = random.Random(6)
-    settings, several = AuthorizerSettings(), 0
+    settings, classes_with_several = AuthorizerSettings(), 0
     for _ in range(SETS):
         contents = dict.fromkeys(each.content for each in random_set(rng))
         records = [AccessControlEntryRecord(content_uuid(each), *each) for each in contents]
@@ -81,14 +81,14 @@ def test_the_acls_of_a_class_are_those_that_decide_some_of_it() -> None:
             DecidingAcls(table, classes),
             state_for_witnesses(table, [each.witness for each in classes], settings),
         )
-        for questions in classes:
-            if not class_of(questions).hosts or questions.names == ():
+        for request_class in classes:
+            if not class_of(request_class).hosts or request_class.names == ():
                 continue
-            decision = decide_witness(state, questions.witness, questions.operations[0])
+            decision = decide_witness(state, request_class.witness, request_class.operations[0])
             assert decision.acl is not None
-            others = acls.others(questions, decision, is_allowed=True)
+            others = acls.others(request_class, decision, is_allowed=True)
             assert others.is_complete
             named = {decision.acl.record.content, *(each.content for each in others.acls)}
-            assert named == deciding(records, questions), (records, questions)
-            several += len(named) > 1
-    assert several > SETS // 10
+            assert named == deciding_acls(records, request_class), (records, request_class)
+            classes_with_several += len(named) > 1
+    assert classes_with_several > SETS // 10

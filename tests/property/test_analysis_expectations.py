@@ -1,4 +1,4 @@
-"""Expectations of random sets: they hold where brute force says so, and each witness violates its own."""
+"""Violations of expectations on random sets, compared with brute force."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from support.brute_force import (
     HOSTS,
     OPERATIONS,
     PRINCIPALS,
-    Asked,
+    RequestKind,
     answers,
     covered_by,
     covered_by_name,
@@ -30,24 +30,24 @@ from support.example_counts import examples
 
 SETS = examples(gate=1_000, deep=10_000)
 GROUP = ResourceType.GROUP
-#: Also names that a witness would have by itself, and one that an ACL has.
+#: Two principals of the ACLs, and two names that the search for a witness generates.
 NAMED = ("User:a", "User:b", "User:somebody", "User:somebody1")
 KINDS: tuple[Literal["allow", "deny", "only"], ...] = ("allow", "deny", "only")
 
 
 def names_allowed(
-    truth: dict[Asked, int], who: str, host: str, operation: AclOperation, supers: frozenset[str]
+    truth: dict[RequestKind, int], who: str, host: str, operation: AclOperation, supers: frozenset[str]
 ) -> int:
-    """User:nobody stands for every principal that no ACL is for."""
+    """The names that a principal may access; User:nobody represents every principal without an ACL."""
     if who in supers:
         return ALL_NAMES
-    return truth[Asked(who if who in PRINCIPALS else "User:nobody", host, operation)]
+    return truth[RequestKind(who if who in PRINCIPALS else "User:nobody", host, operation)]
 
 
 @pytest.mark.slow
 def test_each_witness_violates_the_expectation() -> None:
     rng = random.Random(25)
-    shown = 0
+    witnesses = 0
     for number in range(SETS):
         records = random_set(rng)
         supers = frozenset(rng.sample(NAMED, rng.choice((0, 0, 1))))
@@ -55,15 +55,21 @@ def test_each_witness_violates_the_expectation() -> None:
         plain = naive.Settings(settings.super_users, settings.allow_everyone)
         kind, operation = rng.choice(KINDS), rng.choice(OPERATIONS)
         principals = tuple(rng.sample(NAMED, rng.randrange(0 if kind == "only" else 1, 3)))
-        where = rng.choice((("", False), ("a", False), ("ab", True), ("b", True), ("*", True)))
+        name_pattern = rng.choice((("", False), ("a", False), ("ab", True), ("b", True), ("*", True)))
         table = AclTable.of([AppliedAcl(record, None, 0) for record in records])
-        found = list(violations(table, settings, Expectation(kind, principals, operation, GROUP, where)))
-        asked_names = covered_by_name(where[0]) if where[1] else covered_by(where[0], is_prefix=True)
+        found = list(
+            violations(table, settings, Expectation(kind, principals, operation, GROUP, name_pattern))
+        )
+        expected_names = (
+            covered_by_name(name_pattern[0])
+            if name_pattern[1]
+            else covered_by(name_pattern[0], is_prefix=True)
+        )
         truth = answers(records, plain, GROUP)
         for each in found:
-            shown += 1
+            witnesses += 1
             witness = each.witness
-            asked = naive.Question(
+            request = naive.Request(
                 "User",
                 witness.principal.removeprefix("User:"),
                 witness.host,
@@ -71,10 +77,14 @@ def test_each_witness_violates_the_expectation() -> None:
                 GROUP,
                 witness.name,
             )
-            is_allowed = naive.decide(records, asked, plain)[0]
+            is_allowed = naive.decide(records, request, plain)[0]
             who, but, _ = each.principals
             assert is_allowed == (kind != "allow"), (records, kind, principals, each)
-            assert witness.name == where[0] if where[1] else witness.name.startswith(where[0])
+            assert (
+                witness.name == name_pattern[0]
+                if name_pattern[1]
+                else witness.name.startswith(name_pattern[0])
+            )
             may = {*principals, *supers}
             if kind == "only":
                 assert witness.principal not in may, (records, principals, each)
@@ -82,15 +92,15 @@ def test_each_witness_violates_the_expectation() -> None:
                 assert who is not None or may <= {*but}, (records, principals, each)
             else:
                 assert witness.principal in principals
-        whose = PRINCIPALS if kind == "only" else principals
+        expected_principals = PRINCIPALS if kind == "only" else principals
         allowed = [
             names_allowed(truth, who, host, operation, supers)
-            for who, host in product(whose, HOSTS)
+            for who, host in product(expected_principals, HOSTS)
             if kind != "only" or who not in {*principals, *supers}
         ]
         if kind == "allow":
-            is_violated = any(asked_names & ~names for names in allowed)
+            is_violated = any(expected_names & ~names for names in allowed)
         else:
-            is_violated = bool(asked_names & reduce(or_, allowed, 0))
-        assert bool(found) == is_violated, (records, kind, principals, operation, where, settings)
-    assert shown > SETS // 4
+            is_violated = bool(expected_names & reduce(or_, allowed, 0))
+        assert bool(found) == is_violated, (records, kind, principals, operation, name_pattern, settings)
+    assert witnesses > SETS // 4

@@ -1,4 +1,4 @@
-"""Networks as hosts, in what a set of ACLs means: held against the definition, address by address."""
+"""Networks as hosts in effective permissions, compared with the definition for every address."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import AccessControlEntryRecord
 from records.ids import Uuid
 
-# All addresses of two small networks, one of them with 0.0.0.0; some of IPv6, and one that is in none.
+# All addresses of two small networks, some IPv6 addresses, and one outside all networks.
 SMALL = [str(each) for net in ("0.0.0.0/30", "10.0.0.0/29") for each in ip_network(net)]
 IPV6 = ["2001:db8:0:0:0:0:0:0", "2001:db8:0:0:0:0:0:1", "2001:db8:0:0:0:0:0:2", "fe80:0:0:0:0:0:0:1%1"]
 ADDRESSES = [*SMALL, "10.9.9.9", "203.0.113.7", *IPV6, "fd00:0:0:0:0:0:0:1"]
@@ -29,7 +29,8 @@ NETWORKS = [
     *(f"{each}/{length}" for each in SMALL for length in (29, 30, 31, 32)),
     *("0.0.0.0/0", "10.0.0.0/8", "128.0.0.0/1", "::/0", "2001:db8::/127", "2001:db8::/32", "fe80::/64"),
 ]
-#: Around the IPv4 addresses that are written as IPv6, which no client has; one of each that they tell apart.
+#: Networks around the IPv4-mapped IPv6 addresses, which no client has.
+#: NEARBY has one address of each range between them.
 NEAR_MAPPED = ["::fffe:0:0/95", "::fffe:0:0/96", "::fffe:0:0/97", "::fffe:8000:0/97", "::fffc:0:0/94"]
 NEAR_MAPPED += [
     "::fffc:0:0/95",
@@ -51,18 +52,18 @@ def hosts_and_masks(draw: st.DrawFn) -> list[tuple[str, int]]:
     )
 
 
-def said(acls: list[tuple[str, int]], host: str) -> int:
+def mask_for(acls: list[tuple[str, int]], host: str) -> int:
     mask = 0
-    for acl_host, own in acls:
+    for acl_host, acl_mask in acls:
         if host_matches(acl_host, host, networks=True):
-            mask |= own
+            mask |= acl_mask
     return mask
 
 
 @given(hosts_and_masks(), hosts_and_masks())
 @settings(max_examples=300, deadline=None)
 def test_leaves_and_answers_of_networks(one: list[tuple[str, int]], other: list[tuple[str, int]]) -> None:
-    """In any order, and united: each address is answered as by all ACLs; equal answers are equal."""
+    """In any order, and as a union, a leaf answers each address as all ACLs do."""
     read = host_reader(networks=True)
     leaves = []
     for acls in (one, other):
@@ -71,23 +72,23 @@ def test_leaves_and_answers_of_networks(one: list[tuple[str, int]], other: list[
             leaf = add_to_leaf(leaf, read(host), mask)
         leaves.append(leaf or 0)
         for host in ADDRESSES:
-            assert leaf_mask(leaves[-1], host) == said(acls, host), host
+            assert leaf_mask(leaves[-1], host) == mask_for(acls, host), host
     union = union_leaf(*leaves)
     answers = [answer_of(each) for each in (*leaves, union)]
     difference = subtract(answers[0], answers[1])
     for host in ADDRESSES:
-        assert leaf_mask(union, host) == said(one, host) | said(other, host)
+        assert leaf_mask(union, host) == mask_for(one, host) | mask_for(other, host)
         masks = [
-            allowed_operations(said(one, host)),
-            allowed_operations(said(other, host)),
+            allowed_operations(mask_for(one, host)),
+            allowed_operations(mask_for(other, host)),
             allowed_operations(leaf_mask(union, host)),
         ]
         assert [mask_of(each, host) for each in answers] == masks, host
         assert mask_of(difference, host) == masks[0] & ~masks[1]
-    turned = None
+    reordered = None
     for host, mask in reversed(one):
-        turned = add_to_leaf(turned, read(host), mask)
-    assert answer_of(turned or 0) == answers[0]
+        reordered = add_to_leaf(reordered, read(host), mask)
+    assert answer_of(reordered or 0) == answers[0]
 
 
 def mask_of(answer: Answer, host: str) -> int:
@@ -100,8 +101,8 @@ def mask_of(answer: Answer, host: str) -> int:
 @given(st.lists(st.integers(0, 2), min_size=8, max_size=8), st.integers(0, 2))
 @settings(max_examples=300, deadline=None)
 @example([1, 1, 1, 0, 1, 1, 1, 1], 0)
-def test_what_is_named_depends_on_the_answers_alone(masks: list[int], other: int) -> None:
-    """Said address by address, and by any networks over it: the same comes out, and it says the same."""
+def test_the_named_hosts_depend_on_the_answers_alone(masks: list[int], other: int) -> None:
+    """Masks by address and masks by network give the same minimal hosts with the same answers."""
     addresses = SMALL[4:]
     plain = minimal_host_masks(dict(zip(addresses, masks, strict=True)), other)
     over = {"10.0.0.0/29": 2, "10.0.0.4/30": 1, "10.0.0.2/31": 0, **dict(zip(addresses, masks, strict=True))}
@@ -117,18 +118,18 @@ def test_what_is_named_depends_on_the_answers_alone(masks: list[int], other: int
 @example([("::fffe:0:0/95", 1)], [("::fffe:0:0/96", 1)])
 @example([("::fffe:0:0/95", 1)], [("::fffe:0:0/97", 1), ("::fffe:8000:0/97", 1)])
 @example([("::fffc:0:0/94", 1)], [("::fffc:0:0/95", 1), ("::fffe:0:0/96", 1)])
-def test_what_is_said_to_nobody_makes_no_difference(
+def test_ipv4_mapped_networks_make_no_difference(
     one: list[tuple[str, int]], other: list[tuple[str, int]]
 ) -> None:
-    """An IPv4 address written as IPv6 is no client's: answers are equal just where those to clients are."""
+    """No client has an IPv4-mapped address: answers that differ only there are equal."""
     read, answers = host_reader(networks=True), []
     for hosts in (one, other):
         leaf = None
         for host, mask in hosts:
             leaf = add_to_leaf(leaf, read(host), mask)
         answers.append(answer_of(leaf or 0))
-        assert [mask_of(answers[-1], host) for host in NEARBY] == [said(hosts, host) for host in NEARBY]
-    alike = all(said(one, host) == said(other, host) for host in NEARBY)
+        assert [mask_of(answers[-1], host) for host in NEARBY] == [mask_for(hosts, host) for host in NEARBY]
+    alike = all(mask_for(one, host) == mask_for(other, host) for host in NEARBY)
     assert (answers[0] == answers[1]) is alike
 
 
@@ -153,7 +154,7 @@ def table_of(records: list[AccessControlEntryRecord]) -> AclTable:
 def is_allowed(
     records: list[AccessControlEntryRecord], principal: str, host: str, name: str, *, networks: bool
 ) -> bool:
-    """May this principal read that group?"""
+    """Whether this principal may read that group."""
     found = {
         record.permission_type
         for record in records
@@ -174,10 +175,10 @@ QUESTIONS = [*product(("User:a", "User:b"), ADDRESSES, ("a", "ab", "abc", "b"))]
 
 @given(st.lists(acls(), max_size=6), st.lists(acls(), max_size=3))
 @settings(max_examples=100, deadline=None)
-def test_flips_between_sets_and_releases(
+def test_decision_changes_between_sets_and_releases(
     records: list[AccessControlEntryRecord], more: list[AccessControlEntryRecord]
 ) -> None:
-    """Every class's witness flips, and every address that flips is in a class."""
+    """The decision for every witness changes, and every address whose decision changes is in a class."""
     old, new = (AuthorizerSettings(kafka_version=each) for each in (KafkaVersion.V4_3, KafkaVersion.V4_4))
     pairs = (((records, new), (more, new)), ((records, old), (records, new)))
     for (one, of_one), (other, of_other) in pairs:
@@ -186,13 +187,13 @@ def test_flips_between_sets_and_releases(
             EffectivePermissions.of(table_of(other), of_other),
         )
         flips = list(decision_changes_between(before, after))
-        for flip in flips:
-            witness = flip.request_class.witness
-            if "READ" in {each.name for each in flip.request_class.operations}:
-                asked = witness.principal, witness.host, witness.name
-                was = is_allowed(one, *asked, networks=of_one.networks.allow)
-                assert was == (flip.direction == "revoked"), flip
-                assert was != is_allowed(other, *asked, networks=of_other.networks.allow), flip
+        for change in flips:
+            witness = change.request_class.witness
+            if "READ" in {each.name for each in change.request_class.operations}:
+                request = witness.principal, witness.host, witness.name
+                was = is_allowed(one, *request, networks=of_one.networks.allow)
+                assert was == (change.direction == "revoked"), change
+                assert was != is_allowed(other, *request, networks=of_other.networks.allow), change
         same = all(
             is_allowed(one, *each, networks=of_one.networks.allow)
             == is_allowed(other, *each, networks=of_other.networks.allow)
@@ -201,15 +202,15 @@ def test_flips_between_sets_and_releases(
         if before == after:
             assert same
             assert before.digest == after.digest
-        elif not any("READ" in {each.name for each in flip.request_class.operations} for flip in flips):
+        elif not any("READ" in {each.name for each in change.request_class.operations} for change in flips):
             assert same
 
 
 @given(st.lists(acls(), max_size=8, unique_by=lambda record: record.content))
 @settings(max_examples=200, deadline=None)
-def test_needless_acls_change_nothing(records: list[AccessControlEntryRecord]) -> None:
+def test_removable_acls_change_nothing(records: list[AccessControlEntryRecord]) -> None:
     table = table_of(records)
     configured = AuthorizerSettings(kafka_version=KafkaVersion.V4_4)
-    gone = {each.row for each in find_removable(table, configured)}
-    left = table_of([acl.record for row, acl in enumerate(table) if row not in gone])
-    assert EffectivePermissions.of(left, configured) == EffectivePermissions.of(table, configured)
+    removed = {each.row for each in find_removable(table, configured)}
+    remaining = table_of([acl.record for row, acl in enumerate(table) if row not in removed])
+    assert EffectivePermissions.of(remaining, configured) == EffectivePermissions.of(table, configured)

@@ -1,4 +1,4 @@
-"""What lint calls needless is needless, and what it leaves is needed: against digests and brute force."""
+"""Removable ACLs of lint: no other ACL can be removed; compared with digests and brute force."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from records.principal import WILDCARD_PRINCIPAL
 from support import naive
 from support.example_counts import examples
 
-#: Fewer do not have each reason for a removal.
+#: Fewer sets do not contain every reason for a removal.
 SETS = max(500, examples(gate=500, deep=2_000))
 FEWER_SETS = examples(gate=200, deep=2_000)
 BRUTE_FORCE_SETS = examples(gate=15, deep=60)
 
 HOSTS = ("*", "*", "*", "10.0.0.1", "10.0.0.2")
-#: Around the hosts, and within one another; each has a host that no other text names.
+#: Nested networks around the hosts; each contains a host that no other text names.
 NETWORKS = ("10.0.0.0/24", "10.0.0.0/28", "10.9.9.9/8", "10.0.0.0/8")
-#: Halves and quarters that make up others, down to single addresses.
+#: Halves and quarters of networks, down to single addresses.
 PARTS = (
     *("10.0.0.0/30", "10.0.0.0/31", "10.0.0.2/31", "10.0.0.0", "10.0.0.1", "10.0.0.2", "10.0.0.3"),
     *("10.0.0.4/30", "10.0.0.0/29", "*"),
 )
-#: Each name in an ACL below, and one within each prefix that is in none.
+#: Each name of an ACL below, and for each prefix one name that no ACL has.
 NAMES = ["", "*", "a", "ab", "abc", "b", "z", "az", "abz", "abcz", "bz", "*z"]
 OPERATIONS = (
     AclOperation.READ,
@@ -45,8 +45,8 @@ OPERATIONS = (
     AclOperation.DESCRIBE_CONFIGS,
 )
 PRINCIPALS = (("User", "a"), ("User", "b"), ("Group", "a"), ("User", "nobody"))
-QUESTIONS = [
-    naive.Question(*principal, host, operation, ResourceType.GROUP, name)
+REQUESTS = [
+    naive.Request(*principal, host, operation, ResourceType.GROUP, name)
     for principal, host, operation, name in product(
         PRINCIPALS, ("10.0.0.1", "10.0.0.2", "192.0.2.1"), OPERATIONS, NAMES
     )
@@ -75,7 +75,7 @@ def drawn_acl(random: Random, *, odd: float, hosts: tuple[str, ...]) -> AccessCo
 def drawn_set(
     seed: int, *, odd: float, hosts: tuple[str, ...] = HOSTS
 ) -> tuple[list[AccessControlEntryRecord], AuthorizerSettings]:
-    """ACLs that overlap, none twice, and settings."""
+    """Overlapping, distinct ACLs, and settings."""
     random = Random(seed)
     drawn = [drawn_acl(random, odd=odd, hosts=hosts) for _ in range(random.randint(2, 16))]
     supers = frozenset(("User:b",)) if random.random() < 0.2 else frozenset[str]()
@@ -92,8 +92,8 @@ def without(records: list[AccessControlEntryRecord], rows: set[int]) -> list[Acc
     return [record for row, record in enumerate(records) if row not in rows]
 
 
-def may_stay(record: AccessControlEntryRecord, configured: AuthorizerSettings) -> bool:
-    """What allows everything to everybody stays where else everybody could do everything, too."""
+def is_required_by_rule(record: AccessControlEntryRecord, configured: AuthorizerSettings) -> bool:
+    """Whether the ACL allows everything to User:*, and without ACLs everything would be allowed, too."""
     return (
         configured.allow_everyone
         and record.principal == WILDCARD_PRINCIPAL
@@ -102,8 +102,8 @@ def may_stay(record: AccessControlEntryRecord, configured: AuthorizerSettings) -
     )
 
 
-def test_meaning_is_unchanged_and_nothing_more_can_go() -> None:
-    """Of many sets, networks in half of them; one in four is then looked at ACL by ACL."""
+def test_removals_change_no_permission_and_are_complete() -> None:
+    """Many sets, half of them with networks; every fourth set is then checked ACL by ACL."""
     reasons, early = set(), 0
     for seed in range(SETS):
         records, configured = drawn_set(seed, odd=0.03, hosts=(*HOSTS, *NETWORKS) if seed % 2 else HOSTS)
@@ -112,7 +112,7 @@ def test_meaning_is_unchanged_and_nothing_more_can_go() -> None:
         digest = EffectivePermissions.of(table_of(records), configured).digest
         left = without(records, {each.row for each in found})
         assert EffectivePermissions.of(table_of(left), configured).digest == digest, seed
-        # Each part of those that can go alone can go, too.
+        # Every subset of the individually removable ACLs is removable, too.
         random = Random(seed)
         some = {each.row for each in found if each.alone and random.random() < 0.5}
         assert EffectivePermissions.of(table_of(without(records, some)), configured).digest == digest, seed
@@ -120,7 +120,7 @@ def test_meaning_is_unchanged_and_nothing_more_can_go() -> None:
             continue
         for row, record in enumerate(left):
             less = EffectivePermissions.of(table_of(without(left, {row})), configured).digest
-            assert less != digest or may_stay(record, configured), (seed, record)
+            assert less != digest or is_required_by_rule(record, configured), (seed, record)
         early += any(
             EffectivePermissions.of(table_of(without(records, {each.row})), configured).digest != digest
             for each in found
@@ -130,8 +130,8 @@ def test_meaning_is_unchanged_and_nothing_more_can_go() -> None:
     assert reasons == {"dead", "super-user", "shadowed", "broader-twin", "redundant", "idle-deny"}
 
 
-def test_networks_that_together_are_another_one_are_found() -> None:
-    """As above, of sets in which halves of networks, for the same names, make up others."""
+def test_networks_whose_union_is_another_network_are_found() -> None:
+    """The same for sets in which halves of networks, for the same names, form other networks."""
     united = 0
     for seed in range(FEWER_SETS):
         random = Random(seed)
@@ -153,7 +153,7 @@ def test_networks_that_together_are_another_one_are_found() -> None:
         assert EffectivePermissions.of(table_of(without(records, some)), configured).digest == digest, seed
         for row, record in enumerate(left):
             less = EffectivePermissions.of(table_of(without(left, {row})), configured).digest
-            assert less != digest or may_stay(record, configured), (seed, record)
+            assert less != digest or is_required_by_rule(record, configured), (seed, record)
         for each in found:
             network = network_of(records[each.row].host)
             parts = [network_of(host) or address_of(host) for host in (records[row].host for row in each.by)]
@@ -163,15 +163,15 @@ def test_networks_that_together_are_another_one_are_found() -> None:
     assert united > FEWER_SETS // 20
 
 
-def test_without_a_known_release_what_goes_changes_nothing_by_any() -> None:
-    """And an ACL for a network stays, but for one of a super user."""
+def test_removals_change_no_permission_under_any_unknown_release() -> None:
+    """An ACL for a network is not removable, unless its principal is a super user."""
     removed = 0
     for seed in range(FEWER_SETS):
         records, configured = drawn_set(seed, odd=0.03, hosts=(*HOSTS, *NETWORKS))
         found = find_removable(table_of(records), configured.with_version(None))
         removed += len(found)
         random = Random(seed)
-        for gone in (
+        for rows in (
             {each.row for each in found},
             {each.row for each in found if each.alone and random.random() < 0.5},
         ):
@@ -179,29 +179,32 @@ def test_without_a_known_release_what_goes_changes_nothing_by_any() -> None:
                 settings = configured.with_version(version)
                 before, after = (
                     EffectivePermissions.of(table_of(each), settings).digest
-                    for each in (records, without(records, gone))
+                    for each in (records, without(records, rows))
                 )
                 assert before == after, (seed, version)
     assert removed > FEWER_SETS
 
 
-def test_brute_force_agrees() -> None:
-    """Every question has the same answer, and without one more ACL one has another."""
+def test_removals_agree_with_brute_force() -> None:
+    """Every request has the same answer, and each further removal changes an answer."""
     for seed in range(BRUTE_FORCE_SETS):
         records, configured = drawn_set(seed, odd=0)
         plain = naive.Settings(configured.super_users, configured.allow_everyone)
 
         def answers(acls: list[AccessControlEntryRecord], plain: naive.Settings = plain) -> list[bool]:
-            return [naive.decide(acls, question, plain)[0] for question in QUESTIONS]
+            return [naive.decide(acls, request, plain)[0] for request in REQUESTS]
 
         found = find_removable(table_of(records), configured)
         before, left = answers(records), without(records, {each.row for each in found})
         assert answers(left) == before, seed
         for row, record in enumerate(left):
-            assert answers(without(left, {row})) != before or may_stay(record, configured), (seed, record)
+            assert answers(without(left, {row})) != before or is_required_by_rule(record, configured), (
+                seed,
+                record,
+            )
 
 
-def test_authorize_by_resource_type_stays_where_it_is_said_to() -> None:
+def test_the_reported_effect_on_authorize_by_resource_type_is_right() -> None:
     for seed in range(0, SETS, 10):
         records, configured = drawn_set(seed, odd=0.05)
         plain = naive.Settings(configured.super_users, configured.allow_everyone)
@@ -217,10 +220,10 @@ def test_authorize_by_resource_type_stays_where_it_is_said_to() -> None:
             OPERATIONS,
             (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER),
         ):
-            question = naive.Question(*principal, host, operation, kind, "")
-            assert naive.by_resource_type(records, question, plain) == naive.by_resource_type(
-                left, question, plain
-            ), (seed, question)
+            request = naive.Request(*principal, host, operation, kind, "")
+            assert naive.by_resource_type(records, request, plain) == naive.by_resource_type(
+                left, request, plain
+            ), (seed, request)
 
 
 def test_the_order_of_the_acls_does_not_matter() -> None:

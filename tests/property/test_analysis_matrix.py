@@ -1,4 +1,4 @@
-"""Cells of random sets of ACLs against brute force over every short name, and steps from state to state."""
+"""Matrix cells of random sets of ACLs, and the steps between states, compared with brute force."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from records.columns.acl_table import AppliedAcl
 from snapshot.delta import AclsDelta
 from snapshot.image import NOWHERE, AclsImage
 from support import naive
-from support.brute_force import HOSTS, OPERATIONS, PRINCIPALS, Asked, answers, covered_by, random_pair
+from support.brute_force import HOSTS, OPERATIONS, PRINCIPALS, RequestKind, answers, covered_by, random_pair
 
 GROUP = ResourceType.GROUP
 PAIRS = 300
-#: Of the operations that the brute force asks about.
-ASKED = sum(1 << operation - AclOperation.ALL for operation in OPERATIONS)
+#: The operations of the brute force, as a bit mask.
+OPERATIONS_MASK = sum(1 << operation - AclOperation.ALL for operation in OPERATIONS)
 
 
-def truth(answered: dict[Asked, int], principal: str, names: int) -> Cell:
-    always, sometimes = ASKED, 0
+def truth(answered: dict[RequestKind, int], principal: str, names: int) -> Cell:
+    always, sometimes = OPERATIONS_MASK, 0
     for operation in OPERATIONS:
         bit = 1 << operation - AclOperation.ALL
-        found = [answered[Asked(principal, host, operation)] & names for host in HOSTS]
+        found = [answered[RequestKind(principal, host, operation)] & names for host in HOSTS]
         if any(each != names for each in found):
             always &= ~bit
         if any(found):
@@ -32,8 +32,8 @@ def truth(answered: dict[Asked, int], principal: str, names: int) -> Cell:
     return Cell(always, sometimes)
 
 
-def asked(cell: Cell) -> Cell:
-    return Cell(cell.always & ASKED, cell.sometimes & ASKED)
+def restricted(cell: Cell) -> Cell:
+    return Cell(cell.always & OPERATIONS_MASK, cell.sometimes & OPERATIONS_MASK)
 
 
 def image_of(before: AclsImage, records: list[object]) -> AclsImage:
@@ -43,7 +43,7 @@ def image_of(before: AclsImage, records: list[object]) -> AclsImage:
     return delta.apply(NOWHERE)
 
 
-def test_cells_and_flips_are_what_every_name_is_answered() -> None:
+def test_cells_and_decision_changes_equal_brute_force() -> None:
     rng = random.Random(18)
     for number in range(PAIRS):
         pair = random_pair(rng)
@@ -52,14 +52,14 @@ def test_cells_and_flips_are_what_every_name_is_answered() -> None:
         )
         plain = naive.Settings(settings.super_users, settings.allow_everyone)
         first = image_of(AclsImage.EMPTY, list(pair[0]))
-        # The second stands on the columns of the first, as states that follow one another do.
+        # The second image shares the columns of the first, as successive states do.
         base = first.merged()
-        gone = AclsDelta(base)
+        next_delta = AclsDelta(base)
         for acl in base:
-            gone._remove(acl.record.id)
+            next_delta._remove(acl.record.id)
         for record in pair[1]:
-            gone.put(AppliedAcl(record, None, 0))
-        indexes = [settings.index(base), settings.index(gone.apply(NOWHERE))]
+            next_delta.put(AppliedAcl(record, None, 0))
+        indexes = [settings.index(base), settings.index(next_delta.apply(NOWHERE))]
         matrices = [Matrix.of(indexes[0], settings, GROUP)]
         before = matrices[0].columns(list(PRINCIPALS))
         matrices.append(matrices[0].at(indexes[1], settings))
@@ -78,17 +78,17 @@ def test_cells_and_flips_are_what_every_name_is_answered() -> None:
                 if not names:
                     continue
                 at = [truth(each, principal, names) for each in truths]
-                assert asked(old.cell((text, is_name))) == at[0], (pair, principal, text, is_name)
-                assert asked(new.cell((text, is_name))) == at[1], (pair, principal, text, is_name)
+                assert restricted(old.cell((text, is_name))) == at[0], (pair, principal, text, is_name)
+                assert restricted(new.cell((text, is_name))) == at[1], (pair, principal, text, is_name)
                 changed = [
                     {kind: one[kind] & ~other[kind] for kind in one}
                     for one, other in ((truths[1], truths[0]), (truths[0], truths[1]))
                 ]
                 for column, expected in zip((granted, revoked), changed, strict=True):
-                    assert asked(column.cell((text, is_name))) == truth(expected, principal, names), pair
+                    assert restricted(column.cell((text, is_name))) == truth(expected, principal, names), pair
 
 
-def test_cells_of_a_team_are_what_all_of_it_and_what_some_of_it_may() -> None:
+def test_a_team_cell_tells_what_all_and_what_some_members_may() -> None:
     rng = random.Random(181)
     for _ in range(60):
         first, _ = random_pair(rng)
@@ -102,13 +102,13 @@ def test_cells_of_a_team_are_what_all_of_it_and_what_some_of_it_may() -> None:
             names = covered_by(text, is_prefix=not is_name)
             cell = both(column.cell((text, is_name)) for column in matrix.columns(list(PRINCIPALS)))
             each = [truth(answered, principal, names) for principal in PRINCIPALS]
-            every, some = ASKED, 0
+            every, some = OPERATIONS_MASK, 0
             for always, sometimes in each:
                 every, some = every & always, some | sometimes
-            assert asked(cell) == Cell(every, some), (first, text, is_name)
+            assert restricted(cell) == Cell(every, some), (first, text, is_name)
 
 
-def test_teams_are_the_next_parts_of_principals_and_lose_none() -> None:
+def test_teams_are_the_next_name_parts_of_all_principals() -> None:
     rng = random.Random(182)
     for _ in range(200):
         names = ["".join(rng.choices("ab.-", k=rng.randrange(1, 7))) for _ in range(rng.randrange(1, 12))]
@@ -122,7 +122,7 @@ def test_teams_are_the_next_parts_of_principals_and_lose_none() -> None:
         assert len(rows) > 1 or not any(row.inside for row in rows)
 
 
-def test_rows_are_the_next_parts_of_the_names_and_lose_none() -> None:
+def test_rows_are_the_next_name_parts_of_all_names() -> None:
     rng = random.Random(180)
     for _ in range(200):
         texts = ["".join(rng.choices("ab.-", k=rng.randrange(1, 7))) for _ in range(rng.randrange(12))]
@@ -136,7 +136,7 @@ def test_rows_are_the_next_parts_of_the_names_and_lose_none() -> None:
         assert shown == sorted(shown)
         for key in inside:
             assert any(row == key or (not row[1] and key[0].startswith(row[0])) for row in shown)
-        # What is opened is never the row that it was opened in.
+        # An opened row never contains itself.
         assert all(row.key[0] != under for row in rows[1:] if row.inside)
         some = outline(keys, under, "B")
         assert sum(row.inside or 1 for row in some[1:]) == sum("b" in text for text, _ in inside)

@@ -1,4 +1,4 @@
-"""A meaning gives every answer, and two are equal exactly when all their answers are: against brute force."""
+"""Effective permissions give every answer, and equal ones give equal answers; compared with brute force."""
 
 from __future__ import annotations
 
@@ -58,19 +58,19 @@ def table_of(records: list[AccessControlEntryRecord]) -> AclTable:
     return AclTable.of([AppliedAcl(record, None, 0) for record in records])
 
 
-def asked(meaning: EffectivePermissions, question: naive.Question) -> bool:
-    principal = f"{question.principal_type}:{question.principal_name}"
-    answer = meaning.overrides(principal, question.resource_type).value_of((question.name, True))
+def is_allowed_by(permissions: EffectivePermissions, request: naive.Request) -> bool:
+    principal = f"{request.principal_type}:{request.principal_name}"
+    answer = permissions.overrides(principal, request.resource_type).value_of((request.name, True))
     if answer is None:
-        answer = meaning.wildcard[question.resource_type].value_of((question.name, True))
+        answer = permissions.wildcard[request.resource_type].value_of((request.name, True))
     masks = dict(masks_by_host(answer))
-    (mask,) = masks.get(question.host, masks[None])
-    return question.operation in operations_of(mask)
+    (mask,) = masks.get(request.host, masks[None])
+    return request.operation in operations_of(mask)
 
 
-def every_question(resource_type: ResourceType) -> list[naive.Question]:
+def every_request(resource_type: ResourceType) -> list[naive.Request]:
     return [
-        naive.Question(*principal, host, operation, resource_type, name)
+        naive.Request(*principal, host, operation, resource_type, name)
         for principal in PRINCIPALS
         for host in HOSTS
         for operation in OPERATIONS
@@ -80,28 +80,28 @@ def every_question(resource_type: ResourceType) -> list[naive.Question]:
 
 
 #: Of the types that ``acls`` favours, and those that an ACL may have by chance.
-QUESTIONS = {resource_type: every_question(resource_type) for resource_type in NAME_SPACES}
+REQUESTS = {resource_type: every_request(resource_type) for resource_type in NAME_SPACES}
 FAVOURED = [
-    question
+    request
     for resource_type in (ResourceType.GROUP, ResourceType.TOPIC, ResourceType.CLUSTER)
-    for question in QUESTIONS[resource_type]
+    for request in REQUESTS[resource_type]
 ]
 
 
-def all_about(*records: list[AccessControlEntryRecord]) -> list[naive.Question]:
-    """Of the resource types that have an ACL; the others are answered by the settings alone."""
+def all_about(*records: list[AccessControlEntryRecord]) -> list[naive.Request]:
+    """Every request on the resource types that have an ACL; the settings alone decide the other types."""
     kinds = {record.resource_type for each in records for record in each}
-    return [question for kind, questions in QUESTIONS.items() if kind in kinds for question in questions]
+    return [request for kind, requests in REQUESTS.items() if kind in kinds for request in requests]
 
 
 @given(st.lists(acls(), max_size=6), st.lists(acls(), max_size=3), some_settings())
 @settings(max_examples=200, deadline=None)
-def test_what_changes_for_some_principals_is_worked_out_for_them_alone(
+def test_a_change_for_some_principals_is_computed_for_them_alone(
     records: list[AccessControlEntryRecord],
-    others: list[AccessControlEntryRecord],
+    other_records: list[AccessControlEntryRecord],
     configured: AuthorizerSettings,
 ) -> None:
-    before, after = table_of(records), table_of([*records[len(others) :], *others])
+    before, after = table_of(records), table_of([*records[len(other_records) :], *other_records])
     whose = ChangedAcls.between(before, after).principals
     known = EffectivePermissions.digest_of(before, configured)
     changed = EffectivePermissions.digest_after(known, after, configured, whose)
@@ -111,29 +111,29 @@ def test_what_changes_for_some_principals_is_worked_out_for_them_alone(
 
 @given(st.lists(acls(), max_size=8), some_settings(), st.data())
 @settings(max_examples=examples(gate=100, deep=400))
-def test_every_answer(
+def test_effective_permissions_give_every_answer(
     records: list[AccessControlEntryRecord], configured: AuthorizerSettings, data: st.DataObject
 ) -> None:
-    meaning = EffectivePermissions.of(table_of(records), configured)
+    permissions = EffectivePermissions.of(table_of(records), configured)
     plain = naive.Settings(configured.super_users, configured.allow_everyone)
-    for question in data.draw(st.lists(st.sampled_from(FAVOURED), min_size=60, max_size=60)):
-        assert asked(meaning, question) == naive.decide(records, question, plain)[0], question
+    for request in data.draw(st.lists(st.sampled_from(FAVOURED), min_size=60, max_size=60)):
+        assert is_allowed_by(permissions, request) == naive.decide(records, request, plain)[0], request
 
 
 @given(st.lists(acls(), max_size=6), st.lists(acls(), max_size=2), st.integers(0, 63), some_settings())
 @settings(max_examples=25, deadline=None)
-def test_equal_meanings_are_equal_answers(
+def test_permissions_are_equal_if_and_only_if_all_answers_are(
     records: list[AccessControlEntryRecord],
     more: list[AccessControlEntryRecord],
     left_out: int,
     configured: AuthorizerSettings,
 ) -> None:
-    others = [each for at, each in enumerate(records) if not left_out >> at & 1] + more
-    one, other = (EffectivePermissions.of(table_of(each), configured) for each in (records, others))
+    other_records = [each for at, each in enumerate(records) if not left_out >> at & 1] + more
+    one, other = (EffectivePermissions.of(table_of(each), configured) for each in (records, other_records))
     plain = naive.Settings(configured.super_users, configured.allow_everyone)
     same = all(
-        naive.decide(records, question, plain)[0] == naive.decide(others, question, plain)[0]
-        for question in all_about(records, others)
+        naive.decide(records, request, plain)[0] == naive.decide(other_records, request, plain)[0]
+        for request in all_about(records, other_records)
     )
     assert (one == other) == same
     assert (one.digest == other.digest) == same
@@ -169,7 +169,7 @@ def test_maps_of_few_characters_are_canonical(
     for made, default, places in ((first, usual, one), (second, usually, other)):
         plain = NameMap(default, tuple((*key, places[key]) for key in sorted(places)))
         assert values(made) == values(plain)
-        # The same function, said place by place.
+        # The same function, built place by place.
         each_name = sorted(zip(SMALL_NAMES, values(plain), strict=True))
         spelt = NameMap.of(default ^ 1, [(name, True, value) for name, value in each_name], SMALL)
         assert made == spelt
@@ -179,46 +179,46 @@ def test_maps_of_few_characters_are_canonical(
 
 @given(st.lists(acls(), max_size=6), st.lists(acls(), max_size=2), st.integers(0, 63), some_settings())
 @settings(max_examples=20, deadline=None)
-def test_flips_are_all_differences(
+def test_decision_changes_are_all_differences(
     records: list[AccessControlEntryRecord],
     more: list[AccessControlEntryRecord],
     left_out: int,
     configured: AuthorizerSettings,
 ) -> None:
-    others = [each for at, each in enumerate(records) if not left_out >> at & 1] + more
-    flips = list(
+    other_records = [each for at, each in enumerate(records) if not left_out >> at & 1] + more
+    changes = list(
         decision_changes_between(
-            *(EffectivePermissions.of(table_of(each), configured) for each in (records, others))
+            *(EffectivePermissions.of(table_of(each), configured) for each in (records, other_records))
         )
     )
     plain = naive.Settings(configured.super_users, configured.allow_everyone)
-    for question in all_about(records, others):
-        before, after = (naive.decide(each, question, plain)[0] for each in (records, others))
-        found = {each.direction for each in flips if holds(each.request_class, question)}
-        assert found == (
+    for request in all_about(records, other_records):
+        before, after = (naive.decide(each, request, plain)[0] for each in (records, other_records))
+        contained = {each.direction for each in changes if holds(each.request_class, request)}
+        assert contained == (
             {"granted"} if after and not before else {"revoked"} if before and not after else set()
         )
-    for flip in flips:
-        assert NAME_SPACES[flip.request_class.resource_type].has(flip.request_class.witness.name)
-        for question in witnesses(flip.request_class):
-            assert holds(flip.request_class, question)
-            answers = [naive.decide(each, question, plain)[0] for each in (records, others)]
-            assert answers == [flip.direction == "revoked", flip.direction == "granted"]
+    for change in changes:
+        assert NAME_SPACES[change.request_class.resource_type].has(change.request_class.witness.name)
+        for request in witnesses(change.request_class):
+            assert holds(change.request_class, request)
+            answers = [naive.decide(each, request, plain)[0] for each in (records, other_records)]
+            assert answers == [change.direction == "revoked", change.direction == "granted"]
 
 
 @given(st.lists(acls(), max_size=8), some_settings(), st.sampled_from(OPERATIONS))
 @settings(max_examples=15, deadline=None)
-def test_rights_are_all_that_is_allowed(
+def test_request_classes_contain_all_allowed_requests(
     records: list[AccessControlEntryRecord], configured: AuthorizerSettings, operation: AclOperation
 ) -> None:
-    """What each principal can, and who can, on a name and below a prefix."""
+    """The permissions of each principal, and the permitted principals of a name and of a prefix."""
     table = table_of(records)
     plain = naive.Settings(configured.super_users, configured.allow_everyone)
-    allowed = {question for question in FAVOURED if naive.decide(records, question, plain)[0]}
+    allowed = {request for request in FAVOURED if naive.decide(records, request, plain)[0]}
     for principal in PRINCIPALS:
         classes = list(permissions_of(table, configured, ":".join(principal)))
-        asked = [each for each in FAVOURED if (each.principal_type, each.principal_name) == principal]
-        assert found(classes, asked) == allowed.intersection(asked)
+        candidates = [each for each in FAVOURED if (each.principal_type, each.principal_name) == principal]
+        assert contained(classes, candidates) == allowed.intersection(candidates)
     for resource_type, text, is_name in (
         (ResourceType.GROUP, "ab", True),
         (ResourceType.GROUP, "a", False),
@@ -226,41 +226,44 @@ def test_rights_are_all_that_is_allowed(
         (ResourceType.CLUSTER, "kafka-cluster", True),
     ):
         classes = list(permitted_principals(table, configured, resource_type, (text, is_name), operation))
-        asked = [
-            question
-            for question in FAVOURED
-            if question.resource_type is resource_type
-            and question.operation is operation
-            and (question.name == text if is_name else question.name.startswith(text))
+        candidates = [
+            request
+            for request in FAVOURED
+            if request.resource_type is resource_type
+            and request.operation is operation
+            and (request.name == text if is_name else request.name.startswith(text))
         ]
-        assert found(classes, asked) == allowed.intersection(asked)
+        assert contained(classes, candidates) == allowed.intersection(candidates)
         for each in classes:
-            assert all(naive.decide(records, question, plain)[0] for question in witnesses(each))
+            assert all(naive.decide(records, request, plain)[0] for request in witnesses(each))
 
 
-def found(classes: list[RequestClass], asked: list[naive.Question]) -> set[naive.Question]:
-    return {question for question in asked if any(holds(each, question) for each in classes)}
+def contained(classes: list[RequestClass], candidates: list[naive.Request]) -> set[naive.Request]:
+    return {request for request in candidates if any(holds(each, request) for each in classes)}
 
 
-def witnesses(questions: RequestClass) -> Iterator[naive.Question]:
+def witnesses(request_class: RequestClass) -> Iterator[naive.Request]:
     """The witness with each operation."""
-    witness = questions.witness
+    witness = request_class.witness
     principal_type, _, name = witness.principal.partition(":")
-    for operation in questions.operations:
-        yield naive.Question(
+    for operation in request_class.operations:
+        yield naive.Request(
             principal_type, name, witness.host, operation, witness.resource_type, witness.name
         )
 
 
-def holds(questions: RequestClass, question: naive.Question) -> bool:
-    principal, (mine, but, _) = f"{question.principal_type}:{question.principal_name}", questions.principals
-    host, hosts = questions.hosts
+def holds(request_class: RequestClass, request: naive.Request) -> bool:
+    principal, (own_principal, but, _) = (
+        f"{request.principal_type}:{request.principal_name}",
+        request_class.principals,
+    )
+    host, hosts = request_class.hosts
     return (
-        questions.resource_type is question.resource_type
-        and question.operation in questions.operations
-        and (principal not in but if mine is None else principal == mine)
-        and (question.host not in hosts if host is None else question.host == host)
-        and any(has(names, question.name) for names in questions.names)
+        request_class.resource_type is request.resource_type
+        and request.operation in request_class.operations
+        and (principal not in but if own_principal is None else principal == own_principal)
+        and (request.host not in hosts if host is None else request.host == host)
+        and any(has(names, request.name) for names in request_class.names)
     )
 
 
@@ -281,10 +284,10 @@ def has(names: NameSet, name: str) -> bool:
     st.sampled_from([ResourceType.TOPIC, ResourceType.GROUP]),
 )
 def test_no_name_is_shorter_than_a_witness(prefix: str, but: list[Key], resource_type: ResourceType) -> None:
-    """Of all names with the prefix that are left, by every continuation of two characters."""
+    """Compared with every remaining name that extends the prefix by at most two characters."""
     space = NAME_SPACES[resource_type]
     but = [(prefix + text, is_name) for text, is_name in but]
-    found = space.shortest(prefix, but)
+    contained = space.shortest(prefix, but)
 
     def is_left(name: str) -> bool:
         return space.has(name) and not any(
@@ -297,7 +300,7 @@ def test_no_name_is_shorter_than_a_witness(prefix: str, but: list[Key], resource
         for more in product(ascii_lowercase + digits + "._-", repeat=length)
         if is_left(name := prefix + "".join(more))
     ]
-    assert (found is None) == ((prefix, False) in but)
-    if found is not None:
-        assert is_left(found)
-        assert len(found) == min(map(len, left))
+    assert (contained is None) == ((prefix, False) in but)
+    if contained is not None:
+        assert is_left(contained)
+        assert len(contained) == min(map(len, left))

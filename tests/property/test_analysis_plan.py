@@ -1,4 +1,4 @@
-"""A plan: its changes in the order of a cluster's requests, its result and the way back, as random sets."""
+"""Plans between random sets: the changes in the order of their requests, the result and the reverse plan."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CONTENTS = st.tuples(
     st.sampled_from([int(AclPermissionType.ALLOW), int(AclPermissionType.DENY)]),
 )
 SETS = st.lists(CONTENTS, max_size=6, unique=True)
-QUESTIONS = [
+REQUESTS = [
     (RequestContext(KafkaPrincipal("User", name), host), Action(operation, pattern))
     for name, host, operation, pattern in product(
         ("a", "b"),
@@ -52,25 +52,25 @@ def allowed(table: AclTable, configured: AuthorizerSettings) -> set[int]:
     state = AuthorizerState(index, configured, is_ready=True, not_ready_reason="")
     return {
         number
-        for number, question in enumerate(QUESTIONS)
-        if decide(state, *question).result is AuthorizationResult.ALLOWED
+        for number, request in enumerate(REQUESTS)
+        if decide(state, *request).result is AuthorizationResult.ALLOWED
     }
 
 
 @given(SETS, SETS, st.booleans())
 @settings(max_examples=150, deadline=None)
 def test_no_step_allows_what_is_allowed_neither_before_nor_after(
-    there: list[tuple[int, str, int, str, str, int, int]],
-    wanted: list[tuple[int, str, int, str, str, int, int]],
+    current: list[tuple[int, str, int, str, str, int, int]],
+    desired: list[tuple[int, str, int, str, str, int, int]],
     allow_everyone: bool,
 ) -> None:
     configured = AuthorizerSettings(allow_everyone=allow_everyone)
-    before, after = table_of(there), table_of(wanted)
-    meaning = EffectivePermissions.of(before, configured)
+    before, after = table_of(current), table_of(desired)
+    permissions = EffectivePermissions.of(before, configured)
     changed = ChangedAcls.between(before, after)
-    made = AclPlan.of(PlanOrigin("x", "c"), image_of(before), changed, configured)
-    plan = AclPlan.from_json(made.to_json())
-    assert plan == made
+    created = AclPlan.of(PlanOrigin("x", "c"), image_of(before), changed, configured)
+    plan = AclPlan.from_json(created.to_json())
+    assert plan == created
     first, last = allowed(before, configured), allowed(after, configured)
     step = before
     for added in plan.added:
@@ -81,7 +81,7 @@ def test_no_step_allows_what_is_allowed_neither_before_nor_after(
         step = with_replacements(step, [removed], ())
         assert allowed(step, configured) <= first | last
         assert allow_everyone or first & last <= allowed(step, configured)
-        assert EffectivePermissions.of(plan.undone(step), configured) == meaning
+        assert EffectivePermissions.of(plan.undone(step), configured) == permissions
     for table in (step, plan.result(before)):
-        assert {acl.record.content for acl in table} == set(wanted)
+        assert {acl.record.content for acl in table} == set(desired)
     plan.require_meaning(image_of(before))

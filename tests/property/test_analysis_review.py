@@ -1,4 +1,4 @@
-"""What a review lets go is needless, what it keeps is not, and what it keeps is the least: by brute force."""
+"""Reviews: unneeded ACLs are unneeded, needed ones are needed and fewest; compared with brute force."""
 
 from __future__ import annotations
 
@@ -56,22 +56,22 @@ requests = st.builds(
 )
 
 
-def question(request: Request) -> naive.Question:
+def naive_request(request: Request) -> naive.Request:
     kind, _, name = request.principal.partition(":")
-    return naive.Question(
+    return naive.Request(
         kind, name, request.host, request.operation, request.resource_type, request.resource_name
     )
 
 
 def logged_by(
-    acls: Sequence[AccessControlEntryRecord], asked: Iterable[Request], settings: naive.Settings
+    acls: Sequence[AccessControlEntryRecord], sent: Iterable[Request], settings: naive.Settings
 ) -> Traffic:
-    """As Kafka would have logged requests: of a probe only that it was allowed."""
+    """The traffic that Kafka would have logged; of a probe it logs only that it was allowed."""
     traffic = Traffic()
-    for request in asked:
-        traffic.count(Logged(request, *naive.decide(acls, question(request), settings), False), 1)
+    for request in sent:
+        traffic.count(Logged(request, *naive.decide(acls, naive_request(request), settings), False), 1)
         probe = request._replace(resource_name=PROBE)
-        is_allowed, rule = naive.decide(acls, question(probe), settings)
+        is_allowed, rule = naive.decide(acls, naive_request(probe), settings)
         if is_allowed:
             traffic.count(Logged(probe, is_allowed, rule, True), 1)
     return traffic
@@ -106,27 +106,27 @@ def reviewed(
 
 
 @given(some_acls(), some_acls(), st.lists(requests, max_size=8), st.booleans(), st.booleans(), st.booleans())
-def test_nothing_is_lost_and_nothing_is_granted(
+def test_a_review_loses_no_request_and_grants_none(
     before: list[AccessControlEntryRecord],
     now: list[AccessControlEntryRecord],
-    asked: list[Request],
+    sent: list[Request],
     has_changed: bool,
     allow_everyone: bool,
     is_fewest: bool,
 ) -> None:
-    """Without what goes each request is answered as before; each that stays has its reason."""
-    supers = frozenset(("User:b",)) if len(asked) % 2 else frozenset[str]()
+    """Without the unneeded ACLs each request has the same answer; each needed ACL has its reason."""
+    supers = frozenset(("User:b",)) if len(sent) % 2 else frozenset[str]()
     settings = naive.Settings(supers, allow_everyone)
-    ours = AuthorizerSettings(supers, allow_everyone)
-    traffic = logged_by(before if has_changed else now, asked, settings)
-    found = reviewed(now, ours, traffic, is_fewest=is_fewest)
-    kept = [each.acl for each in found.kept]
-    gone = [each.acl for each in found.unneeded]
-    assert {acl.content for acl in now} == {acl.content for acl in (*kept, *gone)}
-    assert len({acl.content for acl in now}) == len(kept) + len(gone)
+    authorizer_settings = AuthorizerSettings(supers, allow_everyone)
+    traffic = logged_by(before if has_changed else now, sent, settings)
+    found = reviewed(now, authorizer_settings, traffic, is_fewest=is_fewest)
+    needed_acls = [each.acl for each in found.kept]
+    unneeded_acls = [each.acl for each in found.unneeded]
+    assert {acl.content for acl in now} == {acl.content for acl in (*needed_acls, *unneeded_acls)}
+    assert len({acl.content for acl in now}) == len(needed_acls) + len(unneeded_acls)
 
-    def lost(acls: Sequence[AccessControlEntryRecord]) -> set[Request]:
-        """What was allowed then and is now, and is not by these; of a probe by the name that it made up."""
+    def lost_requests(acls: Sequence[AccessControlEntryRecord]) -> set[Request]:
+        """The requests that were allowed then and are allowed now, but not by these ACLs."""
         return {
             logged.request
             for logged in traffic.counts
@@ -135,19 +135,19 @@ def test_nothing_is_lost_and_nothing_is_granted(
 
     def is_allowed(acls: Sequence[AccessControlEntryRecord], logged: Logged) -> bool:
         if logged.is_probe and acls is not now:
-            return naive.by_resource_type(acls, question(logged.request), settings)
-        return naive.decide(acls, question(logged.request), settings)[0]
+            return naive.by_resource_type(acls, naive_request(logged.request), settings)
+        return naive.decide(acls, naive_request(logged.request), settings)[0]
 
-    assert lost(kept) == set()
-    meanings = (EffectivePermissions.of(table_of(acls), ours) for acls in (now, kept))
+    assert lost_requests(needed_acls) == set()
+    meanings = (EffectivePermissions.of(table_of(acls), authorizer_settings) for acls in (now, needed_acls))
     assert [flip for flip in decision_changes_between(*meanings) if flip.direction == "granted"] == []
     for each in found.kept:
-        others = [acl for acl in kept if acl is not each.acl]
+        remaining = [acl for acl in needed_acls if acl is not each.acl]
         if each.why == "needed":
-            assert lost(others) or allow_everyone, each
-            assert each.example is None or naive.decide([each.acl], question(each.example))[0]
+            assert lost_requests(remaining) or allow_everyone, each
+            assert each.example is None or naive.decide([each.acl], naive_request(each.example))[0]
         elif each.why == "denies":
-            assert any(naive.is_allow(acl) for acl in others), each
+            assert any(naive.is_allow(acl) for acl in remaining), each
         elif each.why == "closes":
             kind, name = each.acl.resource_type, each.acl.resource_name
             some_name = (
@@ -157,27 +157,27 @@ def test_nothing_is_lost_and_nothing_is_granted(
                 if each.acl.pattern_type == PatternType.LITERAL
                 else f"{name}~"
             )
-            assert not any(naive.covers(acl, ResourceType(kind), some_name) for acl in others), each
+            assert not any(naive.covers(acl, ResourceType(kind), some_name) for acl in remaining), each
         else:
             assert has_odd_code(each.acl)
-    turned = {
+    changed_decisions = {
         (logged.request, not logged.is_allowed)
         for logged in traffic.counts
         if not logged.is_probe
         and logged.rule != "SuperUser"
-        and naive.decide(now, question(logged.request), settings)[0] is not logged.is_allowed
+        and naive.decide(now, naive_request(logged.request), settings)[0] is not logged.is_allowed
     }
     assert {
         (each.request, each.is_allowed_now) for each in found.turned if each.request.resource_name != PROBE
-    } == turned
+    } == changed_decisions
 
 
 needs = st.lists(st.frozensets(st.integers(0, 7), min_size=1), max_size=8)
 
 
 @given(needs)
-def test_the_least_is_the_least(drawn: list[frozenset[int]]) -> None:
-    """Of all sets that meet every need there is none smaller; and none whose broadest ACLs are narrower."""
+def test_the_minimal_cover_is_the_smallest(drawn: list[frozenset[int]]) -> None:
+    """No set that meets every need is smaller, and none of that size has narrower ACLs."""
     distinct = list(dict.fromkeys(drawn))
     covers = [
         set(chosen)
@@ -192,8 +192,8 @@ def test_the_least_is_the_least(drawn: list[frozenset[int]]) -> None:
     assert narrowest_cover(distinct) == min(covers, key=lambda each: sorted(each, reverse=True))
 
 
-def test_a_large_group_is_guessed_and_irreducible() -> None:
-    """Too many ACLs to be searched: what is found does, with none too many, and is said to be a guess."""
+def test_the_cover_of_a_large_group_is_approximate_and_irreducible() -> None:
+    """With too many ACLs for a search the cover is sufficient, irreducible and reported as a guess."""
     drawn = [frozenset((number, number + 1, (7 * number) % 40)) for number in range(3 * EXACT_ACLS)]
     found = minimal_cover(drawn)
     assert (found.groups, found.guessed) == (1, 1)

@@ -1,4 +1,4 @@
-"""Many actions in one call are as many calls with one action: results, errors, counts, audit lines."""
+"""One call with many actions equals many calls with one action: results, errors, counts, audit lines."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ Outcome = tuple[list[AuthorizationResult], str, dict[str, int], list[str]]
 
 @pytest.fixture(params=["small", "usual"], autouse=True)
 def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is for many ACLs, also with few."""
+    """Use the structures for many ACLs also for few."""
     if request.param == "small":
         make_small(monkeypatch)
 
 
 def patterns() -> SearchStrategy[ResourcePattern]:
-    """Of topics mostly; now and then one that cannot be asked about."""
+    """Mostly topics; sometimes a pattern that no request may have."""
     usual = st.builds(
         ResourcePattern,
         st.just(ResourceType.TOPIC) | st.just(ResourceType.GROUP) | st.sampled_from(ResourceType),
@@ -86,7 +86,7 @@ def contexts() -> SearchStrategy[RequestContext]:
     context=contexts(),
     actions=requests(),
 )
-def test_one_call_with_many_is_many_calls_with_one(
+def test_one_call_with_many_actions_equals_many_calls_with_one(
     *,
     batches: Batches,
     allow_everyone: bool,
@@ -97,8 +97,8 @@ def test_one_call_with_many_is_many_calls_with_one(
 ) -> None:
     """Whatever the ACLs, settings, readiness, audit level, host, and where the first bad resource is."""
 
-    def asked(calls: Sequence[Sequence[Action]]) -> Iterator[Outcome]:
-        """After each batch, and once more; in an authorizer of its own, which the other way did not ask."""
+    def outcomes(calls: Sequence[Sequence[Action]]) -> Iterator[Outcome]:
+        """The outcome after each batch and a repetition, from a new authorizer."""
         fed = Fed(
             audit=AuditLog(AUDIT_LEVELS[level]),
             ready=ready,
@@ -110,13 +110,15 @@ def test_one_call_with_many_is_many_calls_with_one(
             yield outcome(fed, context, calls)
         yield outcome(fed, context, calls)
 
-    one_by_one = asked([[action] for action in actions])
-    for (results, error, *rest), (singly, *others) in zip(asked([actions]), one_by_one, strict=True):
-        assert (results, [error, *rest]) == (singly if not error else [], others)
+    one_by_one = outcomes([[action] for action in actions])
+    for (results, error, *rest), (singly, *other_outcomes) in zip(
+        outcomes([actions]), one_by_one, strict=True
+    ):
+        assert (results, [error, *rest]) == (singly if not error else [], other_outcomes)
 
 
 def outcome(fed: Fed, context: RequestContext, calls: Sequence[Sequence[Action]]) -> Outcome:
-    """What some calls come to, one after another until one raises."""
+    """The outcome of the calls, up to the first that raises."""
     results: list[AuthorizationResult] = []
     error = ""
     with audit_lines() as lines:
@@ -130,7 +132,7 @@ def outcome(fed: Fed, context: RequestContext, calls: Sequence[Sequence[Action]]
 
 
 class Lines(logging.Handler):
-    """Keeps what the audit log says."""
+    """Collects the lines of the audit log."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -142,7 +144,7 @@ class Lines(logging.Handler):
 
 @contextmanager
 def audit_lines() -> Iterator[list[str]]:
-    """Whatever is written meanwhile."""
+    """The lines that are written during the context."""
     handler = Lines()
     logger = logging.getLogger(AUDIT_LOGGER_NAME)
     logger.addHandler(handler)
@@ -158,41 +160,41 @@ STATE: list[AccessControlEntryRecord] = [
     allow("User:*", READ, topic("all"), host="10.0.0.1"),
     allow("User:*", AclOperation.DESCRIBE, topic("*")),
 ]
-ASKED = ["own.1", "own.x.1", "own.secret.1", "lit", "all", "none"]
+TOPICS = ["own.1", "own.x.1", "own.secret.1", "lit", "all", "none"]
 
 
 @pytest.mark.parametrize(
     ("host", "allowed"), [("10.0.0.1", "own.1 own.x.1 lit all"), ("10.0.0.9", "own.1 own.x.1 lit")]
 )
-def test_a_request_of_all_kinds(host: str, allowed: str) -> None:
-    """Own and all's, literal, prefixed and by host: what the property says of any, said of one."""
+def test_a_request_with_all_kinds_of_names(host: str, allowed: str) -> None:
+    """ACLs of the principal and of User:*, literal, prefixed and by host: one example of the property."""
     fed = Fed(*STATE)
     context = RequestContext(KafkaPrincipal("User", "a"), host)
-    actions = [Action(READ, topic(name)) for name in ASKED * 2]
+    actions = [Action(READ, topic(name)) for name in TOPICS * 2]
     results = fed.authorizer.authorize(context, actions)
-    said = [
-        name for name, result in zip(ASKED, results, strict=False) if result is AuthorizationResult.ALLOWED
+    allowed_topics = [
+        name for name, result in zip(TOPICS, results, strict=False) if result is AuthorizationResult.ALLOWED
     ]
-    assert said == allowed.split()
-    assert results[: len(ASKED)] == results[len(ASKED) :]
+    assert allowed_topics == allowed.split()
+    assert results[: len(TOPICS)] == results[len(TOPICS) :]
     described = [replace(action, operation=AclOperation.DESCRIBE) for action in actions]
     assert set(fed.authorizer.authorize(context, described)) == {AuthorizationResult.ALLOWED}
 
 
-def test_what_came_before_a_bad_resource_is_counted() -> None:
-    """As if asked one by one: the actions before it were decided, those after it were not."""
+def test_actions_before_a_bad_resource_are_counted() -> None:
+    """As with single calls: the actions before it were decided, those after it were not."""
     fed = Fed(*STATE)
     context = RequestContext(KafkaPrincipal("User", "a"), "10.0.0.1")
-    actions = [Action(READ, topic(name)) for name in ASKED] + [Action(READ, topics("own."))]
-    actions += [Action(READ, topic(name)) for name in ASKED]
+    actions = [Action(READ, topic(name)) for name in TOPICS] + [Action(READ, topics("own."))]
+    actions += [Action(READ, topic(name)) for name in TOPICS]
     with pytest.raises(ValueError, match=r"^Only literal resources are supported. Got: PREFIXED$"):
         fed.authorizer.authorize(context, actions)
     metrics = fed.authorizer.metrics
     assert (metrics.acl_allowed, metrics.acl_denied, metrics.default_denied) == (4, 1, 1)
 
 
-def test_types_operations_and_names_may_take_turns() -> None:
-    """What was laid out for one type, operation or name is not taken for another."""
+def test_types_operations_and_names_may_alternate() -> None:
+    """Values prepared for one type, operation or name are not used for another."""
     fed = Fed(
         allow("User:a", READ, topics("x")),
         allow("User:a", AclOperation.DELETE, group("x")),
@@ -208,7 +210,7 @@ def test_types_operations_and_names_may_take_turns() -> None:
     assert [result is AuthorizationResult.ALLOWED for result in results] == allowed * 2
 
 
-def test_an_operation_that_masks_do_not_tell_names_its_acl() -> None:
+def test_an_operation_outside_the_masks_names_its_acl() -> None:
     """ANY is matched by ALL only ACL by ACL; it is counted and audited like the others."""
     fed = Fed(allow("User:a", AclOperation.ALL, topic("t")), audit=AuditLog(AUDIT_LEVELS["TRACE"]))
     actions = [Action(AclOperation.ANY, topic("t")), Action(AclOperation.ANY, topic("u"))] * 4

@@ -1,4 +1,4 @@
-"""Rights that a question has made follow what changes, and what they were stays for who still holds it."""
+"""Rights that a request created follow later changes; earlier states keep the earlier rights."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from records.log_batch import LogRecord
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
 from support import naive
-from support.acl_strategies import IDS, asked
+from support.acl_strategies import IDS, request_of
 from support.limits import make_small
 
 NAMES = ("*", "a", "ab", "abc", "b")
-QUESTIONS = [
-    naive.Question("User", "a", host, AclOperation.READ, ResourceType.TOPIC, name)
+REQUESTS = [
+    naive.Request("User", "a", host, AclOperation.READ, ResourceType.TOPIC, name)
     for name, host in product((*NAMES, "abcd", "c"), ("10.0.0.1", "10.0.0.2"))
 ]
 
 
 def acls(ids: SearchStrategy[Uuid]) -> SearchStrategy[AccessControlEntryRecord]:
-    """Of one asker and of everybody, mostly for literal names."""
+    """ACLs of one caller and of User:*, mostly for literal names."""
     literal, prefixed = int(PatternType.LITERAL), int(PatternType.PREFIXED)
     return st.builds(
         AccessControlEntryRecord,
@@ -53,14 +53,14 @@ def acls(ids: SearchStrategy[Uuid]) -> SearchStrategy[AccessControlEntryRecord]:
 
 @pytest.fixture(params=["small", "usual"])
 def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is for many ACLs, also with few."""
+    """Use the structures for many ACLs also for few."""
     if request.param == "small":
         make_small(monkeypatch)
 
 
 @pytest.mark.usefixtures("sizes")
-def test_made_rights_follow_what_changes() -> None:
-    """After a start, when everybody has asked, in every state: one action in a call, and many."""
+def test_existing_rights_follow_changes() -> None:
+    """After a start, after requests of every principal, in every state: one action in a call, and many."""
 
     @given(
         start=st.lists(st.sampled_from(IDS), min_size=3, max_size=12, unique=True).flatmap(
@@ -87,7 +87,7 @@ def test_made_rights_follow_what_changes() -> None:
         for records in steps:
             delta = folded(image, records, offsets)
             image = delta.apply(Provenance(next(offsets), 0, 0))
-            subject.on_update(delta, image, None)  # type: ignore[arg-type] # it is not looked at
+            subject.on_update(delta, image, None)  # type: ignore[arg-type] # the manifest is not read
             for record in records:
                 if isinstance(record, AccessControlEntryRecord):
                     truth[record.id] = record
@@ -111,15 +111,15 @@ def folded(
 
 
 def expect(state: AuthorizerState, truth: list[AccessControlEntryRecord]) -> None:
-    """What the definition says."""
+    """Compare the state with the definition."""
     audit, counts = AuditLog(OFF), DecisionCounts()
-    by_host: dict[str, list[naive.Question]] = {}
-    for question in QUESTIONS:
-        by_host.setdefault(question.host, []).append(question)
-    for questions in by_host.values():
-        allowed = [naive.decide(truth, question, naive.Settings())[0] for question in questions]
-        context, _ = asked(questions[0])
-        actions = [asked(question)[1] for question in questions]
+    by_host: dict[str, list[naive.Request]] = {}
+    for request in REQUESTS:
+        by_host.setdefault(request.host, []).append(request)
+    for requests in by_host.values():
+        allowed = [naive.decide(truth, request, naive.Settings())[0] for request in requests]
+        context, _ = request_of(requests[0])
+        actions = [request_of(request)[1] for request in requests]
         singly = [authorize_actions(state, context, [action], audit, counts)[0] for action in actions]
         assert [result is AuthorizationResult.ALLOWED for result in singly] == allowed
         assert authorize_actions(state, context, actions, audit, counts) == singly

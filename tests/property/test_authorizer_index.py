@@ -1,4 +1,4 @@
-"""The index is the naive scan, whatever happened before: decisions, rules, listings, by-resource-type."""
+"""The index, compared with a naive scan after any history: decisions, rules, listings, by-resource-type."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from records.log_batch import LogRecord
 from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
 from support import naive
-from support.acl_strategies import IDS, acls, asked, filters, questions
+from support.acl_strategies import IDS, acls, filters, naive_requests, request_of
 from support.limits import make_small
 
 SUPER_USERS = frozenset({"User:b", "User:a:b"})
 
 
 class Earlier(NamedTuple):
-    """A state that somebody still holds, and the truth that it was."""
+    """A state that a reader still holds, and the ACLs that it had."""
 
     state: AuthorizerState
     acls: list[AccessControlEntryRecord]
 
 
 class Authorizer(RuleBasedStateMachine):
-    """Updates of all sizes, and after each of them any question; a dict is the truth.
+    """Updates of all sizes, each followed by any request; a dict is the reference.
 
     The index's structures for many entries are in use from two entries on in half of the runs; in half of
     them changes are merged into columns now and then, in the others only when a rule says so.
@@ -72,7 +72,7 @@ class Authorizer(RuleBasedStateMachine):
 
     @rule(batches=st.lists(st.lists(acls() | st.sampled_from(IDS), min_size=1, max_size=8), max_size=3))
     def publish(self, batches: list[list[AccessControlEntryRecord | Uuid]]) -> None:
-        """Additions, replacements, and removals of ids that may not be there; nobody asks between batches."""
+        """Additions, replacements, and removals of ids that may be unknown; no request between batches."""
         for changes in batches:
             delta = AclsDelta(self.image)
             offset = self.image.provenance.end_offset
@@ -97,7 +97,7 @@ class Authorizer(RuleBasedStateMachine):
 
     @rule()
     def reload(self) -> None:
-        """As after a snapshot: a delta from the empty image, which has the index built anew."""
+        """As after a snapshot: a delta from the empty image, which rebuilds the index."""
         delta = AclsDelta(AclsImage.EMPTY)
         for acl in self.image:
             delta.put(acl)
@@ -105,23 +105,23 @@ class Authorizer(RuleBasedStateMachine):
 
     @rule(settle=st.booleans())
     def restart(self, settle: bool) -> None:
-        """As at a start from a snapshot: all ACLs are rows; or some of them still changes beside rows."""
+        """As at a start from a snapshot: all ACLs are rows, or some are still changes on top of rows."""
         self.image = self.image.merged() if settle else self.image
         self._give(AclsDelta.between(AclsImage.EMPTY, self.image))
 
     @rule()
-    def hold(self) -> None:
-        """A request that takes its time has this state."""
+    def retain(self) -> None:
+        """A slow request still has this state."""
         self.earlier.append(Earlier(self.authorizer.state, list(self.acls.values())))
         del self.earlier[:-3]
 
-    @rule(asking=st.lists(questions(), min_size=2, max_size=10))
-    def ask_earlier(self, asking: list[naive.Question]) -> None:
-        """A state answers as it did, whether its principals were asked about before it changed or not."""
+    @rule(requests=st.lists(naive_requests(), min_size=2, max_size=10))
+    def ask_earlier(self, requests: list[naive.Request]) -> None:
+        """An earlier state gives the same answers, whether or not its principals had earlier requests."""
         for state, truth in self.earlier:
-            for question in asking:
-                context, action = asked(question)
-                allowed, kind = naive.decide(truth, question, self.settings)
+            for request in requests:
+                context, action = request_of(request)
+                allowed, kind = naive.decide(truth, request, self.settings)
                 audit, counts = AuditLog(OFF), DecisionCounts()
                 (result,) = authorize_actions(state, context, [action], audit, counts)
                 assert (result is AuthorizationResult.ALLOWED) is allowed
@@ -131,48 +131,48 @@ class Authorizer(RuleBasedStateMachine):
 
     @rule(meant=st.lists(filters(), min_size=2, max_size=10))
     def list_earlier(self, meant: list[AclBindingFilter]) -> None:
-        """A state lists what it held."""
+        """An earlier state lists the ACLs that it had."""
         for state, truth in self.earlier:
             for acl_filter in meant:
                 found = [acl.record.id for acl in list_acls(state.index, acl_filter).acls()]
                 assert sorted(found) == sorted(acl.id for acl in naive.listed(truth, acl_filter))
 
-    @rule(asking=st.lists(questions(), min_size=5, max_size=20))
-    def ask(self, asking: list[naive.Question]) -> None:
-        """authorize() and decide() say what the definition says, the latter with the ACL that decides."""
+    @rule(requests=st.lists(naive_requests(), min_size=5, max_size=20))
+    def ask(self, requests: list[naive.Request]) -> None:
+        """authorize() and decide() agree with the definition; decide() names the deciding ACL."""
         truth = list(self.acls.values())
-        for question in asking:
-            context, action = asked(question)
-            allowed, kind = naive.decide(truth, question, self.settings)
+        for request in requests:
+            context, action = request_of(request)
+            allowed, kind = naive.decide(truth, request, self.settings)
             decision = self.authorizer.decide(context, action)
-            # Twice in one request: the second answer may come from what the first one worked out.
+            # Twice in one request: the second answer may come from a result of the first.
             first, second = self.authorizer.authorize(context, [action, action])
             assert (decision.is_allowed, decision.rule.value) == (allowed, kind)
             assert (
                 (first is AuthorizationResult.ALLOWED) is (second is AuthorizationResult.ALLOWED) is allowed
             )
-            expected = naive.deciding(truth, question) if kind == "MatchingAcl" else None
+            expected = naive.deciding(truth, request) if kind == "MatchingAcl" else None
             found = None if decision.acl is None else decision.acl.record
-            # Of equal ACLs under several ids any may be named.
+            # Any of several equal ACLs may be named.
             assert (found and found.content) == (expected and expected.content)
             assert found is None or found in truth
 
-    @rule(asking=st.lists(questions(), min_size=2, max_size=10))
-    def ask_by_resource_type(self, asking: list[naive.Question]) -> None:
+    @rule(requests=st.lists(naive_requests(), min_size=2, max_size=10))
+    def ask_by_resource_type(self, requests: list[naive.Request]) -> None:
         truth = list(self.acls.values())
-        for question in asking:
-            if question.operation <= AclOperation.ANY or question.resource_type <= ResourceType.ANY:
+        for request in requests:
+            if request.operation <= AclOperation.ANY or request.resource_type <= ResourceType.ANY:
                 continue
-            context, action = asked(question)
+            context, action = request_of(request)
             result = self.authorizer.authorize_by_resource_type(
                 context, action.operation, action.resource_pattern.resource_type
             )
-            allowed = naive.by_resource_type(truth, question, self.settings)
+            allowed = naive.by_resource_type(truth, request, self.settings)
             assert (result is AuthorizationResult.ALLOWED) is allowed
 
     @rule(meant=st.lists(filters(), min_size=2, max_size=10))
     def list_some(self, meant: list[AclBindingFilter]) -> None:
-        """The ACLs that the filter means, each once, in Kafka's order."""
+        """The ACLs that the filter matches, each once, in Kafka's order."""
         truth = list(self.acls.values())
         for acl_filter in meant:
             found = [acl.record for acl in list_acls(self.authorizer.state.index, acl_filter).acls()]
@@ -183,10 +183,10 @@ class Authorizer(RuleBasedStateMachine):
             assert len(bindings) == len(set(bindings))
             assert set(bindings) == {acl.binding() for acl in expected}
 
-    @rule(question=questions())
-    def explain(self, question: naive.Question) -> None:
-        """All that matched is there, and every near miss is one field away from turning the answer."""
-        context, action = asked(question)
+    @rule(request=naive_requests())
+    def explain(self, request: naive.Request) -> None:
+        """All matching ACLs are there, and every near miss is one field away from changing the answer."""
+        context, action = request_of(request)
         explanation = self.authorizer.explain(context, action)
         if explanation.decision.rule.value == "SuperUser":
             assert (explanation.also_matched, explanation.near_misses) == ((), ())
@@ -194,12 +194,12 @@ class Authorizer(RuleBasedStateMachine):
         truth = list(self.acls.values())
         named = [] if explanation.decision.acl is None else [explanation.decision.acl]
         matched = [acl.record.id for acl in (*named, *explanation.also_matched)]
-        assert sorted(matched) == sorted(acl.id for acl in naive.matching(truth, question))
+        assert sorted(matched) == sorted(acl.id for acl in naive.matching(truth, request))
         for miss in explanation.near_misses:
             acl = miss.acl.record
             assert naive.is_allow(acl) is not explanation.decision.is_allowed
-            assert naive.matching([acl], question) == []
-            assert naive.matching([mended(miss, question)], question) != []
+            assert naive.matching([acl], request) == []
+            assert naive.matching([corrected(miss, request)], request) != []
 
     @invariant()
     def counts_agree(self) -> None:
@@ -210,7 +210,7 @@ class Authorizer(RuleBasedStateMachine):
         self._give(delta)
 
     def _give(self, delta: AclsDelta) -> None:
-        self.authorizer.on_update(delta, self.image, None)  # type: ignore[arg-type] # it is not looked at
+        self.authorizer.on_update(delta, self.image, None)  # type: ignore[arg-type] # the manifest is not read
 
 
 def in_order(found: list[AccessControlEntryRecord]) -> list[AccessControlEntryRecord]:
@@ -221,23 +221,23 @@ def in_order(found: list[AccessControlEntryRecord]) -> list[AccessControlEntryRe
     return found
 
 
-def mended(miss: NearMiss, question: naive.Question) -> AccessControlEntryRecord:
-    """The ACL with the one field as the question would have it."""
+def corrected(miss: NearMiss, request: naive.Request) -> AccessControlEntryRecord:
+    """The ACL with the failed field as the request needs it."""
     acl = miss.acl.record
     fields = {name: getattr(acl, name) for name in acl.__struct_fields__}
     match miss.field:
         case "resourceName":
-            fields["resource_name"] = question.name
+            fields["resource_name"] = request.name
         case "patternType":
             fields["pattern_type"] = int(PatternType.PREFIXED)
         case "principal":
-            fields["principal"] = f"{question.principal_type}:{question.principal_name}"
+            fields["principal"] = f"{request.principal_type}:{request.principal_name}"
         case "host":
-            fields["host"] = question.host
+            fields["host"] = request.host
         case "operation":
-            fields["operation"] = int(question.operation)
+            fields["operation"] = int(request.operation)
         case "resourceType":
-            fields["resource_type"] = int(question.resource_type)
+            fields["resource_type"] = int(request.resource_type)
     return AccessControlEntryRecord(**fields)
 
 

@@ -1,4 +1,4 @@
-"""Where the release is not known: the answer is ALLOWED if and only if every release allows it."""
+"""Decisions for an unknown release: ALLOWED if and only if every release allows the request."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ VERSIONS = (KafkaVersion.V4_3, KafkaVersion.V4_4)
 
 @st.composite
 def acl(draw: st.DrawFn) -> AccessControlEntryRecord:
-    """Of few names and hosts, so that several are about one question."""
+    """Few names and hosts, so that several ACLs match one request."""
     return AccessControlEntryRecord(
         Uuid(draw(st.binary(min_size=16, max_size=16))),
         2,
@@ -75,12 +75,12 @@ def fed(
 
 @given(ACLS, ACLS, st.booleans())
 @settings(deadline=None, max_examples=60)
-def test_the_answer_is_that_of_all_releases(
+def test_an_answer_is_allowed_if_every_release_allows_it(
     first: list[AccessControlEntryRecord],
     then: list[AccessControlEntryRecord],
     allow_everyone: bool,
 ) -> None:
-    """For one name, for any of the type, and with what the note says of each release."""
+    """For one name, for any name of the type, and with the note about each release."""
     unknown, *known = (fed(first, then, each, allow_everyone=allow_everyone) for each in (None, *VERSIONS))
     operations = AclOperation.READ, AclOperation.DESCRIBE
     for principal, host, operation in product(PRINCIPALS, ADDRESSES, operations):
@@ -91,8 +91,8 @@ def test_the_answer_is_that_of_all_releases(
             decision = unknown.authorizer.decide(context, action)
             assert decision.is_allowed is all(by_release), (principal, host, name)
             difference = release_difference(authorize_action(unknown.authorizer.state, context, action))
-            told = None if difference is None else [*difference]
-            assert told == (None if by_release[0] is by_release[1] else by_release)
+            reported = None if difference is None else [*difference]
+            assert reported == (None if by_release[0] is by_release[1] else by_release)
         of_type = [
             each.authorizer.authorize_by_resource_type(context, operation, ResourceType.TOPIC)
             for each in (unknown, *known)
@@ -103,11 +103,11 @@ def test_the_answer_is_that_of_all_releases(
 
 @given(ACLS, st.booleans())
 @settings(deadline=None, max_examples=60)
-def test_the_meaning_is_what_all_releases_allow(
+def test_the_permissions_are_those_of_all_releases(
     records: list[AccessControlEntryRecord],
     allow_everyone: bool,
 ) -> None:
-    """No release revokes anything of it, and what one allows besides, the other one denies."""
+    """No release revokes any of them; a request that only one release allows is denied by another."""
     table = AclTable.of([AppliedAcl(record, None, 0) for record in records])
     unknown = AuthorizerSettings(allow_everyone=allow_everyone)
     meaning = EffectivePermissions.of(table, unknown)

@@ -9,7 +9,7 @@ from authorizer.api.ip_network import host_matches
 from authorizer.engine.decisions.rules import acl_principals, covers_operation, is_super_user, verdict
 from records.entries import AccessControlEntryRecord
 from support import naive
-from support.acl_strategies import acls, asked, questions
+from support.acl_strategies import acls, naive_requests, request_of
 from support.decisions import Fed
 
 SUPER_USER = "User:b"
@@ -17,18 +17,18 @@ SUPER_USER = "User:b"
 
 @given(
     st.lists(acls(), max_size=10, unique_by=lambda acl: acl.id),
-    st.lists(questions(), min_size=1, max_size=8),
+    st.lists(naive_requests(), min_size=1, max_size=8),
     st.booleans(),
 )
-def test_rules_masks_and_the_definition_agree(
-    records: list[AccessControlEntryRecord], requests: list[naive.Question], allow_everyone: bool
+def test_rules_masks_and_definition_agree(
+    records: list[AccessControlEntryRecord], requests: list[naive.Request], allow_everyone: bool
 ) -> None:
     allow_config = str(allow_everyone).lower()
     fed = Fed(*records, super_users=SUPER_USER, allow_everyone_if_no_acl_found=allow_config)
     authorizer = fed.authorizer
     settings = naive.Settings(frozenset({SUPER_USER}), allow_everyone)
     for request in requests:
-        context, action = asked(request)
+        context, action = request_of(request)
         decision = authorizer.decide(context, action)
         covering = [acl for acl in records if naive.covers(acl, request.resource_type, request.name)]
         matching = [

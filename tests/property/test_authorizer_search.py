@@ -1,4 +1,4 @@
-"""Searches find what the definition says: every candidate that may, no other one, and in pages the same."""
+"""Searches, compared with the definition: every permitted candidate and no other, with and without pages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from authorizer.node.standard_authorizer import StandardAuthorizer
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.ids import Uuid
 from support import naive
-from support.acl_strategies import IDS, acls, asked, names, questions
+from support.acl_strategies import IDS, acls, naive_requests, names, request_of
 from support.decisions import Fed
 
 SUPER_USERS = frozenset({"User:b", "Group:z", "User:a:b"})
@@ -29,10 +29,10 @@ histories = st.lists(st.lists(acls() | st.sampled_from(IDS), max_size=12), max_s
 History = list[list[AccessControlEntryRecord | Uuid]]
 
 
-def held(
+def authorizer_of(
     history: History, *, allow_everyone: bool
 ) -> tuple[StandardAuthorizer, list[AccessControlEntryRecord]]:
-    """An authorizer with what is left of a history, and that."""
+    """An authorizer after a history, and the ACLs that are in force."""
     fed = Fed(
         super_users=";".join(SUPER_USERS),
         allow_everyone_if_no_acl_found=str(allow_everyone),
@@ -62,18 +62,18 @@ def named(acls: Iterable[AccessControlEntryRecord], principal_type: str) -> set[
     return found | {each.removeprefix(prefix) for each in SUPER_USERS if each.startswith(prefix)}
 
 
-@given(histories, questions(), st.sampled_from(TYPES), st.booleans(), st.integers(0, 5))
-def test_subjects(
-    history: History, question: naive.Question, principal_type: str, allow_everyone: bool, at: int
+@given(histories, naive_requests(), st.sampled_from(TYPES), st.booleans(), st.integers(0, 5))
+def test_subject_search_finds_every_permitted_principal(
+    history: History, request: naive.Request, principal_type: str, allow_everyone: bool, at: int
 ) -> None:
-    """Who is named and may; and whether who is not named may."""
-    authorizer, truth = held(history, allow_everyone=allow_everyone)
+    """The named principals that are permitted, and whether an unnamed one is."""
+    authorizer, truth = authorizer_of(history, allow_everyone=allow_everyone)
     settings = naive.Settings(SUPER_USERS, allow_everyone)
 
     def may(name: str) -> bool:
-        return naive.decide(truth, as_principal(question, principal_type, name), settings)[0]
+        return naive.decide(truth, as_principal(request, principal_type, name), settings)[0]
 
-    context, action = asked(question)
+    context, action = request_of(request)
     search = Subjects(authorizer.state, principal_type, context.client_address, action)
     expected = sorted(filter(may, named(truth, principal_type)))
     assert list(search.names()) == expected
@@ -82,42 +82,42 @@ def test_subjects(
         assert list(search.names(after)) == expected[at + 1 :]
 
 
-def as_principal(question: naive.Question, principal_type: str, name: str) -> naive.Question:
-    return naive.Question(
-        principal_type, name, question.host, question.operation, question.resource_type, question.name
+def as_principal(request: naive.Request, principal_type: str, name: str) -> naive.Request:
+    return naive.Request(
+        principal_type, name, request.host, request.operation, request.resource_type, request.name
     )
 
 
-def about(question: naive.Question, name: str) -> naive.Question:
-    return naive.Question(
-        question.principal_type,
-        question.principal_name,
-        question.host,
-        question.operation,
-        question.resource_type,
+def about(request: naive.Request, name: str) -> naive.Request:
+    return naive.Request(
+        request.principal_type,
+        request.principal_name,
+        request.host,
+        request.operation,
+        request.resource_type,
         name,
     )
 
 
-@given(histories, questions(), st.booleans(), st.none() | st.sets(names()), st.integers(0, 5))
-def test_resources(
-    history: History, question: naive.Question, allow_everyone: bool, given: set[str] | None, at: int
+@given(histories, naive_requests(), st.booleans(), st.none() | st.sets(names()), st.integers(0, 5))
+def test_resource_search_finds_every_permitted_name(
+    history: History, request: naive.Request, allow_everyone: bool, given: set[str] | None, at: int
 ) -> None:
     """The names that exist, or those that literal ACLs in force mention."""
-    authorizer, truth = held(history, allow_everyone=allow_everyone)
+    authorizer, truth = authorizer_of(history, allow_everyone=allow_everyone)
     settings = naive.Settings(SUPER_USERS, allow_everyone)
     mentioned = {
         acl.resource_name
         for acl in truth
-        if (acl.resource_type, acl.pattern_type) == (question.resource_type, 3) and acl.resource_name != "*"
+        if (acl.resource_type, acl.pattern_type) == (request.resource_type, 3) and acl.resource_name != "*"
     }
-    assert mentioned_names(authorizer.state.index, question.resource_type) == mentioned
+    assert mentioned_names(authorizer.state.index, request.resource_type) == mentioned
     candidates = mentioned if given is None else given
-    expected = sorted(name for name in candidates if naive.decide(truth, about(question, name), settings)[0])
-    context, _ = asked(question)
+    expected = sorted(name for name in candidates if naive.decide(truth, about(request, name), settings)[0])
+    context, _ = request_of(request)
 
     def found(after: str | None) -> list[str]:
-        kind, operation = question.resource_type, question.operation
+        kind, operation = request.resource_type, request.operation
         return list(allowed_names(authorizer.state, context, operation, kind, candidates, after))
 
     assert found(None) == expected
@@ -125,31 +125,33 @@ def test_resources(
         assert found(after) == expected[at + 1 :]
 
 
-@given(histories, questions(), st.booleans(), st.lists(names() | st.text("abc*", max_size=5), max_size=10))
-def test_prefixes(
-    history: History, question: naive.Question, allow_everyone: bool, others: list[str]
+@given(
+    histories, naive_requests(), st.booleans(), st.lists(names() | st.text("abc*", max_size=5), max_size=10)
+)
+def test_listed_prefixes_and_exceptions_decide_every_name(
+    history: History, request: naive.Request, allow_everyone: bool, candidates: list[str]
 ) -> None:
-    """Of every name the longest prefix that is listed says it, but for the names that are exceptional.
+    """The longest listed prefix decides every name, except for the listed exceptions.
 
-    These are listed once each, and only where the prefixes say otherwise.
+    Each exception is listed once, and only where the prefixes give another answer.
     """
-    authorizer, truth = held(history, allow_everyone=allow_everyone)
+    authorizer, truth = authorizer_of(history, allow_everyone=allow_everyone)
     settings = naive.Settings(SUPER_USERS, allow_everyone)
-    context, _ = asked(question)
+    context, _ = request_of(request)
     assert isinstance(context, RequestContext)
-    search = authorizer.state, context, question.operation, question.resource_type
+    search = authorizer.state, context, request.operation, request.resource_type
     allowed, denied = allowed_prefixes(*search)
     assert not set(allowed) & set(denied)
-    existing = set(others[:3])
+    existing = set(candidates[:3])
     exceptional = exceptional_names(*search, existing, (allowed, denied))
     assert not existing & {*exceptional[0], *exceptional[1]}
     literal = {acl.resource_name for acl in truth if acl.pattern_type == 3 and acl.resource_name != "*"}
     prefixes = [acl.resource_name for acl in truth if acl.pattern_type != 3]
-    for name in {*others, *literal, *(f"{prefix}q" for prefix in prefixes), "q"} - existing:
+    for name in {*candidates, *literal, *(f"{prefix}q" for prefix in prefixes), "q"} - existing:
         listed = [prefix for prefix in (*allowed, *denied) if name.startswith(prefix)]
         is_allowed = bool(listed) and max(listed, key=len) in allowed
         for answer, names_of in zip((True, False), exceptional, strict=True):
             if name in names_of:
                 assert is_allowed is not answer
                 is_allowed = answer
-        assert is_allowed is naive.decide(truth, about(question, name), settings)[0], name
+        assert is_allowed is naive.decide(truth, about(request, name), settings)[0], name

@@ -30,7 +30,7 @@ READERS = 3
 
 @pytest.fixture(autouse=True)
 def frequent_switches() -> Iterator[None]:
-    """Threads take turns a thousand times as often as usual."""
+    """Threads switch a thousand times as often as usual."""
     usual = sys.getswitchinterval()
     sys.setswitchinterval(usual / 1_000)
     yield
@@ -39,7 +39,7 @@ def frequent_switches() -> Iterator[None]:
 
 @contextmanager
 def readers(read: Callable[[], None]) -> Iterator[None]:
-    """Threads that read all the while; what they raise is raised here."""
+    """Threads that read during the context; their exceptions are raised here."""
     done = threading.Event()
     failures: list[BaseException] = []
 
@@ -64,7 +64,7 @@ def readers(read: Callable[[], None]) -> Iterator[None]:
 
 
 def test_a_deny_before_an_allow_is_never_seen_reversed() -> None:
-    """H3: the DENY comes first and goes last, in one batch or in several; nobody is ever allowed."""
+    """H3: the DENY is added first and removed last, in one batch or several; no request is ever allowed."""
     fed = Fed()
     action = Action(READ, topic("t"))
 
@@ -86,7 +86,7 @@ def test_a_deny_before_an_allow_is_never_seen_reversed() -> None:
                     fed.publish(step)
 
 
-def test_a_batch_is_seen_whole_by_a_whole_request() -> None:
+def test_a_request_sees_all_of_a_batch_or_nothing() -> None:
     """Both topics are opened and closed in one batch: a request for both never gets one of each."""
     fed = Fed()
     actions = [Action(READ, topic(name)) for name in ("t", "u")] * 5
@@ -101,16 +101,16 @@ def test_a_batch_is_seen_whole_by_a_whole_request() -> None:
             fed.publish(*(RemoveAccessControlEntryRecord(acl.id) for acl in opened))
 
 
-def test_every_answer_is_that_of_its_offset() -> None:
-    """Whatever a reader saw is afterwards what the definition says at the offset that it saw it at."""
+def test_every_answer_is_right_at_its_offset() -> None:
+    """Each answer that a reader saw agrees with the definition at the offset of that answer."""
     rng = random.Random(SEED)
     fed = Fed(allow_everyone_if_no_acl_found="true")
-    questions = [
-        naive.Question("User", "a", "10.0.0.1", operation, TOPIC, name)
+    requests = [
+        naive.Request("User", "a", "10.0.0.1", operation, TOPIC, name)
         for operation in (READ, AclOperation.DESCRIBE)
         for name in ("t", "tt", "u")
     ]
-    actions = [Action(question.operation, topic(question.name)) for question in questions]
+    actions = [Action(request.operation, topic(request.name)) for request in requests]
     seen: set[tuple[int, tuple[bool, ...], int]] = set()
 
     def read() -> None:
@@ -120,14 +120,14 @@ def test_every_answer_is_that_of_its_offset() -> None:
 
     truth: dict[Uuid, AccessControlEntryRecord] = {}
     history = {
-        0: (tuple(naive.decide((), each, naive.Settings(allow_everyone=True))[0] for each in questions), 0)
+        0: (tuple(naive.decide((), each, naive.Settings(allow_everyone=True))[0] for each in requests), 0)
     }
     with readers(read):
         for offset in range(1, UPDATES + 1):
             if truth and rng.random() < len(truth) / 12:
-                gone = rng.choice(list(truth))
-                del truth[gone]
-                fed.publish(RemoveAccessControlEntryRecord(gone))
+                removed_id = rng.choice(list(truth))
+                del truth[removed_id]
+                fed.publish(RemoveAccessControlEntryRecord(removed_id))
             else:
                 make = rng.choice([allow, allow, deny])
                 pattern = rng.choice([topic("t"), topics("t"), topics("tt"), topic("u"), topics("")])
@@ -140,14 +140,14 @@ def test_every_answer_is_that_of_its_offset() -> None:
                 fed.publish(acl)
             now = list(truth.values())
             settings = naive.Settings(allow_everyone=True)
-            history[offset] = (tuple(naive.decide(now, each, settings)[0] for each in questions), len(now))
+            history[offset] = (tuple(naive.decide(now, each, settings)[0] for each in requests), len(now))
     assert len(seen) > 10
     for offset, answers, count in seen:
         assert (answers, count) == history[offset]
 
 
-def test_rights_that_threads_make_at_once_are_those_of_their_state() -> None:
-    """Most principals were not asked about when their ACLs change; several threads ask about one at once."""
+def test_rights_created_by_concurrent_threads_are_right() -> None:
+    """ACLs of principals without earlier requests change; several threads send requests of one principal."""
     rng = random.Random(SEED)
     fed = Fed(allow_everyone_if_no_acl_found="true")
     names = [f"p{number}" for number in range(40)]
@@ -170,27 +170,27 @@ def test_rights_that_threads_make_at_once_are_those_of_their_state() -> None:
 
     history: dict[int, list[AccessControlEntryRecord]] = {}
 
-    def remember() -> None:
+    def record_answers() -> None:
         history[fed.image.provenance.end_offset] = list(truth.values())
 
-    remember()
+    record_answers()
     rounds = 0
     with readers(read):
         # On a busy machine readers may sleep through some rounds.
         while rounds < UPDATES // 100 or (rounds < UPDATES and len({at for at, _, _ in seen.copy()}) <= 10):
             rounds += 1
-            # As after a snapshot: all of them are rows, and no rights are made.
+            # As after a snapshot: all ACLs are rows, and no rights exist.
             delta = AclsDelta.between(AclsImage.EMPTY, fed.image.merged())
             fed.image = fed.image.merged()
-            fed.authorizer.on_update(delta, fed.image, None)  # type: ignore[arg-type] # it is not looked at
+            fed.authorizer.on_update(delta, fed.image, None)  # type: ignore[arg-type] # the manifest is not read
             for _ in range(10):
                 acl = rng.choice([*truth.values()])
                 del truth[acl.id]
                 other = rng.choice([allow, deny])(acl.principal, READ, rng.choice(patterns))
                 truth[other.id] = other
                 fed.publish(RemoveAccessControlEntryRecord(acl.id), other)
-                remember()
+                record_answers()
     assert len({offset for offset, _, _ in seen}) > 10
     for offset, name, allowed in seen:
-        question = naive.Question("User", name, "10.0.0.1", READ, TOPIC, "t")
-        assert allowed is naive.decide(history[offset], question, settings)[0]
+        request = naive.Request("User", name, "10.0.0.1", READ, TOPIC, "t")
+        assert allowed is naive.decide(history[offset], request, settings)[0]

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for decisions: ACLs and questions that nearly always touch.
+"""Hypothesis strategies for decisions: ACLs and requests that nearly always match.
 
 Awkward names, principals and codes are among them.
 """
@@ -66,11 +66,11 @@ def acls() -> SearchStrategy[AccessControlEntryRecord]:
     )
 
 
-def questions() -> SearchStrategy[naive.Question]:
+def naive_requests() -> SearchStrategy[naive.Request]:
     """About anything, by anyone; a session principal's type may hold a colon."""
     sessions = [*map(split, PRINCIPALS), ("User:a", "b")]
     return st.builds(
-        lambda session, host, operation, resource_type, name: naive.Question(
+        lambda session, host, operation, resource_type, name: naive.Request(
             session[0], session[1], host, operation, resource_type, name
         ),
         st.just(("User", "a")) | st.just(("User", "a")) | st.sampled_from(sessions),
@@ -107,11 +107,9 @@ def filters() -> SearchStrategy[AclBindingFilter]:
     )
 
 
-def asked(question: naive.Question) -> tuple[RequestContext, Action]:
-    """The question as the authorizer takes it."""
+def request_of(request: naive.Request) -> tuple[RequestContext, Action]:
+    """The request in the authorizer's types."""
     return (
-        RequestContext(KafkaPrincipal(question.principal_type, question.principal_name), question.host),
-        Action(
-            question.operation, ResourcePattern(question.resource_type, question.name, PatternType.LITERAL)
-        ),
+        RequestContext(KafkaPrincipal(request.principal_type, request.principal_name), request.host),
+        Action(request.operation, ResourcePattern(request.resource_type, request.name, PatternType.LITERAL)),
     )

@@ -1,4 +1,4 @@
-"""What a set of ACLs answers about every short name at once, by bit masks: one bit for each name.
+"""What a set of ACLs answers about every short name together, by bit masks: one bit for each name.
 
 Straight from the definition, as support.naive is, and a few hundred times as fast: what a pattern covers is
 one int, and so is what a principal is allowed. `naive` confirms it on samples.
@@ -34,15 +34,15 @@ OPERATIONS = (
 )
 
 
-class Asked(NamedTuple):
-    """All questions of one kind: about every name."""
+class RequestKind(NamedTuple):
+    """All requests that differ only in the resource name."""
 
     principal: str
     host: str
     operation: AclOperation
 
 
-EVERY_KIND = [Asked(*each) for each in product(PRINCIPALS, HOSTS, OPERATIONS)]
+EVERY_KIND = [RequestKind(*each) for each in product(PRINCIPALS, HOSTS, OPERATIONS)]
 
 
 def mask_of(names: Collection[str]) -> int:
@@ -59,16 +59,16 @@ def covered_by(name: str, *, is_prefix: bool) -> int:
 
 
 @cache
-def matches(operation: int, permission_type: int, asked: AclOperation) -> bool:
+def matches(operation: int, permission_type: int, kind: AclOperation) -> bool:
     """Whether an ACL of this operation is about the one that is asked for."""
     acl = AccessControlEntryRecord(b"", 3, "", 3, "", "*", operation, permission_type)  # type: ignore[arg-type]
-    return naive.is_about(acl, asked)
+    return naive.is_about(acl, kind)
 
 
 def answers(
     acls: Sequence[AccessControlEntryRecord], settings: naive.Settings, resource_type: ResourceType
-) -> dict[Asked, int]:
-    """For each kind of question the names that it is allowed on."""
+) -> dict[RequestKind, int]:
+    """For each kind of request the names that it is allowed on."""
     here = [
         (acl, covered_by(acl.resource_name, is_prefix=acl.pattern_type == PatternType.PREFIXED))
         for acl in acls
@@ -79,49 +79,49 @@ def answers(
         covered |= names
     by_default = ALL_NAMES & ~covered if settings.allow_everyone else 0
     found = {}
-    for asked in EVERY_KIND:
-        if asked.principal in settings.super_users:
-            found[asked] = ALL_NAMES
+    for kind in EVERY_KIND:
+        if kind.principal in settings.super_users:
+            found[kind] = ALL_NAMES
             continue
         allowed = denied = 0
         for acl, names in here:
             if (
-                acl.principal in (asked.principal, "User:*")
-                and acl.host in (asked.host, "*")
-                and matches(acl.operation, acl.permission_type, asked.operation)
+                acl.principal in (kind.principal, "User:*")
+                and acl.host in (kind.host, "*")
+                and matches(acl.operation, acl.permission_type, kind.operation)
             ):
                 if acl.permission_type == AclPermissionType.ALLOW:
                     allowed |= names
                 else:
                     denied |= names
-        found[asked] = (allowed & ~denied) | by_default
+        found[kind] = (allowed & ~denied) | by_default
     return found
 
 
-def said(classes: Collection[RequestClass]) -> dict[Asked, int]:
-    """The same by classes of questions: for each kind the names that they are about."""
+def names_by_kind(classes: Collection[RequestClass]) -> dict[RequestKind, int]:
+    """For each kind the names that the classes contain."""
     found = dict.fromkeys(EVERY_KIND, 0)
-    for questions in classes:
+    for request_class in classes:
         names = 0
-        for each in questions.names:
+        for each in request_class.names:
             names |= names_of(each)
-        for asked in _kinds(questions):
-            found[asked] |= names
+        for kind in _kinds(request_class):
+            found[kind] |= names
     return found
 
 
-def _kinds(questions: RequestClass) -> Iterator[Asked]:
-    principal, but, _ = questions.principals
-    host, other_hosts = questions.hosts
+def _kinds(request_class: RequestClass) -> Iterator[RequestKind]:
+    principal, but, _ = request_class.principals
+    host, other_hosts = request_class.hosts
     for who in PRINCIPALS:
         if who in but if principal is None else who != principal:
             continue
         for where in HOSTS:
             if where in other_hosts if host is None else where != host:
                 continue
-            for operation in questions.operations:
+            for operation in request_class.operations:
                 if operation in OPERATIONS:
-                    yield Asked(who, where, operation)
+                    yield RequestKind(who, where, operation)
 
 
 def names_of(names: NameSet) -> int:

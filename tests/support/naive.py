@@ -32,7 +32,7 @@ IMPLYING = {
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Request:
     """May this principal, from this host, do this to that?"""
 
     principal_type: str
@@ -63,12 +63,12 @@ def covers(acl: AccessControlEntryRecord, resource_type: ResourceType, name: str
     return name.startswith(acl.resource_name)
 
 
-def is_for(acl: AccessControlEntryRecord, question: Question) -> bool:
+def is_for(acl: AccessControlEntryRecord, request: Request) -> bool:
     """Whether the ACL is for this principal: the text before its first colon is the type."""
     if acl.principal == "User:*":
         return True
     principal_type, colon, name = acl.principal.partition(":")
-    return colon == ":" and (principal_type, name) == (question.principal_type, question.principal_name)
+    return colon == ":" and (principal_type, name) == (request.principal_type, request.principal_name)
 
 
 def is_from(acl: AccessControlEntryRecord, host: str) -> bool:
@@ -83,35 +83,33 @@ def is_about(acl: AccessControlEntryRecord, operation: AclOperation) -> bool:
     return own in IMPLYING.get(operation, {operation}) if is_allow(acl) else own is operation
 
 
-def matching(acls: Iterable[AccessControlEntryRecord], question: Question) -> list[AccessControlEntryRecord]:
+def matching(acls: Iterable[AccessControlEntryRecord], request: Request) -> list[AccessControlEntryRecord]:
     return [
         acl
         for acl in acls
-        if covers(acl, question.resource_type, question.name)
-        and is_for(acl, question)
-        and is_from(acl, question.host)
-        and is_about(acl, question.operation)
+        if covers(acl, request.resource_type, request.name)
+        and is_for(acl, request)
+        and is_from(acl, request.host)
+        and is_about(acl, request.operation)
     ]
 
 
 def decide(
-    acls: Iterable[AccessControlEntryRecord], question: Question, settings: Settings = Settings()
+    acls: Iterable[AccessControlEntryRecord], request: Request, settings: Settings = Settings()
 ) -> tuple[bool, str]:
     """Whether it is allowed, and by which kind of rule."""
     acls = list(acls)
-    if f"{question.principal_type}:{question.principal_name}" in settings.super_users:
+    if f"{request.principal_type}:{request.principal_name}" in settings.super_users:
         return True, "SuperUser"
-    found = matching(acls, question)
+    found = matching(acls, request)
     if found:
         return all(map(is_allow, found)), "MatchingAcl"
-    if settings.allow_everyone and not any(
-        covers(acl, question.resource_type, question.name) for acl in acls
-    ):
+    if settings.allow_everyone and not any(covers(acl, request.resource_type, request.name) for acl in acls):
         return True, "DefaultAllow"
     return False, "DefaultDeny"
 
 
-def deciding(acls: Iterable[AccessControlEntryRecord], question: Question) -> AccessControlEntryRecord | None:
+def deciding(acls: Iterable[AccessControlEntryRecord], request: Request) -> AccessControlEntryRecord | None:
     """The ACL that Kafka names: of those that match the first DENY it meets; without a DENY the last one.
 
     It scans the names that cover the resource, the longest first, then ``*``, then the empty one; those of
@@ -119,9 +117,9 @@ def deciding(acls: Iterable[AccessControlEntryRecord], question: Question) -> Ac
     meets anything but ``*`` when it has passed all names with the first character of the asked one.
     """
     acls = list(acls)
-    found = matching(acls, question)
+    found = matching(acls, request)
     denials = [acl for acl in found if not is_allow(acl)]
-    last = {"": 1, "*": 0} if not denials or _meets_star(acls, question) else {"": 0, "*": 1}
+    last = {"": 1, "*": 0} if not denials or _meets_star(acls, request) else {"": 0, "*": 1}
     ranked = sorted(
         denials or found,
         key=lambda acl: (
@@ -136,14 +134,14 @@ def deciding(acls: Iterable[AccessControlEntryRecord], question: Question) -> Ac
     return (ranked[0] if denials else ranked[-1]) if ranked else None
 
 
-def _meets_star(acls: Iterable[AccessControlEntryRecord], question: Question) -> bool:
-    here = [acl for acl in acls if ResourceType.from_code(acl.resource_type) is question.resource_type]
+def _meets_star(acls: Iterable[AccessControlEntryRecord], request: Request) -> bool:
+    here = [acl for acl in acls if ResourceType.from_code(acl.resource_type) is request.resource_type]
     below = {
-        _utf16(acl.resource_name) for acl in here if _utf16(acl.resource_name) < _utf16(question.name)[:2]
+        _utf16(acl.resource_name) for acl in here if _utf16(acl.resource_name) < _utf16(request.name)[:2]
     }
     kinds = {PatternType.from_code(acl.pattern_type) for acl in here if acl.resource_name == "*"}
     is_next = max(below, default=b"") == _utf16("*") and kinds <= {PatternType.LITERAL, PatternType.PREFIXED}
-    return question.name == "*" or is_next
+    return request.name == "*" or is_next
 
 
 def _utf16(text: str) -> bytes:
@@ -152,16 +150,16 @@ def _utf16(text: str) -> bytes:
 
 
 def by_resource_type(
-    acls: Iterable[AccessControlEntryRecord], question: Question, settings: Settings = Settings()
+    acls: Iterable[AccessControlEntryRecord], request: Request, settings: Settings = Settings()
 ) -> bool:
     """KIP-679 as Kafka does it; the question's name does not count."""
     acls = list(acls)
-    probe = Question(
-        question.principal_type,
-        question.principal_name,
-        question.host,
-        question.operation,
-        question.resource_type,
+    probe = Request(
+        request.principal_type,
+        request.principal_name,
+        request.host,
+        request.operation,
+        request.resource_type,
         "hardcode",
     )
     if decide(acls, probe, settings)[0]:
@@ -169,12 +167,12 @@ def by_resource_type(
     plain = [
         acl
         for acl in acls
-        if ResourceType.from_code(acl.resource_type) is question.resource_type
+        if ResourceType.from_code(acl.resource_type) is request.resource_type
         and acl.pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
         and acl.permission_type in (AclPermissionType.ALLOW, AclPermissionType.DENY)
-        and is_for(acl, question)
-        and is_from(acl, question.host)
-        and AclOperation.from_code(acl.operation) in (question.operation, AclOperation.ALL)
+        and is_for(acl, request)
+        and is_from(acl, request.host)
+        and AclOperation.from_code(acl.operation) in (request.operation, AclOperation.ALL)
     ]
     stars = [acl for acl in plain if is_star(acl)]
     if stars:

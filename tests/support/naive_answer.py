@@ -30,18 +30,18 @@ def naive_answer(
     """By the meaning of these ACLs; ``reduced`` answers are equal to it."""
     match query.get("kind", "authorize"):
         case "authorize":
-            allowed, rule = naive.decide(acls, _question(query, query["operation"]), settings)
+            allowed, rule = naive.decide(acls, _request(query, query["operation"]), settings)
             return {"result": _result(allowed=allowed), "rule": rule}
         case "authorizedOperations":
             operations = [
                 operation.name
                 for operation in SUPPORTED_OPERATIONS[ResourceType[query["resourceType"]]]
-                if naive.decide(acls, _question(query, operation.name), settings)[0]
+                if naive.decide(acls, _request(query, operation.name), settings)[0]
             ]
             return {"operations": operations}
         case "authorizeByResourceType":
-            question = _question({**query, "resourceName": ""}, query["operation"])
-            return {"result": _result(allowed=naive.by_resource_type(acls, question, settings))}
+            request = _request({**query, "resourceName": ""}, query["operation"])
+            return {"result": _result(allowed=naive.by_resource_type(acls, request, settings))}
         case "acls":
             return {"acls": {_listed(acl) for acl in naive.listed(acls, filter_of(query))}}
         case "aclCount":
@@ -64,9 +64,9 @@ def _result(*, allowed: bool) -> str:
     return "ALLOWED" if allowed else "DENIED"
 
 
-def _question(query: Mapping[str, Any], operation: str) -> naive.Question:
+def _request(query: Mapping[str, Any], operation: str) -> naive.Request:
     principal_type, _, principal_name = query["principal"].partition(":")
-    return naive.Question(
+    return naive.Request(
         principal_type,
         principal_name,
         host_address(query["host"]),

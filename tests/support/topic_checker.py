@@ -30,7 +30,7 @@ from records.codecs.avro import AvroCodec
 from records.entries import AccessControlEntryRecord, AclRecord
 from records.ids import Uuid, uuid_from_string
 from snapshot.digest import DIGEST_MASK, acl_hash, digest_to_string
-from support.naive import Question, decide
+from support.naive import Request, decide
 from support.node_acls import CONTEXT
 
 TX_HEADER = "aclog.tx"
@@ -244,9 +244,9 @@ class TopicChecker:
         return sum(len(shown.states) for shown in self.shown), sum(len(each.decisions) for each in self.shown)
 
 
-def may_read(name: str) -> Question:
+def may_read(name: str) -> Request:
     principal = CONTEXT.principal
-    return Question(
+    return Request(
         principal.principal_type, principal.name, CONTEXT.client_address,
         AclOperation.READ, ResourceType.TOPIC, name,
     )  # fmt: skip

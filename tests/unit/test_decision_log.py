@@ -24,7 +24,7 @@ from authorizer.node.decision_log.decision_log import DecisionLog
 from records.entries import RemoveAccessControlEntryRecord
 from records.ids import uuid_to_string
 from records.principal import KafkaPrincipal, parse_kafka_principal
-from support.acl_strategies import ODD_NAMES, asked, questions
+from support.acl_strategies import ODD_NAMES, naive_requests, request_of
 from support.cloud_events import cloud_event
 from support.decision_logs import Kept, events_to
 from support.decisions import DESCRIBE, READ, WRITE, Fed, allow, context, deny, group, topic
@@ -121,19 +121,19 @@ def test_rules_without_an_acl_and_requests_without_a_caller() -> None:
     assert not {"caller", "caller_host", "request_id"} & set(kept.data()[0])
 
 
-@given(st.lists(questions().map(asked), max_size=5), st.integers(0, 3))
+@given(st.lists(naive_requests().map(request_of), max_size=5), st.integers(0, 3))
 def test_whatever_is_asked_is_a_valid_event(
-    questions: list[tuple[RequestContext, Action]], one_in: int
+    naive_requests: list[tuple[RequestContext, Action]], one_in: int
 ) -> None:
     """Names of any kind, the empty one and half a surrogate pair among them."""
     kept = Kept()
     with events_to(kept, level=TRACE, rules=f"1/{one_in}" if one_in else "") as audit:
         fed = Fed(deny("User:a", READ, topic("a")), audit=audit)
-        for who, action in questions:
+        for who, action in naive_requests:
             fed.authorizer.authorize(who, [action])
     for event in map(cloud_event, kept.lines):
         assert event.get("sampledrate", 1) == max(one_in, 1)
-    assert len(kept.lines) + audit.decision_log.sampled_out == len(questions)  # type: ignore[union-attr]
+    assert len(kept.lines) + audit.decision_log.sampled_out == len(naive_requests)  # type: ignore[union-attr]
     assert audit.failures == 0
 
 
