@@ -1,11 +1,12 @@
-"""A typed client of the sidecar, for threads and for event loops (docs/client.md).
+"""Typed client of the sidecar, for threads and for event loops (docs/client.md).
 
     with Client("http://127.0.0.1:8180") as client:
         alice = KafkaPrincipal("User", "alice")
-        client.decide(Question(alice, AclOperation.READ, ResourceType.TOPIC, "orders", "10.0.0.1"))
+        request = AuthorizationRequest(alice, AclOperation.READ, ResourceType.TOPIC, "orders", "10.0.0.1")
+        client.decide(request)
         client.ask(calls.listing())
 
-Imports neither a log, numpy nor a server: it is for the process of a gateway.
+It imports no log, no numpy and no server, because it runs in a gateway's process.
 """
 
 from authorizer.api.errors import (
@@ -20,22 +21,22 @@ from authorizer.api.errors import (
 )
 from authorizer.client import calls
 from authorizer.client.address import Credentials
-from authorizer.client.answers import Decision, Question
 from authorizer.client.async_client import AsyncClient
 from authorizer.client.cache import CacheSettings
 from authorizer.client.client import Client
+from authorizer.client.messages import AuthorizationRequest, Decision
 from records.acl import AclOperation, ResourceType
 from records.principal import KafkaPrincipal
 
 __all__ = [
     "AclOperation",
     "AsyncClient",
+    "AuthorizationRequest",
     "CacheSettings",
     "Client",
     "Credentials",
     "Decision",
     "KafkaPrincipal",
-    "Question",
     "ResourceType",
     "SidecarAnswerError",
     "SidecarDefectError",
@@ -47,3 +48,6 @@ __all__ = [
     "SidecarUnreachedError",
     "calls",
 ]
+
+#: Earlier name, until the next minor release.
+Question = AuthorizationRequest

@@ -1,7 +1,7 @@
-"""A sidecar's address and the caller's credentials, for the library and every command.
+"""Address of a sidecar and credentials of the caller, for the library and every command.
 
-A token is sent over https, over a Unix socket or to this machine only. Proxies from the environment are not
-used: a sidecar is in one's own network.
+A token is sent only over https, over a Unix socket or to this machine. Proxies from the environment are
+ignored, because a sidecar is in the caller's network.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from authorizer.api.ip_address import is_loopback
 from authorizer.api.sidecar_url import parse_sidecar_url
 from authorizer.api.unix_address import unix_address
 
-# Alive at the other end; a sidecar closes a connection on which no request begins for five seconds.
-_KEPT_S: Final = 4.0
-_KEPT_MAX: Final = 100
+# A sidecar closes a connection after five seconds without a request.
+_KEEP_ALIVE_S: Final = 4.0
+_IDLE_CONNECTIONS_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """Who asks, and whom to trust.
+    """Credentials of the caller, and authorities that it trusts.
 
     Attributes:
         token: bearer token.
-        ca_file: PEM, the authorities that may have signed the sidecar's certificate; the system's if None.
-        certificate_file: PEM, a certificate of the caller's with its key, for mutual TLS.
+        ca_file: PEM file of the authorities trusted to sign the sidecar's certificate; the system's if None.
+        certificate_file: PEM file of the caller's certificate and key, for mutual TLS.
     """
 
     token: str | None = None
@@ -40,7 +40,7 @@ class Credentials:
 
 
 def bearer_token(text: str) -> str:
-    """What a file or a variable holds. Raises ValueError, which does not say it, unless that is one token."""
+    """Return the token in a file's or a variable's text. Raises ValueError, which does not show the text."""
     token = text.strip()
     if not token.isascii() or not token.isprintable() or not token or " " in token:
         raise ValueError("it is not one bearer token and nothing else")
@@ -48,19 +48,18 @@ def bearer_token(text: str) -> str:
 
 
 class Address:
-    """A sidecar's; checked when it is made.
+    """Validated address of a sidecar, with the caller's credentials.
 
     Attributes:
-        url: as it was given.
+        url: as passed to the constructor.
     """
 
     def __init__(self, url: str, credentials: Credentials | None = None, cluster: str | None = None) -> None:
-        """Check all that can be checked without connecting; ``cluster``: the one that is asked, of several.
+        """Validate without connecting; ``cluster``: name of the cluster, for a sidecar of several.
 
         Raises:
-            ValueError: ``url`` is no sidecar's address, ``cluster`` no name, or others would see the token on
-                its way there.
-            OSError: a file of the credentials cannot be read (ssl.SSLError: or is not what it should be).
+            ValueError: an invalid URL or cluster name, or a token that would cross a network in the clear.
+            OSError: a file of the credentials cannot be read; ssl.SSLError: its content is invalid.
         """
         self.url = url
         self._credentials = credentials or Credentials()
@@ -74,12 +73,12 @@ class Address:
             raise ValueError(f"{url}: a token is sent over https, or to this machine, only")
 
     def pool(self, opened: ExitStack) -> httpcore.ConnectionPool:
-        """Connections for threads; they end with ``opened``."""
-        return opened.enter_context(httpcore.ConnectionPool(**self._connections(opened)))
+        """Return a connection pool for threads; ``opened`` closes it."""
+        return opened.enter_context(httpcore.ConnectionPool(**self._pool_arguments(opened)))
 
     def async_pool(self, opened: ExitStack) -> httpcore.AsyncConnectionPool:
-        """The same for an event loop; to be closed before ``opened`` is."""
-        return httpcore.AsyncConnectionPool(**self._connections(opened))
+        """Return a connection pool for an event loop; close it before ``opened``."""
+        return httpcore.AsyncConnectionPool(**self._pool_arguments(opened))
 
     def request(
         self,
@@ -90,7 +89,7 @@ class Address:
         timeout_s: Mapping[str, float],
         body: bytes | None = None,
     ) -> dict[str, Any]:
-        """A request as httpcore takes it; ``timeout_s``: to connect, read, write, and get a connection."""
+        """Return httpcore's arguments of a request; ``timeout_s``: connect, read, write and pool."""
         return {
             "method": method,
             "url": self._base + target,
@@ -99,20 +98,19 @@ class Address:
             "extensions": {"timeout": timeout_s},
         }
 
-    def _connections(self, opened: ExitStack) -> dict[str, Any]:
+    def _pool_arguments(self, opened: ExitStack) -> dict[str, Any]:
         return {
             "uds": None
             if self._socket_path is None
             else opened.enter_context(unix_address(self._socket_path)),
             "ssl_context": self._ssl_context,
             "max_connections": None,
-            "max_keepalive_connections": _KEPT_MAX,
-            "keepalive_expiry": _KEPT_S,
+            "max_keepalive_connections": _IDLE_CONNECTIONS_MAX,
+            "keepalive_expiry": _KEEP_ALIVE_S,
         }
 
     def _tls(self) -> ssl.SSLContext:
-        given = self._credentials
-        context = ssl.create_default_context(cafile=given.ca_file)
-        if given.certificate_file is not None:
-            context.load_cert_chain(given.certificate_file)
+        context = ssl.create_default_context(cafile=self._credentials.ca_file)
+        if self._credentials.certificate_file is not None:
+            context.load_cert_chain(self._credentials.certificate_file)
         return context

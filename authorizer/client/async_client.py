@@ -1,4 +1,4 @@
-"""AsyncClient: a sidecar, asked by an event loop's tasks."""
+"""AsyncClient: a client of a sidecar, for the tasks of an event loop."""
 
 from __future__ import annotations
 
@@ -9,34 +9,35 @@ import tenacity
 from authorizer.api.errors import SidecarUnavailableError
 from authorizer.client import calls
 from authorizer.client.base import ClientBase
-from authorizer.client.exchange import FAULTS, fault_of, value_of
-from authorizer.client.following import FollowingTask
+from authorizer.client.change_stream import ChangeStreamTask
+from authorizer.client.exchange import TRANSPORT_ERRORS, error_of_transport, value_of_response
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
     from authorizer.api.http.answers import NodeState
-    from authorizer.client.answers import Decision, Question
+    from authorizer.client.messages import AuthorizationRequest, Decision
 
 _T = TypeVar("_T")
 
 
 class AsyncClient(ClientBase):
-    """A sidecar, for the tasks of one event loop. Use it as an asynchronous context manager, and keep it.
+    """A client of a sidecar, for the tasks of one event loop.
 
-    Every method may raise a SidecarError (``authorizer.api.errors``). A call is tried again until
-    ``timeout_s`` is over while the sidecar is not reached, not ready or overloaded; a change only where
-    nothing was done.
+    Use it as an asynchronous context manager; it reuses connections.
+
+    Every method may raise a SidecarError (``authorizer.api.errors``). A call is retried until ``timeout_s``
+    is over while the sidecar is unreachable, not ready or overloaded; a change only if nothing was done.
     """
 
     def _open(self) -> None:
         self._pool = self._address.async_pool(self._opened)
-        self._following: FollowingTask | None = None
+        self._change_stream: ChangeStreamTask | None = None
 
     async def __aenter__(self) -> Self:
         if self._cache is not None:
-            self._following = FollowingTask(self._address, self._cache)
+            self._change_stream = ChangeStreamTask(self._address, self._cache)
         return self
 
     async def __aexit__(
@@ -49,60 +50,66 @@ class AsyncClient(ClientBase):
 
     async def aclose(self) -> None:
         """Close all connections."""
-        if self._following is not None:
-            await self._following.close()
+        if self._change_stream is not None:
+            await self._change_stream.close()
         await self._pool.aclose()
         self._opened.close()
 
     async def wait_until_ready(self, timeout_s: float) -> NodeState:
-        """Return once the sidecar may decide; SidecarUnavailableError, with the reason, if it does not."""
+        """Return once the sidecar is ready to decide. Raises SidecarUnavailableError, with the reason."""
         return await self.ask(calls.readiness(), timeout_s)
 
     async def decide(
-        self, question: Question, *, min_offset: int | None = None, at_offset: int | None = None
+        self, request: AuthorizationRequest, *, min_offset: int | None = None, at_offset: int | None = None
     ) -> Decision:
-        """One decision.
+        """Return one decision.
 
         Args:
-            question: what.
-            min_offset: on a state that knows everything below it, such as the offset of a change.
-            at_offset: on the state after the record at this offset, as far back as the node holds it.
+            request: what to decide.
+            min_offset: decide on a state with all records below it, such as the offset of a change.
+            at_offset: decide on the state after the record at this offset, if the node still holds it.
         """
-        [decision] = await self.decide_all([question], min_offset=min_offset, at_offset=at_offset)
+        [decision] = await self.decide_all([request], min_offset=min_offset, at_offset=at_offset)
         return decision
 
     async def decide_all(
-        self, questions: Sequence[Question], *, min_offset: int | None = None, at_offset: int | None = None
+        self,
+        requests: Sequence[AuthorizationRequest],
+        *,
+        min_offset: int | None = None,
+        at_offset: int | None = None,
     ) -> list[Decision]:
-        """One for each, in order; what the cache does not have on one state for 5,000 at a time.
+        """Return a decision for each request, in order.
+
+        Each 5,000 that the cache does not have are decided on one state.
 
         Raises:
-            SidecarRefusedError: the caller may not ask one of them; none is answered then.
+            SidecarRefusedError: the caller may not send one of the requests; there is no decision then.
         """
-        asked = self._asked(questions, min_offset, at_offset)
+        batch = self._batch(requests, min_offset, at_offset)
         try:
-            for part in asked.parts():
-                asked.take(part, await self.ask(asked.call(part)))
+            for missing in batch.missing():
+                batch.add(missing, await self.ask(batch.call(missing)))
         except SidecarUnavailableError as error:
-            asked.unavailable(error)
-        return asked.decisions()
+            batch.fail(error)
+        return batch.decisions()
 
     async def ask(self, call: calls.Call[_T], timeout_s: float | None = None) -> _T:
-        """The answer to any call of ``authorizer.client.calls``, from the sidecar itself.
+        """Send a call of ``authorizer.client.calls`` to the sidecar, never to the cache; return its value.
 
         Args:
-            call: what.
-            timeout_s: another one than the client's.
+            call: what to send.
+            timeout_s: instead of the client's timeout.
 
         Raises:
             SidecarOutcomeUnknownError: a change was sent and not answered; it may be in the log.
         """
-        ends_s, rules = self._tries(timeout_s)
-        return await tenacity.AsyncRetrying(**rules)(self._try, call, ends_s)
+        deadline_s, rules = self._deadline_and_retries(timeout_s)
+        return await tenacity.AsyncRetrying(**rules)(self._attempt, call, deadline_s)
 
-    async def _try(self, call: calls.Call[_T], ends_s: float) -> _T:
+    async def _attempt(self, call: calls.Call[_T], deadline_s: float) -> _T:
         try:
-            response = await self._pool.request(**self._request(call, ends_s))
-        except FAULTS as error:
-            raise fault_of(self._address.url, call, error) from error
-        return value_of(self._address.url, call, response)
+            response = await self._pool.request(**self._request(call, deadline_s))
+        except TRANSPORT_ERRORS as error:
+            raise error_of_transport(self._address.url, call, error) from error
+        return value_of_response(self._address.url, call, response)

@@ -1,4 +1,4 @@
-"""ClientBase: what a client has, for threads as for tasks: its settings, the cache, and what it sends."""
+"""ClientBase: settings, cache and requests of a client, for threads and for tasks."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from authorizer.client.address import Address, Credentials
-from authorizer.client.asking import Asked, WhenUnavailable
 from authorizer.client.cache import CacheSettings, DecisionCache
-from authorizer.client.exchange import JSON, retries
+from authorizer.client.decision_batch import DecisionBatch, WhenUnavailable
+from authorizer.client.exchange import JSON_HEADERS, retries
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from authorizer.client.answers import Question
     from authorizer.client.calls import Call
+    from authorizer.client.messages import AuthorizationRequest
 
 _T = TypeVar("_T")
 
-#: Seconds for a call with all its tries; a sidecar waits up to five for a min_offset.
+#: For a call with all its attempts; a sidecar waits up to five seconds for a min_offset.
 _TIMEOUT_S: Final = 10.0
-#: The last try has at least so long.
-_LEAST_S: Final = 0.05
+#: Minimum timeout of an attempt.
+_ATTEMPT_TIMEOUT_MIN_S: Final = 0.05
 
 
 class ClientBase(ABC):
-    """A subclass sends, and follows the changes."""
+    """A subclass sends requests and reads the stream of changes."""
 
     def __init__(
         self,
@@ -40,23 +40,23 @@ class ClientBase(ABC):
         when_unavailable: WhenUnavailable = "raise",
         retries_unanswered: bool = True,
     ) -> None:
-        """Nothing is sent yet; with a cache, the changes are followed.
+        """Prepare connections; with a cache, also read the stream of changes.
 
-        A Client has a thread of its own for that from now on, an AsyncClient a task from ``async with`` on.
+        A Client starts its thread in the constructor, an AsyncClient its task in ``async with``.
 
         Args:
             url: ``http://HOST:PORT``, ``https://HOST:PORT`` or ``unix:PATH``.
-            cluster: which one is asked, where the sidecar follows several; ``/clusters/NAME`` at the end of
-                ``url`` says the same.
-            credentials: who asks, and whom to trust; ANONYMOUS, and the system's authorities, if None.
-            timeout_s: for a call with all its tries.
-            cache: keep decisions, for so long; to follow the changes takes Describe on the cluster.
-            when_unavailable: what ``decide`` and ``decide_all`` do when no sidecar can be asked:
-                raise SidecarUnavailableError, or answer DENIED.
-            retries_unanswered: also try again where nothing answers, as while a sidecar is started anew.
+            cluster: name of the cluster, for a sidecar of several; the same as ``/clusters/NAME`` at the end
+                of ``url``.
+            credentials: of the caller, and trusted authorities; ANONYMOUS and the system's if None.
+            timeout_s: for a call with all its attempts.
+            cache: limits of a cache; the stream of changes requires Describe on the cluster.
+            when_unavailable: what ``decide`` and ``decide_all`` do if no sidecar is available: raise
+                SidecarUnavailableError or return DENIED.
+            retries_unanswered: retry also if nothing answers, for example while a sidecar restarts.
 
         Raises:
-            ValueError: the URL is none of these, the cluster no name, or a token would be seen by others.
+            ValueError: an invalid URL or cluster name, or a token that would cross a network in the clear.
             OSError: a file of the credentials cannot be read.
         """
         self._address = Address(url, credentials, cluster)
@@ -69,34 +69,36 @@ class ClientBase(ABC):
 
     @abstractmethod
     def _open(self) -> None:
-        """Make what sends; what is to be closed with the client goes into ``_opened``."""
+        """Open the connection pool; register what the client must close in ``_opened``."""
 
     @property
     def serves_from_cache(self) -> bool:
-        """Whether the changes are heard, so that the cache serves."""
+        """Whether the stream of changes has caught up, so that the cache serves decisions."""
         return self._cache is not None and self._cache.serves
 
-    def _asked(self, questions: Sequence[Question], min_offset: int | None, at_offset: int | None) -> Asked:
-        return Asked(
-            questions,
+    def _batch(
+        self, requests: Sequence[AuthorizationRequest], min_offset: int | None, at_offset: int | None
+    ) -> DecisionBatch:
+        return DecisionBatch(
+            requests,
             self._cache,
             min_offset=min_offset,
             at_offset=at_offset,
             when_unavailable=self._when_unavailable,
         )
 
-    def _tries(self, timeout_s: float | None) -> tuple[float, dict[str, Any]]:
-        """When a call that begins now ends, by the monotonic clock; and tenacity's rules for its tries."""
-        within_s = self._timeout_s if timeout_s is None else timeout_s
-        return time.monotonic() + within_s, retries(within_s, unanswered=self._retries_unanswered)
+    def _deadline_and_retries(self, timeout_s: float | None) -> tuple[float, dict[str, Any]]:
+        """Return the deadline of a call that begins now (monotonic clock) and its rules for tenacity."""
+        limit_s = self._timeout_s if timeout_s is None else timeout_s
+        return time.monotonic() + limit_s, retries(limit_s, unanswered=self._retries_unanswered)
 
-    def _request(self, call: Call[_T], ends_s: float) -> dict[str, Any]:
-        """One try of a call, as httpcore takes it."""
-        left_s = max(ends_s - time.monotonic(), _LEAST_S)
+    def _request(self, call: Call[_T], deadline_s: float) -> dict[str, Any]:
+        """Return httpcore's arguments for one attempt of a call."""
+        remaining_s = max(deadline_s - time.monotonic(), _ATTEMPT_TIMEOUT_MIN_S)
         return self._address.request(
             call.method,
             call.target,
-            JSON if call.body is not None else {},
-            timeout_s=dict.fromkeys(("connect", "read", "write", "pool"), left_s),
+            JSON_HEADERS if call.body is not None else {},
+            timeout_s=dict.fromkeys(("connect", "read", "write", "pool"), remaining_s),
             body=call.body,
         )

@@ -1,17 +1,16 @@
-"""DecisionCache: decisions that were asked for, until they are too old or an ACL changes that may touch them.
+"""DecisionCache: decisions of a sidecar, until they expire or an ACL changes that may affect them.
 
 The rules:
 
-- None is served that is older than the bound, counted from before it was asked for, whatever the stream of
-  changes says: the bound holds for a stream that hangs, for settings, which have no events, and for a process
-  that was stopped for a while.
-- None is served unless the stream is up and has said everything up to now, and the node is ready.
-- A decision is kept only if it was made on a state that has all changes that were heard of, so a change is
-  never overtaken by an answer that does not know of it. A reload forgets everything, also what is being
-  asked.
-- Only decisions are kept: no error, and no DENIED of a client that could not ask.
+- The cache serves no decision older than ``max_age_s``, counted from before it was requested. This bound also
+  holds if the stream of changes hangs, if settings change (they have no events), and if the process was
+  suspended.
+- It serves only while the stream is open and has caught up, and the node is ready.
+- It stores a decision only if the state of that decision contains all changes received so far. So a late
+  answer never hides a change. A reload drops all decisions, also those still under way.
+- It stores no errors, and no DENIED that a client made up without a sidecar.
 
-For any thread; no sockets. The clock is given.
+Thread-safe; no sockets.
 """
 
 from __future__ import annotations
@@ -26,17 +25,16 @@ from records.acl import WILDCARD, PatternType
 
 if TYPE_CHECKING:
     from authorizer.api.http.answers import Acl
-    from authorizer.client.answers import Decision, Question
-    from authorizer.client.events import Event
+    from authorizer.client.messages import AuthorizationRequest, ChangeEvent, Decision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheSettings:
-    """Whether and for how long decisions are kept.
+    """Limits of the cache.
 
     Attributes:
-        max_age_s: a decision is served for at most so long after it was asked for.
-        entries_max: decisions that are held; the oldest make room.
+        max_age_s: maximum age of a decision, counted from its request.
+        entries_max: maximum number of decisions; the oldest are dropped first.
     """
 
     max_age_s: float
@@ -48,89 +46,89 @@ class CacheSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
-    """When a question went out; its answer is kept with that."""
+class RequestStamp:
+    """The time of a request and the cache's generation at that time."""
 
     generation: int
-    began_s: float
+    time_s: float
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _Entry:
     decision: Decision
     offset: int
-    began_s: float
+    requested_s: float
 
 
 _LITERAL: Final = PatternType.LITERAL.name
 
 
 class DecisionCache:
-    """See the module."""
+    """Cache of decisions by request; the module has its rules."""
 
     def __init__(self, settings: CacheSettings, clock: Callable[[], float] = time.monotonic) -> None:
-        """``clock``: seconds, never going back."""
+        """``clock``: monotonic, in seconds."""
         self._settings = settings
         self._clock = clock
-        self._changing = threading.Lock()
-        self._kept: dict[Question, _Kept] = {}
-        # How often everything was forgotten.
+        self._lock = threading.Lock()
+        self._entries: dict[AuthorizationRequest, _Entry] = {}
+        # Number of reloads.
         self._generation = 0
-        # Up to where all changes were heard of; None before the first event.
+        # End offset of the changes received so far; None before the first event.
         self._offset: int | None = None
         self._is_current = self._is_ready = False
 
     @property
     def offset(self) -> int | None:
-        """Up to where all changes were heard of: what a stream goes on behind."""
+        """End offset of the changes received so far: where a new stream continues."""
         return self._offset
 
     @property
     def serves(self) -> bool:
-        """Whether decisions are served from here at all, just now."""
+        """Whether the stream has caught up and the node is ready."""
         return self._is_current and self._is_ready
 
-    def get(self, question: Question, min_offset: int | None = None) -> Decision | None:
-        """A decision that still holds, of a state that reaches to ``min_offset``; None: ask."""
-        with self._changing:
-            kept = self._kept.get(question)
-            if kept is None or self._offset is None or not self.serves:
+    def get(self, request: AuthorizationRequest, min_offset: int | None = None) -> Decision | None:
+        """Return a decision that still holds, on a state of at least ``min_offset``."""
+        with self._lock:
+            entry = self._entries.get(request)
+            if entry is None or self._offset is None or not self.serves:
                 return None
-            if self._clock() - kept.began_s > self._settings.max_age_s:
-                del self._kept[question]
+            if self._clock() - entry.requested_s > self._settings.max_age_s:
+                del self._entries[request]
                 return None
-            # What no change has touched is the decision of every state since.
-            if max(kept.offset, self._offset) < (min_offset or 0):
+            # No change since has affected the decision, so it is the decision of every later state.
+            if max(entry.offset, self._offset) < (min_offset or 0):
                 return None
-            return kept.decision
+            return entry.decision
 
-    def asking(self) -> Asking:
-        """To be called before a question goes out."""
-        with self._changing:
-            return Asking(self._generation, self._clock())
+    def stamp(self) -> RequestStamp:
+        """Return the stamp of a request that is about to be sent, for ``put``."""
+        with self._lock:
+            return RequestStamp(self._generation, self._clock())
 
-    def put(self, asking: Asking, question: Question, decision: Decision) -> None:
-        """Keep an answer, if it may be kept."""
-        with self._changing:
+    def put(self, stamp: RequestStamp, request: AuthorizationRequest, decision: Decision) -> None:
+        """Store a decision, if the rules allow it."""
+        with self._lock:
             offset = decision.offset
-            if self._offset is None or offset is None or asking.generation != self._generation:
+            if self._offset is None or offset is None or stamp.generation != self._generation:
                 return
             if offset < self._offset:
                 return
-            self._kept.pop(question, None)
-            if len(self._kept) >= self._settings.entries_max:
-                del self._kept[next(iter(self._kept))]
-            self._kept[question] = _Kept(decision, offset, asking.began_s)
+            self._entries.pop(request, None)
+            if len(self._entries) >= self._settings.entries_max:
+                del self._entries[next(iter(self._entries))]
+            self._entries[request] = _Entry(decision, offset, stamp.time_s)
 
-    def on_event(self, event: Event) -> None:
-        """One event of the stream, in its order."""
-        with self._changing:
+    def on_event(self, event: ChangeEvent) -> None:
+        """Apply an event of the stream; events come in order."""
+        with self._lock:
             match event.name:
                 case "change":
                     for acl in (*event.removed, *event.added):
-                        self._forget(acl, event.id or 0)
+                        self._drop_affected(acl, event.id or 0)
                 case "reload":
-                    self._kept.clear()
+                    self._entries.clear()
                     self._generation += 1
                 case "current":
                     self._is_current = True
@@ -142,30 +140,30 @@ class DecisionCache:
                 self._offset = event.id
 
     def on_connected(self) -> None:
-        """A stream has begun; it says next what was missed. It begins only at nodes that are ready."""
-        with self._changing:
+        """A stream is open; it first sends the missed changes. Only a ready node opens one."""
+        with self._lock:
             self._is_ready = True
 
     def on_disconnected(self) -> None:
-        """Nothing is heard any more. What is kept is served again once another stream has caught up."""
-        with self._changing:
+        """The stream ended. The cache serves its decisions again once another stream has caught up."""
+        with self._lock:
             self._is_current = self._is_ready = False
 
-    def _forget(self, acl: Acl, offset: int) -> None:
-        """All that this ACL may touch, and was decided without it."""
-        gone = [
-            question
-            for question, kept in self._kept.items()
-            if kept.offset < offset
-            and question.resource_type.name == acl.resource_type
-            and _covers(acl, question.resource_name)
+    def _drop_affected(self, acl: Acl, offset: int) -> None:
+        """Drop the decisions on resources that the ACL covers, if made on a state before the change."""
+        affected = [
+            request
+            for request, entry in self._entries.items()
+            if entry.offset < offset
+            and request.resource_type.name == acl.resource_type
+            and _covers(acl, request.resource_name)
         ]
-        for question in gone:
-            del self._kept[question]
+        for request in affected:
+            del self._entries[request]
 
 
 def _covers(acl: Acl, name: str) -> bool:
-    """By meaning; any pattern type but LITERAL is a prefix, as Kafka has it."""
+    """Any pattern type but LITERAL is a prefix, as in Kafka."""
     if acl.pattern_type == _LITERAL:
         return acl.resource_name in (WILDCARD, name)
     return name.startswith(acl.resource_name)

@@ -1,4 +1,4 @@
-"""Each question as a request, and its answer as a value. Pure: a thread may send it, or an event loop."""
+"""Calls of the HTTP API: requests, and the decoders of their answers. Pure: no sockets."""
 
 from __future__ import annotations
 
@@ -37,79 +37,79 @@ from authorizer.api.http.answers import (
 )
 from authorizer.api.http.answers import Decision as DecisionAnswer
 from authorizer.api.http.answers import Decisions as DecisionsAnswer
-from authorizer.client.answers import Decision, Question
+from authorizer.client.messages import AuthorizationRequest, Decision
 from records.acl import AclBinding, AclBindingFilter, AclOperation, ResourceType
 from records.principal import KafkaPrincipal
 
 _T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
 
-#: Questions of one request; a sidecar takes 10,000, and 4 MiB.
-QUESTIONS_MAXIMUM: Final = 5_000
+#: Decisions of one HTTP request; a sidecar accepts 10,000, and 4 MiB.
+REQUESTS_MAXIMUM: Final = 5_000
 
 _FORBIDDEN: Final = (401, 403)
 _ANY: Final = AclBindingFilter()
 
 
-class NotYetError(Exception):
-    """What was read says that the answer is to come; the message says why."""
+class NotReadyError(Exception):
+    """The node is not ready; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[_T_co]):
-    """One request.
+    """An HTTP request and the decoder of its answer.
 
     Attributes:
-        read: what an answer's body says; ValueError, KeyError or TypeError if it is none.
-        changes: it is not to be sent again where it may have had an effect.
+        decode: returns the value of an answer's body; raises ValueError, KeyError or TypeError.
+        is_change: whether it changes ACLs, so that it must not be repeated if it may have had an effect.
     """
 
     method: str
     target: str
-    read: Callable[[bytes], _T_co]
+    decode: Callable[[bytes], _T_co]
     body: bytes | None = None
-    changes: bool = False
+    is_change: bool = False
 
     def then(self, make: Callable[[_T_co], _T]) -> Call[_T]:
-        """The same request, whose answer ``make`` turns into another value; it raises as ``read``."""
-        return Call(self.method, self.target, lambda body: make(self.read(body)), self.body, self.changes)
+        """Return the same request, with ``make`` applied to its value; ``make`` raises as ``decode``."""
+        return Call(self.method, self.target, lambda body: make(self.decode(body)), self.body, self.is_change)
 
 
 def decision(
-    question: Question, *, min_offset: int | None = None, at_offset: int | None = None
+    request: AuthorizationRequest, *, min_offset: int | None = None, at_offset: int | None = None
 ) -> Call[Decision]:
-    """One decision."""
-    asked = _evaluation(question) | _evaluation_context(question, min_offset, at_offset)
-    return Call("POST", "/access/v1/evaluation", _decision_of, msgspec.json.encode(asked))
+    """Decide one request."""
+    body = _evaluation(request) | _evaluation_context(request, min_offset, at_offset)
+    return Call("POST", "/access/v1/evaluation", _decision_from_body, msgspec.json.encode(body))
 
 
 def decisions(
-    questions: Sequence[Question], *, min_offset: int | None = None, at_offset: int | None = None
+    requests: Sequence[AuthorizationRequest], *, min_offset: int | None = None, at_offset: int | None = None
 ) -> Call[list[Decision | SidecarError]]:
-    """At most QUESTIONS_MAXIMUM decisions, all on one state; an error in the place of one refused."""
+    """Decide at most REQUESTS_MAXIMUM requests, all on one state; a refused one has an error in its place."""
 
-    def read(body: bytes) -> list[Decision | SidecarError]:
+    def decode(body: bytes) -> list[Decision | SidecarError]:
         answers = msgspec.json.decode(body, type=DecisionsAnswer).evaluations
-        if len(answers) != len(questions):
-            raise ValueError(f"{len(answers)} answers to {len(questions)} questions")
-        return [_item_of(answer) for answer in answers]
+        if len(answers) != len(requests):
+            raise ValueError(f"{len(answers)} answers to {len(requests)} requests")
+        return [_decision_or_error(answer) for answer in answers]
 
-    evaluations = [_evaluation(each) | _evaluation_context(each, min_offset, at_offset) for each in questions]
+    evaluations = [_evaluation(each) | _evaluation_context(each, min_offset, at_offset) for each in requests]
     body = msgspec.json.encode({"evaluations": evaluations})
-    return Call("POST", "/access/v1/evaluations", read, body)
+    return Call("POST", "/access/v1/evaluations", decode, body)
 
 
 def explanation(
-    question: Question, *, min_offset: int | None = None, at_offset: int | None = None
+    request: AuthorizationRequest, *, min_offset: int | None = None, at_offset: int | None = None
 ) -> Call[ExplainedDecision]:
-    """Why."""
-    asked = {
-        **_kafka_question(question.principal, question.host, min_offset, at_offset),
-        "operation": question.operation.name,
-        "resourceType": question.resource_type.name,
-        "resourceName": question.resource_name,
+    """Explain a decision."""
+    body = {
+        **_request_body(request.principal, request.host, min_offset, at_offset),
+        "operation": request.operation.name,
+        "resourceType": request.resource_type.name,
+        "resourceName": request.resource_name,
     }
-    return _json_call("/v1/explain", asked, ExplainedDecision)
+    return _json_call("/v1/explain", body, ExplainedDecision)
 
 
 def authorized_operations(
@@ -121,10 +121,10 @@ def authorized_operations(
     min_offset: int | None = None,
     at_offset: int | None = None,
 ) -> Call[AuthorizedOperations]:
-    """KIP-430."""
-    asked = _kafka_question(principal, host, min_offset, at_offset)
-    asked |= {"resourceType": resource_type.name, "resourceName": resource_name}
-    return _json_call("/v1/authorized-operations", asked, AuthorizedOperations)
+    """List a principal's authorized operations on a resource (KIP-430)."""
+    body = _request_body(principal, host, min_offset, at_offset)
+    body |= {"resourceType": resource_type.name, "resourceName": resource_name}
+    return _json_call("/v1/authorized-operations", body, AuthorizedOperations)
 
 
 def by_resource_type(
@@ -136,10 +136,10 @@ def by_resource_type(
     min_offset: int | None = None,
     at_offset: int | None = None,
 ) -> Call[ByResourceType]:
-    """KIP-679."""
-    asked = _kafka_question(principal, host, min_offset, at_offset)
-    asked |= {"operation": operation.name, "resourceType": resource_type.name}
-    return _json_call("/v1/authorize-by-resource-type", asked, ByResourceType)
+    """Decide whether the operation is allowed on any resource of the type (KIP-679)."""
+    body = _request_body(principal, host, min_offset, at_offset)
+    body |= {"operation": operation.name, "resourceType": resource_type.name}
+    return _json_call("/v1/authorize-by-resource-type", body, ByResourceType)
 
 
 def filtered(
@@ -152,114 +152,114 @@ def filtered(
     min_offset: int | None = None,
     at_offset: int | None = None,
 ) -> Call[AllowedNames]:
-    """Which of up to 10,000 names."""
-    asked = _kafka_question(principal, host, min_offset, at_offset)
-    asked |= {
+    """Select the allowed ones of up to 10,000 names."""
+    body = _request_body(principal, host, min_offset, at_offset)
+    body |= {
         "operation": operation.name,
         "resourceType": resource_type.name,
         "resourceNames": list(names),
     }
-    return _json_call("/v1/filter", asked, AllowedNames)
+    return _json_call("/v1/filter", body, AllowedNames)
 
 
 def listing(
-    wanted: AclBindingFilter = _ANY, *, min_offset: int | None = None, at_offset: int | None = None
+    acl_filter: AclBindingFilter = _ANY, *, min_offset: int | None = None, at_offset: int | None = None
 ) -> Call[AclList]:
-    """The ACLs that a filter means."""
+    """List the ACLs that match a filter."""
     offsets = urlencode(_offsets(min_offset, at_offset))
-    query = listing_query(wanted) + (f"&{offsets}" if offsets else "")
+    query = listing_query(acl_filter) + (f"&{offsets}" if offsets else "")
     return Call("GET", f"{ACLS_PATH}?{query}", msgspec.json.Decoder(AclList).decode)
 
 
 def acl(acl_id: str) -> Call[AppliedAcl]:
-    """One ACL."""
+    """Get an ACL by its id."""
 
-    def read(body: bytes) -> AppliedAcl:
+    def decode(body: bytes) -> AppliedAcl:
         return msgspec.json.decode(body, type=SingleAcl).acl
 
-    return Call("GET", f"{ACLS_PATH}/{quote(acl_id, safe='')}", read)
+    return Call("GET", f"{ACLS_PATH}/{quote(acl_id, safe='')}", decode)
 
 
 def creation(bindings: Iterable[AclBinding]) -> Call[CreationResults]:
     """Create ACLs."""
-    read = msgspec.json.Decoder(CreationResults).decode
-    return Call("POST", ACLS_PATH, read, creation_body(bindings), changes=True)
+    decode = msgspec.json.Decoder(CreationResults).decode
+    return Call("POST", ACLS_PATH, decode, creation_body(bindings), is_change=True)
 
 
 def deletion(filters: Iterable[AclBindingFilter]) -> Call[DeletionResults]:
-    """Remove all that filters mean."""
-    read = msgspec.json.Decoder(DeletionResults).decode
-    return Call("DELETE", ACLS_PATH, read, deletion_body(filters), changes=True)
+    """Remove the ACLs that match any of the filters."""
+    decode = msgspec.json.Decoder(DeletionResults).decode
+    return Call("DELETE", ACLS_PATH, decode, deletion_body(filters), is_change=True)
 
 
 def plan_application(plan: bytes) -> Call[PlanOutcomes]:
-    """Carry out a plan, as ``aclog plan --output`` writes it."""
-    return Call("POST", PLANS_PATH, msgspec.json.Decoder(PlanOutcomes).decode, plan, changes=True)
+    """Apply a plan file of ``aclog plan --output``."""
+    return Call("POST", PLANS_PATH, msgspec.json.Decoder(PlanOutcomes).decode, plan, is_change=True)
 
 
 def state() -> Call[NodeState]:
-    """Where the node stands."""
+    """Get the node's state."""
     return Call("GET", "/v1/state", msgspec.json.Decoder(NodeState).decode)
 
 
 def readiness() -> Call[NodeState]:
-    """The same; not answered until the node may decide."""
+    """Get the node's state once it is ready: until then, decoding raises NotReadyError."""
 
-    def read(body: bytes) -> NodeState:
-        found = msgspec.json.decode(body, type=NodeState)
-        if not found.ready:
-            raise NotYetError(f"not ready: {found.reason}")
-        return found
+    def decode(body: bytes) -> NodeState:
+        node_state = msgspec.json.decode(body, type=NodeState)
+        if not node_state.ready:
+            raise NotReadyError(f"not ready: {node_state.reason}")
+        return node_state
 
-    return Call("GET", "/v1/state", read)
+    return Call("GET", "/v1/state", decode)
 
 
-def _json_call(path: str, asked: dict[str, Any], kind: type[_T]) -> Call[_T]:
-    return Call("POST", path, msgspec.json.Decoder(kind).decode, msgspec.json.encode(asked))
+def _json_call(path: str, body: dict[str, Any], answer_type: type[_T]) -> Call[_T]:
+    return Call("POST", path, msgspec.json.Decoder(answer_type).decode, msgspec.json.encode(body))
 
 
 def _offsets(min_offset: int | None, at_offset: int | None) -> dict[str, Any]:
-    given = {"min_offset": min_offset, "at_offset": at_offset}
-    return {name: offset for name, offset in given.items() if offset is not None}
+    offsets = {"min_offset": min_offset, "at_offset": at_offset}
+    return {name: offset for name, offset in offsets.items() if offset is not None}
 
 
-def _kafka_question(
+def _request_body(
     principal: KafkaPrincipal, host: str | None, min_offset: int | None, at_offset: int | None
 ) -> dict[str, Any]:
-    from_where = {} if host is None else {"host": host}
-    return {"principal": str(principal), **from_where, **_offsets(min_offset, at_offset)}
+    host_field = {} if host is None else {"host": host}
+    return {"principal": str(principal), **host_field, **_offsets(min_offset, at_offset)}
 
 
-def _evaluation(question: Question) -> dict[str, Any]:
-    principal = question.principal
+def _evaluation(request: AuthorizationRequest) -> dict[str, Any]:
+    principal = request.principal
     return {
         "subject": {"type": principal.principal_type, "id": principal.name},
-        "action": {"name": question.operation.name},
-        "resource": {"type": question.resource_type.name, "id": question.resource_name},
+        "action": {"name": request.operation.name},
+        "resource": {"type": request.resource_type.name, "id": request.resource_name},
     }
 
 
 def _evaluation_context(
-    question: Question, min_offset: int | None, at_offset: int | None
+    request: AuthorizationRequest, min_offset: int | None, at_offset: int | None
 ) -> dict[str, dict[str, Any]]:
     context = _offsets(min_offset, at_offset)
-    if question.host is not None:
-        context["host"] = question.host
-    if not question.log_if_allowed:
+    if request.host is not None:
+        context["host"] = request.host
+    if not request.log_if_allowed:
         context["log_if_allowed"] = False
-    if not question.log_if_denied:
+    if not request.log_if_denied:
         context["log_if_denied"] = False
-    if question.explain:
+    if request.explain:
         context["explain"] = True
     return {"context": context}
 
 
-def _decision_of(body: bytes) -> Decision:
-    return _value_of(msgspec.json.decode(body, type=DecisionAnswer))
+def _decision_from_body(body: bytes) -> Decision:
+    return _decision(msgspec.json.decode(body, type=DecisionAnswer))
 
 
-def _value_of(answer: DecisionAnswer) -> Decision:
-    """ValueError: the answer names no state."""
+def _decision(answer: DecisionAnswer) -> Decision:
+    """Raises ValueError if the answer lacks a rule, a reason or an offset."""
     context = answer.context
     if context.offset is UNSET or context.rule is UNSET or context.reason is UNSET:
         raise ValueError("a decision without a rule, a reason or an offset")
@@ -267,9 +267,9 @@ def _value_of(answer: DecisionAnswer) -> Decision:
     return Decision(answer.decision, context.rule, context.reason, context.offset, acl)
 
 
-def _item_of(answer: DecisionAnswer) -> Decision | SidecarError:
+def _decision_or_error(answer: DecisionAnswer) -> Decision | SidecarError:
     error = answer.context.error
     if error is UNSET:
-        return _value_of(answer)
+        return _decision(answer)
     kind = SidecarRefusedError if error.status in _FORBIDDEN else SidecarRequestError
     return kind(error.message, status=error.status, code=error.code)

@@ -1,11 +1,8 @@
-"""What an exchange came to: a value, or which error; and when it is worth another try.
+"""Outcome of an HTTP exchange, a value or an error; and the rules of retries.
 
-The rules:
-
-- What cannot be asked now is asked again until the call's time is up: not reached, gone, not ready,
-  overloaded. The pauses grow, at random so that clients do not come in step, and are never shorter than
-  ``Retry-After`` says.
-- A change is sent again only if nothing was done: it was not sent, or the answer says that it was refused.
+- A client retries until the call's timeout while a sidecar is unreachable, silent, not ready or overloaded.
+  The pauses grow, with jitter, and are never shorter than ``Retry-After``.
+- A change is sent again only if nothing was done: it was not sent, or the answer is a refusal.
 """
 
 from __future__ import annotations
@@ -31,37 +28,37 @@ from authorizer.api.errors import (
     SidecarUnreachedError,
 )
 from authorizer.api.http.answers import Problem
-from authorizer.client.calls import NotYetError
+from authorizer.client.calls import NotReadyError
 
 if TYPE_CHECKING:
     from authorizer.client.calls import Call
 
 _T = TypeVar("_T")
 
-JSON: Final = {"content-type": "application/json"}
+JSON_HEADERS: Final = {"content-type": "application/json"}
 
 _OK: Final = 200
 _REFUSED: Final = (401, 403)
 _SERVER: Final = 500
-#: The node said that nothing was begun.
+#: The node did not begin the request.
 _NOT_BEGUN: Final = (429, 503)
 
-#: Seconds between two tries: the first, and the longest.
-_WAIT_FIRST_S: Final = 0.05
-_WAIT_LONGEST_S: Final = 1.0
+#: Pause between two attempts: the first, and the longest.
+_RETRY_INTERVAL_S: Final = 0.05
+_RETRY_INTERVAL_MAX_S: Final = 1.0
 
-#: What httpcore raises for an exchange that did not come to its end, and before anything was sent.
-FAULTS: Final = (httpcore.NetworkError, httpcore.TimeoutException, httpcore.RemoteProtocolError)
+#: httpcore's errors of an incomplete exchange, and those raised before anything was sent.
+TRANSPORT_ERRORS: Final = (httpcore.NetworkError, httpcore.TimeoutException, httpcore.RemoteProtocolError)
 _NOT_SENT: Final = (httpcore.ConnectError, httpcore.ConnectTimeout, httpcore.PoolTimeout)
 
 
 def retries(timeout_s: float, *, unanswered: bool) -> dict[str, Any]:
-    """How often a call is tried, for tenacity's ``Retrying`` and ``AsyncRetrying``.
+    """Return the arguments of tenacity's ``Retrying`` and ``AsyncRetrying``.
 
-    ``unanswered``: also where nothing answers.
+    ``unanswered``: retry also if nothing answers.
     """
 
-    def is_worth_another_try(error: BaseException) -> bool:
+    def is_retriable(error: BaseException) -> bool:
         return (
             isinstance(error, SidecarUnavailableError)
             and not isinstance(error, SidecarOutcomeUnknownError)
@@ -71,39 +68,41 @@ def retries(timeout_s: float, *, unanswered: bool) -> dict[str, Any]:
     return {
         "stop": tenacity.stop_before_delay(timeout_s),
         "wait": _Wait(),
-        "retry": tenacity.retry_if_exception(is_worth_another_try),
+        "retry": tenacity.retry_if_exception(is_retriable),
         "reraise": True,
     }
 
 
 class _Wait(tenacity.wait_random_exponential):
-    """Twice as long each time, at random; no less than the sidecar asks for."""
+    """Exponential backoff with jitter, and at least the sidecar's ``Retry-After``."""
 
     def __init__(self) -> None:
-        super().__init__(multiplier=_WAIT_FIRST_S, max=_WAIT_LONGEST_S)
+        super().__init__(multiplier=_RETRY_INTERVAL_S, max=_RETRY_INTERVAL_MAX_S)
 
     def __call__(self, retry_state: tenacity.RetryCallState) -> float:
-        waited_s = float(super().__call__(retry_state))
+        backoff_s = float(super().__call__(retry_state))
         outcome = retry_state.outcome
         error = None if outcome is None else outcome.exception()
-        asked_s = error.retry_after_s if isinstance(error, SidecarUnavailableError) else None
-        return max(waited_s, asked_s or 0.0)
+        retry_after_s = error.retry_after_s if isinstance(error, SidecarUnavailableError) else None
+        return max(backoff_s, retry_after_s or 0.0)
 
 
-def value_of(url: str, call: Call[_T], response: httpcore.Response) -> _T:
-    """What was answered; SidecarError for everything but a good 200."""
+def value_of_response(url: str, call: Call[_T], response: httpcore.Response) -> _T:
+    """Return the value of an answer. Raises a SidecarError for anything but a valid 200."""
     if response.status != _OK:
-        raise error_of(url, response, response.content, changes=call.changes)
+        raise error_of_response(url, response, response.content, is_change=call.is_change)
     try:
-        return _expected(url, lambda: call.read(response.content))
-    except NotYetError as error:
+        return _decoded(url, lambda: call.decode(response.content))
+    except NotReadyError as error:
         raise SidecarUnavailableError(f"{url}: {error}", status=response.status) from error
 
 
-def error_of(url: str, response: httpcore.Response, body: bytes, *, changes: bool = False) -> SidecarError:
-    """What an answer with another status than 200 says."""
+def error_of_response(
+    url: str, response: httpcore.Response, body: bytes, *, is_change: bool = False
+) -> SidecarError:
+    """Return the error of an answer with another status than 200."""
     status = response.status
-    code, detail = _expected(url, lambda: _said(response, body))
+    code, detail = _decoded(url, lambda: _code_and_message(response, body))
     if status in _NOT_BEGUN:
         retry_after = _headers(response).get("retry-after", "")
         return SidecarUnavailableError(
@@ -113,8 +112,8 @@ def error_of(url: str, response: httpcore.Response, body: bytes, *, changes: boo
             retry_after_s=float(retry_after) if retry_after.isdecimal() else None,
         )
     if status >= _SERVER:
-        # It may have begun.
-        kind: type[SidecarError] = SidecarOutcomeUnknownError if changes else SidecarDefectError
+        # The node may have begun the change.
+        kind: type[SidecarError] = SidecarOutcomeUnknownError if is_change else SidecarDefectError
     elif status in _REFUSED:
         kind = SidecarRefusedError
     else:
@@ -122,31 +121,31 @@ def error_of(url: str, response: httpcore.Response, body: bytes, *, changes: boo
     return kind(f"{url}: {detail}", status=status, code=code)
 
 
-def fault_of(url: str, call: Call[_T], error: Exception) -> SidecarError:
-    """What stands for an exchange that did not come to its end."""
+def error_of_transport(url: str, call: Call[_T], error: Exception) -> SidecarError:
+    """Return the error of an incomplete exchange."""
     reason = _reason(error)
     if isinstance(error, _NOT_SENT):
         return SidecarUnreachedError(f"{url}: {reason}")
-    if call.changes:
+    if call.is_change:
         return SidecarOutcomeUnknownError(f"{url} has not answered ({reason}). The outcome is unknown")
     return SidecarUnavailableError(f"{url} has not answered ({reason})")
 
 
 def _reason(error: BaseException) -> str:
-    """What the system said, else the library."""
+    """Return the operating system's message if there is one, else the library's."""
     innermost: BaseException = error
     while (cause := innermost.__cause__ or innermost.__context__) is not None:
         innermost = cause
         if isinstance(innermost, ssl.SSLError | socket.gaierror):
             return innermost.strerror or str(innermost)
         if isinstance(innermost, OSError) and innermost.errno is not None:
-            # The event loop's own text would say that a call failed, and not why.
+            # The event loop's text says only that a call failed, not why.
             return os.strerror(innermost.errno)
     return str(error) or type(error).__name__
 
 
-def _said(response: httpcore.Response, body: bytes) -> tuple[str, str]:
-    """Code and message of an error; below /access/v1 the body is the message alone."""
+def _code_and_message(response: httpcore.Response, body: bytes) -> tuple[str, str]:
+    """Return an error's code and message; below /access/v1 the body is only the message."""
     headers = _headers(response)
     if "application/problem+json" in headers.get("content-type", ""):
         problem = msgspec.json.decode(body, type=Problem)
@@ -158,8 +157,8 @@ def _headers(response: httpcore.Response) -> dict[str, str]:
     return {name.decode("ascii").lower(): value.decode("latin-1") for name, value in response.headers}
 
 
-def _expected(url: str, read: Callable[[], _T]) -> _T:
+def _decoded(url: str, decode: Callable[[], _T]) -> _T:
     try:
-        return read()
+        return decode()
     except (msgspec.DecodeError, ValueError, KeyError, TypeError) as error:
         raise SidecarAnswerError(f"{url} does not answer as an aclog node does") from error

@@ -19,7 +19,7 @@ import msgspec
 from authorizer.api.errors import SidecarAnswerError, SidecarError, SidecarUnreachedError
 from authorizer.client.address import Address, Credentials, bearer_token
 from authorizer.client.calls import Call
-from authorizer.client.exchange import FAULTS, fault_of, value_of
+from authorizer.client.exchange import TRANSPORT_ERRORS, error_of_transport, value_of_response
 from authorizer.console.threads import run_in_console_thread
 from records.ids import uuid_to_string
 from snapshot.digest import digest_to_string
@@ -134,13 +134,13 @@ class _Peer:
         try:
             async with asyncio.timeout(TIMEOUT_S):
                 address = await run_in_console_thread(self._address)
-                return value_of(self._url, call, await self._exchange(call, address))
+                return value_of_response(self._url, call, await self._exchange(call, address))
         except TimeoutError as error:
             raise SidecarAnswerError(
                 f"{self._url} sent no complete answer within {TIMEOUT_S:.0f} s"
             ) from error
-        except FAULTS as error:
-            raise fault_of(self._url, call, error) from error
+        except TRANSPORT_ERRORS as error:
+            raise error_of_transport(self._url, call, error) from error
 
     def _address(self) -> Address:
         """Read the credentials anew. Raises SidecarError: they cannot be used."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from authorizer.client import AclOperation, Client, KafkaPrincipal, Question, ResourceType
+from authorizer.client import AclOperation, AuthorizationRequest, Client, KafkaPrincipal, ResourceType
 from records.acl import CLUSTER_NAME
 
 _SUBJECT: Final = "Subject:"
@@ -53,7 +53,7 @@ class Rights:
         ]
         return any(decision.is_allowed for decision in self._client.decide_all(questions))
 
-    def _questions(self, user: str, operation: str, resource: str) -> list[Question]:
+    def _questions(self, user: str, operation: str, resource: str) -> list[AuthorizationRequest]:
         """In Kafka's terms; any ALLOWED is a yes."""
         if resource == _CONFIG:
             operations, kind, name = _ON_CLUSTER[operation], ResourceType.CLUSTER, CLUSTER_NAME
@@ -65,4 +65,4 @@ class Rights:
         else:
             return []
         principal = KafkaPrincipal("User", user)
-        return [Question(principal, each, kind, name, self._host) for each in operations]
+        return [AuthorizationRequest(principal, each, kind, name, self._host) for each in operations]

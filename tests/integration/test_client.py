@@ -23,11 +23,11 @@ import pytest
 from authorizer.client import (
     AclOperation,
     AsyncClient,
+    AuthorizationRequest,
     CacheSettings,
     Client,
     Credentials,
     KafkaPrincipal,
-    Question,
     ResourceType,
     SidecarAnswerError,
     SidecarOutcomeUnknownError,
@@ -58,8 +58,8 @@ ALICE = KafkaPrincipal("User", "a")
 LONG = "x" * 200
 
 
-def on(name: str, principal: KafkaPrincipal = ALICE) -> Question:
-    return Question(principal, AclOperation.READ, ResourceType.TOPIC, name, "10.0.0.1")
+def on(name: str, principal: KafkaPrincipal = ALICE) -> AuthorizationRequest:
+    return AuthorizationRequest(principal, AclOperation.READ, ResourceType.TOPIC, name, "10.0.0.1")
 
 
 def on_cluster(operation: AclOperation) -> AclBinding:
@@ -172,7 +172,7 @@ def test_errors_say_what_they_are_about(client_of: Any, node: Node, url: str) ->
         with pytest.raises(SidecarRequestError) as gone:
             client.decide(on("mine"), at_offset=0)
         assert (gone.value.status, gone.value.code, url in str(gone.value)) == (410, "OFFSET_NOT_HELD", True)
-        no_address = Question(ALICE, AclOperation.READ, ResourceType.TOPIC, "t", "example.org")
+        no_address = AuthorizationRequest(ALICE, AclOperation.READ, ResourceType.TOPIC, "t", "example.org")
         for questions in ([no_address], [on("t"), no_address]):
             with pytest.raises(SidecarRequestError, match="address"):
                 client.decide_all(questions)

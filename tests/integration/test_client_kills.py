@@ -28,11 +28,11 @@ import pytest
 from authorizer.client import (
     AclOperation,
     AsyncClient,
+    AuthorizationRequest,
     CacheSettings,
     Client,
     Decision,
     KafkaPrincipal,
-    Question,
     ResourceType,
 )
 from authorizer.client.cache import DecisionCache
@@ -57,7 +57,7 @@ PRINCIPALS = [KafkaPrincipal("User", name) for name in ("alice", "bob")]
 # No ACL ever changes for the last one: what is kept of it ends with the bound alone.
 TOPICS = ["orders", "orders.eu", "payments", "quiet"]
 QUESTIONS = [
-    Question(principal, operation, ResourceType.TOPIC, topic, "10.0.0.1")
+    AuthorizationRequest(principal, operation, ResourceType.TOPIC, topic, "10.0.0.1")
     for principal in PRINCIPALS
     for operation in (AclOperation.READ, AclOperation.DESCRIBE)
     for topic in TOPICS
@@ -174,7 +174,7 @@ class Serving:
 class Answered:
     """One answer, with when its call began and ended."""
 
-    question: Question
+    question: AuthorizationRequest
     decision: Decision
     min_offset: int
     began_s: float
@@ -233,7 +233,7 @@ class Load:
             self.failed.append(error)
             raise
 
-    def _next(self, choice: random.Random) -> tuple[list[Question], int]:
+    def _next(self, choice: random.Random) -> tuple[list[AuthorizationRequest], int]:
         """Mostly one question; now and then some, and one that must know the newest change."""
         count = 1 if choice.random() < 0.8 else choice.randrange(2, 6)
         min_offset = self.writer.end if choice.random() < 0.1 else 0
@@ -241,7 +241,7 @@ class Load:
 
     def _note(
         self,
-        questions: list[Question],
+        questions: list[AuthorizationRequest],
         decisions: list[Decision],
         min_offset: int,
         began_s: float,
@@ -259,7 +259,7 @@ def checked(answers: list[Answered], writer: Writer) -> None:
     ends = sorted(writer.states)
 
     @cache
-    def defined(question: Question, offset: int) -> bool:
+    def defined(question: AuthorizationRequest, offset: int) -> bool:
         asked = naive.Request(
             question.principal.principal_type,
             question.principal.name,

@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from authorizer.cli.main import cli
-from authorizer.client import Client, Question
+from authorizer.client import AuthorizationRequest, Client
 from authorizer.node.fleet import Fleet
 from authorizer.sidecar.app import NODE_OPERATIONS
 from authorizer.sidecar.auth.stored_tokens import new_token
@@ -91,7 +91,7 @@ def test_each_cluster_decides_by_its_own_acls_and_rights_in_one_are_none_in_anot
     assert {acl["resourceName"] for acl in listed} == {"orders", CLUSTER_NAME}
     assert client.get("/clusters/us/v1/acls").status_code == 403
     url = str(client.base_url)
-    question = Question(
+    question = AuthorizationRequest(
         KafkaPrincipal("User", "a"), AclOperation.READ, ResourceType.TOPIC, "orders", "10.0.0.1"
     )
     with Client(url, cluster="eu") as named, Client(f"{url}/clusters/eu") as in_url:

@@ -22,7 +22,7 @@ from authorizer.api.errors import ConfigError, SidecarRequestError
 from authorizer.api.ip_address import host_address
 from authorizer.api.kafka_version import KAFKA_VERSION_CONFIG
 from authorizer.cli.check.sidecar_authorizer import SidecarAuthorizer
-from authorizer.client import Client, Question, calls
+from authorizer.client import AuthorizationRequest, Client, calls
 from authorizer.configuration.load import load_config
 from authorizer.engine.batch_query import answer_query, request_of_query
 from authorizer.node.node import Node
@@ -152,7 +152,7 @@ def compared(client: Client, replayed: Replayed, asked: list[tuple[Json, Json]])
             pattern = action.resource_pattern
             explained = client.ask(
                 calls.explanation(
-                    Question(
+                    AuthorizationRequest(
                         context.principal,
                         action.operation,
                         pattern.resource_type,

@@ -26,7 +26,7 @@ from authorizer.api import (
     SecurityProtocol,
 )
 from authorizer.api.errors import ApiError, AuthorizerNotReadyError, ConfigError
-from authorizer.client import AsyncClient, CacheSettings, Client, Decision, Question, calls
+from authorizer.client import AsyncClient, AuthorizationRequest, CacheSettings, Client, Decision, calls
 from authorizer.configuration.load import Config, load_config
 from authorizer.node import Node, NodeStatus
 from authorizer.node.standard_authorizer import StandardAuthorizer
@@ -211,7 +211,7 @@ def own_kinds() -> None:
 
 def ask_a_sidecar() -> None:
     """By threads: decisions, and any other call with the type of its answer."""
-    question = Question(ALICE, AclOperation.READ, ResourceType.TOPIC, "orders", "10.0.0.1")
+    question = AuthorizationRequest(ALICE, AclOperation.READ, ResourceType.TOPIC, "orders", "10.0.0.1")
     with Client("http://127.0.0.1:8180", cache=CacheSettings(max_age_s=1), when_unavailable="deny") as client:
         assert_type(client.decide(question, min_offset=1), Decision)
         assert_type(client.decide_all([question]), list[Decision])
@@ -221,7 +221,7 @@ def ask_a_sidecar() -> None:
     Client("http://127.0.0.1:8180", when_unavailable="allow")  # type: ignore[arg-type]
 
 
-async def ask_a_sidecar_from_a_loop(question: Question) -> None:
+async def ask_a_sidecar_from_a_loop(question: AuthorizationRequest) -> None:
     """The same by tasks."""
     async with AsyncClient("unix:/run/aclog.sock") as client:
         assert_type(await client.decide(question), Decision)

@@ -5,12 +5,20 @@ from __future__ import annotations
 import pytest
 
 from authorizer.api.http.answers import Acl
-from authorizer.client import AclOperation, CacheSettings, Decision, KafkaPrincipal, Question, ResourceType
+from authorizer.client import (
+    AclOperation,
+    AuthorizationRequest,
+    CacheSettings,
+    Decision,
+    KafkaPrincipal,
+    Question,
+    ResourceType,
+)
 from authorizer.client.cache import DecisionCache
-from authorizer.client.events import Event, EventDecoder
+from authorizer.client.messages import ChangeEvent, ChangeEventDecoder
 
 ALICE = KafkaPrincipal("User", "alice")
-ORDERS = Question(ALICE, AclOperation.READ, ResourceType.TOPIC, "orders", "10.0.0.1")
+ORDERS = AuthorizationRequest(ALICE, AclOperation.READ, ResourceType.TOPIC, "orders", "10.0.0.1")
 BOUND_S = 10.0
 
 
@@ -36,8 +44,8 @@ def cache(clock: Clock) -> DecisionCache:
     return cache
 
 
-def event(name: str, offset: int | None = None, *changed: Acl) -> Event:
-    return Event(name, offset, [], list(changed))
+def event(name: str, offset: int | None = None, *changed: Acl) -> ChangeEvent:
+    return ChangeEvent(name, offset, [], list(changed))
 
 
 def acl(name: str = "orders", pattern: str = "LITERAL", resource_type: str = "TOPIC") -> Acl:
@@ -48,17 +56,17 @@ def decided(offset: int = 5) -> Decision:
     return Decision(True, "MatchingAcl", "an ACL allows it", offset)
 
 
-def keep(cache: DecisionCache, question: Question = ORDERS, offset: int = 5) -> Decision:
+def keep(cache: DecisionCache, question: AuthorizationRequest = ORDERS, offset: int = 5) -> Decision:
     answer = decided(offset)
-    cache.put(cache.asking(), question, answer)
+    cache.put(cache.stamp(), question, answer)
     return answer
 
 
 def test_a_decision_is_served_until_it_is_as_old_as_the_bound(cache: DecisionCache, clock: Clock) -> None:
     """Counted from before it was asked for, not from when it came; and whatever the stream says meanwhile."""
-    asking = cache.asking()
+    stamp = cache.stamp()
     clock.now_s += 4
-    cache.put(asking, ORDERS, decided())
+    cache.put(stamp, ORDERS, decided())
     clock.now_s += BOUND_S - 4
     assert cache.get(ORDERS) == decided()
     cache.on_event(event("current", 6))
@@ -86,15 +94,15 @@ def test_a_change_forgets_what_it_may_touch(
 ) -> None:
     """By resource, for any principal: allow.everyone.if.no.acl.found looks at those of others, too."""
     keep(cache)
-    cache.on_event(Event("change", 7, [changed] if removed else [], [] if removed else [changed]))
+    cache.on_event(ChangeEvent("change", 7, [changed] if removed else [], [] if removed else [changed]))
     assert (cache.get(ORDERS) is None) == is_gone
 
 
 def test_an_answer_that_does_not_know_of_a_change_is_not_kept(cache: DecisionCache) -> None:
     """It was under way when the change was heard of; one that knows of it is kept, before and after."""
-    asking = cache.asking()
+    stamp = cache.stamp()
     cache.on_event(event("change", 7, acl()))
-    cache.put(asking, ORDERS, decided(6))
+    cache.put(stamp, ORDERS, decided(6))
     assert cache.get(ORDERS) is None
     keep(cache, offset=9)
     cache.on_event(event("change", 9, acl()))
@@ -104,10 +112,10 @@ def test_an_answer_that_does_not_know_of_a_change_is_not_kept(cache: DecisionCac
 def test_a_reload_forgets_everything_and_what_is_being_asked(cache: DecisionCache) -> None:
     """Offsets may begin anew with it, so that those of before say nothing."""
     keep(cache)
-    asking = cache.asking()
+    stamp = cache.stamp()
     cache.on_event(event("reload", 2))
     assert cache.get(ORDERS) is None
-    cache.put(asking, ORDERS, decided(1000))
+    cache.put(stamp, ORDERS, decided(1000))
     assert cache.get(ORDERS) is None
     keep(cache, offset=2)
     assert cache.get(ORDERS) == decided(2)
@@ -146,7 +154,7 @@ def test_a_write_of_ones_own_is_known(cache: DecisionCache) -> None:
 
 
 def test_what_was_not_decided_is_not_kept(cache: DecisionCache) -> None:
-    cache.put(cache.asking(), ORDERS, Decision(False, "Unavailable", "gone", None))
+    cache.put(cache.stamp(), ORDERS, Decision(False, "Unavailable", "gone", None))
     assert cache.get(ORDERS) is None
     unheard = DecisionCache(CacheSettings(max_age_s=1), Clock())
     keep(unheard)
@@ -156,10 +164,17 @@ def test_what_was_not_decided_is_not_kept(cache: DecisionCache) -> None:
 
 
 def test_the_oldest_make_room(cache: DecisionCache) -> None:
-    questions = [Question(ALICE, AclOperation.READ, ResourceType.TOPIC, name, "10.0.0.1") for name in "abcd"]
+    questions = [
+        AuthorizationRequest(ALICE, AclOperation.READ, ResourceType.TOPIC, name, "10.0.0.1")
+        for name in "abcd"
+    ]
     for question in questions:
         keep(cache, question)
     assert [cache.get(question) is None for question in questions] == [True, False, False, False]
+
+
+def test_the_earlier_name_of_a_request_still_works() -> None:
+    assert Question is AuthorizationRequest
 
 
 @pytest.mark.parametrize("settings", [{"max_age_s": 0}, {"max_age_s": 1, "entries_max": 0}])
@@ -181,11 +196,11 @@ def test_events_are_read_however_they_are_cut(size: int) -> None:
         f'id: 5\nevent: change\ndata: {{"offset":5,"removed":[],"added":[{{{fields}}}]}}\n\n'
         'event: not-ready\ndata: {"reason":"x"}\n\nid: 6\nevent: cur'
     ).encode()
-    decoder = EventDecoder()
+    decoder = ChangeEventDecoder()
     events = [found for at in range(0, len(stream), size) for found in decoder.feed(stream[at : at + size])]
     assert events == [event("start", 4), event("change", 5, added), event("not-ready")]
 
 
 def test_what_is_no_event_breaks_the_stream() -> None:
     with pytest.raises(ValueError, match="no event"):
-        list(EventDecoder().feed(b"id: 1\nevent: start\n\n"))
+        list(ChangeEventDecoder().feed(b"id: 1\nevent: start\n\n"))

@@ -17,6 +17,7 @@ REWRITTEN = (
     "README.md",
     "SECURITY.md",
     "authorizer/api",
+    "authorizer/client",
     "docs/adr",
     "docs/client.md",
     "docs/compatibility.md",

@@ -106,7 +106,7 @@ class NodeAcls:
             ) as client:
                 return client.ask(asked)
         except SidecarError as error:
-            if asked.changes and not isinstance(error, SidecarOutcomeUnknownError | SidecarAnswerError):
+            if asked.is_change and not isinstance(error, SidecarOutcomeUnknownError | SidecarAnswerError):
                 error.add_note("nothing was written")
             raise
 

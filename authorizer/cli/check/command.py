@@ -233,11 +233,11 @@ def _explained_by_sidecar(
     """The same by a running node."""
     import msgspec
 
-    from authorizer.client import Question, calls
+    from authorizer.client import AuthorizationRequest, calls
     from authorizer.engine.explanation.explain import explanation_from_json
 
     pattern = action.resource_pattern
-    question = Question(
+    question = AuthorizationRequest(
         context.principal, action.operation, pattern.resource_type, pattern.name, context.client_address
     )
     with sidecar_client(url) as client:

@@ -9,7 +9,7 @@ import msgspec
 from authorizer.api.acl_json import applied_acl_from_json
 from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.api.errors import SidecarError, SidecarRequestError
-from authorizer.client import Question, calls
+from authorizer.client import AuthorizationRequest, calls
 from authorizer.engine.decisions.decision import Decision
 from authorizer.engine.decisions.rules import Rule, require_literal
 from records.acl import AclOperation
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
     from authorizer.client import Client
-    from authorizer.client.answers import Decision as Answer
+    from authorizer.client.messages import Decision as Answer
     from authorizer.engine.decisions.state import AuthorizerState
     from records.acl import AclBinding, AclBindingFilter, ResourceType
 
@@ -36,7 +36,7 @@ class SidecarAuthorizer:
         """``at_offset``: the last record that counts, inclusive; None for the newest state."""
         self._client = client
         self._at_offset = at_offset
-        self._known: dict[Question, Answer | SidecarError] = {}
+        self._known: dict[AuthorizationRequest, Answer | SidecarError] = {}
 
     @property
     def state(self) -> AuthorizerState:
@@ -45,8 +45,8 @@ class SidecarAuthorizer:
     def ask_all(self, asked: Iterable[tuple[AuthorizableRequestContext, Action]]) -> None:
         """Get what ``decide`` will be asked, many in one request."""
         questions = [_question(context, action) for context, action in asked]
-        for at in range(0, len(questions), calls.QUESTIONS_MAXIMUM):
-            part = questions[at : at + calls.QUESTIONS_MAXIMUM]
+        for at in range(0, len(questions), calls.REQUESTS_MAXIMUM):
+            part = questions[at : at + calls.REQUESTS_MAXIMUM]
             answers = self._client.ask(calls.decisions(part, at_offset=self._at_offset))
             self._known.update(zip(part, answers, strict=True))
 
@@ -107,9 +107,9 @@ class SidecarAuthorizer:
         return len(self._client.ask(calls.listing(at_offset=self._at_offset)).acls)
 
 
-def _question(context: AuthorizableRequestContext, action: Action) -> Question:
+def _question(context: AuthorizableRequestContext, action: Action) -> AuthorizationRequest:
     pattern = action.resource_pattern
-    return Question(
+    return AuthorizationRequest(
         context.principal,
         action.operation,
         pattern.resource_type,
