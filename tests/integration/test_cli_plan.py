@@ -579,7 +579,7 @@ def moved_between(monkeypatch: pytest.MonkeyPatch, write: Any) -> list[int]:
             write()
         return change
 
-    monkeypatch.setattr("authorizer.cli.acls.log_acls.apply_plan", checked)
+    monkeypatch.setattr("authorizer.cli.acl_sources.log_acls.apply_plan", checked)
     return checks
 
 

@@ -15,8 +15,8 @@ from confluent_kafka import admin as kafka
 from playwright.sync_api import Browser, expect
 
 from authorizer.api.errors import InvalidRequestError, MassRemovalError, NotControllerError
+from authorizer.cli.acl_sources.plan_file import read_plan
 from authorizer.cli.main import cli
-from authorizer.cli.plans.plan_file import read_plan
 from authorizer.node.node import Node
 from records.acl import (
     AccessControlEntry,

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
@@ -24,6 +24,7 @@ from authorizer.api.errors import (
     SidecarRefusedError,
     UnsupportedLevelError,
 )
+from authorizer.cli.acl_sources.options import editable_acls
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure, failure_of, write_attempt
 from authorizer.cli.options import (
@@ -39,7 +40,7 @@ from authorizer.cli.options import (
 from authorizer.cli.rendering.output import print_json, shown
 from authorizer.cli.rendering.streams import InputClosedError
 from authorizer.cli.resources import resource_options
-from authorizer.cli.sidecar import require_one_source, sidecar_options
+from authorizer.cli.sidecar import sidecar_options
 from authorizer.cli.workspace import Workspace
 from authorizer.engine.acl_validation import matching_records, validate_filter
 from records.acl import (
@@ -56,27 +57,15 @@ from records.entries import AccessControlEntryRecord
 
 if TYPE_CHECKING:
     from authorizer.analysis.files.kafka_acls_flags import Entries
-    from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
+    from authorizer.api.authorizer_api import AclCreateResult
     from authorizer.api.errors import ApiError
+    from authorizer.cli.acl_sources.acl_source import EditableAcls
     from records.columns.acl_table import AclTable
 
 # What is wrong with the ACLs themselves: other errors say by themselves what was written.
 _INVALID_REQUESTS: Final = (InvalidRequestError, UnsupportedLevelError, PolicyViolationError)
 _ASKS: Final = "a removal asks for y or n: --force removes without asking"
 _OPERATIONS: Final = ", ".join(known.title for known in AclOperation if known > AclOperation.ANY)
-
-
-class Acls(Protocol):
-    """Where ACLs are: a log, or a node that follows one. Each call gives an end offset beside its answer."""
-
-    def listed(self, wanted: Sequence[ResourcePatternFilter]) -> tuple[int, AclTable]:
-        """ACLs of one state: at least those on the resources that a filter means; no filter means all."""
-
-    def create(self, bindings: Sequence[AclBinding]) -> tuple[int, list[AclCreateResult]]:
-        """One result for each binding, once what was written can be read."""
-
-    def delete(self, filters: Sequence[AclBindingFilter]) -> tuple[int, list[AclDeleteResult]]:
-        """One result for each filter, once what was written can be read."""
 
 
 def _repeatable(flag: str, metavar: str, text: str) -> Any:
@@ -175,17 +164,7 @@ def acls_command(*, sidecar: str | None, as_json: bool, force: bool, **flags: An
     wanted = AclsFlags(**flags)
     with _usage_errors():
         wanted.check()
-    require_one_source(sidecar, "--log", "--snapshots")
-    workspace = Workspace.given()
-    acls: Acls
-    if sidecar is None:
-        from authorizer.cli.acls.log_acls import LogAcls
-
-        acls = LogAcls(workspace)
-    else:
-        from authorizer.cli.acls.node_acls import NodeAcls
-
-        acls = NodeAcls(sidecar, workspace.config.acl_update_timeout_ms)
+    acls = editable_acls(Workspace.given(), sidecar=sidecar)
     try:
         with _usage_errors():
             perform(acls, wanted, force=force, as_json=as_json)
@@ -202,7 +181,7 @@ def _usage_errors() -> Iterator[None]:
         raise click.UsageError(str(error)) from error
 
 
-def perform(acls: Acls, given: AclsFlags, *, force: bool, as_json: bool = False) -> None:
+def perform(acls: EditableAcls, given: AclsFlags, *, force: bool, as_json: bool = False) -> None:
     """What checked flags ask for, and print it as kafka-acls does."""
     if given.list:
         _list(acls, given.resource_filters(), given.principals_listed(), as_json=as_json)
@@ -213,7 +192,7 @@ def perform(acls: Acls, given: AclsFlags, *, force: bool, as_json: bool = False)
 
 
 def _list(
-    acls: Acls, wanted: Sequence[ResourcePatternFilter], principals: Sequence[str], *, as_json: bool
+    acls: EditableAcls, wanted: Sequence[ResourcePatternFilter], principals: Sequence[str], *, as_json: bool
 ) -> None:
     from authorizer.cli.acls.kafka_acls_listing import listing, listing_of_principal
 
@@ -230,7 +209,7 @@ def _list(
         click.echo(piece, nl=False)
 
 
-def _add(acls: Acls, wanted: Mapping[ResourcePattern, Entries], *, as_json: bool) -> None:
+def _add(acls: EditableAcls, wanted: Mapping[ResourcePattern, Entries], *, as_json: bool) -> None:
     bindings = [AclBinding(pattern, entry) for pattern, entries in wanted.items() for entry in entries]
     end_offset, results = acls.create(bindings)
     by_binding = dict(zip(bindings, results, strict=True))
@@ -291,7 +270,7 @@ def _refusal(binding: AclBinding, error: ApiError, refused: int, wanted: int) ->
 
 
 def _remove(
-    acls: Acls, wanted: Mapping[ResourcePatternFilter, Entries], *, force: bool, as_json: bool
+    acls: EditableAcls, wanted: Mapping[ResourcePatternFilter, Entries], *, force: bool, as_json: bool
 ) -> None:
     with write_attempt():
         confirmed = [

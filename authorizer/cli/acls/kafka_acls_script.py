@@ -111,7 +111,7 @@ def _execute(args: Sequence[str]) -> None:
     workspace = Workspace.given()
     if workspace.config.log_url is None:
         raise ThrownError(f"the environment does not name the log: set {_LOG_VARIABLE}")
-    from authorizer.cli.acls.log_acls import LogAcls
+    from authorizer.cli.acl_sources.log_acls import LogAcls
 
     perform(LogAcls(workspace), flags, force="force" in given)
 

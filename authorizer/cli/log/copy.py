@@ -84,15 +84,15 @@ def copy_command(
       aclog log copy describe://old:9092 kraft://new:9093 --config old.properties --to-config new.properties
       aclog log copy /backup/00000000000000004711-0000000003.checkpoint kraft://c1:9093 --others remove
     """
+    from authorizer.cli.acl_sources.options import acl_source
     from authorizer.cli.log.acl_copy import AclCopy, open_target, write_copy
-    from authorizer.cli.sets.source import load_set
     from authorizer.configuration.load import load_config
 
     if cluster_id is not None and not create:
         raise click.UsageError("--cluster-id needs --create: an existing log keeps its id")
     workspace = Workspace.given()
     client = workspace.config.kafka if to_config is None else load_config(to_config).kafka
-    wanted = [acl.record for acl in load_set(source, workspace).image]
+    wanted = [acl.record for acl in acl_source(workspace, acls=source).load().image]
     mode: Mode = "read" if dry_run else "create" if create else "write"
     end_offset = None
     with write_attempt() as attempt, open_target(target, client, mode, cluster_id, create=create) as log:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from authorizer.api.errors import PlanOutdatedError, SidecarRefusedError
+from authorizer.cli.acl_sources.options import acl_target, bootstrap_option, max_removed_option
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure, failure_of
 from authorizer.cli.options import config_option, json_option, log_option, progress_option, snapshots_option
-from authorizer.cli.plans.plan_target import bootstrap_option, max_removed_option, plan_target_of
 from authorizer.cli.rendering.acls import print_changed_acls
 from authorizer.cli.rendering.output import answer, print_json
 from authorizer.cli.sidecar import sidecar_options
@@ -73,10 +73,10 @@ def apply_command(
       aclog apply plan.json --bootstrap-server HOST:9092 --config client.properties
     """
     from authorizer.analysis.plan_checks import ALL_PERCENT
-    from authorizer.cli.plans.plan_file import read_plan
+    from authorizer.cli.acl_sources.plan_file import read_plan
 
     wanted = read_plan(plan)
-    target = plan_target_of(Workspace.given(), sidecar, bootstrap_servers)
+    target = acl_target(Workspace.given(), sidecar=sidecar, bootstrap_servers=bootstrap_servers)
     try:
         end_offset, result = target.apply(wanted, ALL_PERCENT if allow_mass_removal else max_removed_percent)
     except (SidecarRefusedError, PlanOutdatedError) as error:

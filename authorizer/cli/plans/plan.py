@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from authorizer.analysis.files.resources import RESOURCES, names_of
+from authorizer.cli.acl_sources.options import acl_target, bootstrap_option, max_removed_option
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.input import STDIN, bad_line, read_lines
@@ -22,7 +23,6 @@ from authorizer.cli.options import (
     shared,
     snapshots_option,
 )
-from authorizer.cli.plans.plan_target import bootstrap_option, max_removed_option, plan_target_of
 from authorizer.cli.rendering.output import Waiting, answer, note, print_json, shown
 from authorizer.cli.resources import resource_options
 from authorizer.cli.sidecar import sidecar_options
@@ -130,10 +130,10 @@ def plan_command(
     from authorizer.analysis.files.desired_state import DesiredStateFile
     from authorizer.analysis.plan import AclPlan
     from authorizer.analysis.plan_checks import PlanCounts, denied_traffic_warnings, plan_warnings
-    from authorizer.cli.plans.plan_file import write_plan
+    from authorizer.cli.acl_sources.acl_source import AclSet
+    from authorizer.cli.acl_sources.plan_file import write_plan
     from authorizer.cli.reviews.options import read_requests
     from authorizer.cli.sets.diff_report import Report
-    from authorizer.cli.sets.source import AclSet
     from authorizer.engine.decisions.notes import unknown_release
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.request_traffic import Window
@@ -141,15 +141,14 @@ def plan_command(
 
     of_what = _scope_of(scope, everything=everything)
     workspace = Workspace.given()
-    target = plan_target_of(workspace, sidecar, bootstrap_servers)
+    target = acl_target(workspace, sidecar=sidecar, bootstrap_servers=bootstrap_servers)
     settings = AuthorizerSettings.from_configs(workspace.config.properties)
     with _bad_lines():
         wanted = DesiredStateFile.of(read_lines(file, may_be_empty=allow_empty), file)
     if wanted.steps is not None and of_what is not None:
         raise click.UsageError(f"{file} is a file of changes: it cannot be used with a scope (--all, ...)")
-    origin, image = target.state()
-    settings = settings.with_version_of(image)
-    before = AclSet(origin.log, image)
+    before = target.load()
+    settings = settings.with_version_of(before.image)
     if not allow_empty and (emptied := wanted.emptied(before.table(), of_what)):
         raise _would_empty(file, emptied, len(before.table()))
     with _bad_lines():
@@ -170,7 +169,7 @@ def plan_command(
     _print(counts, limit, report, warnings, as_json=as_json)
     if output is not None:
         with Waiting("computing the effective permissions"):
-            plan = AclPlan.of(origin, image, changed, settings)
+            plan = AclPlan.of(before.plan_origin, before.image, changed, settings)
         write_plan(plan, output)
         consent = " --allow-mass-removal" if counts.is_mass_removal(limit) else ""
         note(f"note: the plan is in {output}: `aclog apply {output}{consent}` carries it out")

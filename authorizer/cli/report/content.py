@@ -12,9 +12,9 @@ from authorizer.analysis.effective_permissions import EffectivePermissions
 from authorizer.analysis.matrix import Matrix
 from authorizer.analysis.witness import decide_witness
 from authorizer.api.authorizer_api import Action, RequestContext
+from authorizer.cli.acl_sources.acl_source import AclSet
 from authorizer.cli.rendering.output import Waiting
 from authorizer.cli.report.matrix_table import MatrixTable
-from authorizer.cli.sets.source import AclSet
 from authorizer.console.history.history_json import change_entries
 from authorizer.console.routes.decision_changes import find_decision_changes
 from authorizer.console.routes.findings import ACLS_MAXIMUM, findings_json

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+from authorizer.cli.acl_sources.options import acl_source
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.rendering.output import Progress, utc
-from authorizer.cli.sets.source import load_set
 from authorizer.console.history.history_states import scan_states
 from records.log.read_with_retry import read_with_retry
 
@@ -41,8 +41,8 @@ class Source(NamedTuple):
 
 
 def read_set(name: str, workspace: Workspace) -> Source:
-    """Any set of ACLs that `aclog diff` takes. Raises as ``load_set``."""
-    acls = load_set(name, workspace)
+    """Any set of ACLs that `aclog diff` takes. Raises as ``AclSource.load``."""
+    acls = acl_source(workspace, acls=name).load()
     return Source(name, ("--acls", name), acls.image, acls.cluster_id)
 
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from authorizer.cli.acl_sources.options import load_set, set_source_options
+from authorizer.cli.acl_sources.plan_file import note_next_steps
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.options import completes, progress_option
-from authorizer.cli.plans.plan_file import note_next_steps
 from authorizer.cli.reviews.options import (
     changes_of,
     changes_option,
@@ -19,7 +20,6 @@ from authorizer.cli.reviews.options import (
     window_of,
     window_options,
 )
-from authorizer.cli.sets.allowed import given_set, set_source_options
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -88,7 +88,7 @@ def review_command(
     from authorizer.cli.reviews.report import Report, print_report
 
     window = window_of(since, until)
-    acls, settings = given_set(source)
+    acls, settings = load_set(source)
     traffic = read_requests((*first, *more), window)
     found = reviewed(acls, settings, traffic, fewest=fewest)
     report = Report(acls, found, traffic.coverage, window)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from authorizer.analysis.review import Review
-    from authorizer.cli.sets.source import AclSet
+    from authorizer.cli.acl_sources.acl_source import AclSet
     from authorizer.engine.decisions.state import AuthorizerSettings
 
 

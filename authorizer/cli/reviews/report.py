@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from authorizer.analysis.review import RequestCounts, Review
-    from authorizer.cli.sets.source import AclSet
+    from authorizer.cli.acl_sources.acl_source import AclSet
     from records.entries import AccessControlEntryRecord
     from records.request_line import Request
     from records.request_traffic import Coverage, Window

@@ -2,46 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from authorizer.analysis.files.resources import names_of
+from authorizer.cli.acl_sources.options import load_set, set_source_options
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.options import (
     PRINCIPAL,
-    acls_option,
-    config_option,
-    json_option,
-    log_option,
     operation_option,
     raw_cells_option,
-    release_option,
     shared,
 )
 from authorizer.cli.rendering.output import Waiting, note
 from authorizer.cli.resources import only_resource, resource_options
-from authorizer.cli.sidecar import credentials_options
-from authorizer.cli.workspace import Workspace
 from records.acl import AclOperation
 
 if TYPE_CHECKING:
     from authorizer.analysis.request_class import RequestClass
-    from authorizer.cli.sets.source import AclSet
+    from authorizer.cli.acl_sources.acl_source import AclSet
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.principal import KafkaPrincipal
 
 
-#: Which set of ACLs, and how it is printed.
-set_source_options: Final = shared(
-    log_option,
-    acls_option,
-    credentials_options,
-    config_option,
-    release_option,
-    json_option,
-)
 _set_options = shared(
     set_source_options,
     click.option("--csv", "as_csv", is_flag=True, help="Print CSV."),
@@ -80,7 +65,7 @@ def who_can_command(
     from authorizer.analysis.access_queries import permitted_principals
 
     resource_type, name = only_resource(resource)
-    acls, settings = given_set(source)
+    acls, settings = load_set(source)
     with Waiting("searching"):
         found = list(permitted_principals(acls.table(), settings, resource_type, names_of(name), operation))
     _print(found, acls, settings, as_csv=as_csv, as_json=as_json, raw_cells=raw_cells)
@@ -106,23 +91,10 @@ def what_can_command(
     """
     from authorizer.analysis.access_queries import permissions_of
 
-    acls, settings = given_set(source)
+    acls, settings = load_set(source)
     with Waiting("searching"):
         found = list(permissions_of(acls.table(), settings, str(principal)))
     _print(found, acls, settings, as_csv=as_csv, as_json=as_json, raw_cells=raw_cells)
-
-
-def given_set(source: str | None) -> tuple[AclSet, AuthorizerSettings]:
-    """The set that --acls or --log names, and the settings of --config; with notes on what is not known."""
-    from authorizer.cli.sets.source import load_set
-    from authorizer.engine.decisions.notes import unknown_release, unknown_settings
-
-    workspace = Workspace.given()
-    acls = load_set(workspace.log_url if source is None else source, workspace)
-    settings = workspace.settings(is_own=acls.is_own).with_version_of(acls.image)
-    for each in (*unknown_release(acls.state(settings)), *unknown_settings(settings)):
-        note(f"note: {each}")
-    return acls, settings
 
 
 def _print(

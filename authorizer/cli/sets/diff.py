@@ -15,7 +15,7 @@ from authorizer.cli.sidecar import credentials_options
 from authorizer.cli.workspace import Workspace
 
 if TYPE_CHECKING:
-    from authorizer.cli.sets.source import AclSet
+    from authorizer.cli.acl_sources.acl_source import AclSet
     from authorizer.engine.decisions.state import AuthorizerSettings
 
 
@@ -66,8 +66,8 @@ def diff_command(*, before: str, after: str | None, releases: tuple[str, ...], a
     from authorizer.analysis.acl_comparison import ChangedAcls, with_networks
     from authorizer.analysis.decision_changes import decision_changes_between, decision_changes_by
     from authorizer.analysis.effective_permissions import EffectivePermissions
+    from authorizer.cli.acl_sources.named_acls import NamedAcls
     from authorizer.cli.sets.diff_report import Report
-    from authorizer.cli.sets.source import load_set
     from authorizer.engine.decisions.notes import unknown_release
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.principal import WILDCARD_PRINCIPAL
@@ -78,8 +78,8 @@ def diff_command(*, before: str, after: str | None, releases: tuple[str, ...], a
         raise click.UsageError("name A and B; or A alone, and two releases: --as 4.3 --as 4.4")
     workspace = Workspace.given()
     settings = AuthorizerSettings.from_configs(workspace.config.properties)
-    one = load_set(before, workspace)
-    sets = one, one if after is None else load_set(after, workspace)
+    one = NamedAcls(before, workspace).load()
+    sets = one, one if after is None else NamedAcls(after, workspace).load()
     by = _followed(settings, sets)
     labels = "A", "B"
     if releases:

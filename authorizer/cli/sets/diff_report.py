@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from authorizer.analysis.acl_comparison import ChangedAcls
     from authorizer.analysis.decision_changes import DecisionChange
-    from authorizer.cli.sets.source import AclSet
+    from authorizer.cli.acl_sources.acl_source import AclSet
     from authorizer.engine.decisions.decision import Decision
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.columns.acl_table import AclTable

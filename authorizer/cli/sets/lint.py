@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from authorizer.cli.acl_sources.options import load_set, set_source_options
+from authorizer.cli.acl_sources.plan_file import note_next_steps
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.plans.plan_file import note_next_steps
 from authorizer.cli.rendering.output import Waiting, note
-from authorizer.cli.sets.allowed import given_set, set_source_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -133,7 +133,7 @@ def lint_command(
         wanted = LintRules() if rules is None else parse_rules(rules.read_bytes(), str(rules))
     except FileFormatError as error:
         raise Failure(str(error), ExitCode.USAGE, "`aclog lint --help` has an example.") from error
-    acls, settings = given_set(source)
+    acls, settings = load_set(source)
     with Waiting("searching for findings"):
         lint = Lint(
             acls.table(),

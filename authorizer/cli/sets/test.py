@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from authorizer.cli.acl_sources.options import load_set, set_source_options
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.rendering.output import Waiting, answer, print_json, shown
 from authorizer.cli.rendering.terminal import bad, good
-from authorizer.cli.sets.allowed import given_set, set_source_options
 
 if TYPE_CHECKING:
     from authorizer.analysis.request_class import RequestClass
@@ -64,7 +64,7 @@ def test_command(*, file: Path, source: str | None, as_json: bool, junit: Path |
         tests = parse_tests(file.read_bytes(), str(file))
     except FileFormatError as error:
         raise Failure(str(error), ExitCode.USAGE, "`aclog test --help` has an example.") from error
-    acls, settings = given_set(source)
+    acls, settings = load_set(source)
     table = acls.table()
     # What is expected must hold whatever the release is.
     apart = settings.by_possible_rules(has_networks=bool(for_networks(table).any()))

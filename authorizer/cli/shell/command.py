@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
+from authorizer.cli.acl_sources.options import acl_source, set_source_options
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
-from authorizer.cli.sets.allowed import set_source_options
 
 
 @click.command("shell", cls=Command)
@@ -42,14 +42,13 @@ def shell_command(*, words: tuple[str, ...], source: str | None, as_json: bool) 
       aclog shell --acls 00000000000000000264-0000000001.checkpoint tree /features
     """
     from authorizer.cli.rendering.output import note
-    from authorizer.cli.sets.source import load_set
     from authorizer.cli.shell.interactive import interact
     from authorizer.cli.shell.session import Session, Walk
     from authorizer.cli.shell.tree import tree_of
     from authorizer.cli.workspace import Workspace
 
     workspace = Workspace.given()
-    image = load_set(workspace.log_url if source is None else source, workspace).image
+    image = acl_source(workspace, acls=source).load().image
     if not image.metadata.is_complete:
         note(
             "this goes back to a snapshot from before topics, SCRAM users and delegation tokens were kept: "

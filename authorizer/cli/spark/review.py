@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from authorizer.cli.acl_sources.plan_file import note_next_steps
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.options import completes, config_option, json_option, log_option, progress_option
-from authorizer.cli.plans.plan_file import note_next_steps
 from authorizer.cli.rendering.output import note, shown
 from authorizer.cli.reviews.options import (
     LOGGED,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from authorizer.cli.sets.source import AclSet
+    from authorizer.cli.acl_sources.acl_source import AclSet
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.request_traffic import Traffic
 
@@ -223,9 +223,9 @@ class Sets:
 
     def load(self, cluster: str) -> AclSet:
         """Those of one cluster."""
-        from authorizer.cli.sets.source import load_set
+        from authorizer.cli.acl_sources.named_acls import NamedAcls
 
-        return load_set(self.by_cluster[cluster], self.workspace, cluster or None)
+        return NamedAcls(self.by_cluster[cluster], self.workspace, cluster or None).load()
 
     def lacks(self, cluster: str, traffic: Traffic) -> str | None:
         """Why a cluster cannot be reviewed; None if it can."""

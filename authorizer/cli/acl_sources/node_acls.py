@@ -10,6 +10,7 @@ from authorizer.api.errors import (
     SidecarError,
     SidecarOutcomeUnknownError,
 )
+from authorizer.cli.acl_sources.acl_source import AclSet
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.sidecar import node_state, sidecar_client
 from authorizer.client import calls
@@ -37,7 +38,7 @@ _ON_THE_WAY_S: Final = 10.0
 
 
 class NodeAcls:
-    """Implements acls.Acls; a connection lasts for one call."""
+    """Implements EditableAcls; a connection lasts for one call."""
 
     def __init__(self, url: str, update_timeout_ms: int, *, names_caller: bool = True) -> None:
         """``names_caller``: with the command's credentials (``authorizer.cli.sidecar``)."""
@@ -59,14 +60,14 @@ class NodeAcls:
             return None
         return cls(f"unix:{path}", update_timeout_ms, names_caller=False)
 
-    def listed(self, wanted: Sequence[ResourcePatternFilter]) -> tuple[int, AclTable]:
-        """As acls.Acls. Raises SidecarError."""
+    def listed(self, filters: Sequence[ResourcePatternFilter]) -> tuple[int, AclTable]:
+        """As EditableAcls. Raises SidecarError."""
         # One request, for one state.
-        asked = AclBindingFilter(wanted[0]) if len(wanted) == 1 else AclBindingFilter()
-        return self._ask(lambda: calls.listing(asked).then(_listed))
+        sent = AclBindingFilter(filters[0]) if len(filters) == 1 else AclBindingFilter()
+        return self._ask(lambda: calls.listing(sent).then(_listed))
 
     def create(self, bindings: Sequence[AclBinding]) -> tuple[int, list[AclCreateResult]]:
-        """As acls.Acls.
+        """As EditableAcls.
 
         Raises:
             Failure: a text that is not Unicode.
@@ -77,18 +78,23 @@ class NodeAcls:
         return self._ask(lambda: calls.creation(bindings).then(_created))
 
     def delete(self, filters: Sequence[AclBindingFilter]) -> tuple[int, list[AclDeleteResult]]:
-        """As acls.Acls. Raises as ``create``."""
+        """As EditableAcls. Raises as ``create``."""
         return self._ask(lambda: calls.deletion(filters).then(_deleted))
 
-    def state(self) -> tuple[PlanOrigin, AclsImage]:
-        """As plan_target.PlanTarget. Raises SidecarError."""
-        node = node_state(self._url)
+    def image(self) -> AclsImage:
+        """The ACLs. Raises SidecarError."""
         end_offset, table = self.listed(())
-        image = restore_image([table], provenance=Provenance(end_offset, -1, 0))
-        return PlanOrigin(self._url, node.cluster_id or "", node.topic_id, end_offset), image
+        return restore_image([table], provenance=Provenance(end_offset, -1, 0))
+
+    def load(self) -> AclSet:
+        """As AclSource. Raises SidecarError."""
+        node = node_state(self._url)
+        image = self.image()
+        origin = PlanOrigin(self._url, node.cluster_id or "", node.topic_id, image.provenance.end_offset)
+        return AclSet(self._url, image, node.cluster_id, origin)
 
     def apply(self, plan: AclPlan, max_removed_percent: int | None) -> tuple[int, PlanResult]:
-        """As plan_target.PlanTarget; None: the node's own limit. Raises ApiError, and as ``create``."""
+        """As AclTarget; None: the node's own limit. Raises ApiError, and as ``create``."""
         body = application_body(plan, max_removed_percent)
         end_offset, result = self._ask(lambda: calls.plan_application(body).then(_applied))
         if result.exception is not None:

@@ -1,22 +1,23 @@
-"""A set of ACLs by its name: a log, also at an offset, a snapshot, a running node, a cluster, or a file."""
+"""NamedAcls: a source of ACLs, identified by its name alone."""
 
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from authorizer.cli.acl_sources.acl_source import AclSet
+from authorizer.cli.acl_sources.plan_file import is_plan, read_plan
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.input import bad_line, read_acl_file
 from authorizer.cli.invocation import words
-from authorizer.cli.plans.plan_file import is_plan, read_plan
 from authorizer.cli.rendering.output import Waiting, shown
 from authorizer.cli.sidecar import is_node
 from authorizer.cli.snapshot.listing import only_cluster
 from authorizer.cli.workspace import is_log, load_state, note_age, note_guess
-from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.errors import RecordError
 from records.log.open import open_log
@@ -25,68 +26,43 @@ from snapshot.image import AclsImage, Provenance
 from snapshot.restore import image_of, restore_image
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from authorizer.analysis.plan import AclPlan
     from authorizer.cli.workspace import Workspace
-    from records.entries import AccessControlEntryRecord
 
 _SEE: Final = "`aclog diff --help` says what a set of ACLs can be."
 
 
-class AclSet(NamedTuple):
-    """ACLs, what they were called, and whose they are: None where that is not known.
+@dataclass(frozen=True, slots=True)
+class NamedAcls:
+    """An AclSource by its name: a log, LOG@OFFSET, a snapshot store, a node, a cluster, a plan or a file.
 
     Attributes:
-        is_own: whether they are of a log of aclog's own, so that no broker decides by them.
-        acls_flags: those of `aclog acls` that name what holds the ACLs; None where it cannot change them.
+        cluster_id: chooses among the clusters of a store.
     """
 
     name: str
-    image: AclsImage
+    workspace: Workspace
     cluster_id: str | None = None
-    is_own: bool = False
-    acls_flags: tuple[str, ...] | None = None
 
-    def table(self) -> AclTable:
-        """The ACLs by column."""
-        return self.image.merged().columns
+    def load(self) -> AclSet:
+        """As AclSource."""
+        name, workspace = self.name, self.workspace
+        source, at = _split(name)
+        if is_node(name):
+            return _of_node(name, workspace)
+        if is_log(source):
+            return _of_log(name, source, at, workspace.config.kafka)
+        path = Path(name.removeprefix("file:"))
+        if path.suffix == ".checkpoint":
+            from snapshot.files.kraft_checkpoint import read_checkpoint
 
-    def state(self, settings: AuthorizerSettings) -> AuthorizerState:
-        """To ask it single questions."""
-        return AuthorizerState(settings.index(self.image), settings, is_ready=True, not_ready_reason="")
-
-
-def load_set(name: str, workspace: Workspace, cluster_id: str | None = None) -> AclSet:
-    """Read the ACLs that are named; ``cluster_id``: of a store that has those of several clusters.
-
-    Raises:
-        click.UsageError: nothing like that is there.
-        LogError, SnapshotError, DecodeError, Failure: it cannot be read.
-    """
-    source, at = _split(name)
-    client = workspace.config.kafka
-    if is_node(name):
-        return AclSet(name, _of_node(name, workspace), acls_flags=("--sidecar", name, *_given_credentials()))
-    if is_log(source):
-        return _of_log(name, source, at, client)
-    path = Path(name.removeprefix("file:"))
-    if path.suffix == ".checkpoint":
-        from snapshot.files.kraft_checkpoint import read_checkpoint
-
-        return AclSet(name, read_checkpoint(path))
-    if name == "-" or path.is_file():
-        if is_plan(path):
-            return AclSet(name, _after(read_plan(path), workspace))
-        with Waiting(f"reading {shown(name)}"):
-            try:
-                records = read_acl_file(str(path))
-            except RecordError as error:
-                raise bad_line(error, _SEE) from error
-        return AclSet(name, _of_records(records))
-    if "://" in source or Path(source.removeprefix("file:")).is_dir():
-        return _of_store(name, source, at, cluster_id)
-    raise click.UsageError(f"`{name}` is no log, snapshot store, node, cluster or file. {_SEE}")
+            return AclSet(name, read_checkpoint(path))
+        if name == "-" or path.is_file():
+            return AclSet(name, _after(path, workspace) if is_plan(path) else _of_file(name, path))
+        if "://" in source or Path(source.removeprefix("file:")).is_dir():
+            return _of_store(name, source, at, self.cluster_id)
+        raise click.UsageError(f"`{name}` is no log, snapshot store, node, cluster or file. {_SEE}")
 
 
 def _given_credentials() -> tuple[str, ...]:
@@ -132,25 +108,31 @@ def _of_store(name: str, url: str, end_offset: int | None, cluster_id: str | Non
     raise SnapshotMissingError(f"{url} has no usable snapshot of cluster {cluster}{which}")
 
 
-def _of_node(url: str, workspace: Workspace) -> AclsImage:
-    from authorizer.cli.acls.node_acls import NodeAcls
+def _of_node(url: str, workspace: Workspace) -> AclSet:
+    from authorizer.cli.acl_sources.node_acls import NodeAcls
 
     address, at = _split(url)
     if at is not None:
         raise Failure(f"{url}: a node gives its newest state", ExitCode.USAGE)
     with Waiting(f"asking {shown(url)}"):
-        end_offset, table = NodeAcls(address, workspace.config.acl_update_timeout_ms).listed(())
-    return restore_image([table], provenance=Provenance(end_offset, -1, 0))
+        image = NodeAcls(address, workspace.config.acl_update_timeout_ms).image()
+    return AclSet(url, image, acls_flags=("--sidecar", url, *_given_credentials()))
 
 
-def _after(plan: AclPlan, workspace: Workspace) -> AclsImage:
-    """What there will be once a plan is applied, if it still can be: to its log as it is now."""
+def _after(path: Path, workspace: Workspace) -> AclsImage:
+    """The ACLs once a plan is applied to its log, if that is still possible."""
+    plan = read_plan(path)
     url = plan.origin.log if workspace.config.log_url is None else workspace.config.log_url
-    image = load_set(url, workspace).image
+    image = NamedAcls(url, workspace).load().image
     plan.require_meaning(image)
     result = plan.result(image.merged().columns)
     return restore_image([result], provenance=Provenance(0, -1, 0), metadata=image.metadata)
 
 
-def _of_records(records: Sequence[AccessControlEntryRecord]) -> AclsImage:
+def _of_file(name: str, path: Path) -> AclsImage:
+    with Waiting(f"reading {shown(name)}"):
+        try:
+            records = read_acl_file(str(path))
+        except RecordError as error:
+            raise bad_line(error, _SEE) from error
     return image_of(AclTable.of([AppliedAcl(record, None, 0) for record in records]))

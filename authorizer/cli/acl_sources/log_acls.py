@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from authorizer.analysis.plan import PlanOrigin, PlanResult
+from authorizer.cli.acl_sources.acl_source import AclSet
 from authorizer.cli.failure import ExitCode, Failure, WriteAttempt, write_attempt
 from authorizer.cli.rendering.output import note
 from authorizer.cli.workspace import load_state, wait_until_readable
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from authorizer.analysis.plan import AclPlan
     from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
-    from authorizer.cli.acls.node_acls import NodeAcls
+    from authorizer.cli.acl_sources.node_acls import NodeAcls
     from authorizer.cli.workspace import Workspace
     from authorizer.node.writing.acl_control import Change, FindAcl
     from records.acl import AclBinding, AclBindingFilter, ResourcePatternFilter
@@ -52,19 +53,19 @@ _POLL_INTERVAL_S: Final = 0.05
 
 
 class LogAcls:
-    """Implements acls.Acls."""
+    """Implements EditableAcls for the log of a workspace."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
-    def listed(self, wanted: Sequence[ResourcePatternFilter]) -> tuple[int, AclTable]:
-        """As acls.Acls: all of them. A node that writes the log does not hinder it."""
+    def listed(self, filters: Sequence[ResourcePatternFilter]) -> tuple[int, AclTable]:
+        """As EditableAcls: all ACLs. A node may be writing the log."""
         with self._workspace.log() as log:
             image = self._workspace.state(log).image
         return image.provenance.end_offset, image.merged().columns
 
     def create(self, bindings: Sequence[AclBinding]) -> tuple[int, list[AclCreateResult]]:
-        """As acls.Acls.
+        """As EditableAcls.
 
         Raises:
             Failure: another process holds the log, and takes no requests.
@@ -83,7 +84,7 @@ class LogAcls:
         return self._change(here, lambda node: node.create(bindings))
 
     def delete(self, filters: Sequence[AclBindingFilter]) -> tuple[int, list[AclDeleteResult]]:
-        """As acls.Acls. Raises as ``create``."""
+        """As EditableAcls. Raises as ``create``."""
 
         def here(log: MetadataLog, attempt: WriteAttempt) -> tuple[int, list[AclDeleteResult]]:
             image = self._workspace.state(log).image
@@ -95,17 +96,18 @@ class LogAcls:
 
         return self._change(here, lambda node: node.delete(filters))
 
-    def state(self) -> tuple[PlanOrigin, AclsImage]:
-        """As plan_target.PlanTarget: a node that writes the log does not hinder it."""
+    def load(self) -> AclSet:
+        """As AclSource; a node may be writing the log."""
         with self._workspace.log() as log:
             image = self._workspace.state(log).image
             end_offset = image.provenance.end_offset
             topic_id = uuid_to_string(log.identity.topic_id)
             url = log.url if log.directory is None else str(log.directory)
-            return PlanOrigin(url, log.identity.cluster_id, topic_id, end_offset), image
+            origin = PlanOrigin(url, log.identity.cluster_id, topic_id, end_offset)
+            return AclSet(url, image, origin.cluster_id, origin)
 
     def apply(self, plan: AclPlan, max_removed_percent: int | None) -> tuple[int, PlanResult]:
-        """As plan_target.PlanTarget: one batch, upon the state that was checked. Raises as ``create``."""
+        """As AclTarget: one batch, upon the state that was checked. Raises as ``create``."""
         limit = self._workspace.max_removed_percent(max_removed_percent)
         give_up_s = time.monotonic() + self._workspace.config.acl_update_timeout_ms / 1000
 
@@ -164,7 +166,7 @@ class LogAcls:
                 with write_attempt() as attempt, self._workspace.log(mode="write") as log:
                     return here(log, attempt)
             except LogLockedError as error:
-                from authorizer.cli.acls.node_acls import NodeAcls
+                from authorizer.cli.acl_sources.node_acls import NodeAcls
 
                 directory = directory_of(url)
                 with write_attempt():

@@ -6,9 +6,10 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from authorizer.analysis.plan import PlanOrigin, PlanResult
+from authorizer.cli.acl_sources.acl_source import AclSet
+from authorizer.cli.acl_sources.named_acls import NamedAcls
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.rendering.output import note
-from authorizer.cli.sets.source import load_set
 from authorizer.cli.workspace import load_state
 from authorizer.node.writing.cluster_plan import NOT_ATOMIC, ClusterPlan
 from records.ids import uuid_to_string
@@ -18,26 +19,25 @@ if TYPE_CHECKING:
     from authorizer.analysis.plan import AclPlan
     from authorizer.cli.workspace import Workspace
     from records.columns.acl_table import AclTable
-    from snapshot.image import AclsImage
 
 _POLL_INTERVAL_S: Final = 0.1
 
 
 class ClusterAcls:
-    """Implements PlanTarget. Reads the cluster's log instead if the command names it."""
+    """Implements AclTarget. Reads the cluster's log instead if the command names it."""
 
     def __init__(self, bootstrap_servers: str, workspace: Workspace) -> None:
         """LogError: the servers or a client setting make no sense."""
         self._workspace = workspace
         self._cluster = open_cluster_acls(bootstrap_servers, client=workspace.config.kafka)
 
-    def state(self) -> tuple[PlanOrigin, AclsImage]:
-        """As plan_target.PlanTarget. LogError: the cluster does not answer, or not to this."""
+    def load(self) -> AclSet:
+        """As AclSource. LogError: the cluster does not answer, or refuses the request."""
         cluster_id = self._cluster.cluster_id()
         config = self._workspace.config
         if config.log_url is None and config.brokers_log is None:
-            found = load_set(self._cluster.url, self._workspace)
-            return PlanOrigin(found.name, cluster_id), found.image
+            found = NamedAcls(self._cluster.url, self._workspace).load()
+            return found._replace(origin=PlanOrigin(found.name, cluster_id))
         with self._workspace.log() as log:
             if log.identity.cluster_id != cluster_id:
                 raise Failure(
@@ -46,22 +46,23 @@ class ClusterAcls:
                 )
             image = load_state(log, self._workspace.sources()).image
             topic_id = uuid_to_string(log.identity.topic_id)
-            return PlanOrigin(log.url, cluster_id, topic_id, image.provenance.end_offset), image
+            origin = PlanOrigin(log.url, cluster_id, topic_id, image.provenance.end_offset)
+            return AclSet(log.url, image, cluster_id, origin)
 
     def apply(self, plan: AclPlan, max_removed_percent: int | None) -> tuple[None, PlanResult]:
-        """As PlanTarget: sends requests, then reads the ACLs again.
+        """As AclTarget: sends requests, then reads the ACLs again.
 
         Raises:
-            MassRemovalError: as PlanTarget; nothing was written.
-            PlanOutdatedError: as PlanTarget, and nothing was written; or all of it was written, and the
+            MassRemovalError: as AclTarget; nothing was written.
+            PlanOutdatedError: as AclTarget, and nothing was written; or all of it was written, and the
                 effective permissions are not those of the plan.
             EncodeError: the Kafka client cannot write an ACL; nothing was written.
             LogError: a request failed after others succeeded; applying the plan again continues.
             Failure: all of it was written, and cannot be read yet.
         """
-        origin, image = self.state()
-        plan.require_log(origin.cluster_id, origin.topic_id)
-        left = ClusterPlan(plan, image, self._workspace.max_removed_percent(max_removed_percent))
+        acls = self.load()
+        plan.require_log(acls.plan_origin.cluster_id, acls.plan_origin.topic_id)
+        left = ClusterPlan(plan, acls.image, self._workspace.max_removed_percent(max_removed_percent))
         if not left.to_remove and not left.to_add:
             return None, PlanResult(acl_count=left.acl_count)
         self._cluster.require_writable([*left.to_remove, *left.to_add])
@@ -75,7 +76,7 @@ class ClusterAcls:
         """The ACLs once the brokers have replayed what the controller wrote."""
         give_up_s = time.monotonic() + self._workspace.config.acl_update_timeout_ms / 1000
         while True:
-            table = self.state()[1].merged().columns
+            table = self.load().table()
             if left.is_done(table):
                 return table
             if time.monotonic() > give_up_s:

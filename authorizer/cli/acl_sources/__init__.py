@@ -1,0 +1,1 @@
+"""Sources and targets of ACLs: logs, snapshots, nodes, clusters, plans and files."""

@@ -1,0 +1,91 @@
+"""AclSource and AclTarget: where commands read ACLs, and where they change them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from authorizer.analysis.plan import AclPlan, PlanOrigin, PlanResult
+    from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
+    from records.acl import AclBinding, AclBindingFilter, ResourcePatternFilter
+    from records.columns.acl_table import AclTable
+    from snapshot.image import AclsImage
+
+
+class AclSet(NamedTuple):
+    """The ACLs of a source at one state.
+
+    Attributes:
+        name: of the source, as the user gave it.
+        image: the ACLs.
+        cluster_id: of the log; None if unknown.
+        origin: the log for which plans are made; None for a source that is not a target.
+        is_own: whether the log is managed by aclog, so that no broker decides by these ACLs.
+        acls_flags: options of `aclog acls` that name the source; None if they cannot change it.
+    """
+
+    name: str
+    image: AclsImage
+    cluster_id: str | None = None
+    origin: PlanOrigin | None = None
+    is_own: bool = False
+    acls_flags: tuple[str, ...] | None = None
+
+    @property
+    def plan_origin(self) -> PlanOrigin:
+        """The log for which plans are made, of a target."""
+        if self.origin is None:
+            raise TypeError(f"{self.name} is not a target of plans")
+        return self.origin
+
+    def table(self) -> AclTable:
+        """The ACLs by column."""
+        return self.image.merged().columns
+
+    def state(self, settings: AuthorizerSettings) -> AuthorizerState:
+        """The state that decides single requests."""
+        return AuthorizerState(settings.index(self.image), settings, is_ready=True, not_ready_reason="")
+
+
+class AclSource(Protocol):
+    """Any place that has ACLs."""
+
+    def load(self) -> AclSet:
+        """Read the ACLs; a target sets ``origin``.
+
+        Raises:
+            click.UsageError: the source does not exist.
+            LogError, SnapshotError, DecodeError, SidecarError, Failure: it cannot be read.
+        """
+
+
+class AclTarget(AclSource, Protocol):
+    """A log, a running node or a Kafka cluster, for which plans are made and applied."""
+
+    def apply(self, plan: AclPlan, max_removed_percent: int | None) -> tuple[int | None, PlanResult]:
+        """Apply a plan; ``max_removed_percent``: as of PlanMutator.
+
+        Returns the log's end offset, None for a target without one, and the changes.
+
+        Raises:
+            MassRemovalError: the plan removes a larger share of the ACLs than allowed.
+            PlanOutdatedError: the plan is for another log, or the effective permissions have changed.
+            AclogError: the plan was not applied; the error says what was written.
+        """
+
+
+class EditableAcls(AclTarget, Protocol):
+    """A log or a running node, whose ACLs `aclog acls` changes. Each call also returns an end offset."""
+
+    def listed(self, filters: Sequence[ResourcePatternFilter]) -> tuple[int, AclTable]:
+        """ACLs of one state: at least those on the resources that a filter means; no filter means all."""
+
+    def create(self, bindings: Sequence[AclBinding]) -> tuple[int, list[AclCreateResult]]:
+        """Create ACLs: one result for each binding, once the ACLs can be read."""
+
+    def delete(self, filters: Sequence[AclBindingFilter]) -> tuple[int, list[AclDeleteResult]]:
+        """Delete ACLs: one result for each filter, once the deletions can be read."""
