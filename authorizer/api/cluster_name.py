@@ -7,6 +7,8 @@ from typing import Final
 
 #: Configuration key that holds a cluster's name. Set internally; no file can set it.
 CLUSTER_NAME: Final = "aclog.cluster.name"
+#: Name of the only cluster of a process that has no fleet, and of the settings of a fleet's process.
+DEFAULT_CLUSTER: Final = ""
 #: Path prefix before a cluster's name.
 CLUSTERS_PATH: Final = "/clusters/"
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from authorizer.node.node import Node
-    from authorizer.sidecar.workers.worker_fanout import NodePeers
+    from authorizer.sidecar.routes.node_routes import NodePeers
 
 _DECISIONS: Final = "aclog_authorizations"
 

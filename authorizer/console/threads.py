@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.node.switch_interval import giving_way
-from authorizer.sidecar.http.client_presence import while_connected
 from authorizer.sidecar.http.errors import HttpError
+from authorizer.sidecar.http.request_response import while_connected
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.sidecar.base_app import FOR_EVERYONE, InlineEndpoint, RoutedApp
+from authorizer.api.cluster_name import DEFAULT_CLUSTER
+from authorizer.sidecar.base_app import PUBLIC_PATHS, BaseApp
+from authorizer.sidecar.http.application import InlineEndpoint
 from authorizer.sidecar.http.request_response import json_response
 from authorizer.sidecar.route_group import NodeContext
 from authorizer.sidecar.routes.acls import AclRoutes
@@ -14,12 +16,11 @@ from authorizer.sidecar.routes.changes import ChangeRoutes
 from authorizer.sidecar.routes.config_routes import ConfigRoutes
 from authorizer.sidecar.routes.endpoint import Endpoint, declare_endpoint, endpoints_of, operations, routes_of
 from authorizer.sidecar.routes.evaluations import EVALUATION_PATH, EVALUATIONS_PATH, Evaluations
-from authorizer.sidecar.routes.kafka_questions import KafkaQuestionRoutes
+from authorizer.sidecar.routes.kafka_queries import KafkaQuestionRoutes
 from authorizer.sidecar.routes.node_routes import NodeRoutes
 from authorizer.sidecar.routes.openapi import openapi_document
 from authorizer.sidecar.routes.request_state import RequestStates
 from authorizer.sidecar.routes.searches import SearchRoutes
-from authorizer.sidecar.workers.hosted_nodes import DEFAULT_CLUSTER
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
     from authorizer.node.node import Node
     from authorizer.sidecar.auth.authenticator import Authenticator
     from authorizer.sidecar.http.limits import LoadLimiter
+    from authorizer.sidecar.http.request_metrics import RequestMetrics
     from authorizer.sidecar.route_group import RouteGroupFactory
-    from authorizer.sidecar.telemetry.request_metrics import RequestMetrics
-    from authorizer.sidecar.workers.worker_fanout import NodePeers
+    from authorizer.sidecar.routes.node_routes import NodePeers
 
 
 #: Classes of the handlers, in the order of the document: what is served is documented.
@@ -46,7 +47,7 @@ _HANDLERS: Final = (
 )
 
 
-class SidecarApp(RoutedApp):
+class SidecarApp(BaseApp):
     """Answers for one node."""
 
     def __init__(
@@ -93,7 +94,7 @@ class SidecarApp(RoutedApp):
         }
         handlers = (evaluations, searches, acls, questions, self._changes, configs, of_node)
         by_class = {type(each): each for each in handlers}
-        routes = routes_of(self, RoutedApp)
+        routes = routes_of(self, BaseApp)
         for group in _HANDLERS:
             routes += routes_of(by_class[group])
         routes += routes_of(self)
@@ -101,7 +102,7 @@ class SidecarApp(RoutedApp):
             node=node, acls=acls, peers=peers, cluster=cluster, other_clusters=other_clusters
         )
         self._set_routes(routes, None if groups is None else groups.for_node(context))
-        self._document = openapi_document(NODE_OPERATIONS, FOR_EVERYONE)
+        self._document = openapi_document(NODE_OPERATIONS, PUBLIC_PATHS)
 
     def end_streams(self) -> None:
         self._changes.close()
@@ -118,5 +119,5 @@ class SidecarApp(RoutedApp):
 
 #: What a node answers, by method and path.
 NODE_OPERATIONS: Final[Mapping[tuple[str, str], Endpoint]] = operations(
-    found for group in (RoutedApp, *_HANDLERS, SidecarApp) for found in endpoints_of(group)
+    found for group in (BaseApp, *_HANDLERS, SidecarApp) for found in endpoints_of(group)
 )

@@ -1,4 +1,4 @@
-"""RoutedApp: what every application of the sidecar has: who asks, which handler, and how errors are said.
+"""BaseApp: what every application of the sidecar has: who asks, which handler, and how errors are said.
 
 The caller is a principal (``auth``), and Kafka's own ACLs guard what it may ask (``caller_authorization``).
 Its address is the peer's; a header says another one only where the peer is a trusted proxy.
@@ -6,8 +6,8 @@ Its address is the peer's; a header says another one only where the peer is a tr
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from abc import abstractmethod
+from dataclasses import replace
 from http import HTTPStatus
 from importlib.metadata import version
 from time import perf_counter
@@ -22,8 +22,10 @@ from starlette.routing import Router
 from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.api.http.answers import Index
 from authorizer.api.http.error_code import ErrorCode
+from authorizer.sidecar.http.application import Application
 from authorizer.sidecar.http.errors import RETRY, HttpError
 from authorizer.sidecar.http.limits import is_health
+from authorizer.sidecar.http.request_metrics import OTHER
 from authorizer.sidecar.http.request_origin import find_origin
 from authorizer.sidecar.http.request_response import (
     PART_BYTES,
@@ -34,44 +36,29 @@ from authorizer.sidecar.http.request_response import (
     send_in_parts,
 )
 from authorizer.sidecar.routes.endpoint import declare_endpoint
-from authorizer.sidecar.telemetry.request_metrics import OTHER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from starlette.responses import Response
     from starlette.routing import Route
     from starlette.types import Message, Receive, Scope, Send
 
     from authorizer.sidecar.auth.authenticator import Authenticator
+    from authorizer.sidecar.http.application import InlineEndpoint
     from authorizer.sidecar.http.limits import LoadLimiter
+    from authorizer.sidecar.http.request_metrics import RequestMetrics
     from authorizer.sidecar.http.request_origin import Origin
     from authorizer.sidecar.route_group import RouteGroup
-    from authorizer.sidecar.telemetry.request_metrics import RequestMetrics, Requests
 
 log = structlog.get_logger(__name__)
 
 #: An orchestrator or a generator of clients asks them without a token, and they say nothing that is secret.
-FOR_EVERYONE: Final = ("/livez", "/readyz", "/openapi.json")
+PUBLIC_PATHS: Final = ("/livez", "/readyz", "/openapi.json")
 _INTERNAL_ERROR: Final = HttpError(ErrorCode.UNKNOWN_SERVER_ERROR, "internal error: see the sidecar's log")
 
 
-@dataclass(frozen=True, slots=True)
-class InlineEndpoint:
-    """What the protocol answers without ASGI: whose it is, by which path there, and where it is counted.
-
-    Attributes:
-        answer: to the POST of a body there: the JSON of a 200; None if the request must wait and is to take
-            ASGI's way. Raises what ``app`` makes an error of.
-    """
-
-    app: RoutedApp
-    answer: Callable[[str, bytes, Origin], bytes | None]
-    path: str
-    counted: Requests
-
-
-class RoutedApp(ABC):
+class BaseApp(Application):
     """ASGI 3 application for listeners: each request says which one it came in on (``protocol``).
 
     Attributes:
@@ -81,11 +68,14 @@ class RoutedApp(ABC):
         inline_endpoints: what the protocol may ask by itself, by the path as it stands in a request.
     """
 
+    authenticator: Authenticator
+    inline_endpoints: dict[bytes, InlineEndpoint]
+
     def __init__(self, authenticator: Authenticator, load: LoadLimiter, requests: RequestMetrics) -> None:
         self.authenticator = authenticator
         self.load = load
         self.requests = requests
-        self.inline_endpoints: dict[bytes, InlineEndpoint] = {}
+        self.inline_endpoints = {}
         self._group: RouteGroup | None = None
         self._routes: Sequence[Route] = ()
         self._endpoints: Mapping[str, str] = {}
@@ -180,7 +170,7 @@ class RoutedApp(ABC):
         if refusal is not None:
             raise refusal
         origin = find_origin(request.scope)
-        if path in FOR_EVERYONE or (
+        if path in PUBLIC_PATHS or (
             self._group is not None and self._group.is_public(request, origin.listener)
         ):
             return origin

@@ -18,15 +18,14 @@ from authorizer.api.cluster_name import CLUSTERS_PATH
 from authorizer.api.http.answers import FleetReadiness, FleetState, Liveness, Readiness
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.sidecar.app import NODE_OPERATIONS, SidecarApp
-from authorizer.sidecar.base_app import FOR_EVERYONE, RoutedApp, not_ready
+from authorizer.sidecar.base_app import PUBLIC_PATHS, BaseApp, not_ready
 from authorizer.sidecar.http.errors import HttpError
+from authorizer.sidecar.http.request_metrics import OTHER, RequestMetrics
 from authorizer.sidecar.http.request_response import error_response, json_response
 from authorizer.sidecar.routes.endpoint import Endpoint, declare_endpoint, endpoints_of, operations, routes_of
 from authorizer.sidecar.routes.metrics_text import MetricsText
-from authorizer.sidecar.routes.node_routes import AUTHZEN_CONFIGURATION_PATH, member_state
+from authorizer.sidecar.routes.node_routes import AUTHZEN_CONFIGURATION_PATH, member_readiness, member_state
 from authorizer.sidecar.routes.openapi import fleet_document
-from authorizer.sidecar.routes.readiness import member_readiness
-from authorizer.sidecar.telemetry.request_metrics import OTHER, RequestMetrics
 from authorizer.sidecar.workers.hosted_nodes import FleetNodes
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from authorizer.sidecar.auth.authenticator import Authenticator
     from authorizer.sidecar.http.limits import LoadLimiter
     from authorizer.sidecar.route_group import RouteGroup, RouteGroupFactory
-    from authorizer.sidecar.workers.worker_fanout import Peers
+    from authorizer.sidecar.workers.worker_fanout import WorkerFanout
 
 _OF_CLUSTER: Final = re.compile(CLUSTERS_PATH + r"([^/]*)(/.*)?", re.DOTALL)
 #: Where RFC 8615 puts it for what has a path: AuthZEN 1.0, section 9.
@@ -49,7 +48,7 @@ _CONFIGURATION_OF: Final = re.compile(re.escape(AUTHZEN_CONFIGURATION_PATH) + CL
 _SHOWN_MAX: Final = 80
 
 
-class FleetApp(RoutedApp):
+class FleetApp(BaseApp):
     """See the module."""
 
     def __init__(
@@ -57,7 +56,7 @@ class FleetApp(RoutedApp):
         fleet: Fleet,
         authenticator: Authenticator,
         load: LoadLimiter,
-        peers: Peers | None = None,
+        peers: WorkerFanout | None = None,
         groups: RouteGroupFactory | None = None,
     ) -> None:
         """What it answers with.
@@ -77,14 +76,14 @@ class FleetApp(RoutedApp):
         self._groups = groups
         self._requests = {name: RequestMetrics() for name in fleet.members}
         fleet.collector.others = [(None, self.requests), *self._requests.items()]
-        routes = [*routes_of(self, RoutedApp), *routes_of(self, FleetApp)]
+        routes = [*routes_of(self, BaseApp), *routes_of(self, FleetApp)]
         self._set_routes(routes, None if groups is None else groups.for_fleet(fleet))
         self._waiting = {
             member.name: WaitingApp(member, authenticator, load, self._requests[member.name], self._group)
             for member in fleet.members.values()
         }
-        self._apps: dict[str, RoutedApp] = dict(self._waiting)
-        self._document = fleet_document(FLEET_OPERATIONS, NODE_OPERATIONS, FOR_EVERYONE)
+        self._apps: dict[str, BaseApp] = dict(self._waiting)
+        self._document = fleet_document(FLEET_OPERATIONS, NODE_OPERATIONS, PUBLIC_PATHS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or have its cluster do that."""
@@ -200,7 +199,7 @@ class FleetApp(RoutedApp):
         return json_response(self._document)
 
 
-class WaitingApp(RoutedApp):
+class WaitingApp(BaseApp):
     """Stands for a cluster that has no node: it is alive, not ready, and says why."""
 
     def __init__(
@@ -249,5 +248,5 @@ def _asked(path: str) -> tuple[str, str]:
 
 #: What a fleet answers itself, by method and path; the paths of its clusters have NODE_OPERATIONS.
 FLEET_OPERATIONS: Final[Mapping[tuple[str, str], Endpoint]] = operations(
-    found for group in (RoutedApp, FleetApp) for found in endpoints_of(group)
+    found for group in (BaseApp, FleetApp) for found in endpoints_of(group)
 )

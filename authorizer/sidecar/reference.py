@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.sidecar.app import NODE_OPERATIONS
-from authorizer.sidecar.base_app import FOR_EVERYONE
+from authorizer.sidecar.base_app import PUBLIC_PATHS
 from authorizer.sidecar.routes.openapi import Schema, openapi_document
 
 FILE: Final = Path("docs/http-endpoints.md")
@@ -32,16 +32,16 @@ Errors of every path: {common}. Those of a token (`401`, `429`, `NO_TOKEN_KEYS`)
 
 def reference() -> str:
     """The complete page, in Markdown."""
-    document = openapi_document(NODE_OPERATIONS, FOR_EVERYONE)
+    document = openapi_document(NODE_OPERATIONS, PUBLIC_PATHS)
     common = frozenset.intersection(
         *(
             frozenset(_error_codes(operation))
             for path, operations in document["paths"].items()
-            if path not in FOR_EVERYONE
+            if path not in PUBLIC_PATHS
             for operation in operations.values()
         )
     )
-    head = _HEAD.format(common=_links(sorted(common)), public=", ".join(f"`{path}`" for path in FOR_EVERYONE))
+    head = _HEAD.format(common=_links(sorted(common)), public=", ".join(f"`{path}`" for path in PUBLIC_PATHS))
     lines = [head]
     for path, operations in document["paths"].items():
         for method, operation in operations.items():

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
-from authorizer.sidecar.workers.hosted_nodes import DEFAULT_CLUSTER
+from authorizer.api.cluster_name import DEFAULT_CLUSTER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from authorizer.node.node import Node
     from authorizer.sidecar.http.listener import Listener
     from authorizer.sidecar.routes.acls import AclRoutes
-    from authorizer.sidecar.workers.worker_fanout import NodePeers
+    from authorizer.sidecar.routes.node_routes import NodePeers
 
 
 class RouteGroup(Protocol):

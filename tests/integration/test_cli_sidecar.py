@@ -16,7 +16,7 @@ from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
 from authorizer.sidecar.auth.stored_tokens import new_token
 from authorizer.sidecar.auth.tokens_file import append_token
-from authorizer.sidecar.http.server import Sidecar
+from authorizer.sidecar.server import Sidecar
 from records.principal import KafkaPrincipal
 from support.certificates import Authority
 from support.data import real_log

@@ -39,8 +39,8 @@ from authorizer.client import (
 )
 from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
-from authorizer.sidecar.http.server import Sidecar
 from authorizer.sidecar.routes import changes
+from authorizer.sidecar.server import Sidecar
 from records.acl import (
     CLUSTER_NAME,
     AccessControlEntry,

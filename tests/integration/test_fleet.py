@@ -24,7 +24,7 @@ from authorizer.sidecar.app import NODE_OPERATIONS
 from authorizer.sidecar.auth.stored_tokens import new_token
 from authorizer.sidecar.auth.tokens_file import append_token
 from authorizer.sidecar.fleet_app import FLEET_OPERATIONS
-from authorizer.sidecar.http.unix_http import UnixConnection
+from authorizer.sidecar.http.unix_socket import UnixConnection
 from records.acl import (
     CLUSTER_NAME,
     AccessControlEntry,

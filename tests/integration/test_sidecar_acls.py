@@ -23,8 +23,8 @@ from structlog.testing import capture_logs
 
 from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
-from authorizer.sidecar.http.server import Sidecar
-from authorizer.sidecar.routes import min_offset
+from authorizer.sidecar.routes import request_state
+from authorizer.sidecar.server import Sidecar
 from records.acl import (
     CLUSTER_NAME,
     AccessControlEntry,
@@ -262,7 +262,7 @@ def test_no_request_gives_an_internal_error(tmp_path_factory: pytest.TempPathFac
             assert answer.status_code != 503 or answer.json()["code"] == "OFFSET_NOT_VISIBLE"
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(min_offset, "MIN_OFFSET_TIMEOUT_S", 0.0)
+            patch.setattr(request_state, "MIN_OFFSET_TIMEOUT_S", 0.0)
             ask()
 
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from authorizer.sidecar.routes import min_offset
+from authorizer.sidecar.routes import request_state
 from support.node_acls import topic_acl
 from support.nodes import create, running_node, sidecar_of
 
@@ -65,7 +65,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A node's address whose callers may ask about everyone, from wherever they say."""
     log = tmp_path_factory.mktemp("any") / "log"
     with ExitStack() as stack:
-        stack.enter_context(pytest.MonkeyPatch.context()).setattr(min_offset, "MIN_OFFSET_TIMEOUT_S", 0.0)
+        stack.enter_context(pytest.MonkeyPatch.context()).setattr(request_state, "MIN_OFFSET_TIMEOUT_S", 0.0)
         node = stack.enter_context(running_node(log, log_mode="create", describe_principals="User:ANONYMOUS"))
         create(node, [topic_acl("orders")])
         yield stack.enter_context(sidecar_of(node, trusted_proxies="127.0.0.1"))

@@ -16,7 +16,7 @@ import pytest
 
 from authorizer.node import change_feed
 from authorizer.node.node import Node
-from authorizer.sidecar.routes import changes, min_offset
+from authorizer.sidecar.routes import changes, request_state
 from records.acl import (
     CLUSTER_NAME,
     AccessControlEntry,
@@ -130,7 +130,7 @@ def test_what_is_not_known_is_a_reload(
 ) -> None:
     """Too long ago, within an update, or of another log: the first event, and then it goes on from there."""
     node, client = node_and_client
-    monkeypatch.setattr(min_offset, "MIN_OFFSET_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(request_state, "MIN_OFFSET_TIMEOUT_S", 0.1)
     monkeypatch.setattr(change_feed, "HELD_MAXIMUM", 1)
     create(node, [topic_acl("a"), topic_acl("b")])
     with following(client, last) as stream:

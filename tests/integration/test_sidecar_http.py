@@ -20,8 +20,8 @@ from authorizer.api.audit_levels import AUDIT_LOGGER_NAME
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
-from authorizer.sidecar.http.server import Sidecar
-from authorizer.sidecar.routes import min_offset
+from authorizer.sidecar.routes import request_state
+from authorizer.sidecar.server import Sidecar
 from records.acl import (
     CLUSTER_NAME,
     AccessControlEntry,
@@ -291,7 +291,7 @@ def test_a_write_is_visible_at_its_min_offset(
     node, client = node_and_client
     end = node.status().end_offset
     assert client.post("/access/v1/evaluation", json=question(min_offset=end)).json()["decision"] is True
-    monkeypatch.setattr(min_offset, "MIN_OFFSET_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(request_state, "MIN_OFFSET_TIMEOUT_S", 0.2)
     late = client.post("/access/v1/evaluation", json=question(min_offset=end + 5))
     assert late.status_code == 503
     assert f"min_offset {end + 5} is not visible" in late.json()

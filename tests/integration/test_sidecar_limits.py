@@ -20,9 +20,9 @@ import pytest
 from authorizer.node.node import Node
 from authorizer.sidecar.http import protocol
 from authorizer.sidecar.http.limits import EXTRA_CONNECTIONS, Limit, LoadLimiter
-from authorizer.sidecar.http.server import Sidecar
+from authorizer.sidecar.http.request_metrics import ServerMetrics
 from authorizer.sidecar.routes import evaluations
-from authorizer.sidecar.telemetry.request_metrics import ServerMetrics
+from authorizer.sidecar.server import Sidecar
 from records.log.directory.files import SOCKET_FILE
 from support.node_acls import topic_acl
 from support.nodes import SOON_S, config_of, create, running_node

@@ -23,7 +23,7 @@ from authorizer.api.errors import ConfigError
 from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
 from authorizer.sidecar.http.binding import bind_listener
-from authorizer.sidecar.http.server import Sidecar
+from authorizer.sidecar.server import Sidecar
 from support.certificates import Authority, Issued
 from support.nodes import SOON_S
 from support.waiting import wait_until

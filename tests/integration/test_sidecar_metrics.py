@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
+from authorizer.sidecar.http.request_metrics import BOUNDS_S, TIMED_EVERY, RequestMetrics
 from authorizer.sidecar.routes import metrics_text
-from authorizer.sidecar.telemetry.request_metrics import BOUNDS_S, TIMED_EVERY, RequestMetrics
 from records.acl import (
     CLUSTER_NAME,
     AccessControlEntry,

@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from authorizer.node.node import Node
-from authorizer.sidecar.routes import min_offset
-from authorizer.sidecar.routes.min_offset import AHEAD_MAX
+from authorizer.sidecar.routes import request_state
+from authorizer.sidecar.routes.request_state import AHEAD_MAX
 from records.acl import CLUSTER_NAME, AclOperation
 from support.node_acls import acl, on_cluster, topic_acl
 from support.nodes import SOON_S, create, delete, running_node, sidecar_of
@@ -52,7 +52,7 @@ def asked(client: httpx.Client, path: str, offset: int) -> httpx.Response:
 @pytest.fixture
 def node(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     """Whose requests wait longer than any test does."""
-    monkeypatch.setattr(min_offset, "MIN_OFFSET_TIMEOUT_S", 3600.0)
+    monkeypatch.setattr(request_state, "MIN_OFFSET_TIMEOUT_S", 3600.0)
     with running_node(tmp_path_factory.mktemp("waits") / "log", log_mode="create") as node:
         create(node, [topic_acl("orders")])
         yield node

@@ -19,7 +19,7 @@ from authorizer.configuration.load import load_config
 from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.node.node import Node
 from authorizer.sidecar.app import NODE_OPERATIONS
-from authorizer.sidecar.routes import changes, min_offset
+from authorizer.sidecar.routes import changes, request_state
 from records.acl import (
     CLUSTER_NAME,
     AccessControlEntry,
@@ -189,7 +189,7 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Described]:
     cluster = ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL)
     entry = AccessControlEntry("User:ANONYMOUS", "*", AclOperation.ALL, AclPermissionType.ALLOW)
     with ExitStack() as stack:
-        stack.enter_context(pytest.MonkeyPatch.context()).setattr(min_offset, "MIN_OFFSET_TIMEOUT_S", 0.0)
+        stack.enter_context(pytest.MonkeyPatch.context()).setattr(request_state, "MIN_OFFSET_TIMEOUT_S", 0.0)
         node = stack.enter_context(running_node(log, log_mode="create"))
         create(node, [topic_acl("orders"), AclBinding(cluster, entry)])
         yield stack.enter_context(described_by(node))

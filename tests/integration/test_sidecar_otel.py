@@ -265,7 +265,7 @@ def test_without_the_extra_it_is_said_what_to_install(
 def test_nothing_of_it_is_imported_by_default() -> None:
     """It takes a third of a second and twenty megabytes."""
     code = (
-        "import sys, authorizer.sidecar.http.server as s; s.Telemetry(); "
+        "import sys, authorizer.sidecar.server as s; s.Telemetry(); "
         "sys.exit(any(m.startswith('opentelemetry') for m in sys.modules))"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from authorizer.sidecar.app import NODE_OPERATIONS
-from authorizer.sidecar.routes import changes, min_offset
+from authorizer.sidecar.routes import changes, request_state
 from support.node_acls import topic_acl
 from support.nodes import create, running_node, sidecar_of
 
@@ -42,7 +42,7 @@ def short_waits() -> Iterator[None]:
     """A stream of changes ends at once, and what is to come is not waited for."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(changes, "STREAM_S", 0.0)
-        patch.setattr(min_offset, "MIN_OFFSET_TIMEOUT_S", 0.0)
+        patch.setattr(request_state, "MIN_OFFSET_TIMEOUT_S", 0.0)
         yield
 
 

@@ -20,9 +20,9 @@ from structlog.testing import capture_logs
 
 from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
-from authorizer.sidecar.http import acceptor
+from authorizer.sidecar.http import listener_server
 from authorizer.sidecar.http.limits import Limit, LoadLimiter
-from authorizer.sidecar.http.server import Sidecar
+from authorizer.sidecar.server import Sidecar
 from support.certificates import Authority
 from support.nodes import SOON_S, config_of, running_node
 from support.raw_http import Wire, connected, request
@@ -95,7 +95,7 @@ def _each_event_loop(request: pytest.FixtureRequest) -> Iterator[None]:
 def test_a_connection_without_a_handshake_is_counted_and_closed(node: Node, tmp_path: Path) -> None:
     """By address, too; and the last one of an address does not keep another address out."""
     with (
-        patch.object(acceptor, "HANDSHAKE_TIMEOUT_S", 0.5),
+        patch.object(listener_server, "HANDSHAKE_TIMEOUT_S", 0.5),
         tls_sidecar(node, tmp_path, max_connections_per_ip=3) as (url, load),
         ExitStack() as stack,
     ):

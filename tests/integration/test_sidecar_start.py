@@ -15,7 +15,7 @@ import pytest
 
 from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
-from authorizer.sidecar.http.server import Sidecar
+from authorizer.sidecar.server import Sidecar
 from records.ids import METADATA_TOPIC_ID, Uuid, uuid_to_string
 from records.log_batch import LogBatch
 from support.certificates import Authority

@@ -17,7 +17,7 @@ from authorizer.configuration.load import load_config
 from authorizer.engine.decisions.listing import Listing
 from authorizer.node.node import Node
 from authorizer.sidecar.http.limits import Limit, LoadLimiter
-from authorizer.sidecar.http.server import Sidecar
+from authorizer.sidecar.server import Sidecar
 from support.node_acls import topic_acl
 from support.nodes import SOON_S, config_of, create
 from support.raw_http import Wire, request

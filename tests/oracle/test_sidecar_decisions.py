@@ -26,7 +26,7 @@ from authorizer.client import AuthorizationRequest, Client, calls
 from authorizer.configuration.load import load_config
 from authorizer.engine.batch_query import answer_query, request_of_query
 from authorizer.node.node import Node
-from authorizer.sidecar.http.server import Sidecar
+from authorizer.sidecar.server import Sidecar
 from records.acl import AclOperation, ResourceType
 from records.errors import DecodeError
 from records.principal import parse_kafka_principal

@@ -24,8 +24,8 @@ from authorizer.sidecar.http.connection_peer import Peer
 from authorizer.sidecar.http.limits import LoadLimiter
 from authorizer.sidecar.http.listener import Listener
 from authorizer.sidecar.http.protocol import SidecarProtocol
+from authorizer.sidecar.http.request_metrics import RequestMetrics
 from authorizer.sidecar.http.request_origin import Origin
-from authorizer.sidecar.telemetry.request_metrics import RequestMetrics
 from records.principal import ANONYMOUS, KafkaPrincipal
 from support.driven_protocols import (
     FakeTransport,

@@ -15,7 +15,7 @@ from authorizer.console.routes.in_process_console import InProcessConsole
 from authorizer.node.audit.audit_writer import AuditWriter
 from authorizer.node.fleet import Fleet
 from authorizer.node.node import Node
-from authorizer.sidecar.http.server import Sidecar
+from authorizer.sidecar.server import Sidecar
 from records.acl import (
     CLUSTER_NAME,
     AccessControlEntry,

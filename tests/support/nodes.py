@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from authorizer.configuration.load import Config, load_config
 from authorizer.console.routes.in_process_console import InProcessConsole
 from authorizer.node.node import Node
-from authorizer.sidecar.http.server import Sidecar
+from authorizer.sidecar.server import Sidecar
 from records.acl import AclBinding
 from support.node_acls import CONTEXT, named
 

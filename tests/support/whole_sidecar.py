@@ -14,7 +14,7 @@ from authorizer.node.audit.audit_writer import AuditWriter
 from authorizer.node.node import Node
 from authorizer.sidecar.auth.stored_tokens import new_token
 from authorizer.sidecar.auth.tokens_file import append_token
-from authorizer.sidecar.http.server import Sidecar
+from authorizer.sidecar.server import Sidecar
 from records.acl import AclOperation
 from records.batch import encode_batch
 from records.entries import FeatureLevelRecord, MetadataRecord, OtherRecord

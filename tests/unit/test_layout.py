@@ -133,6 +133,39 @@ def test_an_import_circle_is_found() -> None:
     assert circles({"a": {"b"}, "b": {"a"}, "c": {"a"}}) == [{"a", "b"}]
 
 
+#: Folders whose modules and sub-folders import one another in one direction only.
+ACYCLIC_FOLDERS = ("authorizer.cli", "authorizer.sidecar")
+
+
+def sibling_graph(graph: dict[str, set[str]], folder: str) -> dict[str, set[str]]:
+    """The imports between the direct modules and sub-folders of a folder."""
+
+    def child(module: str) -> str:
+        return ".".join(module.split(".")[: folder.count(".") + 2])
+
+    inside = {name: imported for name, imported in graph.items() if name.startswith(f"{folder}.")}
+    siblings: dict[str, set[str]] = {child(name): set() for name in inside}
+    for name, imported in inside.items():
+        found = {child(other) for other in imported if other in inside}
+        siblings[child(name)] |= found - {child(name)}
+    return siblings
+
+
+@pytest.mark.parametrize("folder", ACYCLIC_FOLDERS)
+def test_sub_folders_do_not_import_in_a_circle(folder: str) -> None:
+    """Also not for types, and not by way of a module beside them."""
+    siblings = sibling_graph(import_graph(), folder)
+    assert len(siblings) > 1
+    assert circles(siblings) == []
+
+
+def test_a_circle_of_sub_folders_is_found() -> None:
+    """Each module's imports are fine by themselves; together they go both ways."""
+    graph = {"f.a.x": {"f.b.y", "g"}, "f.a.z": set(), "f.b.y": set(), "f.b.w": {"f.a.z"}, "g": {"f.a.x"}}
+    assert sibling_graph(graph, "f") == {"f.a": {"f.b"}, "f.b": {"f.a"}}
+    assert circles(sibling_graph(graph, "f")) == [{"f.a", "f.b"}]
+
+
 def test_pyspark_only_in_the_jobs() -> None:
     """Spark is imported in snapshot/jobs and nowhere else, so that aclog runs without it."""
     users = {

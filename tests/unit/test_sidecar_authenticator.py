@@ -112,8 +112,8 @@ async def eventually(condition: Callable[[], Coroutine[Any, Any, bool]]) -> None
 
 def test_without_a_token_the_caller_is_the_connections() -> None:
     with authenticating() as authenticator:
-        assert authenticator.known(None, ANONYMOUS, OPEN) == ANONYMOUS
-        assert authenticator.known(None, OF_CERTIFICATE, REQUIRED) == OF_CERTIFICATE
+        assert authenticator.cached_caller(None, ANONYMOUS, OPEN) == ANONYMOUS
+        assert authenticator.cached_caller(None, OF_CERTIFICATE, REQUIRED) == OF_CERTIFICATE
         assert running(asked(authenticator, of=origin(REQUIRED))) is Reason.MISSING
         with pytest.raises(RefusalError) as refusal:
             running(authenticator.caller([], origin(REQUIRED)))
@@ -123,12 +123,12 @@ def test_without_a_token_the_caller_is_the_connections() -> None:
 def test_a_token_is_checked_once_then_known_without_waiting(stored: tuple[Path, str, StoredToken]) -> None:
     path, token, _ = stored
     with authenticating(tokens_file=path) as authenticator:
-        assert authenticator.known(bearer(token), ANONYMOUS, OPEN) is None
+        assert authenticator.cached_caller(bearer(token), ANONYMOUS, OPEN) is None
         assert running(asked(authenticator, bearer(token))) == GATEWAY
-        assert authenticator.known(bearer(token), ANONYMOUS, REQUIRED) == GATEWAY
+        assert authenticator.cached_caller(bearer(token), ANONYMOUS, REQUIRED) == GATEWAY
         # The token is who asks, not the proxy that passes it on.
-        assert authenticator.known(bearer(token), OF_CERTIFICATE, OPEN) == GATEWAY
-        assert authenticator.known(bearer(token[:-1] + "x"), ANONYMOUS, OPEN) is None
+        assert authenticator.cached_caller(bearer(token), OF_CERTIFICATE, OPEN) == GATEWAY
+        assert authenticator.cached_caller(bearer(token[:-1] + "x"), ANONYMOUS, OPEN) is None
         assert token.encode() not in b"".join(authenticator._seen)
 
 
@@ -324,7 +324,7 @@ def test_a_valid_token_passes_whatever_its_address_owes(stored: tuple[Path, str,
         assert await asked(authenticator, bearer(wrong_secret(token))) is Reason.TOO_MANY_TRIES
         for each, principal in ((token, GATEWAY), (slow, OF_CERTIFICATE), (issued(), GATEWAY)):
             assert await asked(authenticator, bearer(each)) == principal
-            assert authenticator.known(bearer(each), ANONYMOUS, OPEN) == principal
+            assert authenticator.cached_caller(bearer(each), ANONYMOUS, OPEN) == principal
         assert await asked(authenticator, bearer(wrong_secret(token))) is Reason.TOO_MANY_TRIES
 
     with authenticating(Time(), tokens_file=path, oidc_jwks=keys) as authenticator:
@@ -363,7 +363,7 @@ def test_a_change_of_the_file_forgets_changed_tokens_alone(stored: tuple[Path, s
 
     def known(authenticator: Authenticator) -> list[KafkaPrincipal | None]:
         each = (token, renamed_token, slow, of_issuer)
-        return [authenticator.known(bearer(token), ANONYMOUS, OPEN) for token in each]
+        return [authenticator.cached_caller(bearer(token), ANONYMOUS, OPEN) for token in each]
 
     async def run(authenticator: Authenticator) -> None:
         for each in (token, renamed_token, slow, of_issuer):
@@ -506,7 +506,7 @@ def test_the_cache_is_bounded(stored: tuple[Path, str, StoredToken], monkeypatch
         tokens = [token, *(issued(sub=f"user{number}") for number in range(3))]
         for each in tokens:
             await asked(authenticator, bearer(each))
-        known = [authenticator.known(bearer(each), ANONYMOUS, OPEN) for each in tokens]
+        known = [authenticator.cached_caller(bearer(each), ANONYMOUS, OPEN) for each in tokens]
         assert known == [None, None, KafkaPrincipal("User", "user1"), KafkaPrincipal("User", "user2")]
 
     with authenticating(tokens_file=path, oidc_jwks=keys) as authenticator:
@@ -521,9 +521,9 @@ def test_a_known_token_expires(tmp_path: Path) -> None:
         token = issued(exp=int(clock.now_s) + 2)
         assert await asked(authenticator, bearer(token)) == GATEWAY
         clock.now_s += 6.9  # the leeway is 5 s
-        assert authenticator.known(bearer(token), ANONYMOUS, OPEN) == GATEWAY
+        assert authenticator.cached_caller(bearer(token), ANONYMOUS, OPEN) == GATEWAY
         clock.now_s += 0.2
-        assert authenticator.known(bearer(token), ANONYMOUS, OPEN) is None
+        assert authenticator.cached_caller(bearer(token), ANONYMOUS, OPEN) is None
 
     with authenticating(clock, oidc_jwks=tmp_path / "keys.json", oidc_leeway_ms=5000) as authenticator:
         clock.now_s = float(int(clock.now_s))

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.principal_rules import PrincipalRule, mapped_name, parse_principal_rules
-from authorizer.sidecar.http.distinguished_name import distinguished_name, expiry_of, subject_of
+from authorizer.sidecar.http.certificate_names import distinguished_name, expiry_of, subject_of
 from support.certificates import Authority, subject
 from support.java_patterns import random_pattern, random_text
 from support.kafka_tools import java_command

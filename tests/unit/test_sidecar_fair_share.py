@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from authorizer.sidecar.http.fair_share import FairShare
+from authorizer.sidecar.http.limits import FairShare
 
 PLACES = 64
 

@@ -8,9 +8,8 @@ from unittest.mock import patch
 import pytest
 from structlog.testing import capture_logs
 
-from authorizer.sidecar.http.limits import EXTRA_CONNECTIONS, Limit, LoadLimiter
+from authorizer.sidecar.http.limits import EXTRA_CONNECTIONS, Limit, LoadLimiter, allow_connections
 from authorizer.sidecar.http.listener import Listener
-from authorizer.sidecar.http.open_files import allow_connections
 from support.nodes import config_of
 
 UNLIMITED = resource.RLIM_INFINITY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from authorizer.sidecar.http.spiffe_id import spiffe_id_of
+from authorizer.sidecar.http.certificate_names import spiffe_id_of
 
 
 @pytest.mark.parametrize(

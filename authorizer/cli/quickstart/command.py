@@ -53,7 +53,7 @@ from replay.errors import InvariantError
 if TYPE_CHECKING:
     from authorizer.configuration.load import Config
     from authorizer.node.node import Node
-    from authorizer.sidecar.http.server import Sidecar
+    from authorizer.sidecar.server import Sidecar
     from records.entries import MetadataRecord
 
 #: A real broker's ``__cluster_metadata-0`` (Kafka 4.3.1), as in tests/data/oracle/logs/kraft-small.
@@ -209,7 +209,7 @@ def _settings(directory: Path, port: int) -> Config:
 def _open_sidecar(config: Config, directory: Path, port: int | None) -> Sidecar:
     """On the port asked for; without one, on the usual port or any that is free."""
     from authorizer.console.routes.in_process_console import InProcessConsole
-    from authorizer.sidecar.http.server import Sidecar
+    from authorizer.sidecar.server import Sidecar
 
     console = InProcessConsole()
     try:

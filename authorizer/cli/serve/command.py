@@ -105,7 +105,7 @@ def serve_command(
     from authorizer.configuration.log_setup import set_logging_level, setup_logging
     from authorizer.node.audit.audit_writer import AuditWriter
     from authorizer.node.node import Node
-    from authorizer.sidecar.http.server import Sidecar
+    from authorizer.sidecar.server import Sidecar
 
     workspace = Workspace.given(
         {
@@ -161,7 +161,7 @@ def _serve_fleet(config: Config) -> None:
     from authorizer.configuration.log_setup import set_logging_level, setup_logging
     from authorizer.node.audit.audit_writer import AuditWriter
     from authorizer.node.fleet import Fleet
-    from authorizer.sidecar.http.server import Sidecar
+    from authorizer.sidecar.server import Sidecar
 
     hangups = Hangups()
     output = setup_logging(config.logging_format, config.logging_level)

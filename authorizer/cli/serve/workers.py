@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 import click
 
 from authorizer.api.audit_levels import AUDIT_LEVELS
+from authorizer.api.cluster_name import DEFAULT_CLUSTER
 from authorizer.cli.failure import ExitCode, Failure, failure_of
 from authorizer.cli.signals import run_beside_parent
 from authorizer.configuration.log_setup import set_logging_level, setup_logging
@@ -20,9 +21,8 @@ from authorizer.console.process.console_server import ConsoleServer
 from authorizer.node.audit.audit_writer import AuditWriter
 from authorizer.node.fleet import Fleet
 from authorizer.node.node import Node
-from authorizer.sidecar.http.server import Sidecar
+from authorizer.sidecar.server import Sidecar
 from authorizer.sidecar.workers.forwarded_writes import ForwardedWrites
-from authorizer.sidecar.workers.hosted_nodes import DEFAULT_CLUSTER
 from authorizer.sidecar.workers.messages import WorkerStopping
 from authorizer.sidecar.workers.supervisor import Supervisor, WorkerStoppedError
 

@@ -19,10 +19,9 @@ from authorizer.api.http.error_code import ErrorCode
 from authorizer.api.unix_address import unix_address
 from authorizer.console.routes.access import require_console
 from authorizer.console.routes.route_group import APPLY_PATH, ConsoleRouteGroup, fleet_group, node_group
-from authorizer.sidecar.http.client_presence import while_connected
 from authorizer.sidecar.http.connection_peer import Peer
 from authorizer.sidecar.http.errors import RETRY, HttpError
-from authorizer.sidecar.http.request_response import origin_of, read_body
+from authorizer.sidecar.http.request_response import origin_of, read_body, while_connected
 from records.principal import KafkaPrincipal
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
 
     from authorizer.node.fleet import Fleet
-    from authorizer.sidecar.base_app import RoutedApp
+    from authorizer.sidecar.base_app import BaseApp
     from authorizer.sidecar.http.listener import Listener
     from authorizer.sidecar.route_group import NodeContext
     from authorizer.sidecar.workers.socket_directory import SocketDirectory
@@ -163,7 +162,7 @@ def _proxied_request(request: Request, body: bytes) -> ProxiedRequest:
 class ConsoleProxyEndpoint:
     """ASGI application of the console process that unpacks proxied requests for the sidecar's application."""
 
-    def __init__(self, app: RoutedApp, listeners: Mapping[str, Listener]) -> None:
+    def __init__(self, app: BaseApp, listeners: Mapping[str, Listener]) -> None:
         """``listeners``: the workers' listeners by name."""
         self._app = app
         self._listeners = listeners

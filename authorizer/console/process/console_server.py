@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NoReturn, Self
 
+from authorizer.api.cluster_name import DEFAULT_CLUSTER
 from authorizer.console.history.background import Prefetcher
 from authorizer.console.process.console_proxy import ConsoleProxyEndpoint
 from authorizer.console.routes.in_process_console import InProcessConsole
@@ -19,12 +20,12 @@ from authorizer.sidecar.app import SidecarApp
 from authorizer.sidecar.auth.authenticator import Authenticator
 from authorizer.sidecar.fleet_app import FleetApp
 from authorizer.sidecar.http.limits import LoadLimiter
-from authorizer.sidecar.http.listener_properties import listener_at
+from authorizer.sidecar.http.listener import listener_at
+from authorizer.sidecar.http.request_metrics import RequestMetrics
 from authorizer.sidecar.http.server_thread import Served, ServerThread, private_server
-from authorizer.sidecar.telemetry.request_metrics import RequestMetrics
-from authorizer.sidecar.workers.hosted_nodes import DEFAULT_CLUSTER, FleetNodes, OneNode
+from authorizer.sidecar.workers.hosted_nodes import FleetNodes, OneNode
 from authorizer.sidecar.workers.messages import Listening, LogReady
-from authorizer.sidecar.workers.worker_fanout import Peers
+from authorizer.sidecar.workers.worker_fanout import WorkerFanout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from authorizer.node.fleet import Fleet, Member
     from authorizer.node.node import Node
     from authorizer.node.reconfiguration import Reconfiguration
-    from authorizer.sidecar.base_app import RoutedApp
+    from authorizer.sidecar.base_app import BaseApp
     from authorizer.sidecar.workers.worker import Worker
 
 _HEARTBEAT_INTERVAL_S: Final = 0.1
@@ -59,7 +60,7 @@ class ConsoleServer:
             )
         }
         self._servers = ServerThread([self._send_heartbeats])
-        self._app: RoutedApp | None = None
+        self._app: BaseApp | None = None
 
     def serve(self, node: Node) -> NoReturn:
         """Answer for a started node until a signal.
@@ -67,7 +68,7 @@ class ConsoleServer:
         Raises:
             LogError: the log cannot be used (Node.reach).
         """
-        peers = Peers(self._worker, OneNode(node))
+        peers = WorkerFanout(self._worker, OneNode(node))
         app = SidecarApp(
             node, self._authenticator, self._load, RequestMetrics(), peers.of(DEFAULT_CLUSTER), self._console
         )
@@ -80,7 +81,7 @@ class ConsoleServer:
 
     def serve_fleet(self, fleet: Fleet) -> NoReturn:
         """Answer for a fleet until a signal; an error of one cluster affects no other."""
-        peers = Peers(self._worker, FleetNodes(fleet))
+        peers = WorkerFanout(self._worker, FleetNodes(fleet))
         app = FleetApp(fleet, self._authenticator, self._load, peers, self._console)
 
         @contextmanager
@@ -98,7 +99,7 @@ class ConsoleServer:
             self._worker.report(LogReady())
             self._servers.wait()
 
-    def _start(self, app: RoutedApp, reconfiguration: Reconfiguration) -> None:
+    def _start(self, app: BaseApp, reconfiguration: Reconfiguration) -> None:
         self._app = app
         reconfiguration.add(self._load.take)
         endpoint = ConsoleProxyEndpoint(app, self._listeners)

@@ -13,7 +13,7 @@ from authorizer.api.http.error_code import ErrorCode
 from authorizer.configuration.keys.names import PUBLIC_URL, TRUSTED_PROXIES
 from authorizer.sidecar.auth.caller_authorization import Caller
 from authorizer.sidecar.http.errors import HttpError, invalid_request
-from authorizer.sidecar.http.host_header import parse_host
+from authorizer.sidecar.http.listener import parse_host
 from authorizer.sidecar.http.request_origin import misdirected
 from authorizer.sidecar.http.request_response import JSON, origin_of
 from authorizer.sidecar.routes.request_state import ready_state

@@ -22,8 +22,8 @@ from authorizer.api.acl_json import acl_json
 from authorizer.console.history.history_json import state_offset_json
 from authorizer.console.routes.queries import AllowedQuery
 from authorizer.sidecar.http.errors import invalid_request
-from authorizer.sidecar.http.query import decode_query
-from authorizer.sidecar.routes.name_parsing import code_of
+from authorizer.sidecar.http.request_decoding import decode_query
+from authorizer.sidecar.routes.query_requests import code_of
 from records.acl import AclOperation, ResourceType
 from records.principal import parse_kafka_principal
 

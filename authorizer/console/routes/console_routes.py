@@ -41,11 +41,11 @@ from authorizer.console.threads import ComparisonScheduler, run_in_console_threa
 from authorizer.engine.decisions.listing import list_acls
 from authorizer.sidecar.base_app import not_ready
 from authorizer.sidecar.http.errors import invalid_request
-from authorizer.sidecar.http.query import decode_query
+from authorizer.sidecar.http.request_decoding import decode_query
 from authorizer.sidecar.http.request_response import json_response
-from authorizer.sidecar.routes.kafka_questions import explained_decision
-from authorizer.sidecar.routes.name_parsing import code_of
+from authorizer.sidecar.routes.kafka_queries import explained_decision
 from authorizer.sidecar.routes.node_routes import node_state
+from authorizer.sidecar.routes.query_requests import code_of
 from authorizer.sidecar.routes.request_state import ready_state
 from records.acl import AclBindingFilter, AclOperation, ResourceType
 from records.ids import uuid_to_string

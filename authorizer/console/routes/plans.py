@@ -30,7 +30,7 @@ from authorizer.engine.acl_validation import HostRules, validate_binding
 from authorizer.engine.decisions.notes import unknown_release
 from authorizer.node.writing.cluster_plan import NOT_ATOMIC
 from authorizer.sidecar.http.errors import invalid_request
-from authorizer.sidecar.http.json_body import decode_body
+from authorizer.sidecar.http.request_decoding import decode_body
 from authorizer.sidecar.http.request_response import json_response, read_body
 from authorizer.sidecar.routes.acl_bodies import plan_of
 from records.acl import AclOperation

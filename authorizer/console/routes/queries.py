@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from authorizer.api.http.acl_requests import NewAcl
-from authorizer.sidecar.routes.questions import DecisionQuestion
+from authorizer.sidecar.routes.query_requests import DecisionQuestion
 
 #: Number of rows, columns or lines in one answer.
 Count = Annotated[int, msgspec.Meta(ge=1, le=200)]

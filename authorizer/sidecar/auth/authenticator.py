@@ -27,9 +27,8 @@ from authorizer.api.errors import ConfigError
 from authorizer.configuration.keys.names import AUTH_OIDC_JWKS, AUTH_TOKENS_FILE
 from authorizer.sidecar.auth.failure_rate_limit import FailedTries
 from authorizer.sidecar.auth.fair_places import FairExecutor, FairPlaces, NoPlaceError
-from authorizer.sidecar.auth.metrics import AuthenticationCollector
+from authorizer.sidecar.auth.metrics import AuthenticationCollector, Refusals
 from authorizer.sidecar.auth.rejection import Reason, RefusalError
-from authorizer.sidecar.auth.rejection_counter import Refusals
 from authorizer.sidecar.auth.reloading_value import FILE_EVERY_S, FileLoad, Followed
 from authorizer.sidecar.auth.stored_tokens import TOKEN_PREFIX, StoredToken, StoredTokens
 from authorizer.sidecar.auth.tokens_file import read_tokens
@@ -114,7 +113,7 @@ class Authenticator:
         self._slow_checks.close()
         self._jwt_checks.close()
 
-    def known(
+    def cached_caller(
         self, authorization: bytes | None, connection: KafkaPrincipal, listener: Listener
     ) -> KafkaPrincipal | None:
         """The caller, if that takes no work; None: ask ``caller``. From the event loop only, as that.
@@ -144,7 +143,7 @@ class Authenticator:
         """
         header = authorization[0] if authorization else None
         if len(authorization) <= 1:
-            known = self.known(header, origin.principal, origin.listener)
+            known = self.cached_caller(header, origin.principal, origin.listener)
             if known is not None:
                 return known
         try:

@@ -1,19 +1,58 @@
-"""What authentication shows to Prometheus."""
+"""Counters and log lines of rejected callers, and the metrics of authentication."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+import structlog
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
+
+from authorizer.sidecar.auth.rejection import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from prometheus_client import Metric
 
-    from authorizer.sidecar.auth.rejection_counter import Refusals
+    from authorizer.sidecar.auth.rejection import RefusalError
     from authorizer.sidecar.auth.reloading_value import Followed
+    from authorizer.sidecar.http.request_origin import Origin
+
+log = structlog.get_logger(__name__)
+
+#: A reason is logged at most this often; how often it was not is in the next line.
+LOGGED_EVERY_S: Final = 10.0
+
+
+class Refusals:
+    """Those of one sidecar. Not thread-safe: the event loop's.
+
+    Attributes:
+        counts: by reason, each from the start on.
+    """
+
+    def __init__(self) -> None:
+        self.counts = dict.fromkeys(Reason, 0)
+        self._logged: dict[Reason, tuple[float, int]] = {}
+
+    def add(self, refusal: RefusalError, origin: Origin, now_s: float) -> None:
+        """Count it, and log it unless its reason was logged a short time ago."""
+        reason = refusal.reason
+        self.counts[reason] += 1
+        count = self.counts[reason]
+        logged_at_s, count_then = self._logged.get(reason, (float("-inf"), 0))
+        if now_s - logged_at_s < LOGGED_EVERY_S:
+            return
+        self._logged[reason] = now_s, count
+        log.warning(
+            "caller_refused",
+            reason=reason.value,
+            message=refusal.message,
+            address=origin.address,
+            listener=origin.listener.name,
+            since_last_line=count - count_then,
+        )
 
 
 class AuthenticationCollector(Collector):

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.configuration.keys.names import SPIFFE_REQUIRED, SPIFFE_RULES, SSL_PRINCIPAL_RULES
 from authorizer.configuration.principal_rules import mapped_name
-from authorizer.sidecar.http.distinguished_name import subject_of
-from authorizer.sidecar.http.spiffe_id import spiffe_id_of
+from authorizer.sidecar.http.certificate_names import spiffe_id_of, subject_of
 from records.principal import ANONYMOUS, KafkaPrincipal
 
 if TYPE_CHECKING:

@@ -13,29 +13,103 @@ from __future__ import annotations
 
 import asyncio
 import re
+import resource
 import time
 from collections import Counter
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+import structlog
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from authorizer.api.cluster_name import CLUSTERS_PATH
 from authorizer.api.http.error_code import ErrorCode
+from authorizer.configuration.keys.names import MAX_CONNECTIONS
 from authorizer.sidecar.http.errors import RETRY, HttpError
-from authorizer.sidecar.http.fair_share import FairShare
-from authorizer.sidecar.http.open_files import allow_connections
 from authorizer.sidecar.http.systemd import alive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Hashable, Iterator
 
     from prometheus_client import Metric
 
     from authorizer.configuration.load import Config
     from authorizer.sidecar.http.listener import Listener
-    from authorizer.sidecar.telemetry.request_metrics import Durations
+    from authorizer.sidecar.http.request_metrics import Durations
+
+
+class FairShare:
+    """Counts the places that each holder has.
+
+    A holder gets one more place while it has fewer than there are free. So one holder gets at most half of
+    the places, and n that take all they can get a (n + 1)th each, with as many left for the next one.
+
+    Attributes:
+        taken: the places that are taken, by all holders.
+    """
+
+    def __init__(self) -> None:
+        self.taken = 0
+        self._counts: dict[Hashable, int] = {}
+
+    def take(self, holder: Hashable, places: int) -> bool:
+        """Take one of ``places`` for a holder, until ``release``; False: it gets none now."""
+        count = self._counts.get(holder, 0)
+        if count >= places - self.taken:
+            return False
+        self._counts[holder] = count + 1
+        self.taken += 1
+        return True
+
+    def release(self, holder: Hashable) -> None:
+        """Give one of its places back."""
+        self.taken -= 1
+        self._counts[holder] -= 1
+        if not self._counts[holder]:
+            del self._counts[holder]
+
+
+log = structlog.get_logger(__name__)
+
+#: Files that are no connections of clients: of the log, the store, the Kafka client, other workers, the
+#: console and the interpreter. And those that each cluster of a fleet adds.
+_RESERVED: Final = 512
+_RESERVED_PER_CLUSTER: Final = 64
+
+
+def allow_connections(wanted: int, extra: int, clusters: int = 1) -> int:
+    """Raise this process's limit of open files for its connections, as far as it may.
+
+    Args:
+        wanted: connections that are to be admitted.
+        extra: connections beyond those, for health.
+        clusters: how many the process follows.
+
+    Returns:
+        How many may be admitted, so that the other files can still be opened: ``wanted``, or fewer, with a
+        warning. Never none.
+    """
+    reserved = _RESERVED + _RESERVED_PER_CLUSTER * (clusters - 1) + extra
+    needed = wanted + reserved
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    if soft != resource.RLIM_INFINITY and soft < limit:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+    if limit == needed:
+        return wanted
+    # Where even the reserve is more than there is, the half of what there is.
+    admitted = max(limit - reserved, limit // 2 - extra, 1)
+    log.warning(
+        "few_open_files",
+        limit=limit,
+        needed=needed,
+        connections=admitted,
+        way_out=f"raise the limit of open files to {needed} (LimitNOFILE of systemd, ulimit -n), or set "
+        f"{MAX_CONNECTIONS} to {admitted}: more are not admitted",
+    )
+    return admitted
+
 
 _HEALTH_PATH: Final = re.compile(rf"({CLUSTERS_PATH}[^/]*)?/(livez|readyz|metrics)")
 #: Connections beyond the limits that may ask for health, which addresses share; others are closed at once.

@@ -46,13 +46,13 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.api.ip_address import host_address
-from authorizer.sidecar.base_app import RoutedApp
+from authorizer.sidecar.http.application import Application
 from authorizer.sidecar.http.connection_peer import peer_of
 from authorizer.sidecar.http.errors import RETRY, HttpError
 from authorizer.sidecar.http.limits import Limit, is_health
+from authorizer.sidecar.http.request_metrics import OTHER, TIMED_EVERY
 from authorizer.sidecar.http.request_origin import Origin, find_origin
 from authorizer.sidecar.http.request_response import JSON, can_be_repeated, error_response
-from authorizer.sidecar.telemetry.request_metrics import OTHER, TIMED_EVERY
 
 if TYPE_CHECKING:
     from asyncio import TimerHandle
@@ -60,10 +60,10 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
-    from authorizer.sidecar.base_app import InlineEndpoint
+    from authorizer.sidecar.http.application import InlineEndpoint
     from authorizer.sidecar.http.limits import Admission, LoadLimiter
     from authorizer.sidecar.http.listener import Listener
-    from authorizer.sidecar.telemetry.request_metrics import RequestMetrics
+    from authorizer.sidecar.http.request_metrics import RequestMetrics
 
 #: Between two looks at what a connection waits for.
 _CHECK_INTERVAL_S: Final = 1.0
@@ -196,7 +196,7 @@ class SidecarProtocol(HttpToolsProtocol):
         self._unread_bytes = 0
         # What is answered inline, by the path; nothing where a middleware stands before the application.
         self._inline_endpoints: Mapping[bytes, InlineEndpoint] = (
-            self.app.inline_endpoints if isinstance(self.app, RoutedApp) else {}
+            self.app.inline_endpoints if isinstance(self.app, Application) else {}
         )
         self._inline_left = 0
         self._requests = requests
@@ -496,7 +496,7 @@ class SidecarProtocol(HttpToolsProtocol):
         origin = self._origin if host == self._host else self._origin_by_host(host)
         if asked is None or origin is None or headers.get(b"content-type", _JSON) != _JSON:
             return False
-        caller = asked.app.authenticator.known(
+        caller = asked.app.authenticator.cached_caller(
             headers.get(b"authorization"), origin.principal, origin.listener
         )
         if caller is None:

@@ -1,9 +1,10 @@
-"""Requests read, answers made: what every handler does with HTTP."""
+"""Reading of requests and creation of responses, for all handlers."""
 
 from __future__ import annotations
 
+import asyncio
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 from starlette.requests import ClientDisconnect
@@ -13,13 +14,15 @@ from authorizer.api.http.error_code import ErrorCode
 from authorizer.sidecar.http.errors import HttpError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Coroutine, Mapping
+    from typing import Any
 
     from starlette.requests import Request
     from starlette.types import Message, Send
 
     from authorizer.sidecar.http.limits import LoadLimiter
     from authorizer.sidecar.http.request_origin import Origin
+
 
 #: An X-Request-ID is repeated in the answer: room for any tracing system's, not for a text.
 REQUEST_ID_BYTES_MAX: Final = 256
@@ -153,3 +156,31 @@ async def read_json(request: Request) -> bytes:
     if called not in (JSON, _CURLS_OWN):
         raise HttpError(ErrorCode.INVALID_HEADER, f"Content-Type must be {JSON}, not {called[:80]}")
     return await read_body(request)
+
+
+_T = TypeVar("_T")
+
+
+async def while_connected(request: Request, work: Coroutine[Any, Any, _T]) -> _T:
+    """The result of ``work``; the request's body must have been read.
+
+    Raises:
+        ConnectionResetError: the client went away first, and the work was cancelled.
+    """
+    working = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(_wait_for_leave(request))
+    try:
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        raise ConnectionResetError("the client closed the connection before its answer was ready")
+    finally:
+        for task in (working, leaving):
+            task.cancel()
+        # What was cancelled has ended when this returns: nothing of it outlives its request.
+        await asyncio.gather(working, leaving, return_exceptions=True)
+
+
+async def _wait_for_leave(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

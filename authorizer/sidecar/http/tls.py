@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.tls import CONVERT_KEYSTORE, CONVERT_TRUSTSTORE
-from authorizer.sidecar.http.distinguished_name import expiry_of
+from authorizer.sidecar.http.certificate_names import expiry_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

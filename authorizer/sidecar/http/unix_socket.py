@@ -1,7 +1,8 @@
-"""Unix domain sockets, by paths of any length."""
+"""Unix domain sockets with paths of any length, and blocking HTTP over them."""
 
 from __future__ import annotations
 
+import http.client
 import socket
 import stat
 from typing import TYPE_CHECKING
@@ -55,3 +56,15 @@ def connect_unix(path: Path, timeout_s: float) -> socket.socket:
         connection.close()
         raise
     return connection
+
+
+class UnixConnection(http.client.HTTPConnection):
+    """A connection to what listens at a path."""
+
+    def __init__(self, path: Path, timeout_s: float) -> None:
+        super().__init__("localhost", timeout=timeout_s)
+        self._path = path
+        self._timeout_s = timeout_s
+
+    def connect(self) -> None:
+        self.sock = connect_unix(self._path, self._timeout_s)

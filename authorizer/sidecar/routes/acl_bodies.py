@@ -12,9 +12,8 @@ from authorizer.api.http.acl_requests import ACLS_PATH, PLANS_PATH, AclCreation,
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.node.writing.acl_control import RECORDS_PER_OPERATION_MAX
 from authorizer.sidecar.http.errors import HttpError, invalid_request
-from authorizer.sidecar.http.json_body import decode_body
-from authorizer.sidecar.http.query import decode_query
-from authorizer.sidecar.routes.questions import Offset
+from authorizer.sidecar.http.request_decoding import decode_body, decode_query
+from authorizer.sidecar.routes.query_requests import Offset
 
 if TYPE_CHECKING:
     from collections.abc import Callable

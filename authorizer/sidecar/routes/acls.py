@@ -40,7 +40,7 @@ from authorizer.api.http.error_code import ErrorCode
 from authorizer.engine.decisions.listing import list_acls
 from authorizer.sidecar.auth.caller_authorization import Caller
 from authorizer.sidecar.http.errors import HttpError, invalid_request
-from authorizer.sidecar.http.query import decode_query
+from authorizer.sidecar.http.request_decoding import decode_query
 from authorizer.sidecar.http.request_response import (
     JSON,
     hold_answer,
@@ -51,9 +51,8 @@ from authorizer.sidecar.http.request_response import (
 )
 from authorizer.sidecar.routes.acl_bodies import AclListing, bindings_of, filters_of, listing_of, plan_of
 from authorizer.sidecar.routes.endpoint import GUARD_ERRORS, STATE_ERRORS, declare_endpoint
-from authorizer.sidecar.routes.min_offset import visible_end
-from authorizer.sidecar.routes.questions import AtOffset
-from authorizer.sidecar.routes.request_state import ready_state
+from authorizer.sidecar.routes.query_requests import AtOffset
+from authorizer.sidecar.routes.request_state import ready_state, visible_end
 from records.acl import AclOperation
 from records.errors import DecodeError
 from records.ids import uuid_from_string

@@ -20,7 +20,7 @@ import msgspec
 
 from authorizer.api.authorizer_api import Action, HttpRequestContext
 from authorizer.sidecar.http.errors import invalid_request
-from authorizer.sidecar.routes.questions import Offset
+from authorizer.sidecar.routes.query_requests import Offset
 from records.acl import PatternType, ResourcePattern
 from records.principal import KafkaPrincipal
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from authorizer.sidecar.routes.name_parsing import address_of, code_of
+from authorizer.sidecar.routes.query_requests import address_of, code_of
 from records.acl import AclOperation, ResourceType
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from authorizer.configuration.keys.table import BY_NAME
 from authorizer.node.reconfiguration import shown_text
 from authorizer.sidecar.auth.caller_authorization import Caller
 from authorizer.sidecar.http.errors import HttpError
-from authorizer.sidecar.http.json_body import decode_body
+from authorizer.sidecar.http.request_decoding import decode_body
 from authorizer.sidecar.http.request_response import json_response, origin_of, read_body, require_no_page
 from authorizer.sidecar.routes.endpoint import GUARD_ERRORS, declare_endpoint
 from authorizer.sidecar.routes.request_state import ready_state
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from authorizer.node.node import Node
-    from authorizer.sidecar.workers.worker_fanout import NodePeers
+    from authorizer.sidecar.routes.node_routes import NodePeers
 
 CONFIG_PATH: Final = "/v1/config"
 

@@ -22,7 +22,7 @@ from authorizer.api.http.answers import Decision as DecisionAnswer
 from authorizer.api.http.answers import Decisions
 from authorizer.sidecar.auth.caller_authorization import Caller
 from authorizer.sidecar.http.errors import HttpError, invalid_request
-from authorizer.sidecar.http.json_body import decode_body
+from authorizer.sidecar.http.request_decoding import decode_body
 from authorizer.sidecar.http.request_response import JSON, origin_of, read_json
 from authorizer.sidecar.routes.authzen import (
     Evaluation,
@@ -34,7 +34,7 @@ from authorizer.sidecar.routes.authzen import (
 from authorizer.sidecar.routes.authzen_aliases import AuthzenAliases
 from authorizer.sidecar.routes.decision_json import decision_json, refusal_json, said_at
 from authorizer.sidecar.routes.endpoint import STATE_ERRORS, declare_endpoint
-from authorizer.sidecar.routes.min_offset import visible_end
+from authorizer.sidecar.routes.request_state import visible_end
 from records.principal import KafkaPrincipal
 
 if TYPE_CHECKING:

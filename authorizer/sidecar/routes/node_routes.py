@@ -7,7 +7,7 @@ may list them: that takes work.
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
@@ -25,28 +25,44 @@ from authorizer.api.http.answers import (
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.node.cluster_metadata_report import metadata_json
 from authorizer.sidecar.auth.caller_authorization import Caller
-from authorizer.sidecar.http.query import decode_query
+from authorizer.sidecar.http.request_decoding import decode_query
 from authorizer.sidecar.http.request_response import json_response, origin_of
 from authorizer.sidecar.routes.endpoint import declare_endpoint
 from authorizer.sidecar.routes.metrics_text import MetricsText
-from authorizer.sidecar.routes.questions import StateQuestion
-from authorizer.sidecar.routes.readiness import node_readiness
+from authorizer.sidecar.routes.query_requests import StateQuestion
 from records.acl import AclOperation
 from records.ids import uuid_to_string
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from prometheus_client.registry import Collector
     from starlette.requests import Request
     from starlette.responses import Response
 
     from authorizer.node.effective_permissions_digest import KnownMeaning
     from authorizer.node.fleet import Member
-    from authorizer.node.node import Node
+    from authorizer.node.node import Node, NodeStatus
+    from authorizer.node.reconfiguration import Change
     from authorizer.sidecar.http.limits import LoadLimiter
-    from authorizer.sidecar.workers.worker_fanout import NodePeers
-
 
 AUTHZEN_CONFIGURATION_PATH: Final = "/.well-known/authzen-configuration"
+
+
+class NodePeers(Protocol):
+    """All workers of a sidecar, asked about one cluster (``worker_fanout``)."""
+
+    def put(self, texts: Mapping[str, str | None], by: str, *, is_trial: bool = False) -> list[Change]:
+        """Change settings in every worker, as ``Reconfiguration.put`` does in one process."""
+        ...
+
+    async def readiness(self) -> Readiness:
+        """Return whether every worker is ready."""
+        ...
+
+    async def metrics(self) -> Collector:
+        """Return the merged metrics of all workers."""
+        ...
 
 
 class NodeRoutes:
@@ -161,3 +177,14 @@ def node_state(node: Node, meaning: KnownMeaning | None = None) -> NodeState:
         kafka_version=msgspec.convert(node.authorizer.state.version.to_json(), KafkaRelease),
         metadata=msgspec.convert(metadata_json(node.metadata), MetadataReport),
     )
+
+
+def node_readiness(status: NodeStatus) -> Readiness:
+    """Readiness of a node."""
+    return Readiness(status.ready, status.end_offset, status.lag_records, status.not_ready_reason)
+
+
+def member_readiness(member: Member) -> Readiness:
+    """Readiness of a fleet's cluster, which may have no node."""
+    node = member.node
+    return Readiness(False, 0, None, member.reason) if node is None else node_readiness(node.status())

@@ -5,12 +5,54 @@ What is searched for has a type and no id; one that is there is ignored, as ever
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+import base64
+import hashlib
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
+from authorizer.sidecar.http.errors import invalid_request
 from authorizer.sidecar.routes.authzen import ActionName, Context, Resource, Subject
-from authorizer.sidecar.routes.page_token import search_id
+
+if TYPE_CHECKING:
+    from typing import Self
+
+
+class PageToken(msgspec.Struct, array_like=True, frozen=True):
+    """See the module.
+
+    Attributes:
+        end_offset: of the state.
+        after: the last result that was given; None before the first.
+        search: see ``search_id``.
+    """
+
+    end_offset: int
+    after: str | None
+    search: str
+
+    def encode(self) -> str:
+        """As text."""
+        return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode("ascii")
+
+    @classmethod
+    def decode(cls, text: str, search: str) -> Self:
+        """What ``encode`` said, for the same search. HttpError 400: it did not, or for another one."""
+        try:
+            token = msgspec.json.decode(base64.urlsafe_b64decode(text.encode("ascii")), type=cls)
+        except (ValueError, msgspec.MsgspecError) as error:
+            raise invalid_request("page.token is none that was given here") from error
+        if token.search != search:
+            raise invalid_request(
+                "page.token is of another search: subject, action, resource and context must be the same"
+            )
+        return token
+
+
+def search_id(*inputs: object) -> str:
+    """What is the same for all pages of a search and for no other one."""
+    return hashlib.blake2b(msgspec.json.encode(inputs), digest_size=8).hexdigest()
+
 
 #: Results of a page that asks for no number, and for any.
 PAGE_DEFAULT: Final = 1_000

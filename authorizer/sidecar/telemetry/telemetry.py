@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
     from starlette.types import ASGIApp
 
-    from authorizer.sidecar.base_app import RoutedApp
+    from authorizer.sidecar.http.application import Application
 
 log = structlog.get_logger(__name__)
 
@@ -73,7 +73,7 @@ class Telemetry:
         if Signal.TRACES in self._signals:
             self._start_traces(resource)
 
-    def traced(self, app: RoutedApp) -> ASGIApp:
+    def traced(self, app: Application) -> ASGIApp:
         """What answers requests: ``app``, or what traces it."""
         if self._tracer_provider is None:
             return app

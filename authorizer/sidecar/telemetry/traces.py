@@ -8,20 +8,20 @@ from opentelemetry import propagate
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from authorizer.sidecar.http.limits import is_health
-from authorizer.sidecar.telemetry.request_metrics import OTHER, method_label
+from authorizer.sidecar.http.request_metrics import OTHER, method_label
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
     from starlette.types import Message, Receive, Scope, Send
 
-    from authorizer.sidecar.base_app import RoutedApp
+    from authorizer.sidecar.http.application import Application
     from authorizer.sidecar.http.connection_peer import Peer
 
 
 class TracedApp:
     """The sidecar's application, traced. Names of attributes are OpenTelemetry's for HTTP, or ``aclog.``."""
 
-    def __init__(self, app: RoutedApp, tracer: Tracer) -> None:
+    def __init__(self, app: Application, tracer: Tracer) -> None:
         self._app = app
         self._tracer = tracer
 

@@ -5,10 +5,11 @@ Of a cluster whose log could not be opened there is no node.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from authorizer.api.cluster_name import DEFAULT_CLUSTER
 from authorizer.api.http.answers import Readiness
-from authorizer.sidecar.routes.readiness import member_readiness, node_readiness
+from authorizer.sidecar.routes.node_routes import member_readiness, node_readiness
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from authorizer.node.fleet import Fleet
     from authorizer.node.node import Node
     from authorizer.node.reconfiguration import Reconfiguration
-
-#: What is no cluster's of a fleet.
-DEFAULT_CLUSTER: Final = ""
 
 
 class HostedNodes(Protocol):

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 import structlog
 
+from authorizer.api.cluster_name import DEFAULT_CLUSTER
 from authorizer.api.errors import ConfigError, RestartNeededError
 from authorizer.configuration.keys.names import CONSOLE_LISTENERS, WORKERS
 from authorizer.configuration.listeners import is_unix
@@ -42,7 +43,6 @@ from authorizer.node.reconfiguration import Reconfiguration
 from authorizer.sidecar.http.binding import reserve_listener
 from authorizer.sidecar.http.systemd import READY, STOPPING, alive, notify
 from authorizer.sidecar.http.unix_socket import remove_unix
-from authorizer.sidecar.workers.hosted_nodes import DEFAULT_CLUSTER
 from authorizer.sidecar.workers.messages import (
     Listening,
     LogReady,

@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Route
 
-from authorizer.api.cluster_name import CLUSTERS_PATH
+from authorizer.api.cluster_name import CLUSTERS_PATH, DEFAULT_CLUSTER
 from authorizer.api.http.answers import (
     CreationResult,
     CreationResults,
@@ -32,8 +32,7 @@ from authorizer.api.http.answers import (
 from authorizer.sidecar.http.request_response import json_response
 from authorizer.sidecar.http.server_thread import private_server
 from authorizer.sidecar.routes.acl_bodies import bindings_of, filters_of, plan_of
-from authorizer.sidecar.routes.min_offset import visible_end
-from authorizer.sidecar.workers.hosted_nodes import DEFAULT_CLUSTER
+from authorizer.sidecar.routes.request_state import visible_end
 
 if TYPE_CHECKING:
     import uvicorn

@@ -1,4 +1,4 @@
-"""Peers: what a worker knows of all of them, itself among them, when it is asked for the whole sidecar.
+"""WorkerFanout: readiness, metrics and settings of all workers of a sidecar, for the worker that is asked.
 
 It asks the others at the moment of the question, all at once, each no longer than a probe waits. Who asks
 while that is under way gets the same answer, so that no number of requests makes more than one of it.
@@ -9,24 +9,24 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from functools import partial
 from http import HTTPStatus
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
+from authorizer.api.cluster_name import DEFAULT_CLUSTER
 from authorizer.api.http.answers import Readiness
-from authorizer.sidecar.http.unix_http import UnixConnection
-from authorizer.sidecar.workers.hosted_nodes import DEFAULT_CLUSTER
+from authorizer.sidecar.http.unix_socket import UnixConnection
 from authorizer.sidecar.workers.metric_archive import Counts, kept
 from authorizer.sidecar.workers.metric_families import Family, MergedFamilies, by_worker, merge_families
 from authorizer.sidecar.workers.shared_settings import SharedSettings
 from authorizer.sidecar.workers.worker_api import METRICS_PATH, READINESS_PATH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
 
+    from authorizer.node.reconfiguration import Change
     from authorizer.sidecar.workers.hosted_nodes import HostedNodes
     from authorizer.sidecar.workers.socket_directory import ConsoleStatus
     from authorizer.sidecar.workers.worker import Worker
@@ -41,7 +41,7 @@ _readiness_of: Final = msgspec.json.Decoder(dict[str, Readiness]).decode
 _families_of: Final = msgspec.msgpack.Decoder(list[Family]).decode
 
 
-class Peers:
+class WorkerFanout:
     """Of one worker, or of the console's process, which is none; from its event loop only.
 
     Attributes:
@@ -57,9 +57,9 @@ class Peers:
         self._threads = ThreadPoolExecutor(2 * worker.count, "aclog-peers")
         self._under_way: dict[str, asyncio.Future[Any]] = {}
 
-    def of(self, cluster: str) -> NodePeers:
+    def of(self, cluster: str) -> ClusterFanout:
         """What they say of one cluster."""
-        return NodePeers(self, cluster)
+        return ClusterFanout(self, cluster)
 
     async def readiness(self) -> dict[str, Readiness]:
         """Of all, by cluster: ready if each is, as far as the last of them."""
@@ -140,13 +140,16 @@ class Peers:
             return None
 
 
-class NodePeers:
+class ClusterFanout:
     """What all workers say of one cluster, and its settings in all of them."""
 
-    def __init__(self, peers: Peers, cluster: str) -> None:
+    def __init__(self, peers: WorkerFanout, cluster: str) -> None:
         self._peers = peers
         self._cluster = cluster
-        self.put = partial(peers.settings.put, cluster)
+
+    def put(self, texts: Mapping[str, str | None], by: str, *, is_trial: bool = False) -> list[Change]:
+        """Change the cluster's settings in all workers. Raises as ``SharedSettings.put``."""
+        return self._peers.settings.put(self._cluster, texts, by, is_trial=is_trial)
 
     async def readiness(self) -> Readiness:
         """Ready if each is, as far as the last of them."""

@@ -22,6 +22,7 @@ import structlog
 import uvicorn
 
 from authorizer.api.authorizer_api import SecurityProtocol
+from authorizer.api.cluster_name import DEFAULT_CLUSTER
 from authorizer.configuration.listeners import is_unix
 from authorizer.configuration.tls import tls_settings
 from authorizer.sidecar.app import SidecarApp
@@ -29,20 +30,19 @@ from authorizer.sidecar.auth.authenticator import Authenticator
 from authorizer.sidecar.fleet_app import FleetApp
 from authorizer.sidecar.http.binding import BACKLOG, bind_listener, bind_local
 from authorizer.sidecar.http.limits import LoadLimiter
-from authorizer.sidecar.http.listener import Listener
-from authorizer.sidecar.http.listener_properties import listener_at
+from authorizer.sidecar.http.listener import Listener, listener_at
 from authorizer.sidecar.http.listener_server import ListenerServer
 from authorizer.sidecar.http.protocol import SidecarProtocol
+from authorizer.sidecar.http.request_metrics import RequestMetrics, ServerMetrics
 from authorizer.sidecar.http.server_thread import Served, ServerThread
 from authorizer.sidecar.http.systemd import READY, STOPPING, alive, notify
 from authorizer.sidecar.http.tls import ListenerContext, TlsCollector
 from authorizer.sidecar.http.unix_socket import remove_unix
-from authorizer.sidecar.telemetry.request_metrics import RequestMetrics, ServerMetrics
 from authorizer.sidecar.telemetry.telemetry import Telemetry
-from authorizer.sidecar.workers.hosted_nodes import DEFAULT_CLUSTER, FleetNodes, OneNode
+from authorizer.sidecar.workers.hosted_nodes import FleetNodes, OneNode
 from authorizer.sidecar.workers.messages import Listening, LogReady
 from authorizer.sidecar.workers.worker_api import WorkerApi
-from authorizer.sidecar.workers.worker_fanout import Peers
+from authorizer.sidecar.workers.worker_fanout import WorkerFanout
 from records.log.directory.files import SOCKET_FILE
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from authorizer.node.fleet import Fleet, Member
     from authorizer.node.node import Node
     from authorizer.node.reconfiguration import Reconfiguration
-    from authorizer.sidecar.base_app import RoutedApp
+    from authorizer.sidecar.base_app import BaseApp
     from authorizer.sidecar.route_group import RouteGroupFactory
     from authorizer.sidecar.workers.hosted_nodes import HostedNodes
     from authorizer.sidecar.workers.worker import Worker
@@ -106,7 +106,7 @@ class Sidecar:
         self._reconfiguration: Reconfiguration | None = None
         self._bound: list[_Bound] = []
         self._socket_files: list[Path] = []
-        self._app: RoutedApp | None = None
+        self._app: BaseApp | None = None
         self._server_metrics = ServerMetrics(self._load.connections)
         turned = alive if worker is None else worker.turned
         watch = partial(self._load.watch, self._server_metrics.loop_delays, turned)
@@ -192,17 +192,17 @@ class Sidecar:
                 if self._worker is None:
                     notify(STOPPING)
 
-    def _meet(self, nodes: HostedNodes) -> tuple[Peers | None, list[Served]]:
+    def _meet(self, nodes: HostedNodes) -> tuple[WorkerFanout | None, list[Served]]:
         """The other workers, if there are any, and where they ask this one."""
         worker = self._worker
         if worker is None:
             return None, []
-        peers = Peers(worker, nodes)
+        peers = WorkerFanout(worker, nodes)
         return peers, [Served(worker.listen(), WorkerApi(nodes, peers.counts).server(self._grace_s()))]
 
     def _start(
         self,
-        app: RoutedApp,
+        app: BaseApp,
         metrics: CollectorRegistry,
         reconfiguration: Reconfiguration,
         private: Sequence[Served] = (),
@@ -276,7 +276,7 @@ class Sidecar:
         self._socket_files.remove(path)
         self._servers.remove(served)
 
-    def _made(self, app: RoutedApp, bound: _Bound) -> Served:
+    def _made(self, app: BaseApp, bound: _Bound) -> Served:
         proxies = self._config.trusted_proxies
         protocol = partial(SidecarProtocol, bound.listener, app.requests, self._load)
         made = uvicorn.Config(

@@ -23,11 +23,10 @@ from authorizer.api.http.answers import AllowedNames, AuthorizedOperations, ByRe
 from authorizer.engine.decisions.authorized_operations import to_bit_field
 from authorizer.engine.decisions.rules import acl_principals
 from authorizer.sidecar.auth.caller_authorization import Caller
-from authorizer.sidecar.http.json_body import decode_body
-from authorizer.sidecar.http.query import decode_query
+from authorizer.sidecar.http.request_decoding import decode_body, decode_query
 from authorizer.sidecar.http.request_response import json_response, origin_of, read_body
 from authorizer.sidecar.routes.endpoint import STATE_ERRORS, declare_endpoint
-from authorizer.sidecar.routes.questions import (
+from authorizer.sidecar.routes.query_requests import (
     DecisionQuestion,
     FilterQuestion,
     OperationsQuestion,

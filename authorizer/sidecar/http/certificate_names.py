@@ -1,20 +1,21 @@
-"""A certificate's subject as Java writes it, X500Principal.getName() (RFC 2253), and when it expires.
+"""Names in a client's certificate: its subject as Java writes it, its SPIFFE id; and its expiry.
 
-That text is a client's name in Kafka (DefaultKafkaPrincipalBuilder), so ACLs and super.users have it. Java's
-form is not RFC 4514's nor OpenSSL's: the last part comes first, nine attribute types have names and every
-other one is its number with the value's bytes in hex, and a character that is not ASCII stands for itself.
+Kafka uses the subject as X500Principal.getName() writes it (RFC 2253), so ACLs and super.users have that
+form. It is not RFC 4514's and not OpenSSL's: the last part comes first, nine attribute types have names,
+every other type is its OID with the value's bytes in hex, and characters that are not ASCII are not escaped.
 
-Source: sun.security.x509.X500Name and AVA.toRFC2253String of OpenJDK 17. The bytes are those of a certificate
-that OpenSSL has parsed and verified.
+Source: sun.security.x509.X500Name and AVA.toRFC2253String of OpenJDK 17, and X509-SVID, section 2. The bytes
+come from a certificate that OpenSSL has parsed and verified.
 """
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 #: The types that RFC 2253 names, by the bytes of their OIDs.
 _KEYWORDS: Final = {
@@ -104,3 +105,32 @@ def _dotted(oid: bytes) -> str:
             number = 0
     first = min(numbers[0] // 40, 2)
     return ".".join(map(str, [first, numbers[0] - 40 * first, *numbers[1:]]))
+
+
+#: The scheme is case-insensitive (RFC 3986, section 3.1).
+_IS_SPIFFE: Final = re.compile(r"spiffe:", re.IGNORECASE)
+_SPIFFE_ID: Final = re.compile(r"spiffe://([a-z0-9._-]{1,255})((?:/.*)?)", re.ASCII | re.IGNORECASE)
+_LENGTH_MAX: Final = 2048
+
+
+def spiffe_id_of(uris: Iterable[str]) -> str | None:
+    """The SPIFFE id among a certificate's URIs; None if none of them is one.
+
+    Its scheme and trust domain are in lower case, as SPIFFE writes them: they mean the same in any case.
+
+    Raises:
+        ValueError: there are several, or one that is not well-formed. Then the certificate must not be known
+            by another of its names.
+    """
+    found = [uri for uri in uris if _IS_SPIFFE.match(uri)]
+    if not found:
+        return None
+    if len(found) > 1:
+        raise ValueError(f"it has {len(found)} SPIFFE ids, and may have one")
+    matched = _SPIFFE_ID.fullmatch(found[0])
+    if matched is None or len(found[0]) > _LENGTH_MAX:
+        raise ValueError(
+            f"`{found[0]:.200}` is no SPIFFE id: that is spiffe://TRUST-DOMAIN/PATH, of at most "
+            f"{_LENGTH_MAX} characters"
+        )
+    return f"spiffe://{matched[1].lower()}{matched[2]}"
