@@ -289,7 +289,7 @@ class DecisionTracker:
             delta.replay(logged)
         image = delta.apply(NOWHERE)
         fits = self._subject.version(image.metadata) == self._subject.version(self._index.image.metadata)
-        self._index = self._index.advanced(delta, image) if fits else self._subject.index(image)
+        self._index = self._index.with_delta(delta, image) if fits else self._subject.index(image)
         last, self.answer = self.answer, self._subject.answer(self._index)
         if last == self.answer:
             return None

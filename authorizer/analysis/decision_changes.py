@@ -99,7 +99,7 @@ def _decision_changes(
 ) -> list[DecisionChange]:
     affected = _affected(changed)
     has_networks = any(for_networks(each).any() for each in (before, after))
-    rule_sets = settings.by_possible_rules(has_networks=has_networks)
+    rule_sets = settings.for_each_possible_release(has_networks=has_networks)
     found = []
     for rules in rule_sets:
         permissions = (

@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from authorizer.engine.index.nested_prefixes import NO_PREFIX, enclosing_prefixes
+from authorizer.engine.index.prefix_ranges import NO_PREFIX, enclosing_prefixes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -268,7 +268,9 @@ def _digests(
         check_cancelled: what it raises ends this.
         known: the digest of the first, if it has been computed.
     """
-    apart = settings.by_possible_rules(has_networks=any(for_networks(each).any() for each in (before, after)))
+    apart = settings.for_each_possible_release(
+        has_networks=any(for_networks(each).any() for each in (before, after))
+    )
     pairs = []
     for how in apart:
         digest = known if len(apart) == 1 else None

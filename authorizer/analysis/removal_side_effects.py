@@ -26,17 +26,19 @@ if TYPE_CHECKING:
     from records.columns.acl_table import AclTable
     from records.entries import AccessControlEntryRecord
 
-_STATED: Final = tuple(
+_EXPLICIT_BITS: Final = tuple(
     (EXPLICIT_REQUEST_BITS[operation] & ALLOW_BITS, denied_operations(EXPLICIT_REQUEST_BITS[operation]))
     for operation in OPERATIONS
 )
-_ALL_STATED: Final = sum(bit for bit, _ in _STATED)
+_ALL_EXPLICIT_BITS: Final = sum(bit for bit, _ in _EXPLICIT_BITS)
 
 
 @cache
 def explicit_operations(mask: int) -> int:
     """Return the operations that a mask allows or denies by their names, as bits."""
-    return mask & _ALL_STATED | sum(bit for bit, deny in _STATED if denied_operations(mask) & deny)
+    return mask & _ALL_EXPLICIT_BITS | sum(
+        bit for bit, deny in _EXPLICIT_BITS if denied_operations(mask) & deny
+    )
 
 
 def substitutes_for(other: AccessControlEntryRecord, record: AccessControlEntryRecord) -> bool:

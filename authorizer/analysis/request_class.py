@@ -15,7 +15,7 @@ from authorizer.analysis.witness import (
     unnamed_principal,
 )
 from authorizer.api.ip_network import network_of
-from authorizer.engine.index.nested_prefixes import enclosing_prefixes
+from authorizer.engine.index.prefix_ranges import enclosing_prefixes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence

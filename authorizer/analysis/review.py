@@ -202,7 +202,7 @@ class _Requests:
             if now.is_allowed:
                 self.turned.append(ChangedDecision(request, decisions, True))
             return "denied"
-        if now.found is BY_SUPER_USER:
+        if now.cached_decision is BY_SUPER_USER:
             return "super"
         if now.is_allowed and not now.answer:
             return "default"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from authorizer.analysis.host_answers import NO_OPERATIONS, Answer, answer_of
 from authorizer.analysis.name_map import NameMap
 from authorizer.engine.index.masks import EVERYTHING, Leaf, union_leaf
-from authorizer.engine.index.nested_prefixes import NO_PREFIX, enclosing_prefixes
+from authorizer.engine.index.prefix_ranges import NO_PREFIX, enclosing_prefixes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -1,8 +1,8 @@
-"""Kafka's checks of a binding and of a filter, and which ACLs a filter matches.
+"""Kafka's checks of a binding and of a filter, and the matching of ACLs with a filter.
 
 Source: AclControlManager (controller) and, before it, AclApis (broker), as in Kafka 4.3.1 and 4.4.0; the
-messages are Kafka's. Like Kafka's, the checks are thin: any operation on any resource type, and any host that
-HostRules allow.
+messages are Kafka's. As in Kafka, the checks are weak: any operation on any resource type is valid, and any
+host that HostRules allow.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ STRING_BYTES_MAX: Final = 0x7FFF
 
 
 class HostRules(NamedTuple):
-    """What a host may be: of the release that is followed, and of the log's metadata.version.
+    """The valid hosts, by the release and the metadata.version of the log.
 
     Attributes:
         networks: whether the release matches networks.
-        level: of metadata.version; None in a log that has none, where nothing is held back.
+        level: the level of metadata.version; None in a log without one, which allows everything.
     """
 
     networks: bool
@@ -46,18 +46,18 @@ class HostRules(NamedTuple):
 
     @classmethod
     def of(cls, configured: KafkaVersion | None, image: AclsImage) -> Self:
-        """Of the log that a state is from; the newest, which refuses most, where the release is not known."""
+        """Return the rules for the log of a state; the newest, which are the strictest, if it is unknown."""
         metadata = image.metadata
         version = VersionInForce.of(configured, metadata.brokers, metadata.metadata_version).version
         return cls((version or NEWEST).matches_networks, metadata.metadata_version)
 
 
 def validate_binding(binding: AclBinding, hosts: HostRules | None = None) -> None:
-    """Raise for a binding that Kafka refuses, with its message; without ``hosts`` any host will do.
+    """Raise for a binding that Kafka refuses, with its message; without ``hosts`` any host is valid.
 
     Raises:
-        InvalidRequestError: in KIP-50's kinds.
-        UnsupportedLevelError: a network, below the metadata.version that has them.
+        InvalidRequestError: a subclass for each kind of KIP-50.
+        UnsupportedLevelError: a network, below the metadata.version that supports networks.
     """
     pattern, entry = binding.pattern, binding.entry
     # AclApis.handleCreateAcls
@@ -81,7 +81,7 @@ def validate_binding(binding: AclBinding, hosts: HostRules | None = None) -> Non
         )
     if hosts is not None:
         _validate_host(entry.host, hosts)
-    # What no record can hold never reaches Kafka's checks: its protocol cannot carry it either.
+    # Kafka's protocol cannot carry such a text either, so that its checks do not have this case.
     for field, text, kind in (
         ("resource name", pattern.name, InvalidResourceError),
         ("principal", entry.principal, InvalidPrincipalError),
@@ -91,7 +91,7 @@ def validate_binding(binding: AclBinding, hosts: HostRules | None = None) -> Non
 
 
 def _validate_host(host: str, rules: HostRules) -> None:
-    """AclControlManager.validateHostPattern, which 4.4 is the first to have."""
+    """AclControlManager.validateHostPattern, new in 4.4."""
     if not rules.networks:
         return
     if not host:
@@ -127,10 +127,11 @@ def validate_filter(acl_filter: AclBindingFilter) -> None:
 def matching_records(
     acls: Iterable[AccessControlEntryRecord], acl_filter: AclBindingFilter
 ) -> Iterator[AccessControlEntryRecord]:
-    """The ACLs that a valid filter matches, as AclBindingFilter.matches.
+    """Yield the ACLs that a valid filter matches, as AclBindingFilter.matches.
 
-    Compared as records, because making a binding of each of a million of them takes seconds. A pattern type
-    without a name is a prefix for MATCH, where Kafka throws: as it decides, and as it is listed (8.4).
+    One condition, in the order of the fields of an ACL, on records: creating a binding of each of a million
+    ACLs takes seconds. An unknown pattern type is a prefix for MATCH, as in decisions and lists (8.4); Kafka
+    throws.
     """
     pattern, entry = acl_filter.pattern_filter, acl_filter.entry_filter
     any_type = pattern.resource_type is ResourceType.ANY
@@ -138,7 +139,7 @@ def matching_records(
     any_operation = entry.operation is AclOperation.ANY
     any_permission = entry.permission_type is AclPermissionType.ANY
     name = pattern.name
-    may_be_covered = pattern.pattern_type is PatternType.MATCH
+    has_wider_patterns = pattern.pattern_type is PatternType.MATCH
     for record in acls:
         if (
             (any_type or record.resource_type == pattern.resource_type)
@@ -146,7 +147,7 @@ def matching_records(
             and (
                 name is None
                 or record.resource_name == name
-                or (may_be_covered and _covers(record.pattern_type, record.resource_name, name))
+                or (has_wider_patterns and _covers(record.pattern_type, record.resource_name, name))
             )
             and (entry.principal is None or record.principal == entry.principal)
             and (entry.host is None or record.host == entry.host)
@@ -157,7 +158,7 @@ def matching_records(
 
 
 def _covers(pattern_type: int, pattern_name: str, name: str) -> bool:
-    """Whether a pattern that is not the name itself covers it."""
+    """Whether a pattern covers a name that is not its own."""
     if pattern_type == PatternType.LITERAL:
         return pattern_name == WILDCARD
     return name.startswith(pattern_name)

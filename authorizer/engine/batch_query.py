@@ -8,7 +8,7 @@ The lines and answers have the form of the recorded answers of the real Kafka (t
     acls                     -> {"acls": [...]}         in Kafka's order
     aclCount                 -> {"aclCount"}
 
-``hostAddress`` is added where the query's host is not in the form that ACLs are compared with. An error is
+``hostAddress`` is added if the query's host is not in the form that ACLs are compared with. An error is
 {"error": "Class: message"} with Kafka's class and message. The caller evaluates ``atOffset``, which selects
 the state.
 """
@@ -22,7 +22,7 @@ from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.api.errors import ApiError
 from authorizer.api.ip_address import host_address
 from authorizer.engine.decisions.audit import audit_line
-from authorizer.engine.decisions.authorized_operations import to_bit_field
+from authorizer.engine.decisions.authorize import to_bit_field
 from records.acl import (
     AccessControlEntryFilter,
     AclBindingFilter,
@@ -53,37 +53,37 @@ _LEVEL_NAMES: Final = {level: name for name, level in AUDIT_LEVELS.items()}
 
 
 class BatchAuthorizer(Protocol):
-    """What answers queries: a StandardAuthorizer, or a node that has one."""
+    """The authorizer that answers queries: a StandardAuthorizer, or a node that has one."""
 
     @property
     def state(self) -> AuthorizerState:
-        """The state that decides."""
+        """The current state."""
 
     def decide(self, context: AuthorizableRequestContext, action: Action) -> Decision:
-        """One decision with its reason."""
+        """Return one decision with its reason."""
 
     def authorized_operations(
         self, context: AuthorizableRequestContext, resource_type: ResourceType, name: str
     ) -> tuple[AclOperation, ...]:
-        """KIP-430."""
+        """Return the permitted operations on a resource (KIP-430)."""
 
     def authorize_by_resource_type(
         self, context: AuthorizableRequestContext, operation: AclOperation, resource_type: ResourceType
     ) -> AuthorizationResult:
-        """KIP-679."""
+        """Return whether the operation is allowed on any resource of the type (KIP-679)."""
 
     def acls(self, acl_filter: AclBindingFilter) -> Iterator[AclBinding]:
-        """The ACLs that match, in Kafka's order."""
+        """Yield the ACLs that match, in Kafka's order."""
 
     def acl_count(self) -> int:
-        """How many ACLs are in force, by id."""
+        """Return how many ACLs are in force, by id."""
 
 
 def answer_query(authorizer: BatchAuthorizer, query: Mapping[str, Any]) -> dict[str, Any]:
     """Answer one query by the authorizer's current state.
 
     Raises:
-        DecodeError: not a query: a field is missing, or has an invalid value.
+        DecodeError: a field is missing, or has an invalid value.
     """
     kind = query.get("kind", "authorize")
     if kind not in _KINDS:
@@ -201,7 +201,7 @@ def _host_address(query: Mapping[str, Any], context: RequestContext) -> dict[str
 
 
 def _code(kind: type[_Code], value: object) -> _Code:
-    """A name as Kafka writes it, or a code."""
+    """Parse a name as Kafka writes it, or a code."""
     if isinstance(value, int):
         return kind.from_code(value)
     if isinstance(value, str) and value.upper() in kind.__members__:

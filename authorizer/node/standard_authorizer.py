@@ -25,8 +25,7 @@ from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.api.errors import NotControllerError, OperationTimedOutError
 from authorizer.api.principal_lists import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from authorizer.engine.decisions.audit import AuditLog
-from authorizer.engine.decisions.authorize import authorize_actions
-from authorizer.engine.decisions.authorized_operations import authorized_operations
+from authorizer.engine.decisions.authorize import authorize_actions, authorized_operations
 from authorizer.engine.decisions.by_resource_type import (
     allows_by_every_release,
     allows_some_resource,
@@ -173,7 +172,7 @@ class StandardAuthorizer:
         is_next = delta.image is index.image
         if image.metadata is not index.image.metadata:
             is_next &= settings.matches_rules_of(index, image)
-        index = index.advanced(delta, image) if is_next else settings.index(image)
+        index = index.with_delta(delta, image) if is_next else settings.index(image)
         if index.resources.count != image.count:
             raise InvariantError(f"the index holds {index.resources.count} ACLs, its image {image.count}")
         self._swap_index(index)

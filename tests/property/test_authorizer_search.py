@@ -77,7 +77,7 @@ def test_subject_search_finds_every_permitted_principal(
     search = Subjects(authorizer.state, principal_type, context.client_address, action)
     expected = sorted(filter(may, named(truth, principal_type)))
     assert list(search.names()) == expected
-    assert search.everyone is may("not named anywhere")
+    assert search.is_anyone_allowed is may("not named anywhere")
     for after in expected[at : at + 1]:
         assert list(search.names(after)) == expected[at + 1 :]
 

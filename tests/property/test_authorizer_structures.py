@@ -123,9 +123,9 @@ def with_changes(
     rights: ListableRights, literals: dict[str, PatternLeaf | None], prefixes: dict[str, PatternLeaf | None]
 ) -> ListableRights:
     for name, leaf in literals.items():
-        rights = rights.with_place(0, name, leaf)
+        rights = rights.with_leaf(0, name, leaf)
     for prefix, leaf in prefixes.items():
-        rights = rights.with_place(PREFIXED, prefix, leaf)
+        rights = rights.with_leaf(PREFIXED, prefix, leaf)
     return rights
 
 
@@ -137,11 +137,11 @@ def expect(
     rights: ListableRights, literals: dict[str, PatternLeaf], prefixes: dict[str, PatternLeaf]
 ) -> None:
     """Compare the rights with these leaves."""
-    assert {each.name: each.leaf for each in rights.places() if not each.prefixed} == literals
-    assert {each.name: each.leaf for each in rights.places() if each.prefixed} == prefixes
+    assert {each.name: each.leaf for each in rights.covers() if not each.prefixed} == literals
+    assert {each.name: each.leaf for each in rights.covers() if each.prefixed} == prefixes
     for name in (*NAMES, "abcd", "other"):
-        assert rights.at(0, name).leaf == literals.get(name, 0)
-        assert rights.at(PREFIXED, name).leaf == prefixes.get(name, 0)
+        assert rights.pattern_cover(0, name).leaf == literals.get(name, 0)
+        assert rights.pattern_cover(PREFIXED, name).leaf == prefixes.get(name, 0)
         around = sorted((each for each in prefixes if name.startswith(each)), key=len, reverse=True)
         chain = [(0, name)] if name in literals and name != "*" else []
         chain += [(PREFIXED, each) for each in around]
@@ -159,15 +159,15 @@ def test_literals_are_stored_once() -> None:
     """Rights without cached names share the dict of literals."""
     both = covers({"a": 1, "b": HostMasks({"h": 1}, 0)}, {"a": 1})
     rights = MaterializedRights.of(both)
-    assert rights.named is rights.own
+    assert rights.by_name is rights.literals
 
 
 def test_undone_changes_give_the_earlier_rights() -> None:
     """An added and removed pattern leaves nothing behind."""
     made = MaterializedRights.of(covers({"a": 1}, {"p": 1}))
-    changed = made.with_place(0, "b", 2).with_place(PREFIXED, "q", 2)
+    changed = made.with_leaf(0, "b", 2).with_leaf(PREFIXED, "q", 2)
     assert changed is not made
-    assert changed.with_place(0, "b", None).with_place(PREFIXED, "q", None) is made
+    assert changed.with_leaf(0, "b", None).with_leaf(PREFIXED, "q", None) is made
 
 
 def test_many_changes_are_merged() -> None:
@@ -175,10 +175,10 @@ def test_many_changes_are_merged() -> None:
     rights: ListableRights = MaterializedRights.of(covers({}, {}))
     made = 0
     for number in range(1_000):
-        rights = rights.with_place(0, str(number), 1)
+        rights = rights.with_leaf(0, str(number), 1)
         made += isinstance(rights, MaterializedRights)
     assert 10 < made < 60
-    assert len([*rights.places()]) == 1_000
+    assert len([*rights.covers()]) == 1_000
 
 
 def test_the_cache_of_names_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,41 +187,45 @@ def test_the_cache_of_names_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     literals: dict[str, PatternLeaf] = {"ab": 8}
     prefixes: dict[str, PatternLeaf] = {"a": 1, "ab": 2}
     names = ("x" * 250, "ab", "abc", "x", "ac")
-    remembering = MaterializedRights.of(covers(literals, prefixes), remembers=True)
-    changed = remembering.with_place(0, "b", 4)
+    remembering = MaterializedRights.of(covers(literals, prefixes), caches_names=True)
+    changed = remembering.with_leaf(0, "b", 4)
     for rights in (remembering, changed, MaterializedRights.of(covers(literals, prefixes))):
         for _ in range(2):
             assert [mask_of(rights, name, "h") for name in names] == [0, 11, 3, 0, 1]
-    assert {name: cover.combined for name, cover in remembering.named.items()} == {"ab": 11, "abc": 3, "x": 0}
-    assert MaterializedRights.of(covers({}, {"a": 1, "c": 1, "e": 1})).remembers
-    assert changed.named == {}
-    assert MaterializedRights.of(covers(literals, prefixes)).named.keys() == {"ab"}
+    assert {name: cover.combined for name, cover in remembering.by_name.items()} == {
+        "ab": 11,
+        "abc": 3,
+        "x": 0,
+    }
+    assert MaterializedRights.of(covers({}, {"a": 1, "c": 1, "e": 1})).caches_names
+    assert changed.by_name == {}
+    assert MaterializedRights.of(covers(literals, prefixes)).by_name.keys() == {"ab"}
 
 
 def test_a_changed_name_is_cached_until_the_next_change() -> None:
     """It is merged once, and again after any change; an earlier version does not change."""
     changed = (
-        MaterializedRights.of(covers({"pa": 1}, {"p": 2})).with_place(0, "pa", 4).with_place(0, "pb", None)
+        MaterializedRights.of(covers({"pa": 1}, {"p": 2})).with_leaf(0, "pa", 4).with_leaf(0, "pb", None)
     )
-    assert changed.named == {}
+    assert changed.by_name == {}
     cover = cover_of(changed, "pa")
     assert (cover.combined, mask_of(changed, "pb", "h"), mask_of(changed, "pc", "h")) == (6, 2, 2)
-    assert changed.named == {"pa": cover}
+    assert changed.by_name == {"pa": cover}
     assert cover_of(changed, "pa") is cover
-    assert mask_of(changed.with_place(PREFIXED, "p", 8), "pa", "h") == 12
-    assert mask_of(changed.with_place(0, "pa", None), "pa", "h") == 2
+    assert mask_of(changed.with_leaf(PREFIXED, "p", 8), "pa", "h") == 12
+    assert mask_of(changed.with_leaf(0, "pa", None), "pa", "h") == 2
     assert cover_of(changed, "pa") is cover
 
 
 def test_a_change_invalidates_cached_names() -> None:
     """A cached name is computed again after each change of its covers."""
-    rights = MaterializedRights.of(covers({"t": 1}, {"p": 2}), remembers=True)
+    rights = MaterializedRights.of(covers({"t": 1}, {"p": 2}), caches_names=True)
     assert [mask_of(rights, name, "h") for name in ("pq", "x")] == [2, 0]
     later: list[tuple[ListableRights, list[int]]] = [
-        (rights.with_place(0, "x", 4), [2, 4]),
-        (rights.with_place(0, "*", 4), [6, 4]),
-        (rights.with_place(PREFIXED, "p", None), [0, 0]),
-        (rights.with_place(PREFIXED, "", 8), [10, 8]),
+        (rights.with_leaf(0, "x", 4), [2, 4]),
+        (rights.with_leaf(0, "*", 4), [6, 4]),
+        (rights.with_leaf(PREFIXED, "p", None), [0, 0]),
+        (rights.with_leaf(PREFIXED, "", 8), [10, 8]),
         (rights, [2, 0]),
     ]
     for changed, expected in later:
@@ -233,11 +237,11 @@ def test_merged_rights_start_with_an_empty_cache(monkeypatch: pytest.MonkeyPatch
     """Merging retains whether there is a cache, not its entries."""
     make_small(monkeypatch)
     for remembers in (False, True):
-        rights: ListableRights = MaterializedRights.of(covers({}, {"p": 2}), remembers=remembers)
+        rights: ListableRights = MaterializedRights.of(covers({}, {"p": 2}), caches_names=remembers)
         assert mask_of(rights, "pq", "h") == 2
         for prefix in ("pq", "pr"):
-            rights = rights.with_place(PREFIXED, prefix, 4)
+            rights = rights.with_leaf(PREFIXED, prefix, 4)
         assert isinstance(rights, MaterializedRights)
-        assert rights.remembers is remembers
+        assert rights.caches_names is remembers
         assert mask_of(rights, "pq", "h") == 6
-        assert rights.named.keys() == ({"pq"} if remembers else set())
+        assert rights.by_name.keys() == ({"pq"} if remembers else set())

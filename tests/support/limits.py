@@ -11,12 +11,12 @@ def make_small(patches: pytest.MonkeyPatch) -> None:
     """Until these patches are undone."""
     small = {
         "UNION_HOSTS": 2,
-        "REMEMBERED_BOUNDS": 6,
-        "REMEMBERED_NAMES": 2,
-        "REMEMBERED_REASONS": 1,
-        "CHANGES": 1,
-        "LAZY_PLACES": 3,
-        "PLACES_FOR_AN_ANSWER": 1,
+        "CACHE_BOUNDS_MINIMUM": 6,
+        "CACHED_NAMES_MAXIMUM": 2,
+        "CACHED_REASONS_MAXIMUM": 1,
+        "MERGED_CHANGES": 1,
+        "LAZY_PATTERNS": 3,
+        "PATTERNS_PER_REQUEST": 1,
     }
     for name, value in small.items():
         patches.setattr(limits, name, value)

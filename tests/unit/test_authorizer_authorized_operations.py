@@ -6,7 +6,7 @@ import pytest
 
 from authorizer.api.audit_levels import TRACE
 from authorizer.engine.decisions.audit import AuditLog
-from authorizer.engine.decisions.authorized_operations import to_bit_field
+from authorizer.engine.decisions.authorize import to_bit_field
 from records.acl import SUPPORTED_OPERATIONS, AclOperation, ResourceType
 from support.decisions import ALL, READ, TOPIC, Fed, allow, context, deny, topic
 

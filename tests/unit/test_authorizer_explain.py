@@ -130,7 +130,7 @@ def test_near_misses_say_which_one_field_failed(
 ) -> None:
     explanation = explained(Fed(acl), topic("orders-eu"))
     (miss,) = explanation.near_misses
-    assert (miss.acl.record, miss.field, miss.has, miss.asked) == (acl, field, has, asked)
+    assert (miss.acl.record, miss.field, miss.value, miss.requested) == (acl, field, has, asked)
 
 
 def test_two_wrong_fields_are_no_near_miss() -> None:
@@ -175,7 +175,11 @@ def test_few_near_misses_are_kept_the_closest_first() -> None:
     misses = explained(fed, topic("orders-eu")).near_misses
     fields = [miss.field for miss in misses]
     assert fields == ["patternType"] * 2 + ["host"] * 3 + ["resourceName"] * 3 + ["principal"] * 2
-    assert [miss.has for miss in misses if miss.field == "resourceName"] == ["ORDERS-EU", "orders-us", "zzz"]
+    assert [miss.value for miss in misses if miss.field == "resourceName"] == [
+        "ORDERS-EU",
+        "orders-us",
+        "zzz",
+    ]
     assert len(misses) <= NEAR_MISSES_MAXIMUM
     assert max(map(fields.count, fields)) <= NEAR_MISSES_PER_FIELD
 

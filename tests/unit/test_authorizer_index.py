@@ -47,7 +47,7 @@ class Changing:
         for record in records:
             delta.replay(LogRecord(self.image.provenance.end_offset, 0, record))
         self.image = delta.apply(Provenance(self.image.provenance.end_offset + 1, 0, 0))
-        self.index = self.index.advanced(delta, self.image)
+        self.index = self.index.with_delta(delta, self.image)
         return self.index
 
 
@@ -66,7 +66,7 @@ def topic_rights(index: AclIndex, principal: str) -> ListableRights:
 
 def names_in(rights: ListableRights) -> set[str]:
     """All names and prefixes."""
-    return {cover.name for cover in rights.places()}
+    return {cover.name for cover in rights.covers()}
 
 
 def asked(index: AclIndex, principal: str) -> Rights:
@@ -99,15 +99,15 @@ def test_rights_are_made_when_a_principal_has_asked_often_enough(
     objects: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of codes, without objects for ACLs, once. Before, the rows are asked. Those of everyone are there."""
-    monkeypatch.setattr(limits, "PLACES_FOR_AN_ANSWER", 1)
+    monkeypatch.setattr(limits, "PATTERNS_PER_REQUEST", 1)
     patterns = (topic("t"), topics("t"), group("t"))
     acls = [
         allow(f"User:{name}", READ, each, host) for name in "ab*" for each in patterns for host in ("*", "h")
     ]
     index = Changing(*acls).index
-    everyone = index.principals.everyone[TOPIC]
+    everyone = index.principals.wildcard_rights[TOPIC]
     assert isinstance(everyone, MaterializedRights)
-    assert everyone.remembers
+    assert everyone.caches_names
     kinds = [type(asked(index, "User:a")) for _ in range(4)]
     assert kinds == [RowRights, RowRights, MaterializedRights, MaterializedRights]
     assert asked(index, "User:a") is asked(index, "User:a")
@@ -118,7 +118,7 @@ def test_rights_are_made_when_a_principal_has_asked_often_enough(
 
 def test_actions_of_one_call_count_as_questions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rights are made in the middle of a call with many actions, and serve the rest of it."""
-    monkeypatch.setattr(limits, "PLACES_FOR_AN_ANSWER", 1)
+    monkeypatch.setattr(limits, "PATTERNS_PER_REQUEST", 1)
     index = Changing(*(allow("User:a", READ, topic(name)) for name in "abc")).index
     own, _ = index.principals.rights_for(parse_kafka_principal("User:a"))
     kinds = [type(own[TOPIC]) for _ in range(6)]
@@ -130,12 +130,12 @@ def test_a_principal_with_few_acls_gets_its_rights_at_once() -> None:
     index = Changing(allow("User:a", READ, topic("t"))).index
     rights = asked(index, "User:a")
     assert isinstance(rights, MaterializedRights)
-    assert not rights.remembers
+    assert not rights.caches_names
 
 
 def test_answers_from_the_rows_are_those_of_made_rights(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also of what was added and removed since the rows, before the principal first asked."""
-    monkeypatch.setattr(limits, "PLACES_FOR_AN_ANSWER", 0)
+    monkeypatch.setattr(limits, "PATTERNS_PER_REQUEST", 0)
     gone = [allow("User:a", READ, pattern) for pattern in (topic("gone"), topics("gone"), topic("*"))]
     kept = [allow("User:a", WRITE, pattern, "h") for pattern in (topic("kept"), topics("ke"), topics(""))]
     changing = Changing(*gone, *kept)
@@ -157,9 +157,9 @@ def test_answers_from_the_rows_are_those_of_made_rights(monkeypatch: pytest.Monk
 
 def test_rights_in_very_many_places_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """No question waits for them."""
-    assert limits.LAZY_PLACES >= 1_000
-    monkeypatch.setattr(limits, "PLACES_FOR_AN_ANSWER", 0)
-    monkeypatch.setattr(limits, "LAZY_PLACES", 2)
+    assert limits.LAZY_PATTERNS >= 1_000
+    monkeypatch.setattr(limits, "PATTERNS_PER_REQUEST", 0)
+    monkeypatch.setattr(limits, "LAZY_PATTERNS", 2)
     acls = [allow(f"User:{count}", READ, topic(str(at))) for count in (2, 3) for at in range(count)]
     index = Changing(*acls).index
     assert isinstance(asked(index, "User:2"), RowRights)
@@ -183,7 +183,7 @@ def test_an_update_shares_what_it_does_not_touch() -> None:
     assert mine is not None
     assert after.rows is before.rows
     assert rights_of(after, "User:2") is others
-    assert after.principals.everyone is before.principals.everyone
+    assert after.principals.wildcard_rights is before.principals.wildcard_rights
     assert changed[GROUP] is mine[GROUP]
     assert changed[TOPIC] is not mine[TOPIC]
     assert rights_of(before, "User:1") is mine
@@ -191,7 +191,7 @@ def test_an_update_shares_what_it_does_not_touch() -> None:
 
 def test_an_update_makes_no_rights(monkeypatch: pytest.MonkeyPatch) -> None:
     """A principal that does not ask costs no tables, however often its ACLs change."""
-    monkeypatch.setattr(limits, "PLACES_FOR_AN_ANSWER", 0)
+    monkeypatch.setattr(limits, "PATTERNS_PER_REQUEST", 0)
     changing = Changing(allow("User:a", READ, topic("t")))
     for number in range(100):
         changing.put(allow("User:a", READ, topic(str(number))))
@@ -206,12 +206,12 @@ def test_a_principal_that_lost_all_is_not_made_of_its_rows_again() -> None:
     before = changing.index
     after = changing.remove(*acls)
     for _ in range(2):
-        for all_rights in (rights_of(after, "User:a") or (), after.principals.everyone):
+        for all_rights in (rights_of(after, "User:a") or (), after.principals.wildcard_rights):
             assert not any(map(names_in, all_rights))
         mine = rights_of(before, "User:a")
         assert mine is not None
         assert names_in(mine[TOPIC])
-    assert names_in(before.principals.everyone[TOPIC])
+    assert names_in(before.principals.wildcard_rights[TOPIC])
     assert after.resources.count == 0
     assert not after.resources.covers(TOPIC, "t")
     assert before.resources.covers(TOPIC, "t")
@@ -290,7 +290,7 @@ def test_new_columns_make_a_new_index() -> None:
     before = changing.put(allow("User:a", READ, topic("u")), allow("User:b", READ, topic("t")))
     delta = AclsDelta(changing.image)
     merged = changing.image.merged()
-    after = before.advanced(delta, merged)
+    after = before.with_delta(delta, merged)
     assert after.rows is not before.rows
     assert after.resources.count == before.resources.count == 3
     assert after.resources.changed_names(TOPIC) == set()

@@ -74,18 +74,18 @@ def test_rows_are_found_by_place_and_by_principal(seed: int, count: int) -> None
             for asked in (REQUEST_BITS[AclOperation.READ], DENY_BITS, ALLOW_BITS):
                 saying = [records[row] for row in mine if says(records[row], asked)]
                 for _ in range(2):  # the first answers are remembered
-                    found = [] if group is None else index.acls_saying(asked, group)
+                    found = [] if group is None else index.acls_with_bits(asked, group)
                     assert sorted(acl.record.id for acl in found) == [record.id for record in saying]
     for kind in range(KINDS):
         assert set(index.names(kind)) == {name for each, name in places if each == kind}
     for resource_type in range(PREFIXED):
         lengths = {len(name) for kind, name in places if kind == resource_type + PREFIXED}
         assert index.lengths[resource_type] == tuple(sorted(lengths, reverse=True))
-    assert sorted(index.every_row().tolist()) == [*range(count)]
+    assert sorted(index.all_rows().tolist()) == [*range(count)]
     odd = Counter(
         place[0] % PREFIXED for place, record in zip(places, records, strict=True) if has_unknown_code(record)
     )
-    assert index.odd == tuple(odd[resource_type] for resource_type in range(PREFIXED))
+    assert index.unknown_code_counts == tuple(odd[resource_type] for resource_type in range(PREFIXED))
 
 
 def test_rows_without_those_of_some_ids() -> None:
@@ -93,11 +93,11 @@ def test_rows_without_those_of_some_ids() -> None:
     records = drawn(7, 400)
     index = RowIndex(AclColumns.of([AppliedAcl(record, 0, 0) for record in records]))
     gone = dict.fromkeys((records[3].id, records[5].id, Uuid(b"of no record row")))
-    many = index.without(index.every_row(), gone)
+    many = index.exclude(index.all_rows(), gone)
     assert sorted(many.tolist()) == [row for row in range(400) if row not in (3, 5)]
     few = np.array([5, 4, 3, 2], np.int32)
-    assert index.without(few, gone).tolist() == [4, 2]
-    assert index.without(few, {}).tolist() == [5, 4, 3, 2]
+    assert index.exclude(few, gone).tolist() == [4, 2]
+    assert index.exclude(few, {}).tolist() == [5, 4, 3, 2]
 
 
 def says(record: AccessControlEntryRecord, asked: int) -> bool:
@@ -128,8 +128,8 @@ def test_leaves_say_what_all_rows_of_a_principal_say(count: int) -> None:
         expected = {place: leaf(records, rows) for place, rows in by_place.items()}
         assert {place: cover.leaf for place, cover in found.items()} == expected
         assert {place: index.rows_in(cover.group) for place, cover in found.items()} == by_place
-        assert index.count_places(code) == len(by_place)
-        assert (code in index.principals_in(1)) is (len(by_place) > 1)
+        assert index.count_patterns(code) == len(by_place)
+        assert (code in index.principals_with_more_patterns(1)) is (len(by_place) > 1)
 
 
 def leaf(records: list[AccessControlEntryRecord], rows: list[int]) -> PatternLeaf | None:

@@ -140,7 +140,7 @@ def test_a_first_question_executes_as_much_code(
     sizes: tuple[Loaded, Loaded], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before rights are made it grows with the lengths of prefixes, not with what a principal has."""
-    monkeypatch.setattr(limits, "PLACES_FOR_AN_ANSWER", 0)
+    monkeypatch.setattr(limits, "PATTERNS_PER_REQUEST", 0)
 
     def each(loaded: Loaded) -> float:
         index = AclIndex.of(loaded.subject.image)

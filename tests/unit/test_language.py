@@ -18,6 +18,7 @@ REWRITTEN = (
     "SECURITY.md",
     "authorizer/api",
     "authorizer/client",
+    "authorizer/engine",
     "docs/adr",
     "docs/client.md",
     "docs/compatibility.md",

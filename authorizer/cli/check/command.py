@@ -150,7 +150,7 @@ def check_command(
     else:
         explanation, quality = _explained_by_sidecar(sidecar, context, action, at_offset)
     if quality.is_polled:
-        explanation = explanation.without_places()
+        explanation = explanation.without_offsets()
     if explanation.remark is not None:
         note(f"note: {explanation.remark}")
     if not explain:

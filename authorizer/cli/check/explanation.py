@@ -77,7 +77,7 @@ def _lines(
         yield "matches too", _acl(acl, uncommitted_from)
     for miss in explanation.near_misses:
         yield "near miss", _acl(miss.acl, uncommitted_from)
-        yield " ", f"{miss.field} would have to be {shown(miss.asked)}, not {shown(miss.has)}"
+        yield " ", f"{miss.field} would have to be {shown(miss.requested)}, not {shown(miss.value)}"
 
 
 def _question(explanation: Explanation) -> str:

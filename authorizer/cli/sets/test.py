@@ -67,7 +67,7 @@ def test_command(*, file: Path, source: str | None, as_json: bool, junit: Path |
     acls, settings = load_set(source)
     table = acls.table()
     # What is expected must hold whatever the release is.
-    apart = settings.by_possible_rules(has_networks=bool(for_networks(table).any()))
+    apart = settings.for_each_possible_release(has_networks=bool(for_networks(table).any()))
     results: list[tuple[str, list[RequestClass]]] = []
     with Waiting("testing"):
         for name, expected in tests:

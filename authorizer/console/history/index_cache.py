@@ -84,7 +84,7 @@ class IndexCache:
             earlier = earlier and states[at - distance - 1].image.columns is columns
             if not later and not earlier:
                 break
-        return at, AclIndex.on(self._row_index(columns, networks=networks), states[at].image)
+        return at, AclIndex.from_rows(self._row_index(columns, networks=networks), states[at].image)
 
     def _row_index(self, columns: AclColumns, *, networks: NetworkRules) -> RowIndex:
         key = columns, networks

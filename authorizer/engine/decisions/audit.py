@@ -4,8 +4,8 @@ Source: StandardAuthorizerData.logAuditMessage and buildAuditMessage. The rules:
 
 - The logger is ``kafka.authorizer.logger``; `audit_levels` has the level.
 - The event is exactly Kafka's text line. The same facts are also keys, so that JSON output can be searched
-  without parsing the line. A request over HTTP is no request of Kafka's: the line has its own name for it,
-  one word as Kafka's names are, and keys have the caller (``caller``, ``caller_host``).
+  without parsing the line. A request over HTTP is not one of Kafka's: the line has aclog's name for it, one
+  word as Kafka's names are, and the keys ``caller`` and ``caller_host`` identify its sender.
 - An error here never changes a decision: a failing logger is counted, and reported once.
 
 An audit log gets the DecidedAction; the deciding ACL is found when the line is created. The hot path compares
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from authorizer.engine.decisions.state import AuthorizerState
     from records.columns.acl_table import AppliedAcl
 
-# Looked up once, not for each line: the name of an Enum's member costs as much as four look-ups in a tuple.
+# Computed once: reading the name of an Enum's member costs as much as four look-ups in a tuple.
 _TITLES: Final = tuple(resource_type.title for resource_type in ResourceType)
 _RESOURCE_TYPES: Final = tuple(resource_type.name for resource_type in ResourceType)
 _PATTERN_TYPES: Final = tuple(pattern_type.name for pattern_type in PatternType)
@@ -99,7 +99,7 @@ def audit_line(
     rule, acl_id = (str(decision), None) if acl is None else _matching(acl)
     operation, pattern_type = _OPERATIONS[action.operation], _PATTERN_TYPES[pattern.pattern_type]
     count = action.resource_reference_count
-    result, said = ("ALLOWED", "Allowed") if decision.result is _ALLOWED else ("DENIED", "Denied")
+    result, verb = ("ALLOWED", "Allowed") if decision.result is _ALLOWED else ("DENIED", "Denied")
     caller: str | UnsetType = UNSET
     caller_host: str | UnsetType = UNSET
     if isinstance(context, HttpRequestContext):
@@ -122,7 +122,7 @@ def audit_line(
         caller,
         caller_host,
         UNSET if (cluster := state.settings.cluster) is None else cluster,
-        f"Principal = {principal} is {said} operation = {operation} from host = {host} "
+        f"Principal = {principal} is {verb} operation = {operation} from host = {host} "
         f"on resource = {_TITLES[pattern.resource_type]}:{pattern_type}:{name} "
         f"for request = {request} with resourceRefCount = {count} based on rule {rule}",
         AUDIT_LOGGER_NAME,
@@ -140,8 +140,8 @@ def _matching(acl: AppliedAcl) -> tuple[str, str]:
 def audit_record(line: AuditLine) -> logging.LogRecord:
     """Return the line as a record of logging: Kafka's text is the message, the facts are attributes."""
     level = AUDIT_LEVELS[line.level.upper()]
-    # Not `Logger.log`, which looks through the stack for the caller: that is always this one. Without
-    # arguments a percent sign in a name is never taken for a placeholder.
+    # Not `Logger.log`, which searches the stack for the caller, always this function. Without arguments a
+    # percent sign in a name is never a placeholder.
     record = logging.getLogRecordFactory()(AUDIT_LOGGER_NAME, level, __file__, 0, line.event, (), None)
     record.__dict__.update(line.facts())
     return record
@@ -169,11 +169,11 @@ class AuditLog:
 
     def set_level(self, level: int) -> None:
         """Write decisions of ``level`` and above; OFF writes none."""
-        # All audit logs of this process share the logger: it has the lowest of their levels, and each audit
-        # log has a threshold of its own.
+        # All audit logs of this process share the logger: it has the lowest of their levels. Each audit log
+        # has its own threshold.
         if self._logger.level == logging.NOTSET or self._logger.level > level:
             self._logger.setLevel(level)
-        # logging.disable() and the like count too, so that the int alone decides from here on.
+        # The threshold includes logging.disable() and the like, so that callers compare one int.
         self.threshold = next(
             (each for each in (TRACE, DEBUG, INFO) if each >= level and self._logger.isEnabledFor(each)), OFF
         )
@@ -181,18 +181,18 @@ class AuditLog:
     def write(self, decided: DecidedAction) -> None:
         """Write one decision, whose level is not below the threshold. Never raises."""
         logger, level = self._logger, decided.level
-        # Where a program has set up no logging, nothing takes the line.
+        # A program without logging handlers writes no line.
         if not (logger.isEnabledFor(level) and logger.hasHandlers()):
             return
         try:
             line = audit_line(level, decided.state, decided.context, decided.action, decided.decision())
             logger.handle(audit_record(line))
-        except Exception as error:  # noqa: BLE001 - a decision stands, whatever a log handler does
+        except Exception as error:  # noqa: BLE001 - no error of a log handler changes a decision
             self._report(error)
 
     def _report(self, error: Exception, lines: int = 1) -> None:
-        first = not self.failures
+        is_first = not self.failures
         self.failures += lines
-        if first:
+        if is_first:
             with contextlib.suppress(Exception):
                 _log.error("audit_log_failed", extra={"error": repr(error)})

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from authorizer.api.audit_levels import DEBUG, INFO, OFF, TRACE, audit_level
-from authorizer.api.authorizer_api import AuthorizationResult
+from authorizer.api.authorizer_api import Action, AuthorizationResult
 from authorizer.engine.decisions.audit import AuditLog
 from authorizer.engine.decisions.decision import BY_SUPER_USER, DecidedAction, DecisionCounts
 from authorizer.engine.decisions.reason import answer_acl_by_acl
@@ -18,17 +18,18 @@ from authorizer.engine.decisions.rules import require_literal, require_ready
 from authorizer.engine.index.covers import NO_COVER
 from authorizer.engine.index.masks import REQUEST_BITS, denies, leaf_mask
 from authorizer.engine.index.rights import NO_RIGHTS_OF_TYPE
-from records.acl import PatternType
+from records.acl import PatternType, ResourcePattern
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
+    from authorizer.api.authorizer_api import AuthorizableRequestContext
     from authorizer.engine.decisions.decision import Decision
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.engine.index.rights import Rights
+    from records.acl import AclOperation, ResourceType
 
-# Looked up once, not for each decision: a member of an Enum class costs as much as two dict look-ups.
+# Read once, not for each decision: a member of an Enum class costs as much as two dict look-ups.
 _ALLOWED: Final = AuthorizationResult.ALLOWED
 _DENIED: Final = AuthorizationResult.DENIED
 _LITERAL: Final = PatternType.LITERAL
@@ -42,7 +43,7 @@ def decide(state: AuthorizerState, context: AuthorizableRequestContext, action: 
 def authorize_action(
     state: AuthorizerState, context: AuthorizableRequestContext, action: Action
 ) -> DecidedAction:
-    """Return the same without the reason, which is computed when it is requested."""
+    """Return one decision whose reason is computed on demand; otherwise as `decide`."""
     decided: list[DecidedAction] = []
     authorize_actions(state, context, (action,), AuditLog(OFF), DecisionCounts(), decided)
     return decided[0]
@@ -58,7 +59,7 @@ def authorize_actions(
 ) -> list[AuthorizationResult]:
     """Return one result for each action, all by one state; counted, and audited if the level is enabled.
 
-    ``decided``, if it is given, gets a DecidedAction for each.
+    A DecidedAction of each is appended to ``decided``, if it is not None.
 
     Raises:
         ValueError: a resource is not LITERAL; the actions before it are counted and audited.
@@ -74,39 +75,39 @@ def authorize_actions(
             require_literal(action)
             counts.not_ready += 1
             require_ready(state.not_ready_reason)
-    # Read once: if it is off, an action without a matching ACL needs no call.
+    # If it is off, an action without a matching ACL needs no call.
     allow_everyone = settings.allow_everyone
     threshold = audit.threshold if decided is None else TRACE
-    own, everyone = state.index.principals.rights_for(principal)
+    rights, wildcard_rights = state.index.principals.rights_for(principal)
     host = context.client_address
     mask = 0
-    last = last_type = None
-    own_rights: Rights = NO_RIGHTS_OF_TYPE
-    common_rights: Rights = NO_RIGHTS_OF_TYPE
-    own_cover = common = NO_COVER
+    last_pattern = last_type = None
+    type_rights: Rights = NO_RIGHTS_OF_TYPE
+    wildcard_type_rights: Rights = NO_RIGHTS_OF_TYPE
+    cover = wildcard_cover = NO_COVER
     results = []
     for action in actions:
         pattern = action.resource_pattern
-        if pattern is not last:
+        if pattern is not last_pattern:
             if pattern.pattern_type is not _LITERAL:
                 require_literal(action)
             if pattern.resource_type is not last_type:
                 last_type = pattern.resource_type
-                own_rights, common_rights = own[last_type], everyone[last_type]
+                type_rights, wildcard_type_rights = rights[last_type], wildcard_rights[last_type]
             name = pattern.name
-            # index.rights.cover_of, without a call for a name that is known.
-            own_cover = own_rights.named.get(name, own_rights.others) or own_rights.cover(name)
-            common = common_rights.named.get(name, common_rights.others) or common_rights.cover(name)
-            leaf, common_leaf = own_cover.combined, common.combined
+            # index.rights.cover_of, without a call for a known name.
+            cover = type_rights.by_name.get(name, type_rights.default) or type_rights.cover(name)
+            wildcard_cover = wildcard_type_rights.by_name.get(
+                name, wildcard_type_rights.default
+            ) or wildcard_type_rights.cover(name)
+            leaf, wildcard_leaf = cover.combined, wildcard_cover.combined
             mask = leaf if type(leaf) is int else leaf_mask(leaf, host)
-            mask |= common_leaf if type(common_leaf) is int else leaf_mask(common_leaf, host)
-            last = pattern
+            mask |= wildcard_leaf if type(wildcard_leaf) is int else leaf_mask(wildcard_leaf, host)
+            last_pattern = pattern
         request_bits = REQUEST_BITS[action.operation]
-        authorize_action = (
-            mask & request_bits if request_bits else answer_acl_by_acl(state.index, context, action)
-        )
-        if authorize_action:
-            if denies(authorize_action):
+        answer = mask & request_bits if request_bits else answer_acl_by_acl(state.index, context, action)
+        if answer:
+            if denies(answer):
                 result = _DENIED
                 counts.acl_denied += 1
             else:
@@ -119,19 +120,19 @@ def authorize_actions(
             result = _DENIED
             counts.default_denied += 1
         results.append(result)
-        # audit.audit_level, without a call for what is not written.
+        # audit_levels.audit_level, without a call for decisions that are not written.
         if result is _DENIED:
             level = INFO if action.log_if_denied else TRACE
         else:
             level = DEBUG if action.log_if_allowed else TRACE
         if level >= threshold:
-            answered = DecidedAction(
-                state, context, action, level, authorize_action, result, own_cover, common
+            decided_action = DecidedAction(
+                state, context, action, level, answer, result, cover, wildcard_cover
             )
             if decided is not None:
-                decided.append(answered)
+                decided.append(decided_action)
             if level >= audit.threshold:
-                audit.write(answered)
+                audit.write(decided_action)
     return results
 
 
@@ -147,11 +148,48 @@ def _authorize_super_user(
         require_literal(action)
         counts.super_user_allowed += 1
         level = audit_level(action, allowed=True)
-        answered = DecidedAction(
+        decided_action = DecidedAction(
             state, context, action, level, 0, _ALLOWED, NO_COVER, NO_COVER, BY_SUPER_USER
         )
         if decided is not None:
-            decided.append(answered)
+            decided.append(decided_action)
         if level >= audit.threshold:
-            audit.write(answered)
+            audit.write(decided_action)
     return [_ALLOWED] * len(actions)
+
+
+def authorized_operations(
+    authorize: Callable[[AuthorizableRequestContext, Sequence[Action]], list[AuthorizationResult]],
+    context: AuthorizableRequestContext,
+    resource_type: ResourceType,
+    name: str,
+    operations: Sequence[AclOperation],
+) -> tuple[AclOperation, ...]:
+    """Return those of ``operations`` that are allowed on a resource (KIP-430), in their order.
+
+    Both audit flags are off: no access is requested, so the audit log has the decisions at TRACE.
+    Source: AuthHelper.authorizedOperations.
+
+    Args:
+        authorize: the method of an Authorizer.
+        context: the caller.
+        resource_type: of the resource.
+        name: of the resource.
+        operations: AclEntry.supportedOperations of the release (kafka_version).
+
+    Raises:
+        AuthorizerNotReadyError: not loaded, and the principal is not a super user.
+    """
+    pattern = ResourcePattern(resource_type, name, PatternType.LITERAL)
+    actions = [Action(each, pattern, log_if_allowed=False, log_if_denied=False) for each in operations]
+    results = authorize(context, actions)
+    return tuple(
+        operation
+        for operation, result in zip(operations, results, strict=True)
+        if result is AuthorizationResult.ALLOWED
+    )
+
+
+def to_bit_field(operations: Iterable[AclOperation]) -> int:
+    """Return operations as Kafka's protocol encodes them: bit c is code c (Utils.to32BitField)."""
+    return sum(1 << operation for operation in set(operations))

@@ -1,7 +1,7 @@
-"""The results of each possible release, where the brokers' release is not known.
+"""The results of each possible release, if the brokers' release is not known.
 
-The state decides by the strictest rules: ALLOWED is what every release allows. A denial may come from some of
-the releases only.
+The state decides by the strictest rules: ALLOWED means that every release allows. A denial may be the answer
+of some releases only.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ class ReleaseDifference(NamedTuple):
         return f"{since} from Kafka {NEWEST.value} on, {before} before"
 
 
-def release_difference(answered: DecidedAction) -> ReleaseDifference | None:
+def release_difference(decided: DecidedAction) -> ReleaseDifference | None:
     """Return the results of the possible releases for one decision if they differ; else None."""
     # A mask that is an int depends on no host; operations without a mask are decided ACL by ACL.
     if (
-        type(answered.own.combined) is type(answered.common.combined) is int
-        and REQUEST_BITS[answered.action.operation]
+        type(decided.cover.combined) is type(decided.wildcard_cover.combined) is int
+        and REQUEST_BITS[decided.action.operation]
     ):
         return None
-    state, context, action = answered.state, answered.context, answered.action
-    if state.index.rows.networks != STRICTEST or answered.is_allowed:
+    state, context, action = decided.state, decided.context, decided.action
+    if state.index.rows.networks != STRICTEST or decided.is_allowed:
         return None
     found = ReleaseDifference(
         *(is_allowed_by(state, context, action, each) for each in (EXACT_HOSTS, NETWORK_HOSTS))
@@ -53,7 +53,7 @@ def release_difference(answered: DecidedAction) -> ReleaseDifference | None:
 def is_allowed_by(
     state: AuthorizerState, context: AuthorizableRequestContext, action: Action, networks: NetworkRules
 ) -> bool:
-    """Return the result by these network rules, ACL by ACL. For rare cases."""
+    """Return the result by these network rules, ACL by ACL. Slow."""
     settings, pattern = state.settings, action.resource_pattern
     if is_super_user(settings.super_names, context.principal):
         return True

@@ -1,11 +1,13 @@
-"""KIP-679: may a principal do something to *any* resource of a type?
+"""KIP-679: whether a principal may do an operation on *any* resource of a type.
 
-Kafka's own algorithm, which is not "is there a name that authorize() allows": it first authorizes the name
-``hardcode``, so that super users, the default, ``*`` and prefixes of "hardcode" count, with implication; then
-it reads the ACLs themselves, without implication. A DENY for ``*`` denies, then an ALLOW for ``*`` allows;
-an ALLOW for a name counts unless the same name is denied literally or a prefix of it is; an ALLOW for a
-prefix counts unless that or a shorter prefix is denied. The empty prefix denies nothing here. ACLs with an
-unknown pattern or permission type are skipped (Kafka throws for ANY and MATCH).
+This is Kafka's algorithm, not "is there a name that authorize() allows". It first authorizes the name
+``hardcode``: super users, the default, ``*`` and prefixes of "hardcode" count, with implied operations. Then
+it reads the ACLs, without implied operations:
+
+- A DENY for ``*`` denies; else an ALLOW for ``*`` allows.
+- An ALLOW for a name counts unless the same name or a prefix of it is denied.
+- An ALLOW for a prefix counts unless that prefix or a shorter one is denied. The empty prefix denies nothing.
+- ACLs with an unknown pattern or permission type are skipped (Kafka throws for ANY and MATCH).
 
 Source: Authorizer.authorizeByResourceType (the interface's default method), SecurityUtils.
 """
@@ -88,33 +90,33 @@ def allows_some_resource(
     operation: AclOperation,
     resource_type: ResourceType,
 ) -> bool:
-    """Return the second half: whether the ACLs allow any resource of the type to the principal."""
-    return _leaves_some(_rights(index, principal, resource_type), host, operation)
+    """Return whether the ACLs allow some resource of the type: the second half of the algorithm."""
+    return _allows_some(_rights(index, principal, resource_type), host, operation)
 
 
-def _leaves_some(askers: Sequence[ListableRights], host: str, operation: AclOperation) -> bool:
-    asked = EXPLICIT_REQUEST_BITS[operation]
-    deny, allow = asked & DENY_BITS, asked & ALLOW_BITS
+def _allows_some(rights_by_principal: Sequence[ListableRights], host: str, operation: AclOperation) -> bool:
+    request_bits = EXPLICIT_REQUEST_BITS[operation]
+    deny, allow = request_bits & DENY_BITS, request_bits & ALLOW_BITS
 
-    star = 0
-    for rights in askers:
-        star |= leaf_mask(rights.at(0, WILDCARD).leaf, host)
-    if star & asked:
-        return not denies(star & asked)
+    wildcard_mask = 0
+    for rights in rights_by_principal:
+        wildcard_mask |= leaf_mask(rights.pattern_cover(0, WILDCARD).leaf, host)
+    if wildcard_mask & request_bits:
+        return not denies(wildcard_mask & request_bits)
 
-    def is_denied(place: Cover) -> bool:
-        """There, or by a prefix that is not empty."""
+    def is_denied(cover: Cover) -> bool:
+        """Whether the pattern is denied, or a non-empty prefix of it."""
         return any(
-            leaf_mask(cover.leaf, host) & deny
-            for rights in askers
-            for cover in cover_of(rights, place.name)
-            if (cover.name if cover.prefixed else not place.prefixed)
+            leaf_mask(other.leaf, host) & deny
+            for rights in rights_by_principal
+            for other in cover_of(rights, cover.name)
+            if (other.name if other.prefixed else not cover.prefixed)
         )
 
     return any(
-        leaf_mask(place.leaf, host) & allow and not is_denied(place)
-        for rights in askers
-        for place in rights.places()
+        leaf_mask(cover.leaf, host) & allow and not is_denied(cover)
+        for rights in rights_by_principal
+        for cover in rights.covers()
     )
 
 
@@ -124,9 +126,10 @@ def allows_by_every_release(
     operation: AclOperation,
     resource_type: ResourceType,
 ) -> bool:
-    """Return both halves by the rules of each release, if the release is not known.
+    """Return whether each possible release allows it (both halves), if the release is not known.
 
-    The strictest rules may deny what each release allows, by different ACLs; for one name they never do.
+    Two releases may allow it by different ACLs, and then the strictest rules deny it. For a single name that
+    cannot happen.
     """
     index, principal, host = state.index, context.principal, context.client_address
     if index.rows.networks != STRICTEST or not _may_have_networks(index, principal):
@@ -134,7 +137,7 @@ def allows_by_every_release(
     action = probe(operation, resource_type)
     return all(
         is_allowed_by(state, context, action, networks)
-        or _leaves_some(_rights(index, principal, resource_type, networks), host, operation)
+        or _allows_some(_rights(index, principal, resource_type, networks), host, operation)
         for networks in (EXACT_HOSTS, NETWORK_HOSTS)
     )
 
@@ -154,16 +157,19 @@ def _rights(
 ) -> list[ListableRights]:
     """The rights of the principal and of ``User:*`` for the type, without ACLs with unknown codes.
 
-    ``networks``: by other rules than the index's.
+    ``networks``: rules in place of the index's.
     """
-    if index.resources.odd[resource_type] or networks is not None:
+    if index.resources.unknown_code_counts[resource_type] or networks is not None:
         rules = index.rows.networks if networks is None else networks
-        return [_without_odd(index, each, resource_type, rules) for each in acl_principals(principal)]
-    mine = map(index.principals.rights_of, acl_principals(principal))
-    return [rights[resource_type] for rights in mine if rights is not None]
+        return [
+            _rights_without_unknown_codes(index, each, resource_type, rules)
+            for each in acl_principals(principal)
+        ]
+    rights_by_principal = map(index.principals.rights_of, acl_principals(principal))
+    return [rights[resource_type] for rights in rights_by_principal if rights is not None]
 
 
-def _without_odd(
+def _rights_without_unknown_codes(
     index: AclIndex, principal: str, resource_type: ResourceType, networks: NetworkRules
 ) -> MaterializedRights:
     acl_filter = AclBindingFilter(
@@ -173,9 +179,9 @@ def _without_odd(
     for acl in list_acls(index, acl_filter).acls():
         record = acl.record
         if not has_unknown_code(record):
-            place, mask = pattern_key(record), acl_mask(record.operation, record.permission_type)
+            key, mask = pattern_key(record), acl_mask(record.operation, record.permission_type)
             read = host_reader(networks=networks.of(record.permission_type))
-            leaves[place] = add_to_leaf(leaves.get(place), read(record.host), mask)
+            leaves[key] = add_to_leaf(leaves.get(key), read(record.host), mask)
     return MaterializedRights.of(
         [single_cover(kind - resource_type, name, leaf, None) for (kind, name), leaf in leaves.items()]
     )

@@ -26,7 +26,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     """A result and its reason; prints as Kafka's rule: ``MatchingAcl(acl=StandardAcl[...])``.
 
     Attributes:
-        acl: the deciding one; set exactly if the rule is MATCHING_ACL.
+        acl: the deciding ACL; None unless the rule is MATCHING_ACL.
     """
 
     result: AuthorizationResult
@@ -38,7 +38,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
         return self.result is _ALLOWED
 
     def to_json(self) -> dict[str, Any]:
-        """The result, the rule, and the ACL that decided."""
+        """Return the result, the rule, and the deciding ACL."""
         return {
             "result": self.result.value,
             "rule": self.rule.value,
@@ -49,7 +49,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
         return str(self.rule) if self.acl is None else f"MatchingAcl(acl={self.acl.record.standard_acl()})"
 
 
-# Looked up once, not for each decision: a member of an Enum class costs as much as two dict look-ups.
+# Read once, not for each decision: a member of an Enum class costs as much as two dict look-ups.
 _ALLOWED: Final = AuthorizationResult.ALLOWED
 _DENIED: Final = AuthorizationResult.DENIED
 _MATCHING_ACL: Final = Rule.MATCHING_ACL
@@ -67,13 +67,13 @@ class DecidedAction(msgspec.Struct, gc=False):
         state: the state that decided.
         context: the caller.
         action: the request.
-        level: its level in the audit log.
-        answer: the mask of the ACLs for the request; 0: no ACL matches.
+        level: the level in the audit log.
+        answer: the bits of the request that matching ACLs have; 0: no ACL matches.
         result: the result.
-        own: the cover of the name for the principal.
-        common: the cover of the name for ``User:*``.
-        found: the decision, once it has been computed.
-        decided_s: time in seconds since the epoch, for the queue of the audit log.
+        cover: the cover of the name for the principal.
+        wildcard_cover: the cover of the name for ``User:*``.
+        cached_decision: the decision, once it has been computed.
+        decided_s: seconds since the epoch, set when the audit log queues it.
     """
 
     state: AuthorizerState
@@ -82,9 +82,9 @@ class DecidedAction(msgspec.Struct, gc=False):
     level: int
     answer: int
     result: AuthorizationResult
-    own: Cover
-    common: Cover
-    found: Decision | None = None
+    cover: Cover
+    wildcard_cover: Cover
+    cached_decision: Decision | None = None
     decided_s: float = 0.0
 
     @property
@@ -93,18 +93,23 @@ class DecidedAction(msgspec.Struct, gc=False):
 
     def decision(self) -> Decision:
         """Return the decision with its reason."""
-        found = self.found
-        if found is None:
+        decision = self.cached_decision
+        if decision is None:
             denied = self.result is _DENIED
             if self.answer:
                 acl = deciding_acl(
-                    self.state.index, self.context, self.action, self.own, self.common, denied=denied
+                    self.state.index,
+                    self.context,
+                    self.action,
+                    self.cover,
+                    self.wildcard_cover,
+                    denied=denied,
                 )
-                found = Decision(self.result, _MATCHING_ACL, acl)
+                decision = Decision(self.result, _MATCHING_ACL, acl)
             else:
-                found = _DENIED_BY_DEFAULT if denied else _ALLOWED_BY_DEFAULT
-            self.found = found
-        return found
+                decision = _DENIED_BY_DEFAULT if denied else _ALLOWED_BY_DEFAULT
+            self.cached_decision = decision
+        return decision
 
 
 #: Any decision on a super user.

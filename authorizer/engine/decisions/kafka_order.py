@@ -26,14 +26,14 @@ _PERMISSION_TYPES: Final = [*map(int, AclPermissionType.by_code())]
 
 
 def utf16(text: str) -> str:
-    """A sort key: Java compares strings by UTF-16 code unit, of which this has one for each character."""
+    """Return a sort key with one character for each UTF-16 code unit, by which Java compares strings."""
     if text.isascii():
         return text
     return "".join(map(chr, memoryview(text.encode("utf-16", "surrogatepass")).cast("H")[1:]))
 
 
 def entry_order(record: AccessControlEntryRecord) -> tuple[int, int, str, str, int]:
-    """Kafka's order among the ACLs of one resource type and name."""
+    """Return the sort key of an ACL among those of one resource type and name."""
     return (
         _PATTERN_TYPES[record.pattern_type],
         _OPERATIONS[record.operation],
@@ -43,10 +43,10 @@ def entry_order(record: AccessControlEntryRecord) -> tuple[int, int, str, str, i
     )
 
 
-def in_kafka_order(columns: AclTable, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """The rows in that order; those of equal ACLs one after the other, as they are given."""
+def sort_in_kafka_order(columns: AclTable, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Return the rows in that order; rows of equal ACLs stay in the given order."""
     order = np.lexsort(
-        (  # the last one is the first to sort by
+        (  # the last key is the primary one
             known_codes(columns.permission_types[rows], AclPermissionType),
             _ranks(columns.hosts, rows),
             _ranks(columns.principals, rows),
@@ -60,13 +60,13 @@ def in_kafka_order(columns: AclTable, rows: npt.NDArray[np.int32]) -> npt.NDArra
 
 
 def _ranks(column: TextColumn, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """For each row, which place its text has among those of all rows."""
+    """For each row, the rank of its text among the texts of all rows."""
     codes = column.codes[rows]
     if (codes == codes[:1]).all():
-        return codes  # as of one principal, or one name
+        return codes  # all rows have one text
     codes, code_of = np.unique(codes, return_inverse=True)
     texts = [column.texts[code] for code in codes.tolist()]
-    # Most are, and compare as they are.
+    # ASCII texts, which most are, compare the same in both encodings.
     keys = texts if all(map(str.isascii, texts)) else [*map(utf16, texts)]
     ranks = np.empty(len(keys), np.int32)
     ranks[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys), dtype=np.int32)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from authorizer.engine.decisions.kafka_order import in_kafka_order
+from authorizer.engine.decisions.kafka_order import sort_in_kafka_order
 from authorizer.engine.index.pattern_keys import PREFIXED, known_codes
-from records.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
+from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.columns.acl_table import AclTable, in_pieces
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     _Rows = npt.NDArray[np.int32]
 
 
-#: Size of a row of an AclTable: its codes, id, offset and timestamp, and the texts that no other row has.
+#: Size of a row of an AclTable: its codes, id, offset, timestamp, and the texts of no other row.
 _ROW_BYTES: Final = 64
 
 
@@ -45,7 +45,10 @@ class Listing:
     __slots__ = ("_columns", "_rows", "size_bytes")
 
     def __init__(self, columns: AclTable, rows: _Rows, *, owns_columns: bool = False) -> None:
-        """Create it of these rows, in this order; ``owns_columns``: the columns are not the state's."""
+        """Create the listing of these rows, in this order.
+
+        ``owns_columns``: the columns are not shared with the state.
+        """
         self._columns = columns
         self._rows = rows
         self.size_bytes = rows.nbytes + (_ROW_BYTES * len(columns) if owns_columns else 0)
@@ -63,20 +66,20 @@ class Listing:
         return list(self._columns.acls(self._rows[first : first + count]))
 
     def containing(self, text: str) -> Listing:
-        """Return the ACLs with a text in their principal, name or host, in any case."""
-        wanted, columns = text.casefold(), self._columns
-        is_meant = np.zeros(len(self._rows), np.bool_)
+        """Return the ACLs with a text in their principal, name or host, ignoring case."""
+        requested, columns = text.casefold(), self._columns
+        matches = np.zeros(len(self._rows), np.bool_)
         for column in (columns.principals, columns.names, columns.hosts):
-            found = np.array([wanted in each.casefold() for each in column.texts], np.bool_)
-            is_meant |= found[column.codes[self._rows]]
-        return Listing(columns, self._rows[is_meant])
+            found = np.array([requested in each.casefold() for each in column.texts], np.bool_)
+            matches |= found[column.codes[self._rows]]
+        return Listing(columns, self._rows[matches])
 
     def bindings(self) -> Iterator[AclBinding]:
         """Yield the ACLs as Kafka's API has them. An ACL with two ids is one ACL here."""
         pattern = entry = None
         for piece in in_pieces(self._rows):
             for binding in self._columns.bindings(piece):
-                # Entries first: they mostly differ, and quickly.
+                # Entries first: most differ.
                 if binding.entry != entry or binding.pattern != pattern:
                     yield binding
                 pattern, entry = binding.pattern, binding.entry
@@ -86,67 +89,65 @@ def list_acls(index: AclIndex, acl_filter: AclBindingFilter) -> Listing:
     """Return the matching ACLs: by resource type, then name (the last name first), then entry."""
     rows, added = _candidates(index, acl_filter)
     columns: AclTable = index.rows.columns
-    rows = rows[_is_meant(columns, rows, acl_filter)]
+    rows = rows[_matches_filter(columns, rows, acl_filter)]
     if added:
-        others = AclTable.of(added)
-        others = others.take(_is_meant(others, np.arange(len(others), dtype=np.int32), acl_filter))
-        columns = AclTable.concat([columns.take(rows), others])
+        added_table = AclTable.of(added)
+        added_table = added_table.take(
+            _matches_filter(added_table, np.arange(len(added_table), dtype=np.int32), acl_filter)
+        )
+        columns = AclTable.concat([columns.take(rows), added_table])
         rows = np.arange(len(columns), dtype=np.int32)
-    return Listing(columns, in_kafka_order(columns, rows), owns_columns=bool(added))
+    return Listing(columns, sort_in_kafka_order(columns, rows), owns_columns=bool(added))
 
 
 def _candidates(index: AclIndex, acl_filter: AclBindingFilter) -> tuple[_Rows, list[AppliedAcl]]:
-    """Rows of the index's columns, and ACLs that are not rows, among which are all that match the filter."""
+    """Rows of the index's columns, and added ACLs: all that match the filter, and some that do not."""
     patterns, principal = acl_filter.pattern_filter, acl_filter.entry_filter.principal
     if patterns.name is None:
         return index.rows_of(principal), [*index.added_of(principal)]
     resources = index.resources
-    places = [*_places(index, patterns, patterns.name)]
-    rows = [resources.rows_at(place, principal) for place in places]
-    added = [acl for place in places for acl in resources.added_at(place, principal)]
+    keys = [*_keys_for(index, patterns, patterns.name)]
+    rows = [resources.rows_at(key, principal) for key in keys]
+    added = [acl for key in keys for acl in resources.added_at(key, principal)]
     return np.concatenate(rows), added
 
 
-def _places(index: AclIndex, patterns: ResourcePatternFilter, name: str) -> Iterator[PatternKey]:
-    """The patterns of all ACLs that match the filter, and of few others."""
-    wanted = patterns.resource_type
-    for resource_type in ResourceType if wanted is ResourceType.ANY else (wanted,):
-        prefixed = resource_type + PREFIXED
+def _keys_for(index: AclIndex, patterns: ResourcePatternFilter, name: str) -> Iterator[PatternKey]:
+    """The patterns of all ACLs that match the filter, and a few more."""
+    requested = patterns.resource_type
+    for resource_type in ResourceType if requested is ResourceType.ANY else (requested,):
         if patterns.pattern_type is PatternType.MATCH:
-            for literal in dict.fromkeys((name, WILDCARD)):
-                yield int(resource_type), literal
-            for prefix in index.resources.prefixes_of(resource_type, name):
-                yield prefixed, prefix
+            yield from index.resources.covering_keys(resource_type, name)
         else:
             yield int(resource_type), name
-            yield prefixed, name
+            yield resource_type + PREFIXED, name
 
 
-def _is_meant(columns: AclTable, rows: _Rows, acl_filter: AclBindingFilter) -> npt.NDArray[np.bool_]:
-    """For each candidate whether it matches the filter."""
+def _matches_filter(columns: AclTable, rows: _Rows, acl_filter: AclBindingFilter) -> npt.NDArray[np.bool_]:
+    """Which candidates match the filter."""
     patterns, entries = acl_filter.pattern_filter, acl_filter.entry_filter
-    is_meant = np.ones(len(rows), np.bool_)
-    for codes, named, wanted in (
+    matches = np.ones(len(rows), np.bool_)
+    for codes, named, requested in (
         (columns.resource_types, ResourceType, patterns.resource_type),
         (columns.pattern_types, PatternType, patterns.pattern_type),
         (columns.operations, AclOperation, entries.operation),
         (columns.permission_types, AclPermissionType, entries.permission_type),
     ):
         # By identity: codes of different kinds are equal numbers.
-        if wanted is not named.ANY and wanted is not PatternType.MATCH:
-            is_meant &= known_codes(codes[rows], named) == wanted
+        if requested is not named.ANY and requested is not PatternType.MATCH:
+            matches &= known_codes(codes[rows], named) == requested
     if entries.host is not None:
-        is_meant &= _is_text(columns.hosts, rows, entries.host)
+        matches &= _is_text(columns.hosts, rows, entries.host)
     if patterns.name is not None and patterns.pattern_type is PatternType.MATCH:
-        # A MATCH that an ACL itself has is not a prefix to this filter, but the same word.
+        # The pattern type of an ACL may be MATCH itself: this filter then compares the names.
         is_match = columns.pattern_types[rows] == PatternType.MATCH
         if is_match.any():
-            is_meant &= ~is_match | _is_text(columns.names, rows, patterns.name)
-    return is_meant
+            matches &= ~is_match | _is_text(columns.names, rows, patterns.name)
+    return matches
 
 
 def _is_text(column: TextColumn, rows: _Rows, text: str) -> npt.NDArray[np.bool_]:
-    """For each row whether it has this text."""
+    """Which rows have this text."""
     codes = column.codes[rows]
     if len(codes) < len(column.texts):
         return np.array([column.texts[code] == text for code in codes.tolist()], np.bool_)

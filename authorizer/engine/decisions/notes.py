@@ -1,7 +1,7 @@
 """Notes: unknown facts that a denial depends on.
 
-Each is a sentence: what may differ on the brokers, and what to set. A denial without a note is what the
-brokers answer.
+Each note is a sentence: what may differ on the brokers, and what to set. The brokers give the same answer as
+a denial without a note.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def unknown_setting(key: str) -> str:
 
 
 def unknown_settings(settings: AuthorizerSettings) -> tuple[str, ...]:
-    """Return the notes for all of them."""
-    return tuple(unknown_setting(key) for key in _UNKNOWN if key in settings.unknown)
+    """Return the notes for all unknown settings."""
+    return tuple(unknown_setting(key) for key in _UNKNOWN if key in settings.unknown_keys)
 
 
 def unknown_release(state: AuthorizerState) -> tuple[str, ...]:
@@ -49,11 +49,11 @@ def unknown_release(state: AuthorizerState) -> tuple[str, ...]:
     return (text,)
 
 
-def notes(answered: DecidedAction) -> tuple[str, ...]:
+def notes(decided: DecidedAction) -> tuple[str, ...]:
     """Return the notes of one decision; none if it is ALLOWED, as no unknown setting denies."""
-    if answered.is_allowed:
+    if decided.is_allowed:
         return ()
-    difference, unknown = release_difference(answered), answered.state.settings.unknown
+    difference, unknown = release_difference(decided), decided.state.settings.unknown_keys
     if difference is None and not unknown:
         return ()
     found = []
@@ -64,12 +64,12 @@ def notes(answered: DecidedAction) -> tuple[str, ...]:
         )
     if SUPER_USERS_CONFIG in unknown:
         found.append(unknown_setting(SUPER_USERS_CONFIG))
-    if ALLOW_EVERYONE_CONFIG in unknown and is_by_default(answered):
+    if ALLOW_EVERYONE_CONFIG in unknown and is_decided_by_default(decided):
         found.append(unknown_setting(ALLOW_EVERYONE_CONFIG))
     return tuple(found)
 
 
-def is_by_default(answered: DecidedAction) -> bool:
+def is_decided_by_default(decided: DecidedAction) -> bool:
     """Return whether no ACL of any principal covers the name, so that the default decides."""
-    pattern, resources = answered.action.resource_pattern, answered.state.index.resources
-    return not answered.answer and not resources.covers(pattern.resource_type, pattern.name)
+    pattern, resources = decided.action.resource_pattern, decided.state.index.resources
+    return not decided.answer and not resources.covers(pattern.resource_type, pattern.name)

@@ -1,13 +1,17 @@
 """Reason: the ACL that decided, in the order in which Kafka finds those that match.
 
-Masks have the union of the ACLs of a name, not which ACL it came from. That is found for the audit log,
-answers
-and explanations: among the ACLs of the principal and ``User:*`` that cover the name, for the host and
+A mask is the union of the ACLs of a name. It does not tell which ACL decided. The audit log, answers and
+explanations need that ACL: one of the principal's or ``User:*``'s ACLs that cover the name, for the host and
 operation.
 
 Kafka scans the names that cover the resource, the longest first, then ``*``, then the empty name; within a
 name by pattern type, operation (both by code), principal, host and permission, texts by UTF-16 code unit. The
-first DENY decides; else the last ALLOW (StandardAcl.compareTo, StandardAuthorizerData.findAclRule).
+first DENY decides; else the last ALLOW (StandardAcl.compareTo, StandardAuthorizerData.findAclRule). A request
+of User:alice for the topic orders-eu:
+
+    prefix  orders-   User:alice  ALLOW READ    scanned first
+    prefix  ord       User:*      DENY READ     decides, as the first DENY
+    literal *         User:*      ALLOW READ    scanned last; decides without the DENY, as the last ALLOW
 """
 
 from __future__ import annotations
@@ -34,10 +38,9 @@ if TYPE_CHECKING:
     from authorizer.engine.index.acl_index import AclIndex
     from authorizer.engine.index.resource_index import ResourceIndex
     from records.columns.acl_table import AppliedAcl
-    from records.principal import KafkaPrincipal
 
 
-# Looked up once, not for each ACL: a member of an Enum class costs as much as two dict look-ups.
+# Read once, not for each ACL: a member of an Enum class costs as much as two dict look-ups.
 _ALL: Final = AclOperation.ALL
 
 
@@ -53,39 +56,58 @@ def deciding_acl(
     index: AclIndex,
     context: AuthorizableRequestContext,
     action: Action,
-    own: Cover,
-    common: Cover,
+    cover: Cover,
+    wildcard_cover: Cover,
     *,
     denied: bool,
 ) -> AppliedAcl:
-    """Of the ACLs that match, the one that Kafka names: the first DENY, else the last ALLOW. There is one."""
+    """Return the matching ACL that Kafka names: the first DENY, else the last ALLOW.
+
+    Args:
+        index: of the state that decided.
+        context: of the request.
+        action: of the request; at least one ACL matches it.
+        cover: the cover of the name for the principal.
+        wildcard_cover: the cover of the name for ``User:*``.
+        denied: the result.
+    """
     end = 0 if denied else -1
-    asked = REQUEST_BITS[action.operation] & (DENY_BITS if denied else ALLOW_BITS)
-    if not asked:
+    request_bits = REQUEST_BITS[action.operation] & (DENY_BITS if denied else ALLOW_BITS)
+    if not request_bits:
         matching = matching_acls(index, context, action)
         return [acl for acl in matching if allows(acl.record) is not denied][end]
     host, resource_type = context.client_address, action.resource_pattern.resource_type
-    found: list[tuple[Cover, KafkaPrincipal]] = []
-    for cover, principal in ((own, context.principal), (common, EVERYONE)):
-        here = cover  # not by the chain's iterator, which takes twice as long
-        while here is not NO_COVER:
-            leaf = here.leaf
-            if (leaf if type(leaf) is int else leaf_mask(leaf, host)) & asked:
-                found.append((here, principal))
-            here = here.next
+    found = [(each, context.principal) for each in _covers_with_bits(cover, host, request_bits)]
+    found += [(each, EVERYONE) for each in _covers_with_bits(wildcard_cover, host, request_bits)]
     if len(found) > 1:
-        ranks = [_rank(cover.name) for cover, _ in found]
-        rank = min(ranks) if denied else max(ranks)
-        if rank == _STAR and _EMPTY in ranks and not _meets_star_first(index.resources, action):
-            rank = _EMPTY
-        found = [each for each, its in zip(found, ranks, strict=True) if its == rank]
+        name = _deciding_name([each.name for each, _ in found], index, action, denied=denied)
+        found = [each for each in found if each[0].name == name]
     acls: list[AppliedAcl] = []
-    for cover, principal in found:
-        acls += index.resources.acls_saying(asked, resource_type, cover, principal)
-    if len(acls) > 1:  # a single one is for this host, for one is
+    for each, principal in found:
+        acls += index.resources.acls_with_bits(request_bits, resource_type, each, principal)
+    if len(acls) > 1:  # a single ACL must match the host
         networks = index.rows.networks
         acls = _sorted([acl for acl in acls if matches_host(acl.record, host, networks)])
     return acls[end]
+
+
+def _covers_with_bits(cover: Cover, host: str, request_bits: int) -> list[Cover]:
+    """The covers of the list whose leaf has any of the bits for the host."""
+    found = []
+    while cover is not NO_COVER:  # the iterator of Cover takes twice as long
+        leaf = cover.leaf
+        if (leaf if type(leaf) is int else leaf_mask(leaf, host)) & request_bits:
+            found.append(cover)
+        cover = cover.next
+    return found
+
+
+def _deciding_name(names: list[str], index: AclIndex, action: Action, *, denied: bool) -> str:
+    """The first of the names in Kafka's scan that deny, or the last of those that allow."""
+    name = min(names, key=_rank) if denied else max(names, key=_rank)
+    if name == WILDCARD and "" in names and not _meets_star_first(index.resources, action):
+        return ""
+    return name
 
 
 def matching_acls(
@@ -94,19 +116,19 @@ def matching_acls(
     action: Action,
     networks: NetworkRules | None = None,
 ) -> list[AppliedAcl]:
-    """Return the ACLs that match in every field, in Kafka's order; ``networks``: by other rules."""
+    """Return the ACLs that match in every field, in Kafka's order; ``networks`` replace the index's."""
     resources, pattern = index.resources, action.resource_pattern
     by_name: dict[str, list[AppliedAcl]] = {}
-    own, everyone = index.principals.rights_for(context.principal)
-    # By the principal that ACLs have: one, where User:* itself asks.
-    askers = {str(context.principal): own[pattern.resource_type]}
-    askers[WILDCARD_PRINCIPAL] = everyone[pattern.resource_type]
-    for acl_principal, rights in askers.items():
-        for cover in cover_of(rights, pattern.name):
-            place = pattern.resource_type + cover.prefixed, cover.name
+    rights, wildcard_rights = index.principals.rights_for(context.principal)
+    # One entry if the caller is User:* itself.
+    by_principal = {str(context.principal): rights[pattern.resource_type]}
+    by_principal[WILDCARD_PRINCIPAL] = wildcard_rights[pattern.resource_type]
+    for acl_principal, type_rights in by_principal.items():
+        for cover in cover_of(type_rights, pattern.name):
+            key = pattern.resource_type + cover.prefixed, cover.name
             by_name.setdefault(cover.name, []).extend(
                 acl
-                for acl in resources.acls_for(place, acl_principal, context.client_address, networks)
+                for acl in resources.acls_for(key, acl_principal, context.client_address, networks)
                 if covers_operation(acl.record, action.operation)
             )
     names = sorted(by_name, key=_rank)
@@ -115,14 +137,10 @@ def matching_acls(
     return [acl for name in names for acl in _sorted(by_name[name])]
 
 
-# Behind all other names, whose rank is the length, the longest first.
-_STAR: Final = 0
-_EMPTY: Final = 1
-
-
 def _rank(name: str) -> int:
     """Position in Kafka's scan; the empty name comes last, because the search for ``*`` reaches it."""
-    return _STAR if name == WILDCARD else -len(name) or _EMPTY
+    # Other names have negative ranks, the longest the lowest.
+    return 0 if name == WILDCARD else -len(name) or 1
 
 
 def _sorted(acls: list[AppliedAcl]) -> list[AppliedAcl]:
@@ -135,17 +153,17 @@ def _denied(acls: list[AppliedAcl]) -> bool:
 
 
 def _meets_star_first(resources: ResourceIndex, action: Action) -> bool:
-    """Whether Kafka comes upon ``*`` before the empty name.
+    """Whether Kafka's scan reaches ``*`` before the empty name.
 
-    It does if ``*`` is what it meets when it has passed all names with the first character of ``name``;
-    otherwise it jumps to the empty name, and searches for ``*`` afterwards. Only a DENY under both makes it
-    matter which is first, and no controller accepts empty names: so this may take its time.
+    It does if ``*`` is next after all names with the first character of ``name``. Otherwise the scan jumps to
+    the empty name, and searches for ``*`` afterwards. The order matters only for a DENY under both, and no
+    controller accepts empty names: so this may be slow.
     """
     resource_type, name = action.resource_pattern.resource_type, action.resource_pattern.name
     if name == WILDCARD:
         return True
     first = utf16(name)[:1]
     below = max((key for key in map(utf16, resources.names(resource_type)) if key[:1] < first), default="")
-    # Pattern types without a meaning sort before LITERAL, and end that part of the search.
+    # Unknown pattern types sort before LITERAL, and end that part of the scan.
     other = resources.acls((resource_type + PREFIXED, WILDCARD))
     return below == WILDCARD and all(acl.record.pattern_type == PatternType.PREFIXED for acl in other)

@@ -1,6 +1,6 @@
-"""The rules of deciding, in their order. The one statement of what a request's answer follows from.
+"""The rules of deciding, in their order: the single definition of a request's answer.
 
-    1. resource      only a LITERAL resource can be asked about          `require_literal`
+    1. resource      a request must name a LITERAL resource              `require_literal`
     2. super user    a principal of super.users is allowed everything    `is_super_user`
     3. not ready     no other answer before all ACLs are loaded          `require_ready`
     4. ACLs          those that match in every field decide:             `verdict`
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from records.entries import AccessControlEntryRecord
     from records.principal import KafkaPrincipal
 
-# Looked up once, not for each ACL: a member of an Enum class costs as much as two dict look-ups.
+# Read once, not for each ACL: a member of an Enum class costs as much as two dict look-ups.
 _ALL: Final = AclOperation.ALL
 _UNKNOWN: Final = AclOperation.UNKNOWN
 _ALLOW: Final = AclPermissionType.ALLOW
@@ -82,7 +82,7 @@ def require_ready(reason: str | None) -> None:
     """Rule 3. Raise AuthorizerNotReadyError, without a message as Kafka's; the reason becomes its note.
 
     Args:
-        reason: why the ACLs cannot be relied on yet; None: they can.
+        reason: why the ACLs are not complete yet; None: they are.
     """
     if reason is not None:
         error = AuthorizerNotReadyError()

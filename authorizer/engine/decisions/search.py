@@ -1,7 +1,7 @@
-"""Search: who may do something, and to which resources. The usual decider confirms every answer.
+"""Search: who may do an operation, and on which resources. `authorize` confirms every answer.
 
-The candidates are principals of ACLs in force, of super.users and of the log's credentials; names that are
-given or that literal ACLs mention; and prefixes of ACLs. Results are sorted by text, so that a search can
+The candidates are principals of ACLs in force, of super.users and of the log's credentials; names of the
+caller or of literal ACLs; and prefixes of ACLs. Results are sorted by text, so that a search can
 continue after any of them. Nothing is counted or audited: no access is requested.
 """
 
@@ -18,8 +18,8 @@ from authorizer.api.authorizer_api import Action, AuthorizationResult, RequestCo
 from authorizer.engine.decisions.audit import AuditLog
 from authorizer.engine.decisions.authorize import authorize_actions
 from authorizer.engine.decisions.decision import DecisionCounts
-from authorizer.engine.index.nested_prefixes import NO_PREFIX, enclosing_prefixes
 from authorizer.engine.index.pattern_keys import LITERAL_PATTERN, PREFIXED
+from authorizer.engine.index.prefix_ranges import NO_PREFIX, enclosing_prefixes
 from authorizer.engine.index.principal_index import NO_RIGHTS
 from records.acl import WILDCARD, PatternType, ResourcePattern
 from records.principal import WILDCARD_PRINCIPAL, KafkaPrincipal
@@ -31,14 +31,13 @@ if TYPE_CHECKING:
 
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.engine.index.acl_index import AclIndex
-    from authorizer.engine.index.pattern_keys import PatternKey
     from records.acl import AclOperation, ResourceType
     from records.columns.acl_table import AppliedAcl
 
-# Names that one call decides.
-_NAMES_AT_ONCE: Final = 1024
-_SORTED_AT_ONCE: Final = 16_384
-# For names that no ACL mentions: a private-use character; any other would do, too.
+# Names that one call decides, and names that one call sorts.
+_NAMES_PER_BATCH: Final = 1024
+_NAMES_PER_SORT: Final = 16_384
+# The first character that is tried for a name that no ACL mentions: one for private use.
 _UNUSED: Final = 0xE000
 _SILENT: Final = AuditLog(OFF)
 
@@ -47,7 +46,7 @@ class Subjects:
     """The principals that may do an action, from one host.
 
     Attributes:
-        everyone: whether a principal of the type without ACLs may: by an ACL for ``User:*``, or by
+        is_anyone_allowed: whether a principal of the type without ACLs is: by an ACL for ``User:*``, or by
             ``allow.everyone.if.no.acl.found``.
     """
 
@@ -56,30 +55,29 @@ class Subjects:
         self._type = principal_type
         self._host = host
         self._action = action
-        self.everyone = self._may(_unnamed(state, principal_type))
+        self.is_anyone_allowed = self._is_allowed(_unnamed(state, principal_type))
 
     def names(self, after: str | None = None) -> Iterator[str]:
-        """Yield the names of permitted principals; ``User:*`` of ACLs is no principal, but ``everyone``."""
+        """Yield the names of permitted principals, without ``*``: see ``is_anyone_allowed``."""
         for name in _in_order(self._candidates(), after):
-            if self._may(name):
+            if self._is_allowed(name):
                 yield name
 
-    def _may(self, name: str) -> bool:
+    def _is_allowed(self, name: str) -> bool:
         context = RequestContext(KafkaPrincipal(self._type, name), self._host)
         return _allowed(self._state, context, [self._action])[0]
 
     def _candidates(self) -> set[str]:
-        """If not everyone may, only super users and principals with a covering ACL may."""
+        """Without a default ALLOW only super users and principals with a covering ACL are candidates."""
         index, pattern = self._state.index, self._action.resource_pattern
-        if self.everyone:
+        if self.is_anyone_allowed:
             principals = _principals(index, index.rows_of(None), index.added_of(None))
             principals |= index.image.metadata.known_principals
         else:
             principals = set()
             resources = index.resources
-            for place in _covering(index, pattern.resource_type, pattern.name):
-                added = resources.added_at(place, None)
-                principals |= _principals(index, resources.rows_at(place, None), added)
+            for key in resources.covering_keys(pattern.resource_type, pattern.name):
+                principals |= _principals(index, resources.rows_at(key, None), resources.added_at(key, None))
         principals.discard(WILDCARD_PRINCIPAL)
         found = set(self._state.settings.super_names.get(self._type, ()))
         for principal in principals:
@@ -97,11 +95,11 @@ def allowed_names(
     names: Iterable[str],
     after: str | None = None,
 ) -> Iterator[str]:
-    """Yield the names to which the principal may do this."""
+    """Yield the names on which the principal may do the operation."""
     ordered = _in_order(names, after)
-    while some := list(islice(ordered, _NAMES_AT_ONCE)):
-        actions = _actions(operation, resource_type, some)
-        for name, allowed in zip(some, _allowed(state, context, actions), strict=True):
+    while batch := list(islice(ordered, _NAMES_PER_BATCH)):
+        actions = _actions(operation, resource_type, batch)
+        for name, allowed in zip(batch, _allowed(state, context, actions), strict=True):
             if allowed:
                 yield name
 
@@ -109,10 +107,10 @@ def allowed_names(
 def mentioned_names(index: AclIndex, resource_type: ResourceType) -> set[str]:
     """Return the names of literal ACLs in force, of any principal; without ``*``."""
     columns, rows = index.rows.columns, index.rows_of(None)
-    is_meant = (columns.resource_types[rows] == resource_type) & (
+    matches = (columns.resource_types[rows] == resource_type) & (
         columns.pattern_types[rows] == LITERAL_PATTERN
     )
-    names = set(_texts(columns.names.texts, columns.names.codes[rows[is_meant]]))
+    names = set(_texts(columns.names.texts, columns.names.codes[rows[matches]]))
     for acl in index.added_of(None):
         record = acl.record
         if (record.resource_type, record.pattern_type) == (resource_type, LITERAL_PATTERN):
@@ -132,14 +130,14 @@ def allowed_prefixes(
     index = state.index
     candidates = {""}
     if state.settings.allow_everyone:
-        # A name that any ACL covers is not open to everyone.
+        # The default allows only names that no ACL covers.
         resources, kind = index.resources, resource_type + PREFIXED
         candidates.update(name for name in resources.names(resource_type) if resources.has((kind, name)))
     else:
-        for rights_by_type in (index.principals.made(context.principal), index.principals.everyone):
+        for rights_by_type in (index.principals.build(context.principal), index.principals.wildcard_rights):
             if rights_by_type is not None:
-                places = rights_by_type[resource_type].places()
-                candidates.update(place.name for place in places if place.prefixed)
+                covers = rights_by_type[resource_type].covers()
+                candidates.update(cover.name for cover in covers if cover.prefixed)
     prefixes = sorted(candidates)
     names = [_unmentioned(index, resource_type, prefix) for prefix in prefixes]
     answers = _allowed(state, context, _actions(operation, resource_type, names))
@@ -168,8 +166,8 @@ def exceptional_names(
     allowed_set = set(allowed_names(state, context, operation, resource_type, names))
     entries = [
         (prefix, False, is_allowed)
-        for is_allowed, of_answer in zip((True, False), prefixes, strict=True)
-        for prefix in of_answer
+        for is_allowed, texts in zip((True, False), prefixes, strict=True)
+        for prefix in texts
     ]
     entries += [(name, True, name in allowed_set) for name in names]
     entries.sort()
@@ -191,19 +189,12 @@ def _actions(operation: AclOperation, resource_type: ResourceType, names: Iterab
 
 
 def _in_order(names: Iterable[str], after: str | None) -> Iterator[str]:
-    """The names after ``after``. Sorted in parts: no other thread runs while Python sorts a list."""
+    """The names after ``after``, sorted in parts: no other thread runs while Python sorts a list."""
     parts: list[list[str]] = []
-    left = iter(names)
-    while part := list(islice(left, _SORTED_AT_ONCE)):
+    remaining = iter(names)
+    while part := list(islice(remaining, _NAMES_PER_SORT)):
         parts.append(sorted(part if after is None else [name for name in part if name > after]))
     return merge(*parts)
-
-
-def _covering(index: AclIndex, resource_type: ResourceType, name: str) -> Iterator[PatternKey]:
-    for literal in dict.fromkeys((name, WILDCARD)):
-        yield int(resource_type), literal
-    for prefix in index.resources.prefixes_of(resource_type, name):
-        yield resource_type + PREFIXED, prefix
 
 
 def _principals(index: AclIndex, rows: npt.NDArray[np.int32], added: Iterable[AppliedAcl]) -> set[str]:
@@ -216,8 +207,8 @@ def _principals(index: AclIndex, rows: npt.NDArray[np.int32], added: Iterable[Ap
 
 def _texts(texts: Sequence[str], codes: npt.NDArray[np.int32]) -> list[str]:
     """The texts with these codes, each once."""
-    used = np.flatnonzero(np.bincount(codes)) if len(codes) > len(texts) // 8 else np.unique(codes)
-    return [texts[code] for code in used.tolist()]
+    distinct = np.flatnonzero(np.bincount(codes)) if len(codes) > len(texts) // 8 else np.unique(codes)
+    return [texts[code] for code in distinct.tolist()]
 
 
 def _unnamed(state: AuthorizerState, principal_type: str) -> str:

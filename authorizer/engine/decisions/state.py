@@ -40,15 +40,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AuthorizerSettings:
-    """What is configured.
+    """The configuration that decisions depend on.
 
     Attributes:
-        super_users: as ``Type:name``.
-        allow_everyone: whether what no ACL covers is allowed (``allow.everyone.if.no.acl.found``).
-        kafka_version: the release whose rules are followed; None: the log tells it, or it is not known.
-        cluster: what the cluster is called in a fleet, for who reads of decisions; None: there is no fleet.
-        unknown: the keys of the settings that a cluster's brokers have and that are not known here. They have
-            Kafka's defaults.
+        super_users: the super users, as ``Type:name``.
+        allow_everyone: ``allow.everyone.if.no.acl.found``: a resource without ACLs is open to all.
+        kafka_version: the configured release, whose rules apply; None: the log has it, or it is unknown.
+        cluster: the name of the cluster in a fleet, for audit lines; None: there is no fleet.
+        unknown_keys: the keys of the brokers' settings that are unknown here. They have Kafka's defaults.
         super_names: the super users' names by principal type. They are compared as text, so ``User:a:b`` is
             both the name ``a:b`` of the type ``User`` and the name ``b`` of a type ``User:a``.
     """
@@ -57,15 +56,16 @@ class AuthorizerSettings:
     allow_everyone: bool = False
     kafka_version: KafkaVersion | None = None
     cluster: str | None = field(default=None, compare=False)
-    unknown: frozenset[str] = field(default=frozenset(), compare=False)
+    unknown_keys: frozenset[str] = field(default=frozenset(), compare=False)
     super_names: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         names: dict[str, frozenset[str]] = {}
         for text in self.super_users:
-            for at, character in enumerate(text):
+            for position, character in enumerate(text):
                 if character == ":":
-                    names[text[:at]] = names.get(text[:at], frozenset()) | {text[at + 1 :]}
+                    kind, name = text[:position], text[position + 1 :]
+                    names[kind] = names.get(kind, frozenset()) | {name}
         object.__setattr__(self, "super_names", names)
 
     @property
@@ -73,10 +73,10 @@ class AuthorizerSettings:
         """Whether ACL hosts may be networks, by this release; the strictest rules if it is not known."""
         return STRICTEST if self.kafka_version is None else self.kafka_version.networks
 
-    def by_possible_rules(self, *, has_networks: bool) -> tuple[Self, ...]:
-        """Return these settings, once for each possible set of rules if the release is unknown.
+    def for_each_possible_release(self, *, has_networks: bool) -> tuple[Self, ...]:
+        """Return these settings for each possible set of rules; only these if the release is known.
 
-        What is true for each of them is true for every release.
+        A fact that is true for each of them is true for every release.
         """
         if self.kafka_version is not None or not has_networks:
             return (self,)
@@ -84,15 +84,15 @@ class AuthorizerSettings:
 
     @classmethod
     def from_configs(cls, configs: Mapping[str, object], *, of_brokers: bool = False) -> Self:
-        """Parse Kafka's keys; what is not there has Kafka's default.
+        """Parse Kafka's keys; a missing key has Kafka's default.
 
         Args:
-            configs: by key.
-            of_brokers: brokers decide by the same ACLs, and have settings of their own: what ``configs`` do
-                not have is not known.
+            configs: values by key.
+            of_brokers: brokers decide by the same ACLs and their own settings: a key that ``configs`` do not
+                have is unknown.
 
         Raises:
-            ConfigError: a super user without a colon, or no Kafka version that is known.
+            ConfigError: a super user without a colon, or an unknown Kafka version.
         """
         brokers_keys = {SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG} if of_brokers else set()
         return cls(
@@ -104,17 +104,17 @@ class AuthorizerSettings:
         )
 
     def version_for(self, image: AclsImage) -> VersionInForce:
-        """Return the release whose rules are followed for a state."""
+        """Return the release whose rules apply to a state."""
         metadata = image.metadata
         return VersionInForce.of(self.kafka_version, metadata.brokers, metadata.metadata_version)
 
     def with_version_of(self, image: AclsImage) -> Self:
-        """Return the same with the release that is followed for a state; None if it is not known."""
+        """Return these settings with the release of a state; without one if it is unknown."""
         version = self.version_for(image)
         return self.with_version(None if version.networks == STRICTEST else version.releases[0])
 
     def with_version(self, version: KafkaVersion | None) -> Self:
-        """Return the same with another release."""
+        """Return these settings with another release."""
         return replace(self, kafka_version=version)
 
     def index(self, image: AclsImage) -> AclIndex:
@@ -122,7 +122,7 @@ class AuthorizerSettings:
         return AclIndex.of(image, networks=self.version_for(image).networks)
 
     def matches_rules_of(self, index: AclIndex, image: AclsImage) -> bool:
-        """Return whether an index was built by the rules that are followed for a state."""
+        """Return whether an index was built by the rules that apply to a state."""
         return index.rows.networks == self.version_for(image).networks
 
 
@@ -130,9 +130,9 @@ class AuthorizerState(msgspec.Struct, frozen=True, gc=False):
     """See the module.
 
     Attributes:
-        index: the ACLs, and with ``index.image.provenance`` the offset that they stand at.
-        is_ready: whether all that must be replayed has been, and can be trusted (I4, I7).
-        not_ready_reason: for people, while ``is_ready`` is false.
+        index: the ACLs; ``index.image.provenance`` has their end offset.
+        is_ready: whether all required records have been replayed, without an error (I4, I7).
+        not_ready_reason: a text for users, while ``is_ready`` is false.
     """
 
     index: AclIndex
@@ -147,7 +147,7 @@ class AuthorizerState(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def version(self) -> VersionInForce:
-        """The release whose rules are followed."""
+        """The release whose rules apply."""
         return self.settings.version_for(self.index.image)
 
     def allows_by_default(self, pattern: ResourcePattern) -> bool:

@@ -1,1 +1,1 @@
-"""Explanation: why an answer is what it is, and what would change it. `explain` puts it together."""
+"""Explanation of a decision: its reason, near misses, other hosts and the fix. `explain` combines them."""

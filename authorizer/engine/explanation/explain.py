@@ -1,6 +1,6 @@
-"""Explanation: why a decision is as it is, which ACLs nearly changed it, and what would allow it.
+"""Explanation of a decision: its reason, the ACLs that nearly changed it, and the commands to allow it.
 
-Nothing here decides; `authorizer.engine.decisions` does. The command line renders the text.
+`authorizer.engine.decisions` decides; the command line renders the text.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ class Explanation:
     """One decision, explained.
 
     Attributes:
-        context: who asked, from where.
-        action: for what.
-        decision: the answer, its rule, and the deciding ACL with its id and place in the log.
-        end_offset: of the state that was asked: last contained offset + 1.
-        reason: half a sentence, or two where other hosts have the other result.
-        also_matched: the other ACLs that matched in every field, in the order in which Kafka meets them.
+        context: the caller.
+        action: the request.
+        decision: the result, its rule, and the deciding ACL with its id and offset.
+        end_offset: of the state that decided: last contained offset + 1.
+        reason: a clause; two if other hosts have the other result.
+        also_matched: the other ACLs that matched in every field, in the order of Kafka's scan.
         near_misses: ACLs of the opposite effect that failed on one field, the closest first.
-        remark: what is odd about the question itself; None if nothing is.
-        notes: what a denial rests on that is not known, and how to say it.
+        remark: a warning about a request that no broker makes, or None.
+        notes: the unknown facts that a denial depends on, and how to set them.
         other_hosts: hosts with the other result; None: all hosts have this one.
-        kafka_version: whose rules were followed.
-        fix: what would allow it, none if it is allowed: the flags of one kafka-acls command after another.
+        kafka_version: the release whose rules apply.
+        fix: the flags of each kafka-acls command that together allow the request; empty if it is allowed.
     """
 
     context: AuthorizableRequestContext
@@ -63,8 +63,8 @@ class Explanation:
     kafka_version: VersionInForce
     fix: tuple[tuple[str, ...], ...]
 
-    def without_places(self) -> Self:
-        """The same without where and when ACLs were written, for ACLs that brokers were asked for."""
+    def without_offsets(self) -> Self:
+        """Return it without the offsets and times of ACLs, which ACLs from brokers do not have."""
 
         def bare(acl: AppliedAcl) -> AppliedAcl:
             return replace_fields(acl, offset=None, timestamp_ms=-1)
@@ -78,7 +78,7 @@ class Explanation:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON.
+        """Return the explanation as JSON.
 
         ``offset`` is the earlier name of ``endOffset``. ACLs are their record's fields with ``offset`` and
         ``timestamp`` of the record that wrote them.
@@ -98,7 +98,12 @@ class Explanation:
             "acl": None if acl is None else applied_acl_json(acl),
             "alsoMatched": [applied_acl_json(each) for each in self.also_matched],
             "nearMisses": [
-                {"field": each.field, "has": each.has, "asked": each.asked, "acl": applied_acl_json(each.acl)}
+                {
+                    "field": each.field,
+                    "has": each.value,
+                    "asked": each.requested,
+                    "acl": applied_acl_json(each.acl),
+                }
                 for each in self.near_misses
             ],
             "remark": self.remark,
@@ -116,8 +121,8 @@ def explain(state: AuthorizerState, context: AuthorizableRequestContext, action:
         ValueError: the resource is not LITERAL.
         AuthorizerNotReadyError: not ready, and not a super user.
     """
-    answered = authorize_action(state, context, action)
-    decision = answered.decision()
+    decided = authorize_action(state, context, action)
+    decision = decided.decision()
     matching: list[AppliedAcl] = []
     misses: tuple[NearMiss, ...] = ()
     other_results: OtherHosts | None = None
@@ -125,17 +130,17 @@ def explain(state: AuthorizerState, context: AuthorizableRequestContext, action:
         matching = matching_acls(state.index, context, action)
         misses = near_misses(state.index, context, action, allowing=not decision.is_allowed)
         other_results = other_hosts(state, context, action, decision.result)
-    decided_by = None if decision.acl is None else decision.acl.record.id
+    deciding_id = None if decision.acl is None else decision.acl.record.id
     return Explanation(
         context=context,
         action=action,
         decision=decision,
         end_offset=state.end_offset,
         reason=_reason(state, context, decision, action, other_results),
-        also_matched=tuple(acl for acl in matching if acl.record.id != decided_by),
+        also_matched=tuple(acl for acl in matching if acl.record.id != deciding_id),
         near_misses=misses,
         remark=_remark(action, state.version),
-        notes=notes(answered),
+        notes=notes(decided),
         other_hosts=other_results,
         kafka_version=state.version,
         fix=() if decision.is_allowed else fix_flags(context, action, matching),
@@ -143,7 +148,7 @@ def explain(state: AuthorizerState, context: AuthorizableRequestContext, action:
 
 
 def _remark(action: Action, version: VersionInForce) -> str | None:
-    """Kafka's authorizer decides on any operation and any resource type; its brokers ask for some."""
+    """A warning if brokers never request the operation: Kafka's authorizer decides it all the same."""
     resource_type = action.resource_pattern.resource_type
     supported = version.supported_operations(resource_type)
     if not supported or action.operation in supported:
@@ -186,39 +191,38 @@ def _own_reason(state: AuthorizerState, decision: Decision, action: Action) -> s
 
 
 def explanation_from_json(
-    shown: Mapping[str, Any], context: AuthorizableRequestContext, action: Action
+    document: Mapping[str, Any], context: AuthorizableRequestContext, action: Action
 ) -> Explanation:
-    """The explanation of this question whose ``to_json`` this is.
+    """Parse the result of ``to_json`` for this request.
 
     Raises:
-        KeyError, ValueError: it is none's.
+        KeyError, ValueError: it is not an explanation.
     """
-    acl = shown["acl"]
-    rule = Rule(shown["rule"].partition("(")[0])
+    acl = document["acl"]
+    rule = Rule(document["rule"].partition("(")[0])
     return Explanation(
         context=context,
         action=action,
         decision=Decision(
-            AuthorizationResult(shown["result"]), rule, None if acl is None else applied_acl_from_json(acl)
+            AuthorizationResult(document["result"]), rule, None if acl is None else applied_acl_from_json(acl)
         ),
-        end_offset=shown["offset"],
-        reason=shown["reason"],
-        also_matched=tuple(applied_acl_from_json(each) for each in shown["alsoMatched"]),
+        end_offset=document["offset"],
+        reason=document["reason"],
+        also_matched=tuple(applied_acl_from_json(each) for each in document["alsoMatched"]),
         near_misses=tuple(
             NearMiss(applied_acl_from_json(each["acl"]), each["field"], each["has"], each["asked"])
-            for each in shown["nearMisses"]
+            for each in document["nearMisses"]
         ),
-        remark=shown["remark"],
-        notes=tuple(shown["notes"]),
-        other_hosts=_other_hosts(shown.get("otherHosts")),
-        kafka_version=VersionInForce.from_json(shown["kafkaVersion"]),
-        # Each begins with the name of Kafka's command.
-        fix=tuple(tuple(shlex.split(command)[1:]) for command in shown["fix"]),
+        remark=document["remark"],
+        notes=tuple(document["notes"]),
+        other_hosts=_other_hosts(document.get("otherHosts")),
+        kafka_version=VersionInForce.from_json(document["kafkaVersion"]),
+        # Each command begins with kafka-acls.
+        fix=tuple(tuple(shlex.split(command)[1:]) for command in document["fix"]),
     )
 
 
-def _other_hosts(shown: Mapping[str, Any] | None) -> OtherHosts | None:
-    """Those that are listed."""
-    if shown is None:
+def _other_hosts(document: Mapping[str, Any] | None) -> OtherHosts | None:
+    if document is None:
         return None
-    return OtherHosts(shown["result"], tuple(shown["hosts"]), tuple(shown["but"]))
+    return OtherHosts(document["result"], tuple(document["hosts"]), tuple(document["but"]))

@@ -1,6 +1,6 @@
-"""Fix: what would turn a denial into an ALLOW, as flags of kafka-acls, which ``aclog acls`` takes as well.
+"""Fix: the flags of kafka-acls that turn a denial into an ALLOW; ``aclog acls`` takes the same flags.
 
-The caller chooses between the two commands, and names the log.
+The caller chooses one of the two commands, and names the log.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def fix_flags(
 ) -> tuple[tuple[str, ...], ...]:
     """Return the arguments of each command: remove each matching DENY; add an ALLOW if none matches yet.
 
-    Empty for what kafka-acls cannot express: a resource type, operation or permission without a name, or an
+    Empty if kafka-acls cannot express one: a resource type, operation or permission without a name, or an
     operation that the resource type does not have.
     """
     pattern, operation = action.resource_pattern, action.operation
@@ -48,8 +48,7 @@ def fix_flags(
         commands.append(removal)
     if len(denials) == len(matching):
         principal = str(context.principal)
-        words = ["--add", "--allow-principal", principal, "--operation", operation.title, *flags]
-        commands.append(tuple(words))
+        commands.append(("--add", "--allow-principal", principal, "--operation", operation.title, *flags))
     return tuple(commands)
 
 
@@ -60,7 +59,7 @@ def removal_flags(record: AccessControlEntryRecord) -> tuple[str, ...] | None:
 
 
 def change_flags(record: AccessControlEntryRecord) -> tuple[str, ...] | None:
-    """Return the arguments that name one ACL, to add or to remove it; None as `removal_flags`."""
+    """Return the arguments that describe one ACL; None for one that kafka-acls cannot express."""
     kind, operation = ResourceType.from_code(record.resource_type), AclOperation.from_code(record.operation)
     flags = _resource_flags(kind, record.resource_name)
     if (
@@ -73,8 +72,8 @@ def change_flags(record: AccessControlEntryRecord) -> tuple[str, ...] | None:
     if record.pattern_type == PatternType.PREFIXED:
         flags = [*flags, "--resource-pattern-type", "prefixed"]
     permission = "allow" if allows(record) else "deny"
-    who = [f"--{permission}-principal", record.principal, f"--{permission}-host", record.host]
-    return (*who, "--operation", operation.title, *flags)
+    entry = [f"--{permission}-principal", record.principal, f"--{permission}-host", record.host]
+    return (*entry, "--operation", operation.title, *flags)
 
 
 def _has_operation(resource_type: ResourceType, operation: AclOperation) -> bool:

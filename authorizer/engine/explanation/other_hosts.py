@@ -1,7 +1,7 @@
 """Other hosts: hosts from which the same request has the other result.
 
-Only hosts of ACLs can differ. Each named host and network is decided by one address that no narrower one
-contains; so are all hosts that no ACL names.
+Only hosts that ACLs name can differ. One address that is in no narrower network decides for each named host
+and network. Another address decides for all hosts that no ACL names.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from authorizer.api.ip_address import host_address
 from authorizer.api.ip_network import EVERY_IPV4, EVERY_IPV6, address_of, address_text, network_of
 from authorizer.engine.decisions.authorize import decide
 from authorizer.engine.decisions.rules import acl_principals, covers_operation
-from authorizer.engine.explanation.near_misses import covering_places
 from records.acl import WILDCARD
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ class OtherHosts:
     Attributes:
         result: ALLOWED or DENIED.
         hosts: addresses and networks; or ``*``: all hosts except those of ``but``.
-        but: where ``hosts`` is ``*``, the named hosts with the request's own result.
+        but: if ``hosts`` is ``*``, the named hosts with the result of the request itself.
     """
 
     result: str
@@ -43,7 +42,7 @@ class OtherHosts:
     but: tuple[str, ...]
 
     def __str__(self) -> str:
-        """As the second half of a sentence."""
+        """Return it as the second half of a sentence."""
         if self.hosts == (WILDCARD,):
             but = f" but {_listed(self.but)}" if self.but else ""
             return f"from every other host{but} it is {self.result}"
@@ -66,29 +65,28 @@ def other_hosts(
     action: Action,
     result: AuthorizationResult,
 ) -> OtherHosts | None:
-    """Return the hosts whose result is not ``result``, the request's own; None: every host has the same.
+    """Return the hosts with another result than the request; None if there are none. Raises as ``decide``."""
 
-    Raises as ``decide``.
-    """
-
-    def is_other(address: str) -> bool:
-        asked = RequestContext(context.principal, address)
-        return decide(state, asked, action).result is not result
+    def has_other_result(address: str) -> bool:
+        other_context = RequestContext(context.principal, address)
+        return decide(state, other_context, action).result is not result
 
     named = sorted(_named_hosts(state, context, action))
     has_networks = any(state.index.rows.networks)
     ranges = {host: _range(host, has_networks=has_networks) for host in named}
     known = sorted({each for each in ranges.values() if each is not None}, key=_order)
-    # By host: one of its addresses that is in no narrower one.
+    # By host: one of its addresses that is in no narrower network.
     addresses = {host: _address(host, ranges[host], known) for host in named}
     unnamed = next(filter(None, (_free_address(every, known) for every in (EVERY_IPV4, EVERY_IPV6))), None)
-    others = [host for host in named if (address := addresses[host]) is not None and is_other(address)]
+    opposite_hosts = [
+        host for host in named if (address := addresses[host]) is not None and has_other_result(address)
+    ]
     opposite = "DENIED" if result.value == "ALLOWED" else "ALLOWED"
-    if unnamed is not None and is_other(unnamed):
-        same = (host for host in named if addresses[host] is not None and host not in others)
-        own = context.client_address
-        return OtherHosts(opposite, (WILDCARD,), tuple(each for each in same if each != own))
-    return OtherHosts(opposite, tuple(others), ()) if others else None
+    if unnamed is not None and has_other_result(unnamed):
+        same = (host for host in named if addresses[host] is not None and host not in opposite_hosts)
+        but = tuple(each for each in same if each != context.client_address)
+        return OtherHosts(opposite, (WILDCARD,), but)
+    return OtherHosts(opposite, tuple(opposite_hosts), ()) if opposite_hosts else None
 
 
 def _named_hosts(state: AuthorizerState, context: AuthorizableRequestContext, action: Action) -> set[str]:
@@ -96,10 +94,10 @@ def _named_hosts(state: AuthorizerState, context: AuthorizableRequestContext, ac
     index, pattern = state.index, action.resource_pattern
     resources, columns = index.resources, index.rows.columns
     found: set[str] = set()
-    for place in covering_places(resources, pattern.resource_type, pattern.name):
+    for key in resources.covering_keys(pattern.resource_type, pattern.name):
         for principal in acl_principals(context.principal):
-            rows = resources.rows_at(place, principal)
-            acls = [*columns.acls(rows), *resources.added_at(place, principal)]
+            rows = resources.rows_at(key, principal)
+            acls = [*columns.acls(rows), *resources.added_at(key, principal)]
             found.update(acl.record.host for acl in acls if covers_operation(acl.record, action.operation))
     return found - {WILDCARD}
 
@@ -113,10 +111,10 @@ def _order(network: Network) -> tuple[int, int, int]:
     return network.bits, network.first, network.length
 
 
-def _address(host: str, of_host: Network | None, known: Sequence[Network]) -> str | None:
-    """One address of a host that is in no narrower one; None if there is none."""
+def _address(host: str, network: Network | None, known: Sequence[Network]) -> str | None:
+    """One address of a host that is in no narrower network; None if there is none."""
     if "/" in host:
-        return None if of_host is None else _free_address(of_host, known)
+        return None if network is None else _free_address(network, known)
     try:
         return host if host_address(host) == host else None
     except ValueError:
@@ -124,7 +122,7 @@ def _address(host: str, of_host: Network | None, known: Sequence[Network]) -> st
 
 
 def _free_address(network: Network, known: Iterable[Network]) -> str | None:
-    """The first address that is in no known network within this one."""
+    """The first address of a network that is in no known narrower network."""
     number = max(network.first, 1) if network.bits == EVERY_IPV4.bits else network.first
     for inner in _inside(network, known):
         if inner.first > number:

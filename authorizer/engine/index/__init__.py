@@ -9,7 +9,7 @@ import sys
 
 from authorizer.api.errors import UnsupportedPythonError
 
-# Python 3.13 is the first that may run without, and that can be asked.
+# Python 3.13 is the first that can run without the GIL, and that has this function.
 if not getattr(sys, "_is_gil_enabled", lambda: True)():
     raise UnsupportedPythonError(
         "aclog cannot decide on a free-threaded Python whose GIL is off, for its index is read while it is "

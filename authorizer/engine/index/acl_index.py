@@ -1,10 +1,10 @@
-"""AclIndex: all ACLs of one image, arranged for decisions. Immutable; the next shares what did not change.
+"""AclIndex: all ACLs of one image, arranged for decisions. Immutable; the next one shares unchanged parts.
 
     AclIndex
     |-- image                        the ACLs by id: columns, and changes since (snapshot.image)
     |-- rows: RowIndex               the rows of the columns by principal and by name
     |-- resources: ResourceIndex     by *name*, of all principals: the default, explanations, listings
-    `-- principals: PrincipalIndex   by *principal*: what it may do. All that most decisions read
+    `-- principals: PrincipalIndex   by *principal*: its rights. Most decisions read nothing else
         `-- rights[type]: Rights         one principal's ACLs for the names of one type: the list
                                          that covers a name (covers) is found by one look-up of a literal
                                          name, or one bisection (rights). Its content is a *leaf*: an int
@@ -12,9 +12,9 @@
 
 A decision reads two lists, the principal's and that of ``User:*``; its reason is found in the same two.
 
-What is built from the columns never changes. Persistent maps above it have the changes since: ACLs by id in
-the image, ACLs by pattern in ``resources``, rights by name in ``principals``, and leaves by name in the
-rights of one principal. So an update costs what changed, and every earlier index stays as it was. An image
+Structures built from the columns never change. Persistent maps hold later changes: ACLs by id in the image,
+ACLs by pattern in ``resources``, rights by name in ``principals``, and leaves by name in the rights of one
+principal. So the cost of an update depends on the changes only, and earlier indexes do not change. An image
 with new columns gets a new index. The leaf of a changed pattern is computed from all its ACLs: a removal
 needs no arithmetic, and an equal ACL under two ids is in force until both are removed (I8).
 
@@ -58,11 +58,11 @@ class AclIndex(msgspec.Struct, eq=False, gc=False):
     @classmethod
     def of(cls, image: AclsImage, *, networks: NetworkRules = STRICTEST) -> AclIndex:
         """Return the index of an image; ``networks``: whether ACL hosts may be networks."""
-        return cls.on(RowIndex(image.columns, networks=networks), image)
+        return cls.from_rows(RowIndex(image.columns, networks=networks), image)
 
     @classmethod
-    def on(cls, rows: RowIndex, image: AclsImage) -> AclIndex:
-        """Return the same, for a RowIndex of the image's columns."""
+    def from_rows(cls, rows: RowIndex, image: AclsImage) -> AclIndex:
+        """Return the index of an image from a RowIndex of its columns."""
         columns = image.columns
         index = cls(image, rows, ResourceIndex.of(rows), PrincipalIndex.of(rows))
         if not image.changes:
@@ -71,7 +71,7 @@ class AclIndex(msgspec.Struct, eq=False, gc=False):
         before = (None if row is None else columns.acl(row) for row in replaced)
         return index.with_changes(zip(before, image.changes.values(), strict=True), image)
 
-    def advanced(self, delta: AclsDelta, image: AclsImage) -> AclIndex:
+    def with_delta(self, delta: AclsDelta, image: AclsImage) -> AclIndex:
         """Return the index of ``image``, which is this one's image with the changes of ``delta``."""
         if image.columns is not self.rows.columns:
             return AclIndex.of(image, networks=self.rows.networks)
@@ -79,20 +79,20 @@ class AclIndex(msgspec.Struct, eq=False, gc=False):
 
     def with_changes(self, changed: Iterable[Change], image: AclsImage) -> AclIndex:
         """Return the index of ``image``, which has the same columns and these changes."""
-        resources, touched = self.resources.after(changed, image)
-        return AclIndex(image, self.rows, resources, self.principals.after(touched, resources))
+        resources, growth = self.resources.with_changes(changed, image)
+        return AclIndex(image, self.rows, resources, self.principals.with_changes(growth, resources))
 
     def rows_of(self, acl_principal: str | None) -> npt.NDArray[np.int32]:
         """Return the rows in force of all principals, or of exactly one, even if it matches no caller."""
-        rows = self.rows.every_row() if acl_principal is None else self.rows.rows_of(acl_principal)
+        rows = self.rows.all_rows() if acl_principal is None else self.rows.rows_of(acl_principal)
         changes = self.image.changes
-        return self.rows.without(rows, changes) if changes else rows
+        return self.rows.exclude(rows, changes) if changes else rows
 
     def added_of(self, acl_principal: str | None) -> Iterator[AppliedAcl]:
         """Yield the ACLs that are not rows."""
         if acl_principal is not None and ":" in acl_principal:
-            for place in self.principals.added_places(parse_kafka_principal(acl_principal)):
-                yield from self.resources.added_at(place, acl_principal)
+            for key in self.principals.added_keys(parse_kafka_principal(acl_principal)):
+                yield from self.resources.added_at(key, acl_principal)
             return
         for acl in self.image.changes.values():
             if acl is not None and acl_principal in (None, acl.record.principal):

@@ -27,11 +27,11 @@ class Cover(msgspec.Struct, gc=False, eq=False):
 
     Attributes:
         prefixed: PREFIXED (pattern_keys) if ``name`` is a prefix, else 0.
-        name: of the ACLs.
+        name: the name or prefix of the ACLs.
         leaf: what these ACLs allow and deny.
-        group: of their rows (row_index); None where something changed since.
+        group: the group of their rows (row_index); None if an ACL of the pattern changed since.
         combined: the union of ``leaf`` and all that follow.
-        next: the next of the list; NO_COVER at its end.
+        next: the next element of the list; NO_COVER at its end.
     """
 
     prefixed: int
@@ -63,7 +63,7 @@ class Cover(msgspec.Struct, gc=False, eq=False):
 
 
 #: The empty list: no ACLs.
-NO_COVER: Final = Cover(0, "", 0, None, 0, None)  # type: ignore[arg-type] # nobody looks behind it
+NO_COVER: Final = Cover(0, "", 0, None, 0, None)  # type: ignore[arg-type] # never read
 
 
 def single_cover(prefixed: int, name: str, leaf: PatternLeaf, group: int | None) -> Cover:

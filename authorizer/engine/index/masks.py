@@ -11,12 +11,12 @@ ALLOW DESCRIBE_CONFIGS without implication, for authorize-by-resource-type (KIP-
 ints of thirty bits without its code for big numbers.
 
 An operation without a name (UNKNOWN, and codes of a newer Kafka) and ANY have no bits. They match only
-themselves and ALL, no broker requests them, and `engine.decisions.reason` answers them ACL by ACL.
+themselves and ALL, no broker requests them, and `engine.decisions.reason` decides them ACL by ACL.
 
 A leaf is the mask itself if every ACL has the host ``*``. Else it is HostMasks: a mask for each named host,
-with that of ``*`` included, and one for all others. Where hosts may be networks (api.ip_network), a network's
-ACLs are included in the masks of the networks and hosts within it. A union that would name very many hosts is
-a tuple of leaves. The garbage collector tracks none of these: there may be millions.
+which includes that of ``*``, and one for all other hosts. If hosts may be networks (api.ip_network), masks of
+networks and hosts include the ACLs of wider networks. A union that would name very many hosts is a tuple
+of leaves. The garbage collector tracks none of these: there may be millions.
 
 Source: StandardAuthorizerData.findResult; the rules are stated in `engine.decisions.rules`.
 """
@@ -47,7 +47,7 @@ class NetworkMasks(msgspec.Struct, gc=False):
 
     Attributes:
         masks: by network.
-        kinds: the address bits and lengths of these, the longest first.
+        kinds: the pairs of address bits and prefix length of these networks, the longest first.
     """
 
     masks: dict[Network, int]
@@ -57,13 +57,13 @@ class NetworkMasks(msgspec.Struct, gc=False):
     def of(cls, masks: dict[Network, int]) -> NetworkMasks:
         return cls(masks, tuple(sorted({each[:2] for each in masks}, reverse=True)))
 
-    def around(self, place: Network) -> int | None:
+    def narrowest_mask(self, network: Network) -> int | None:
         """Return the mask of the narrowest network that contains a network or address; None if none does."""
-        bits, length, prefix = place
+        bits, length, prefix = network
         for kind in self.kinds:
             shift = length - kind[1]
             if shift >= 0 and kind[0] == bits:
-                mask = self.masks.get((bits, kind[1], prefix >> shift))  # type: ignore[call-overload] # as good
+                mask = self.masks.get((bits, kind[1], prefix >> shift))  # type: ignore[call-overload] # equals a Network
                 if mask is not None:
                     return mask  # type: ignore[no-any-return]
         return None
@@ -73,34 +73,34 @@ class HostMasks(msgspec.Struct, gc=False):
     """The masks of each named host, of networks, and of all other hosts."""
 
     by_host: dict[str, int]
-    others: int
+    other_hosts: int
     networks: NetworkMasks | None = None
 
     def copy(self) -> HostMasks:
-        """Return an equal one that may be changed."""
+        """Return a mutable copy."""
         networks = self.networks
         if networks is not None:
             networks = NetworkMasks({**networks.masks}, networks.kinds)
-        return HostMasks({**self.by_host}, self.others, networks)
+        return HostMasks({**self.by_host}, self.other_hosts, networks)
 
-    def of(self, host: str) -> int:
+    def host_mask(self, host: str) -> int:
         """Return the mask of a host."""
         mask = self.by_host.get(host)
         if mask is not None:
             return mask
         address = address_of(host)
-        return self.others if address is None else self.within(address)
+        return self.other_hosts if address is None else self.network_mask(address)
 
-    def within(self, network: Network) -> int:
-        """Return the mask of a network without narrower networks and single hosts."""
-        mask = None if self.networks is None else self.networks.around(network)
-        return self.others if mask is None else mask
+    def network_mask(self, network: Network) -> int:
+        """Return the mask of the addresses of a network that are in no narrower network and not named."""
+        mask = None if self.networks is None else self.networks.narrowest_mask(network)
+        return self.other_hosts if mask is None else mask
 
     def add(self, network: Network, mask: int) -> None:
         """Add one ACL's mask."""
         masks = {} if self.networks is None else self.networks.masks
         if network not in masks:
-            masks[network] = self.within(network)
+            masks[network] = self.network_mask(network)
             self.networks = NetworkMasks.of(masks)
         for each in masks:
             if each.is_within(network):
@@ -116,15 +116,15 @@ PatternLeaf = int | HostMasks
 Leaf = PatternLeaf | tuple[PatternLeaf, ...]
 
 _DENY_SHIFT: Final = 16
-# Every mask from here on has a deny bit.
+# Masks from this value on have a deny bit.
 _DENY_BASE: Final = 1 << _DENY_SHIFT
 #: The two halves of a mask.
 ALLOW_BITS: Final = _DENY_BASE - 1
 DENY_BITS: Final = ~ALLOW_BITS
 
-#: The operations that have bits, in the order of these.
+#: The operations that have bits, in the order of their bits.
 OPERATIONS: Final = tuple(op for op in AclOperation if op >= AclOperation.ALL)
-_STATED: Final = {
+_EXPLICIT_BITS: Final = {
     AclOperation.DESCRIBE: 1 << 14,
     AclOperation.DESCRIBE_CONFIGS: 1 << 15,
 }
@@ -148,8 +148,10 @@ def _allow_mask(operation: AclOperation) -> int:
             covered.add(AclOperation.DESCRIBE)
         if operation in IMPLIES_DESCRIBE_CONFIGS:
             covered.add(AclOperation.DESCRIBE_CONFIGS)
-    stated = _STATED if operation is AclOperation.ALL else {operation: _STATED.get(operation, 0)}
-    return sum(map(_allow_bit, covered)) | sum(stated.values())
+    explicit = (
+        sum(_EXPLICIT_BITS.values()) if operation is AclOperation.ALL else _EXPLICIT_BITS.get(operation, 0)
+    )
+    return sum(map(_allow_bit, covered)) | explicit
 
 
 def _deny_mask(operation: AclOperation) -> int:
@@ -167,9 +169,11 @@ REQUEST_BITS: Final = tuple(
     _allow_bit(operation) | _deny_bit(operation) if operation in OPERATIONS else 0
     for operation in AclOperation
 )
-#: The same with the explicit bits in place of the implied ones (KIP-679).
+#: REQUEST_BITS with the explicit bits in place of the implied ones (KIP-679).
 EXPLICIT_REQUEST_BITS: Final = tuple(
-    (_STATED.get(operation) or _allow_bit(operation)) | _deny_bit(operation) if operation in OPERATIONS else 0
+    (_EXPLICIT_BITS.get(operation) or _allow_bit(operation)) | _deny_bit(operation)
+    if operation in OPERATIONS
+    else 0
     for operation in AclOperation
 )
 
@@ -210,7 +214,7 @@ def leaf_mask(leaf: Leaf, host: str) -> int:
     if isinstance(leaf, int):
         return leaf
     if isinstance(leaf, HostMasks):
-        return leaf.by_host.get(host, leaf.others) if leaf.networks is None else leaf.of(host)
+        return leaf.by_host.get(host, leaf.other_hosts) if leaf.networks is None else leaf.host_mask(host)
     mask = 0
     for each in leaf:
         mask |= leaf_mask(each, host)
@@ -232,11 +236,11 @@ def leaf_networks(leaf: Leaf) -> Iterable[Network]:
 
 
 def network_mask(leaf: Leaf, network: Network) -> int:
-    """Return `HostMasks.within` of any leaf."""
+    """Return `HostMasks.network_mask` of any leaf."""
     if isinstance(leaf, int):
         return leaf
     if isinstance(leaf, HostMasks):
-        return leaf.within(network)
+        return leaf.network_mask(network)
     mask = 0
     for each in leaf:
         mask |= network_mask(each, network)
@@ -255,12 +259,12 @@ def union_leaf(one: Leaf, other: Leaf) -> Leaf:
     if isinstance(one, tuple) or isinstance(other, tuple):
         return (*_parts(one), *_parts(other))
     hosts = one.by_host.keys() if isinstance(other, int) else one.by_host.keys() | other.by_host.keys()
-    is_plain = one.networks is None and (isinstance(other, int) or other.networks is None)
-    networks = set() if is_plain else {*leaf_networks(one), *leaf_networks(other)}
+    has_no_networks = one.networks is None and (isinstance(other, int) or other.networks is None)
+    networks = set() if has_no_networks else {*leaf_networks(one), *leaf_networks(other)}
     if len(hosts) + len(networks) > limits.UNION_HOSTS:
         return one, other
-    others = one.others | (other if isinstance(other, int) else other.others)
-    union = HostMasks({host: leaf_mask(one, host) | leaf_mask(other, host) for host in hosts}, others)
+    other_hosts = one.other_hosts | (other if isinstance(other, int) else other.other_hosts)
+    union = HostMasks({host: leaf_mask(one, host) | leaf_mask(other, host) for host in hosts}, other_hosts)
     if networks:
         union.networks = NetworkMasks.of(
             {each: network_mask(one, each) | network_mask(other, each) for each in networks}
@@ -282,16 +286,16 @@ def shared_masks(masks: list[int]) -> Iterator[int]:
 
 
 def shared_mask(mask: int) -> int:
-    """Return an equal int that is one object wherever it is stored."""
+    """Return an equal int, the one object that all leaves share."""
     return _SHARED.setdefault(mask, mask)
 
 
 def add_to_leaf(leaf: PatternLeaf | None, host: str | Network, mask: int) -> PatternLeaf:
-    """Return the leaf with one more ACL's mask; changes ``leaf`` in place if that is HostMasks."""
+    """Return the leaf with the mask of one more ACL; changes ``leaf`` in place if it is HostMasks."""
     if host == WILDCARD:
         if not isinstance(leaf, HostMasks):
             return shared_mask((leaf or 0) | mask)
-        leaf.others |= mask
+        leaf.other_hosts |= mask
         for each in leaf.by_host:
             leaf.by_host[each] |= mask
         networks = {} if leaf.networks is None else leaf.networks.masks
@@ -308,7 +312,7 @@ def add_to_leaf(leaf: PatternLeaf | None, host: str | Network, mask: int) -> Pat
 
 
 def host_reader(*, networks: bool) -> Callable[[str], str | Network]:
-    """Return how to parse an ACL's host: as a network if it is one (from Kafka 4.4 on), or never."""
+    """Return a parser of an ACL's host; ``networks``: a host may be a network (from Kafka 4.4 on)."""
     return _host_or_network if networks else str
 
 

@@ -1,4 +1,4 @@
-"""Pattern keys: a resource type and a name, or a prefix of names; what an ACL is about except the principal.
+"""Pattern keys: a resource type and a name, or a prefix of names.
 
 A *kind* is a resource type, with PREFIXED added if the name is a prefix; a *pattern key* is a kind and a
 name. A resource type without a name counts as UNKNOWN, a pattern type other than LITERAL as PREFIXED, as
@@ -28,11 +28,11 @@ KINDS: Final = 2 * PREFIXED
 PatternKey = tuple[int, str]
 
 LITERAL_PATTERN: Final = int(PatternType.LITERAL)
-#: What the pattern type and the permission type of an ACL can be.
+#: The pattern types and permission types that an ACL can have.
 PATTERNS: Final = (int(PatternType.LITERAL), int(PatternType.PREFIXED))
 PERMISSIONS: Final = (int(AclPermissionType.DENY), int(AclPermissionType.ALLOW))
 
-# Looked up by int8, negative ones from the end.
+# Indexed by int8 codes; a negative code counts from the end.
 _KNOWN: Final[Mapping[type[IntEnum], npt.NDArray[np.int8]]] = {
     named: np.array(named.by_code(), np.int8)
     for named in (ResourceType, PatternType, AclOperation, AclPermissionType)
@@ -53,5 +53,5 @@ def has_unknown_code(record: AccessControlEntryRecord) -> bool:
 
 
 def known_codes(codes: npt.NDArray[np.int8], named: type[IntEnum]) -> npt.NDArray[np.int8]:
-    """Return the codes as `from_code` reads them."""
+    """Return the codes, with the unknown ones replaced as `from_code` does."""
     return _KNOWN[named][codes]

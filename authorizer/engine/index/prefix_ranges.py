@@ -1,4 +1,4 @@
-"""PrefixRanges: one principal's prefixed ACLs, found for any name by one bisection.
+"""Prefixes that cover a name: nesting of sorted prefixes, and the ranges of names that share their prefixes.
 
 A prefix P covers the names from P up to, not including, P's *successor*: P with its last character one higher
 ("ab" covers ["ab", "ac")). Those bounds divide all names, in code point order, into ranges. All names of a
@@ -24,18 +24,21 @@ if TYPE_CHECKING:
 
     from authorizer.engine.index.covers import Cover
 
+#: Position of the enclosing prefix where there is none.
+NO_PREFIX: Final = -1
+
 _LAST_CHARACTER: Final = "\U0010ffff"
 
 
 class PrefixRanges(msgspec.Struct, gc=False):
-    """See the module.
+    """One principal's prefixed ACLs, found for any name by one bisection. See the module.
 
     Attributes:
         bounds: the start of each range but the first.
         covers: of each range.
     """
 
-    # Tuples: the garbage collector looks at one of texts and numbers once, and at a list again and again.
+    # The garbage collector visits a tuple of texts once, and a list at every collection.
     bounds: tuple[str, ...]
     covers: tuple[Cover, ...]
 
@@ -44,11 +47,12 @@ class PrefixRanges(msgspec.Struct, gc=False):
         """Link the prefixes to one another and to ``last``, the cover of every name."""
         bounds: list[str] = []
         covers = [last]
-        # Prefixes that may cover the next one, shortest first, and where each ends. Not by
+        # Prefixes that may cover the next one, shortest first, and the successor of each. Not by
+        # `enclosing_prefixes`, which does not tell where a prefix ends.
         open_ranges: list[tuple[str | None, Cover]] = []
 
         def begin(bound: str, cover: Cover) -> None:
-            if bounds and bounds[-1] == bound:  # the range before has no names
+            if bounds and bounds[-1] == bound:  # the previous range has no names
                 covers[-1] = cover
             else:
                 bounds.append(bound)
@@ -84,3 +88,26 @@ def successor(prefix: str) -> str | None:
     """Return the least text above all texts that start with ``prefix``; None if there is none."""
     stem = prefix.rstrip(_LAST_CHARACTER) if prefix.endswith(_LAST_CHARACTER) else prefix
     return stem[:-1] + chr(ord(stem[-1]) + 1) if stem else None
+
+
+def enclosing_prefixes(keys: Iterable[tuple[str, bool, *tuple[object, ...]]]) -> list[int]:
+    """Return for each key the position of the longest other prefix that covers it, or NO_PREFIX.
+
+    Args:
+        keys: text, whether it is a single name, and anything else. Sorted by these two, each once: a prefix
+            sorts before the name that is equal, and before all that it covers.
+    """
+    enclosing: list[int] = []
+    # The prefixes that may cover the next key: the last one is the longest, each covers the next.
+    open_texts: list[str] = []
+    open_positions = [NO_PREFIX]
+    for position, key in enumerate(keys):
+        text = key[0]
+        while open_texts and not text.startswith(open_texts[-1]):
+            open_texts.pop()
+            open_positions.pop()
+        enclosing.append(open_positions[-1])
+        if not key[1]:
+            open_texts.append(text)
+            open_positions.append(position)
+    return enclosing

@@ -1,4 +1,4 @@
-"""PrincipalIndex: by principal, what its ACLs allow and deny. All that most decisions read.
+"""PrincipalIndex: the rights of each principal. Most decisions read nothing else.
 
     known[principal type][name]      principals with rows: a code, until their rights are built
     changed[principal type][name]    principals whose rights differ from their rows
@@ -7,8 +7,8 @@ The first is shared by all indexes of the same rows, and filled on demand. The s
 update creates a new one that shares what it does not change.
 
 The first requests of a principal are answered from the rows (RowRights). That takes the same time for five
-ACLs as for a thousand. Its rights are built when it has asked so often that this pays. Those of ``User:*``,
-and of principals with very many patterns, are built with the index. An update changes rights that are built;
+ACLs as for a thousand. Its rights are built once it has made enough requests. The rights of ``User:*`` and
+of principals with very many patterns are built with the index. An update changes rights that are built;
 for others it records the new leaves of the patterns that it changes.
 """
 
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 #: Rights by resource type.
 PrincipalRights = tuple[ListableRights, ...]
-# The same as the rows have them; a principal's code until they are made.
-_OfRows = int | tuple[MaterializedRights, ...]
+# Rights of the rows; the principal's code until they are built.
+_RightsOrCode = int | tuple[MaterializedRights, ...]
 NO_RIGHTS: Final[PrincipalRights] = (NO_RIGHTS_OF_TYPE,) * PREFIXED
 
 
@@ -50,8 +50,8 @@ class _Changed(msgspec.Struct, gc=False):
     """A principal whose rights differ from its rows. Immutable in effect.
 
     Attributes:
-        leaves: while the rights of its rows are not built: the changed patterns and their leaves; None: no
-        ACLs.
+        leaves: the changed patterns and their leaves, while the rights of its rows are not built; a leaf is
+            None if the pattern has no ACLs.
         added: number of the image's changes that are ACLs for the principal.
         rights: with all changes, once built. Two threads may build and store equal ones.
     """
@@ -65,28 +65,28 @@ class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
     """See the module. Immutable in effect.
 
     Attributes:
-        everyone: the rights of ``User:*``, which every request needs.
+        wildcard_rights: the rights of ``User:*``, which every request needs.
     """
 
     _rows: RowIndex
-    _known: dict[str, dict[str, _OfRows]]
-    _request_counts: dict[int, int]  # how often, by the code of who is answered from the rows
+    _known: dict[str, dict[str, _RightsOrCode]]
+    _request_counts: dict[int, int]  # by the code of a principal that is answered from the rows
     _changed: dict[str, immutables.Map[str, _Changed]]
     _lengths: tuple[tuple[int, ...], ...]  # of prefixes, for each resource type, longest first
-    everyone: PrincipalRights
+    wildcard_rights: PrincipalRights
 
     @classmethod
     def of(cls, rows: RowIndex) -> PrincipalIndex:
         """Return the index of all rows."""
         texts = rows.columns.principals.texts
-        known: dict[str, dict[str, _OfRows]] = {}
+        known: dict[str, dict[str, _RightsOrCode]] = {}
         for code, principal in enumerate(texts):
             principal_type, colon, name = principal.partition(":")
             if colon:
                 known.setdefault(principal_type, {})[name] = code
         index = cls(rows, known, {}, {}, rows.lengths, NO_RIGHTS)
-        index.everyone = index.made(EVERYONE) or NO_RIGHTS
-        for code in rows.principals_in(limits.LAZY_PLACES):
+        index.wildcard_rights = index.build(EVERYONE) or NO_RIGHTS
+        for code in rows.principals_with_more_patterns(limits.LAZY_PATTERNS):
             index.rights_of(texts[code])
         return index
 
@@ -101,27 +101,27 @@ class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
             named = self._known.get(principal.principal_type)
             rights_or_code = None if named is None else named.get(principal.name)
         if rights_or_code is None:
-            return NO_RIGHTS, self.everyone
+            return NO_RIGHTS, self.wildcard_rights
         return (
             _LazyRights(self, principal, rights_or_code)
             if isinstance(rights_or_code, int)
             else rights_or_code
-        ), self.everyone
+        ), self.wildcard_rights
 
     def rights_of(self, acl_principal: str) -> PrincipalRights | None:
-        """As `made`, for the principal of an ACL; None if it matches no caller."""
+        """Return `build` for the principal of an ACL; None if it matches no caller."""
         principal_type, colon, name = acl_principal.partition(":")
-        return self.made(KafkaPrincipal(principal_type, name)) if colon else None
+        return self.build(KafkaPrincipal(principal_type, name)) if colon else None
 
-    def made(self, principal: KafkaPrincipal) -> PrincipalRights | None:
+    def build(self, principal: KafkaPrincipal) -> PrincipalRights | None:
         """Return the built rights of exactly this principal; None if it has no ACLs."""
         rights_or_code = self._rights_or_code(principal)
         if isinstance(rights_or_code, int):
-            made = _made(self._rows, rights_or_code, remembers=principal == EVERYONE)
-            self._known[principal.principal_type][principal.name] = made
+            built = _build_rights(self._rows, rights_or_code, caches_names=principal == EVERYONE)
+            self._known[principal.principal_type][principal.name] = built
             self._request_counts.pop(rights_or_code, None)
             rights_or_code = self._rights_or_code(principal)
-        return rights_or_code  # type: ignore[return-value] # it was made
+        return rights_or_code  # type: ignore[return-value] # it was built
 
     def _rights_or_code(self, principal: KafkaPrincipal) -> int | PrincipalRights | None:
         """The rights of a principal; its code if those of its rows are not built."""
@@ -132,8 +132,8 @@ class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
         if changed is None or isinstance(of_rows, int):
             return of_rows
         rights: PrincipalRights = of_rows or NO_RIGHTS
-        for place, leaf in changed.leaves.items():
-            rights = _with_leaf(rights, place, leaf)
+        for key, leaf in changed.leaves.items():
+            rights = _with_leaf(rights, key, leaf)
         changed.rights = rights
         return rights
 
@@ -141,19 +141,19 @@ class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
         named = self._changed.get(principal.principal_type)
         return None if named is None else named.get(principal.name)
 
-    def added_places(self, principal: KafkaPrincipal) -> Iterator[PatternKey]:
+    def added_keys(self, principal: KafkaPrincipal) -> Iterator[PatternKey]:
         """Yield the patterns that may have ACLs for exactly this principal that are not rows."""
         changed = self._changed_of(principal)
         if changed is not None and changed.added:
-            for resource_type, rights in enumerate(self.made(principal) or ()):
-                for cover in rights.places():
+            for resource_type, rights in enumerate(self.build(principal) or ()):
+                for cover in rights.covers():
                     yield resource_type + cover.prefixed, cover.name
 
-    def made_if_it_pays(self, principal: KafkaPrincipal, code: int) -> PrincipalRights | None:
-        """As `made`, if the principal has made enough requests, which are counted; else None."""
+    def build_if_worthwhile(self, principal: KafkaPrincipal, code: int) -> PrincipalRights | None:
+        """Count a request; return `build` if the principal has made enough requests, else None."""
         request_count = self._request_counts[code] = self._request_counts.get(code, 0) + 1
-        pays = request_count * limits.PLACES_FOR_AN_ANSWER >= self._rows.count_places(code)
-        return self.made(principal) if pays else None
+        pays = request_count * limits.PATTERNS_PER_REQUEST >= self._rows.count_patterns(code)
+        return self.build(principal) if pays else None
 
     def rights_from_rows(self, principal: KafkaPrincipal, code: int, resource_type: int) -> RowRights:
         """Return the rights of the principal with this code if they are not built."""
@@ -161,16 +161,18 @@ class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
         leaves = _UNCHANGED if changed is None else changed.leaves
         return RowRights(self._rows, code, leaves, resource_type, self._lengths[resource_type])
 
-    def after(
-        self, touched: Mapping[tuple[str, PatternKey], int], resources: ResourceIndex
+    def with_changes(
+        self, growth: Mapping[tuple[str, PatternKey], int], resources: ResourceIndex
     ) -> PrincipalIndex:
-        """The next one, of ``resources``, which differs at these places of principals, as ACLs have them.
+        """Return the next index, of ``resources``.
 
-        And by how many the added ACLs have grown there.
+        Args:
+            growth: the change of the number of added ACLs, by ACL principal and changed pattern.
+            resources: the next resource index.
         """
         by_type = {**self._changed}
-        everyone = self.everyone
-        for (acl_principal, place), grown in touched.items():
+        wildcard_rights = self.wildcard_rights
+        for (acl_principal, key), added_count in growth.items():
             principal_type, colon, name = acl_principal.partition(":")
             if not colon:
                 continue
@@ -181,30 +183,30 @@ class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
                 rights, leaves, added = (
                     None if isinstance(of_rows, int) else of_rows or NO_RIGHTS,
                     _UNCHANGED,
-                    grown,
+                    added_count,
                 )
             else:
-                rights, leaves, added = last.rights, last.leaves, last.added + grown
-            leaf = resources.leaf(place, acl_principal, self._leaf_of_rows(of_rows, place))
+                rights, leaves, added = last.rights, last.leaves, last.added + added_count
+            leaf = resources.leaf(key, acl_principal, self._leaf_of_rows(of_rows, key))
             if rights is None:
-                leaves = leaves.set(place, leaf)
+                leaves = leaves.set(key, leaf)
             else:
-                rights, leaves = _with_leaf(rights, place, leaf), _UNCHANGED
+                rights, leaves = _with_leaf(rights, key, leaf), _UNCHANGED
                 if acl_principal == WILDCARD_PRINCIPAL:
-                    everyone = rights
+                    wildcard_rights = rights
             if added or (of_rows is not None and rights != of_rows):
                 by_type[principal_type] = named.set(name, _Changed(leaves, added, rights))
             elif last is not None:
                 by_type[principal_type] = named.delete(name)
         return PrincipalIndex(
-            self._rows, self._known, self._request_counts, by_type, resources.lengths, everyone
+            self._rows, self._known, self._request_counts, by_type, resources.lengths, wildcard_rights
         )
 
-    def _leaf_of_rows(self, of_rows: _OfRows | None, place: PatternKey) -> PatternLeaf | None:
-        """The leaf of all rows of a principal at a pattern, whether they are in force or not."""
-        kind, name = place
+    def _leaf_of_rows(self, of_rows: _RightsOrCode | None, key: PatternKey) -> PatternLeaf | None:
+        """The leaf of all rows of a principal for a pattern, whether they are in force or not."""
+        kind, name = key
         if isinstance(of_rows, tuple):
-            cover = of_rows[kind % PREFIXED].at(kind - kind % PREFIXED, name)
+            cover = of_rows[kind % PREFIXED].pattern_cover(kind - kind % PREFIXED, name)
             return None if cover is NO_COVER else cover.leaf
         group = self._rows.group_at(of_rows, kind, name)
         return None if group is None else self._rows.leaf_of(group)
@@ -213,38 +215,37 @@ class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
 class _LazyRights:
     """Rights by resource type of a principal whose rights are not built yet."""
 
-    __slots__ = ("_code", "_index", "_made", "_principal")
+    __slots__ = ("_code", "_index", "_principal", "_rights")
 
     def __init__(self, index: PrincipalIndex, principal: KafkaPrincipal, code: int) -> None:
         self._index = index
         self._principal = principal
         self._code = code
-        self._made: PrincipalRights | None = None
+        self._rights: PrincipalRights | None = None
 
     def __getitem__(self, resource_type: int) -> Rights:
-        made = self._made
-        if made is None:
-            made = self._made = self._index.made_if_it_pays(self._principal, self._code)
-        if made is None:
+        built = self._rights
+        if built is None:
+            built = self._rights = self._index.build_if_worthwhile(self._principal, self._code)
+        if built is None:
             return self._index.rights_from_rows(self._principal, self._code, resource_type)
-        return made[resource_type]
+        return built[resource_type]
 
 
 _UNCHANGED: Final[immutables.Map[PatternKey, PatternLeaf | None]] = immutables.Map()
 _NO_PRINCIPALS: Final[immutables.Map[str, _Changed]] = immutables.Map()
 
 
-def _made(rows: RowIndex, principal: int, *, remembers: bool) -> tuple[MaterializedRights, ...]:
-    """The rights of all rows of the principal with this code; ``remembers``: with a cache of names."""
+def _build_rights(rows: RowIndex, principal: int, *, caches_names: bool) -> tuple[MaterializedRights, ...]:
+    """The rights of all rows of the principal with this code; ``caches_names``: with a cache of names."""
     return tuple(
-        MaterializedRights.of(covers, remembers=remembers) if covers else NO_RIGHTS_OF_TYPE
+        MaterializedRights.of(covers, caches_names=caches_names) if covers else NO_RIGHTS_OF_TYPE
         for covers in rows.covers_of(principal)
     )
 
 
-def _with_leaf(before: PrincipalRights, place: PatternKey, leaf: PatternLeaf | None) -> PrincipalRights:
-    """The rights with another leaf of one pattern."""
-    kind, name = place
+def _with_leaf(before: PrincipalRights, key: PatternKey, leaf: PatternLeaf | None) -> PrincipalRights:
+    kind, name = key
     resource_type = kind % PREFIXED
-    rights = before[resource_type].with_place(kind - resource_type, name, leaf)
+    rights = before[resource_type].with_leaf(kind - resource_type, name, leaf)
     return (*before[:resource_type], rights, *before[resource_type + 1 :])

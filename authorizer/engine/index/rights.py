@@ -6,10 +6,10 @@ There are three kinds:
     ChangedRights       materialized rights with a few changed patterns
     RowRights           nothing is built: look-ups in the rows, for principals with few requests
 
-Each returns for every name the linked list of what covers it (covers). MaterializedRights link the lists of
+Each returns the list of covers of any name. MaterializedRights link the lists of
 literal names in advance:
 
-    literals  orders -> r, carts -> {host: w}      named   orders -> r | p, carts -> {host: w | p, *: p}
+    literals  orders -> r, carts -> {host: w}      by_name   orders -> r | p, carts -> {host: w | p, *: p}
     prefixes  "" -> p                         ==>  ranges  "" -> p
 """
 
@@ -39,27 +39,27 @@ class Rights(Protocol):
     """See the module. Immutable in effect."""
 
     @property
-    def named(self) -> dict[str, Cover]:
-        """The covers of some names."""
+    def by_name(self) -> dict[str, Cover]:
+        """The covers of some names, by name."""
 
     @property
-    def others(self) -> Cover | None:
-        """The cover of all other names; None if they differ."""
+    def default(self) -> Cover | None:
+        """The cover of every other name; None if they differ."""
 
     def cover(self, name: str) -> Cover:
-        """Return the cover of a name that is not in ``named``."""
+        """Return the cover of a name that is not in ``by_name``."""
 
 
 def cover_of(rights: Rights, name: str) -> Cover:
     """Return the cover of a name."""
-    return rights.named.get(name, rights.others) or rights.cover(name)
+    return rights.by_name.get(name, rights.default) or rights.cover(name)
 
 
-# By literal name, or PREFIXED and prefix: what is said there now, or NOTHING.
+# By literal name, or by (PREFIXED, prefix): the new cover; NO_COVER if the pattern has no ACLs any more.
 _Changes = immutables.Map[str | tuple[int, str], Cover]
 _UNCHANGED: Final[_Changes] = immutables.Map()
 #: Never filled.
-NO_NAMES: Final[dict[str, Cover]] = {}
+_NO_NAMES: Final[dict[str, Cover]] = {}
 
 
 def _key(prefixed: int, name: str) -> str | tuple[int, str]:
@@ -70,63 +70,63 @@ class MaterializedRights(msgspec.Struct, eq=False, gc=False):
     """See the module.
 
     Attributes:
-        star: the literal ``*``, which follows all others; NO_COVER if it has no ACLs.
-        own: the other literal names.
-        named: the same; and the covers of other names, where those are cached.
-        others: the cover of all other names; None if they differ.
-        remembers: whether other names are cached.
+        star: the literal ``*``, which follows all other covers; NO_COVER if it has no ACLs.
+        literals: the covers of the other literal names.
+        by_name: ``literals``, and the covers of cached names.
+        default: the cover of every other name; None if they differ.
+        caches_names: whether the covers of other names are cached.
     """
 
     star: Cover
-    own: dict[str, Cover]
+    literals: dict[str, Cover]
     ranges: PrefixRanges
-    named: dict[str, Cover]
-    others: Cover | None
-    remembers: bool
+    by_name: dict[str, Cover]
+    default: Cover | None
+    caches_names: bool
 
     @classmethod
-    def of(cls, places: Collection[Cover], *, remembers: bool = False) -> MaterializedRights:
-        """Link single covers. ``remembers``: cache other names, as rights with many prefixes always do."""
-        literals = {cover.name: cover for cover in places if not cover.prefixed}
+    def of(cls, patterns: Collection[Cover], *, caches_names: bool = False) -> MaterializedRights:
+        """Link single covers. ``caches_names``: cache other names; rights with many prefixes always do."""
+        literals = {cover.name: cover for cover in patterns if not cover.prefixed}
         star = literals.pop(WILDCARD, NO_COVER)
-        ranges = PrefixRanges.of([cover for cover in places if cover.prefixed], star)
-        remembers = remembers or len(ranges.bounds) >= limits.REMEMBERED_BOUNDS
+        ranges = PrefixRanges.of([cover for cover in patterns if cover.prefixed], star)
+        caches_names = caches_names or len(ranges.bounds) >= limits.CACHE_BOUNDS_MINIMUM
         if ranges.bounds or star is not NO_COVER:
             for name, cover in literals.items():
                 cover.prepend_to(ranges.cover(name))
-        named = dict(literals) if remembers else literals
-        return cls(star, literals, ranges, named, None if ranges.bounds else star, remembers)
+        by_name = dict(literals) if caches_names else literals
+        return cls(star, literals, ranges, by_name, None if ranges.bounds else star, caches_names)
 
     def __len__(self) -> int:
         """Return the approximate number of patterns."""
-        return len(self.own) + len(self.ranges.bounds) // 2
+        return len(self.literals) + len(self.ranges.bounds) // 2
 
     def cover(self, name: str) -> Cover:
         ranges = self.ranges
         cover = ranges.covers[bisect_right(ranges.bounds, name)]
-        if self.remembers and len(name) <= limits.REMEMBERED_LENGTH:
-            named = self.named
-            if len(named) - len(self.own) < limits.REMEMBERED_NAMES:
-                named[name] = cover
+        if self.caches_names and len(name) <= limits.CACHED_NAME_LENGTH:
+            by_name = self.by_name
+            if len(by_name) - len(self.literals) < limits.CACHED_NAMES_MAXIMUM:
+                by_name[name] = cover
         return cover
 
-    def at(self, prefixed: int, name: str) -> Cover:
+    def pattern_cover(self, prefixed: int, name: str) -> Cover:
         """Return the cover of one pattern; NO_COVER if it has no ACLs."""
         if prefixed:
             cover = self.ranges.cover(name)
             return cover if cover.prefixed and cover.name == name else NO_COVER
-        return self.star if name == WILDCARD else self.own.get(name, NO_COVER)
+        return self.star if name == WILDCARD else self.literals.get(name, NO_COVER)
 
-    def places(self) -> Iterator[Cover]:
+    def covers(self) -> Iterator[Cover]:
         """Yield the covers of all patterns with ACLs."""
         if self.star is not NO_COVER:
             yield self.star
-        yield from self.own.values()
+        yield from self.literals.values()
         yield from self.ranges.stored()
 
-    def with_place(self, prefixed: int, name: str, leaf: PatternLeaf | None) -> ListableRights:
+    def with_leaf(self, prefixed: int, name: str, leaf: PatternLeaf | None) -> ListableRights:
         """Return rights with another leaf of one pattern; None: no ACLs."""
-        return ChangedRights(self, _UNCHANGED, ()).with_place(prefixed, name, leaf)
+        return ChangedRights(self, _UNCHANGED, ()).with_leaf(prefixed, name, leaf)
 
 
 class ChangedRights(msgspec.Struct, eq=False, gc=False):
@@ -136,61 +136,64 @@ class ChangedRights(msgspec.Struct, eq=False, gc=False):
     is linked for each request.
     """
 
-    _made: MaterializedRights
+    _base: MaterializedRights
     _changes: _Changes
-    _lengths: tuple[int, ...]  # of the prefixes that changed; one may have had its day
-    named: dict[str, Cover] = {}
-    others: Cover | None = None
+    _lengths: tuple[int, ...]  # of the changed prefixes; one may have no prefix any more
+    by_name: dict[str, Cover] = {}
+    default: Cover | None = None
 
     def cover(self, name: str) -> Cover:
-        made, changes, lengths = self._made, self._changes, self._lengths
+        base, changes, lengths = self._base, self._changes, self._lengths
         is_below = lengths and any((PREFIXED, name[:length]) in changes for length in lengths)
         if is_below or WILDCARD in changes:
-            return self._from_each(name)
+            return self._link_each(name)
         if name in changes:
-            self.named[name] = cover = changes[name].prepended_to(made.ranges.cover(name))
+            self.by_name[name] = cover = changes[name].prepended_to(base.ranges.cover(name))
             return cover
-        return made.named.get(name, made.others) or made.cover(name)
+        return base.by_name.get(name, base.default) or base.cover(name)
 
-    def _from_each(self, name: str) -> Cover:
-        prefixes = {cover.name for cover in self._made.ranges.cover(name) if cover.prefixed}
+    def _link_each(self, name: str) -> Cover:
+        prefixes = {cover.name for cover in self._base.ranges.cover(name) if cover.prefixed}
         prefixes.update(name[:length] for length in self._lengths)
-        cover = self.at(0, WILDCARD)
+        cover = self.pattern_cover(0, WILDCARD)
         for prefix in sorted(prefixes, key=len):
-            cover = self.at(PREFIXED, prefix).prepended_to(cover)
-        return cover if name == WILDCARD else self.at(0, name).prepended_to(cover)
+            cover = self.pattern_cover(PREFIXED, prefix).prepended_to(cover)
+        return cover if name == WILDCARD else self.pattern_cover(0, name).prepended_to(cover)
 
-    def at(self, prefixed: int, name: str) -> Cover:
+    def pattern_cover(self, prefixed: int, name: str) -> Cover:
         """Return the cover of one pattern; NO_COVER if it has no ACLs."""
         changed = self._changes.get(_key(prefixed, name))
-        return self._made.at(prefixed, name) if changed is None else changed
+        return self._base.pattern_cover(prefixed, name) if changed is None else changed
 
-    def places(self) -> Iterator[Cover]:
+    def covers(self) -> Iterator[Cover]:
         """Yield the covers of all patterns with ACLs."""
         changes = self._changes
-        for cover in self._made.places():
+        for cover in self._base.covers():
             if _key(cover.prefixed, cover.name) not in changes:
                 yield cover
         for cover in changes.values():
             if cover is not NO_COVER:
                 yield cover
 
-    def with_place(self, prefixed: int, name: str, leaf: PatternLeaf | None) -> ListableRights:
+    def with_leaf(self, prefixed: int, name: str, leaf: PatternLeaf | None) -> ListableRights:
         """Return rights with another leaf of one pattern; None: no ACLs."""
-        made, changes, lengths = self._made, self._changes, self._lengths
-        key, here = _key(prefixed, name), made.at(prefixed, name)
+        base, changes, lengths = self._base, self._changes, self._lengths
+        key, here = _key(prefixed, name), base.pattern_cover(prefixed, name)
         if leaf != (None if here is NO_COVER else here.leaf):
             changes = changes.set(key, NO_COVER if leaf is None else single_cover(prefixed, name, leaf, None))
             if prefixed and len(name) not in lengths:
                 lengths = (*lengths, len(name))
         elif key in changes:  # the change is undone
             changes = changes.delete(key)
-        if len(changes) > limits.CHANGES and len(changes) > limits.CHANGES + len(made) // limits.CHANGES_PART:
-            places = ChangedRights(made, changes, lengths).places()
+        if (
+            len(changes) > limits.MERGED_CHANGES
+            and len(changes) > limits.MERGED_CHANGES + len(base) // limits.MERGED_CHANGES_DIVISOR
+        ):
+            patterns = ChangedRights(base, changes, lengths).covers()
             return MaterializedRights.of(
-                [each.prepended_to(NO_COVER) for each in places], remembers=made.remembers
+                [each.prepended_to(NO_COVER) for each in patterns], caches_names=base.caches_names
             )
-        return ChangedRights(made, changes, lengths) if changes else made
+        return ChangedRights(base, changes, lengths) if changes else base
 
 
 #: Rights whose patterns can be listed, and that can be changed.
@@ -204,8 +207,8 @@ class RowRights:
 
     __slots__ = ("_changed", "_lengths", "_principal", "_rows", "_type")
 
-    named = NO_NAMES
-    others = None
+    by_name = _NO_NAMES
+    default = None
 
     def __init__(
         self,
@@ -232,19 +235,19 @@ class RowRights:
 
     def cover(self, name: str) -> Cover:
         size, names = len(name), self._rows.name_codes
-        cover = self._at(0, WILDCARD)
+        cover = self._pattern_cover(0, WILDCARD)
         for length in reversed(self._lengths):
             prefix = name[:length]
             # Few of these prefixes are names of ACLs.
             if length <= size and (prefix in names or self._changed):
-                cover = self._at(PREFIXED, prefix).prepended_to(cover)
-        return cover if name == WILDCARD else self._at(0, name).prepended_to(cover)
+                cover = self._pattern_cover(PREFIXED, prefix).prepended_to(cover)
+        return cover if name == WILDCARD else self._pattern_cover(0, name).prepended_to(cover)
 
-    def _at(self, prefixed: int, name: str) -> Cover:
-        place = self._type + prefixed, name
-        if place in self._changed:
-            leaf, group = self._changed[place], None
+    def _pattern_cover(self, prefixed: int, name: str) -> Cover:
+        key = self._type + prefixed, name
+        if key in self._changed:
+            leaf, group = self._changed[key], None
         else:
-            group = self._rows.group_at(self._principal, *place)
+            group = self._rows.group_at(self._principal, *key)
             leaf = None if group is None else self._rows.leaf_of(group)
         return NO_COVER if leaf is None else single_cover(prefixed, name, leaf, group)

@@ -33,7 +33,11 @@ _REASONS: Final = (
     (True, Rule.SUPER_USER, "the principal is a super user"),
     (True, Rule.MATCHING_ACL, "an ACL allows it"),
     (False, Rule.MATCHING_ACL, "an ACL denies it"),
-    (True, Rule.DEFAULT_ALLOW, "no ACL covers the resource, and allow.everyone.if.no.acl.found is true"),
+    (
+        True,
+        Rule.DEFAULT_ALLOW,
+        "no ACL covers the resource, and allow.everyone.if.no.acl.cached_decision is true",
+    ),
     (False, Rule.DEFAULT_DENY, "no ACL allows it"),
 )
 
@@ -47,7 +51,7 @@ def decision_json(decided: DecidedAction, said: tuple[bytes, ...], *, explained:
     by_super_user, allowed, denied, allowed_by_default, denied_by_default = said
     if decided.answer:
         text = allowed if decided.result is _ALLOWED else denied
-    elif decided.found is BY_SUPER_USER:
+    elif decided.cached_decision is BY_SUPER_USER:
         text = by_super_user
     else:
         text = allowed_by_default if decided.result is _ALLOWED else denied_by_default

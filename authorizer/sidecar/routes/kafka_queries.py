@@ -20,7 +20,7 @@ import msgspec
 
 from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.api.http.answers import AllowedNames, AuthorizedOperations, ByResourceType, ExplainedDecision
-from authorizer.engine.decisions.authorized_operations import to_bit_field
+from authorizer.engine.decisions.authorize import to_bit_field
 from authorizer.engine.decisions.rules import acl_principals
 from authorizer.sidecar.auth.caller_authorization import Caller
 from authorizer.sidecar.http.request_decoding import decode_body, decode_query
@@ -191,7 +191,7 @@ def explained_decision(
         explanation = replace(explanation, near_misses=misses)
     status = node.status()
     if status.freshness is not None:
-        explanation = explanation.without_places()
+        explanation = explanation.without_offsets()
     freshness = status.freshness if state.end_offset >= status.end_offset else None  # not of the past
     of_node = {
         "hostAssumed": host_assumed,

@@ -34,7 +34,7 @@ from authorizer.api.http.answers import (
 )
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.configuration.keys.names import RESOURCE_NAMES
-from authorizer.engine.decisions.authorized_operations import authorized_operations
+from authorizer.engine.decisions.authorize import authorized_operations
 from authorizer.engine.decisions.search import (
     Subjects,
     allowed_names,
@@ -117,7 +117,7 @@ class SearchRoutes:
             found = Subjects(state, kind, host, Action(operation, pattern))
             names = found.names(None if token is None else token.after)
             page, shown = _page(asked, state, token, names)
-            context = SubjectSearchContext(*_offsets(state), found.everyone)
+            context = SubjectSearchContext(*_offsets(state), found.is_anyone_allowed)
             results = [TypedName(asked.subject.type, name) for name in shown]
             return json_response(SubjectResults(page, context, results))
 
