@@ -82,7 +82,7 @@ def state(rng: random.Random) -> dict[str, Any]:
         "superUsers": rng.choice(("", "User:b;Group:*")),
         "allowEveryone": rng.choice((True, False)),
         "acls": list(acls.values()),
-        "questions": [question(rng, letters) for _ in range(QUESTIONS)],
+        "queries": [question(rng, letters) for _ in range(QUESTIONS)],
     }
 
 
@@ -112,5 +112,5 @@ def test_awkward_states_have_the_real_authorizers_answers() -> None:
             AccessControlEntryRecord(Uuid(number.to_bytes(16)), *each.values())
             for number, each in enumerate(asked["acls"])
         )
-        for each, wanted in zip(asked["questions"], expected, strict=True):
+        for each, wanted in zip(asked["queries"], expected, strict=True):
             assert own_answer(replayed, each) == wanted, (each, asked["acls"])

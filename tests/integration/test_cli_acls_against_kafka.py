@@ -26,7 +26,7 @@ from records.acl import (
 from records.entries import AccessControlEntryRecord
 from records.ids import binding_uuid
 from records.log.directory import DirectoryLog
-from support.kafka_acls import Acl, Answer, Question, ask_kafka_acls, blocks
+from support.kafka_acls import Acl, Answer, KafkaAclsRun, ask_kafka_acls, blocks
 
 
 def acl(
@@ -231,7 +231,7 @@ SCRIPTS = [
 def kafka() -> dict[str, Answer]:
     """What kafka-acls does with each whole command line."""
     lines = [*map(whole, COMMANDS), *SCRIPTS]
-    answers = ask_kafka_acls([Question(words(line), EXISTING) for line in lines])
+    answers = ask_kafka_acls([KafkaAclsRun(words(line), EXISTING) for line in lines])
     return dict(zip(lines, answers, strict=True))
 
 
@@ -329,7 +329,7 @@ def _unordered(message: str) -> tuple[str, frozenset[str]]:
 )
 def test_question_before_removing(command: str, answer: str, tmp_path: Path) -> None:
     """Without --force the question is Kafka's, and anything but y removes nothing."""
-    (expected,) = ask_kafka_acls([Question(words(whole(command)), EXISTING)])
+    (expected,) = ask_kafka_acls([KafkaAclsRun(words(whole(command)), EXISTING)])
     question = expected.out.partition("Error while executing")[0]  # the recorder has no console to answer on
     url = log_with_existing(tmp_path)
     result = CliRunner().invoke(cli, ["acls", "--log", url, *command.split()], input=f"{answer}\n")

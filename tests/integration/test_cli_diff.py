@@ -320,7 +320,7 @@ class AskedKafka:
                 "superUsers": "",
                 "allowEveryone": allow_everyone,
                 "acls": [to_json(each)["data"] for each in distinct],
-                "questions": [question for question, _ in answered],
+                "queries": [question for question, _ in answered],
             }
         )
         self._wanted.append([result for _, result in answered])

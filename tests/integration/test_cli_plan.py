@@ -512,7 +512,7 @@ def test_the_real_kafka_answers_each_witness_as_planned_once_it_is_applied(tmp_p
                 "superUsers": "",
                 "allowEveryone": allow_everyone,
                 "acls": [to_json(each)["data"] for each in there],
-                "questions": [row["witness"] for row in flips],
+                "queries": [row["witness"] for row in flips],
             }
         )
         wanted.append(["ALLOWED" if row["flip"] == "granted" else "DENIED" for row in flips])

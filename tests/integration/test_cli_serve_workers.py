@@ -402,7 +402,7 @@ def test_a_signal_ends_all_of_it(number: signal.Signals, tmp_path: Path, own_log
         assert not directory.exists()
         assert not (own_log / "aclog.sock").exists()
         # The line of the decision was written all the same.
-        assert '"resource_name":"orders"' in serving.said.read_text("utf-8")
+        assert '"resource_name":"orders"' in serving.stderr_file.read_text("utf-8")
 
 
 def test_the_workers_end_when_the_supervisor_is_killed(tmp_path: Path, own_log: Path) -> None:

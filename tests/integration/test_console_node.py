@@ -31,9 +31,9 @@ from records.log.directory.files import SOCKET_FILE
 from records.principal import KafkaPrincipal
 from support.console_page import LOOKS, ColorScheme, assert_accessible, console_page
 from support.fleets import fleet_config, node_of, running_fleet
+from support.metric_scrapes import scrape
 from support.node_acls import on_cluster, topic_acl
 from support.nodes import SOON_S, config_of, create, running_node, sidecar_of
-from support.scraped import scrape
 from support.serving_workers import serving_workers
 from support.waiting import wait_until
 

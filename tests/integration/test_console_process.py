@@ -24,9 +24,9 @@ from records.log.directory import DirectoryLog
 from records.principal import ANONYMOUS, KafkaPrincipal
 from support.certificates import Authority
 from support.console_page import console_page
+from support.metric_scrapes import scrape
 from support.node_acls import acl, on_cluster
 from support.nodes import SOON_S, create, running_node
-from support.scraped import scrape
 from support.serving_workers import Serving, is_running, serving_workers
 from support.waiting import wait_until
 

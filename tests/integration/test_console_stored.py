@@ -35,8 +35,8 @@ from snapshot.store.snapshot_store import SnapshotStore
 from snapshot.store.storage import Storage
 from support.console_page import assert_accessible, console_page
 from support.directory_logs import read_batches, records_of
+from support.naive_counts import NaiveCounts
 from support.nodes import SOON_S, running_node, sidecar_of
-from support.plain_counts import PlainCounts
 from support.snapshots import acl, acl_id
 from support.waiting import wait_until
 
@@ -172,7 +172,7 @@ def test_the_past_and_the_counts_are_shown_from_the_logs_beginning(
     with DirectoryLog.open(outputs.complete) as log:
         records = list(records_of(read_batches(log)))
         end = log.high_watermark()
-    plain = PlainCounts(records)
+    plain = NaiveCounts(records)
     for each in found["moments"][1:]:
         assert each["acls"] == sum(plain.at_end[each["end_offset"]].values())
     counts = client.get("/console/v1/counts").json()["kept"]

@@ -11,19 +11,19 @@ import promql_parser
 import pytest
 
 from support.fleets import fleet_config, node_of, running_fleet
+from support.instrumented_sidecar import instrumented_sidecar
+from support.metric_scrapes import Scrape, scrape
 from support.node_acls import topic_acl
 from support.nodes import SOON_S, create
-from support.scraped import Scraped, scrape
-from support.shown_metrics import (
+from support.prom_queries import (
     ROOT,
-    Asked,
+    PromQuery,
     alerts,
     dashboard,
     panel_queries,
     panels,
 )
 from support.waiting import wait_until
-from support.whole_sidecar import whole_sidecar
 
 #: What Prometheus adds to each series that it scrapes, and its own series.
 OF_PROMETHEUS = {"job", "instance"}
@@ -42,8 +42,8 @@ RUNBOOKS = (ROOT / "docs" / "runbooks.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scraped]:
-    with whole_sidecar(tmp_path_factory.mktemp("whole")) as (node, client):
+def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrape]:
+    with instrumented_sidecar(tmp_path_factory.mktemp("whole")) as (node, client):
         while (found := scrape(client)).value("aclog_snapshots_written_total") == 0:
             assert node.status().ready
         while found.value("aclog_event_loop_delay_seconds_count") == 0:
@@ -66,8 +66,8 @@ def of_clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[set[str]]:
         yield {name for name, labels in scrape(client).labels().items() if CLUSTER in labels}
 
 
-def asked() -> list[Asked]:
-    return [*panel_queries(), *(Asked(rule["alert"], rule["expr"]) for rule in alerts())]
+def asked() -> list[PromQuery]:
+    return [*panel_queries(), *(PromQuery(rule["alert"], rule["expr"]) for rule in alerts())]
 
 
 def parts(expression: str) -> list[promql_parser.Expr]:
@@ -78,7 +78,7 @@ def parts(expression: str) -> list[promql_parser.Expr]:
 
 
 @pytest.mark.parametrize("each", asked(), ids=lambda each: each.where)
-def test_what_is_asked_is_exposed(each: Asked, scraped: Scraped, of_clusters: set[str]) -> None:
+def test_what_is_asked_is_exposed(each: PromQuery, scraped: Scrape, of_clusters: set[str]) -> None:
     """PromQL that parses, of series and labels that there are; in a panel of one cluster what is one's."""
     exposed = scraped.labels() | {UP: set()}
     for name in of_clusters & exposed.keys():
@@ -133,7 +133,7 @@ def test_the_dashboard_can_be_imported() -> None:
         assert {source["uid"] for source in sources} == {"${datasource}"}
 
 
-def test_every_metric_is_described(scraped: Scraped) -> None:
+def test_every_metric_is_described(scraped: Scrape) -> None:
     """docs/metrics.md has each with its type and labels, and none that is not exposed."""
     text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     described = {
@@ -141,7 +141,7 @@ def test_every_metric_is_described(scraped: Scraped) -> None:
         for name, kind, labels in ROW.findall(text)
     }
     exposed = {}
-    for family in scraped.families.values():
+    for family in scraped.metric_families.values():
         name = f"{family.name}_total" if family.type == "counter" else family.name
         labels = {label for sample in family.samples for label in sample.labels} - {"le"}
         exposed[name] = family.type, labels
@@ -171,7 +171,7 @@ def test_every_runbook_has_its_alert() -> None:
     assert sorted(runbooks) == sorted(rule["alert"] for rule in alerts())
 
 
-def test_runbooks_and_guides_name_metrics_that_exist(scraped: Scraped) -> None:
+def test_runbooks_and_guides_name_metrics_that_exist(scraped: Scrape) -> None:
     """Some are exposed by several processes alone (test_cli_serve_workers)."""
     guides = (page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "how-to").glob("*.md"))
     names = set(re.findall(r"`(aclog_[a-z_]+)`", "".join((RUNBOOKS, *guides))))

@@ -42,10 +42,10 @@ from support.data import TESTS
 from support.directory_logs import flip_bit
 from support.fleets import fleet_config, node_of, running_fleet
 from support.kafka_broker import jar_broker
+from support.metric_scrapes import scrape
 from support.node_acls import topic_acl
 from support.nodes import SOON_S, create, running_node
 from support.raw_http import connected, request
-from support.scraped import scrape
 from support.serving_workers import serving_workers
 from support.topic_logs import new_topic
 from support.waiting import wait_until

@@ -35,7 +35,7 @@ from records.ids import Uuid
 from support.kafka_authorizer import ask_kafka_authorizer
 from support.kafka_jars import KAFKA_VERSION, OTHER_VERSIONS
 from support.oracle import Case, Replayed, case_names, load_case
-from support.release_oracle import VERSIONS, made_states, record, recorded
+from support.release_oracle import VERSIONS, generated_states, record, recorded
 from support.release_oracle import recorded_states as recorded_states_of_releases
 
 pytestmark = [
@@ -73,7 +73,7 @@ class State:
             "superUsers": self.properties.get("super.users", ""),
             "allowEveryone": self.properties.get("allow.everyone.if.no.acl.found", "false"),
             "acls": acls,
-            "questions": self.questions,
+            "queries": self.questions,
         }
 
     def answers(self, version: str) -> list[Json]:
@@ -253,7 +253,7 @@ def test_each_release_is_followed(version: str, record_property: Callable[[str, 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_was_recorded_is_what_the_jars_answer(version: str) -> None:
     """tests/data/oracle/releases, recorded anew."""
-    assert made_states() == recorded_states_of_releases()
+    assert generated_states() == recorded_states_of_releases()
     assert record(version) == recorded(version)
 
 

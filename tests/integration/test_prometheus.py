@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 from support.go_programs import PROMETHEUS
+from support.instrumented_sidecar import instrumented_sidecar, send_requests
+from support.prom_queries import ALERTS, ROOT, PromQuery, alerts, panel_queries
 from support.prometheus import Prometheus, running_prometheus
-from support.shown_metrics import ALERTS, ROOT, Asked, alerts, panel_queries
 from support.waiting import wait_until
-from support.whole_sidecar import ask, whole_sidecar
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("prometheus")]
 
@@ -38,13 +38,13 @@ def programs() -> Path:
 def prometheus(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     """One that has scraped a sidecar some times, while questions came."""
     directory = tmp_path_factory.mktemp("prometheus")
-    with whole_sidecar(directory) as (_, client):
+    with instrumented_sidecar(directory) as (_, client):
         target = urlsplit(str(client.base_url)).netloc
         with running_prometheus(programs, directory, [target], ALERTS) as running:
             scrapes = "count_over_time(aclog_ready[1m])"
 
             def are_enough() -> bool:
-                ask(client)
+                send_requests(client)
                 return any(float(each["value"][1]) >= SCRAPES for each in running.query(scrapes))
 
             wait_until(are_enough, "scrapes")
@@ -52,7 +52,7 @@ def prometheus(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 @pytest.mark.parametrize("asked", list(panel_queries()), ids=lambda asked: asked.where)
-def test_every_panel_shows_something(asked: Asked, prometheus: Prometheus) -> None:
+def test_every_panel_shows_something(asked: PromQuery, prometheus: Prometheus) -> None:
     """With the variables filled in as Grafana does, over a range and now: series, and numbers in them."""
     now_s = time.time()
     series = prometheus.get("query_range", query=asked.expression, start=now_s - 60, end=now_s, step=1)[

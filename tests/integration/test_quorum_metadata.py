@@ -35,10 +35,10 @@ from authorizer.cli.main import cli
 from authorizer.node.node import Node
 from authorizer.sidecar.app import NODE_OPERATIONS
 from records.ids import uuid_to_string
-from support.held_texts import held_texts
 from support.kafka_broker import Broker, jar_broker
 from support.kafka_tools import run_java
 from support.nodes import SOON_S, running_node, sidecar_of
+from support.reachable_texts import reachable_texts
 from support.sasl_clients import PASSWORD
 from support.waiting import wait_until
 
@@ -277,7 +277,7 @@ def test_no_secret_is_kept_or_shown(
         assert created.exit_code == 0, created.output
         with running_node(cluster.url, snapshot_store=store) as node:
             said = [repr(node.metadata), repr(node.status())]
-            held = list(held_texts(node))
+            held = list(reachable_texts(node))
             assert b"orders.a" in held
             assert cluster.token[0].encode() in held
     said += [str(lines), caplog.text]

@@ -18,7 +18,7 @@ import pytest
 
 from support.nodes import SOON_S
 from support.raw_http import connected, request
-from support.served_process import many_files, memory, served
+from support.serving_process import many_files, memory, serving_process
 from support.waiting import wait_until
 
 ONE, MANY, ACLS = "/access/v1/evaluation", "/access/v1/evaluations", "/v1/acls"
@@ -147,7 +147,7 @@ def test_others_are_answered_and_memory_returns(tmp_path: Path) -> None:
                     seen[answer.status_code, answer.text.partition(",")[0]] += 1
                 time.sleep(0.005)  # a steady rate of requests, not as many as there can be
 
-    with served(tmp_path) as (process, [url]):
+    with serving_process(tmp_path) as (process, [url]):
         asking = threading.Thread(target=ask, args=[url])
         asking.start()
         try:

@@ -27,10 +27,9 @@ from records.acl import (
     ResourcePattern,
     ResourceType,
 )
-from support.asked_node import asked_node
 from support.node_acls import topic_acl
-from support.nodes import SOON_S, create, delete, running_node, sidecar_of
-from support.published import Published
+from support.nodes import SOON_S, create, delete, node_with_client, running_node, sidecar_of
+from support.update_publisher import UpdatePublisher
 from support.waiting import wait_until
 
 PATH = "/v1/changes"
@@ -87,7 +86,7 @@ def some(stream: Iterator[Event | None], name: str) -> Event:
 @pytest.fixture
 def node_and_client(tmp_path: Path) -> Iterator[tuple[Node, httpx.Client]]:
     """The caller may describe the cluster."""
-    with asked_node(tmp_path / "log") as (node, client):
+    with node_with_client(tmp_path / "log") as (node, client):
         create(node, [MAY_LIST])
         yield node, client
 
@@ -152,7 +151,7 @@ def test_a_reload_of_the_node_is_announced(node_and_client: tuple[Node, httpx.Cl
         image = node.authorizer.state.index.image
         known = node.changes.known
         # As the loader does with a snapshot in place of everything.
-        Published(node.changes).reload(end_offset=known.end)
+        UpdatePublisher(node.changes).reload(end_offset=known.end)
         node.authorizer.on_ready()
         node.changes.on_ready()
         assert some(stream, "ready")["offset"] == image.provenance.end_offset
@@ -220,7 +219,7 @@ def test_a_quiet_stream_says_up_to_where_it_has_said_everything(
 
 def test_who_may_not_list_acls_may_not_follow(tmp_path: Path) -> None:
     """Nor who may only ask about others; a stream ends when the right does."""
-    with asked_node(tmp_path / "log", describe_principals="User:ANONYMOUS") as (node, client):
+    with node_with_client(tmp_path / "log", describe_principals="User:ANONYMOUS") as (node, client):
         refused = client.get(PATH)
         assert (refused.status_code, refused.json()["code"]) == (403, "CLUSTER_AUTHORIZATION_FAILED")
         create(node, [MAY_LIST])

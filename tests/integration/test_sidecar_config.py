@@ -29,9 +29,8 @@ from records.acl import (
     ResourcePattern,
     ResourceType,
 )
-from support.asked_node import asked_node
 from support.node_acls import topic_acl
-from support.nodes import SOON_S, create
+from support.nodes import SOON_S, create, node_with_client
 from support.waiting import wait_until
 
 PATH = "/v1/config"
@@ -55,7 +54,7 @@ def shown(client: httpx.Client) -> dict[str, dict[str, Any]]:
 
 def test_kafkas_acls_say_who_may_see_and_who_may_change(tmp_path: Path) -> None:
     """Rights without an ACL are given by who may give them by one, too."""
-    with asked_node(tmp_path / "log") as (node, client):
+    with node_with_client(tmp_path / "log") as (node, client):
         assert client.get(PATH).status_code == put(client, aclog_audit_level="OFF").status_code == 403
         create(node, [on_cluster(AclOperation.DESCRIBE_CONFIGS)])
         assert client.get(PATH).status_code == 200
@@ -77,7 +76,7 @@ def configured(tmp_path: Path) -> Iterator[tuple[Node, httpx.Client]]:
     """Whose callers may see and change it."""
     operations = (AclOperation.ALTER_CONFIGS, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER)
     acls = [topic_acl("orders"), *map(on_cluster, operations)]
-    with asked_node(tmp_path / "log", acls, kafka_sasl_password="secret") as node_and_client:
+    with node_with_client(tmp_path / "log", acls, kafka_sasl_password="secret") as node_and_client:
         yield node_and_client
 
 
@@ -158,7 +157,7 @@ def test_super_users_change_between_two_decisions(tmp_path: Path) -> None:
 
 def test_who_follows_the_changes_is_to_forget_what_was_decided(tmp_path: Path) -> None:
     with (
-        asked_node(tmp_path / "log", [on_cluster(AclOperation.ALL)]) as (_, client),
+        node_with_client(tmp_path / "log", [on_cluster(AclOperation.ALL)]) as (_, client),
         client.stream("GET", "/v1/changes") as stream,
     ):
         lines = stream.iter_lines()
@@ -171,7 +170,7 @@ def test_who_follows_the_changes_is_to_forget_what_was_decided(tmp_path: Path) -
 
 def test_before_it_is_ready_nothing_is_shown_or_changed(tmp_path: Path) -> None:
     """A signal may, from the machine itself."""
-    with asked_node(tmp_path / "log") as (node, client):
+    with node_with_client(tmp_path / "log") as (node, client):
         node.authorizer.on_not_ready("for a test")
         assert client.get(PATH).status_code == put(client, super_users="User:a").status_code == 503
 

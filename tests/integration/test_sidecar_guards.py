@@ -34,10 +34,9 @@ from records.acl import (
     ResourceType,
 )
 from records.principal import ANONYMOUS
-from support.asked_node import asked_node
-from support.fleets import asked_member
+from support.fleets import member_with_client
 from support.node_acls import topic_acl
-from support.nodes import create
+from support.nodes import create, node_with_client
 
 
 class Needs(Enum):
@@ -93,7 +92,7 @@ IMPLIED_BY = {
 Asked = Callable[..., AbstractContextManager[tuple[Node, httpx.Client]]]
 
 
-@pytest.fixture(params=[asked_node, asked_member], ids=["alone", "in a fleet"])
+@pytest.fixture(params=[node_with_client, member_with_client], ids=["alone", "in a fleet"])
 def asked(request: pytest.FixtureRequest) -> Asked:
     found: Asked = request.param
     return found

@@ -23,11 +23,10 @@ from records.acl import (
     ResourcePattern,
     ResourceType,
 )
-from support.asked_node import asked_node
+from support.metric_scrapes import Scrape, scrape
 from support.node_acls import topic_acl
-from support.nodes import SOON_S
+from support.nodes import SOON_S, node_with_client
 from support.raw_http import connected, request
-from support.scraped import Scraped, scrape
 from support.waiting import wait_until
 
 DURATION = "aclog_http_request_duration_seconds"
@@ -48,15 +47,15 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[httpx.Cl
         ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL),
         AccessControlEntry("User:ANONYMOUS", "*", AclOperation.DESCRIBE, AclPermissionType.ALLOW),
     )
-    with asked_node(tmp_path / "log", [topic_acl("orders"), describes]) as (_, client):
+    with node_with_client(tmp_path / "log", [topic_acl("orders"), describes]) as (_, client):
         yield client
 
 
-def counted(scraped: Scraped) -> dict[tuple[str, str, str], int]:
+def counted(scraped: Scrape) -> dict[tuple[str, str, str], int]:
     """Requests by method, endpoint and status, without those for /metrics."""
     return {
         (each.labels["method"], each.labels["endpoint"], each.labels["status"]): int(each.value)
-        for each in scraped.families["aclog_http_requests"].samples
+        for each in scraped.metric_families["aclog_http_requests"].samples
         if each.labels["endpoint"] != "/metrics" and each.value
     }
 

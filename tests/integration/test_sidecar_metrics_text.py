@@ -13,10 +13,9 @@ import prometheus_client
 import pytest
 
 from authorizer.sidecar.routes import metrics_text
-from support.asked_node import asked_node
 from support.fleets import fleet_config, running_fleet
 from support.node_acls import topic_acl
-from support.nodes import SOON_S, create, running_node
+from support.nodes import SOON_S, create, node_with_client, running_node
 from support.waiting import wait_until
 
 CLIENTS = 20
@@ -66,7 +65,7 @@ def renderings(monkeypatch: pytest.MonkeyPatch) -> Iterator[Renderings]:
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[httpx.Client]:
-    with asked_node(tmp_path / "log", [topic_acl("orders")]) as (_, client):
+    with node_with_client(tmp_path / "log", [topic_acl("orders")]) as (_, client):
         client.timeout = httpx.Timeout(SOON_S)
         yield client
 

@@ -22,9 +22,9 @@ from authorizer.sidecar.telemetry.telemetry import Telemetry
 from records.log.directory import DirectoryLog
 from support.collector import Collector, attributes, collector
 from support.kafka_broker import free_ports
+from support.metric_scrapes import scrape
 from support.node_acls import topic_acl
 from support.nodes import create, running_node, sidecar_of
-from support.scraped import scrape
 from support.serving_workers import serving_workers
 from support.waiting import wait_until
 
@@ -112,7 +112,7 @@ def test_metrics_are_prometheus_own(node: Node, receiver: Collector) -> None:
             client.get("/v1/state")
         scraped = scrape(client)
     # The end sends what there is.
-    families = {name for name, family in scraped.families.items() if family.samples}
+    families = {name for name, family in scraped.metric_families.items() if family.samples}
     assert families == receiver.metrics.keys()
     decided = receiver.metrics["aclog_authorizations"].sum
     assert decided.is_monotonic

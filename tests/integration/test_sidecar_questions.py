@@ -25,10 +25,9 @@ from records.acl import (
     ResourcePattern,
     ResourceType,
 )
-from support.asked_node import asked_node
 from support.node_acls import acl as any_acl
 from support.node_acls import topic_acl
-from support.nodes import create, delete, running_node, sidecar_of
+from support.nodes import create, delete, node_with_client, running_node, sidecar_of
 
 OPERATIONS = "/v1/authorized-operations"
 BY_TYPE = "/v1/authorize-by-resource-type"
@@ -59,7 +58,7 @@ ACLS = [topic_acl("orders"), topic_acl("payments", operation=AclOperation.WRITE)
 @pytest.fixture
 def node_and_client(tmp_path: Path) -> Iterator[tuple[Node, httpx.Client]]:
     """The caller may describe the cluster; User:a may READ orders and WRITE payments."""
-    with asked_node(tmp_path / "log", ACLS) as (node, client):
+    with node_with_client(tmp_path / "log", ACLS) as (node, client):
         create(node, [acl(ANONYMOUS, AclOperation.DESCRIBE, CLUSTER)])
         yield node, client
 
@@ -127,7 +126,7 @@ def test_an_explanation_takes_no_principal_that_kafka_cannot_have(
 
 
 def test_an_explanation_says_which_host_was_assumed_and_what_others_get(tmp_path: Path) -> None:
-    with asked_node(tmp_path / "log", ACLS, sidecar_default_host="10.0.0.1") as (node, client):
+    with node_with_client(tmp_path / "log", ACLS, sidecar_default_host="10.0.0.1") as (node, client):
         create(node, [acl(ANONYMOUS, AclOperation.DESCRIBE, CLUSTER)])
         create(node, [any_acl("User:a", AclOperation.READ, "orders", deny=True, host="10.0.0.9")])
         question = {key: value for key, value in QUESTIONS[EXPLAIN].items() if key != "host"}
@@ -166,7 +165,7 @@ def test_one_acl_by_its_id(node_and_client: tuple[Node, httpx.Client]) -> None:
 @pytest.mark.parametrize("path", QUESTIONS)
 def test_anyone_may_ask_about_themselves_about_others_only_with_describe(tmp_path: Path, path: str) -> None:
     """Nothing is said about another principal before the caller's right is decided."""
-    with asked_node(tmp_path / "log", ACLS) as (node, client):
+    with node_with_client(tmp_path / "log", ACLS) as (node, client):
         refused = client.post(path, json=QUESTIONS[path])
         assert (refused.status_code, refused.json()["code"]) == (403, "CLUSTER_AUTHORIZATION_FAILED")
         assert client.post(path, json={**QUESTIONS[path], "principal": ANONYMOUS}).status_code == 200
@@ -176,7 +175,7 @@ def test_anyone_may_ask_about_themselves_about_others_only_with_describe(tmp_pat
 
 def test_an_acl_is_shown_to_who_may_list_them(tmp_path: Path) -> None:
     """Not to who may only ask about others."""
-    with asked_node(tmp_path / "log", ACLS, describe_principals=ANONYMOUS) as (node, client):
+    with node_with_client(tmp_path / "log", ACLS, describe_principals=ANONYMOUS) as (node, client):
         acl_id = next(iter(node.authorizer.state.index.image)).record.id
         path = f"/v1/acls/{acl_id.hex()[:22]}"
         assert client.get(path).status_code == 403
@@ -186,7 +185,7 @@ def test_an_acl_is_shown_to_who_may_list_them(tmp_path: Path) -> None:
 
 def test_an_explanation_shows_acls_of_others_only_to_who_may_list(tmp_path: Path) -> None:
     """Who asks about itself, or may ask about others, is not shown a third one's ACLs by it."""
-    with asked_node(tmp_path / "log", ACLS, describe_principals=ANONYMOUS) as (node, client):
+    with node_with_client(tmp_path / "log", ACLS, describe_principals=ANONYMOUS) as (node, client):
         create(node, [acl("User:*", AclOperation.WRITE, ORDERS)])
 
         def missed(principal: str) -> set[str]:
@@ -201,7 +200,7 @@ def test_an_explanation_shows_acls_of_others_only_to_who_may_list(tmp_path: Path
 
 def test_the_past_is_asked_with_the_rights_of_now(tmp_path: Path) -> None:
     """Who may not describe the cluster any more does not, by asking about the time when it might."""
-    with asked_node(tmp_path / "log", ACLS) as (node, client):
+    with node_with_client(tmp_path / "log", ACLS) as (node, client):
         create(node, [acl(ANONYMOUS, AclOperation.DESCRIBE, CLUSTER)])
         past = {**QUESTIONS[OPERATIONS], "at_offset": 2}
         delete(node, "orders")
@@ -236,7 +235,7 @@ def test_a_state_that_is_not_held_is_gone(
 
 def test_a_look_is_audited_as_a_look(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """What only looks is TRACE, whatever it comes to; that the caller may is decided, and counted, once."""
-    with asked_node(tmp_path / "log", ACLS, describe_principals=ANONYMOUS, audit_level="DEBUG") as (
+    with node_with_client(tmp_path / "log", ACLS, describe_principals=ANONYMOUS, audit_level="DEBUG") as (
         node,
         client,
     ):

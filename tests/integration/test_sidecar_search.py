@@ -24,8 +24,7 @@ from records.acl import (
     ResourcePattern,
     ResourceType,
 )
-from support.asked_node import asked_node
-from support.nodes import create, delete
+from support.nodes import create, delete, node_with_client
 
 SUBJECT = "/access/v1/search/subject"
 RESOURCE = "/access/v1/search/resource"
@@ -82,7 +81,7 @@ END = len(ACLS) + 1
 @pytest.fixture
 def node_and_client(tmp_path: Path) -> Iterator[tuple[Node, httpx.Client]]:
     """The caller may describe the cluster."""
-    with asked_node(tmp_path / "log", ACLS) as (node, client):
+    with node_with_client(tmp_path / "log", ACLS) as (node, client):
         create(node, [MAY_LIST])
         yield node, client
 
@@ -109,7 +108,7 @@ def test_who_may(node_and_client: tuple[Node, httpx.Client]) -> None:
 
 
 def test_super_users_are_found(tmp_path: Path) -> None:
-    with asked_node(tmp_path / "log", ACLS, describe_principals="") as (node, client):
+    with node_with_client(tmp_path / "log", ACLS, describe_principals="") as (node, client):
         node.authorizer.configure({"super.users": "User:root;User:ANONYMOUS"})
         assert ids(client.post(SUBJECT, json=SEARCHES[SUBJECT])) == ["ANONYMOUS", "a", "b", "d", "root"]
 
@@ -135,7 +134,7 @@ def test_names_that_exist_come_from_a_file(tmp_path: Path) -> None:
     """Read again when it changes, kept while it cannot be read; other types are as without one."""
     file = tmp_path / "names"
     file.write_text("TOPIC pay.1\n\ntopic pay.secret.1\nTOPIC other\n", encoding="utf-8")
-    with asked_node(tmp_path / "log", ACLS, search_resource_names=file) as (node, client):
+    with node_with_client(tmp_path / "log", ACLS, search_resource_names=file) as (node, client):
         create(node, [MAY_LIST, acl("User:a", "g", kind=ResourceType.GROUP)])
         answer = client.post(RESOURCE, json=SEARCHES[RESOURCE])
         assert (ids(answer), answer.json()["context"]["names"]) == (["pay.1"], "existing")
@@ -150,14 +149,14 @@ def test_names_that_exist_come_from_a_file(tmp_path: Path) -> None:
             assert ids(client.post(RESOURCE, json=SEARCHES[RESOURCE])) == ["pay.1", "pay.22"]
         assert [line["event"] for line in lines] == ["resource_names_not_read"] * 2
     with pytest.raises(ConfigError, match=r"aclog\.search\.resource\.names"):
-        asked_node(tmp_path / "log", ACLS, search_resource_names=file).__enter__()
+        node_with_client(tmp_path / "log", ACLS, search_resource_names=file).__enter__()
 
 
 def test_a_literal_of_a_name_that_does_not_exist_yet_is_listed(tmp_path: Path) -> None:
     """Beside the names that exist: where its answer is another than that of its prefixes."""
     file = tmp_path / "names"
     file.write_text("TOPIC pay.1\nTOPIC orders\n", encoding="utf-8")
-    with asked_node(tmp_path / "log", ACLS, search_resource_names=file) as (node, client):
+    with node_with_client(tmp_path / "log", ACLS, search_resource_names=file) as (node, client):
         create(node, [MAY_LIST, acl("User:a", "later"), acl("User:a", "pay.later"), acl("User:b", "others")])
         create(node, [acl("User:a", "pay.not", permission=AclPermissionType.DENY)])
         answer = client.post(RESOURCE, json=SEARCHES[RESOURCE])
@@ -247,7 +246,7 @@ def test_an_earlier_state_is_searched(node_and_client: tuple[Node, httpx.Client]
 
 def test_who_may_search(tmp_path: Path) -> None:
     """About itself anyone; about others, who may ask about others; who may do it, who may list ACLs."""
-    with asked_node(tmp_path / "log", ACLS) as (node, client):
+    with node_with_client(tmp_path / "log", ACLS) as (node, client):
         assert {
             path: client.post(path, json=body).status_code for path, body in SEARCHES.items()
         } == dict.fromkeys(SEARCHES, 403)
@@ -264,7 +263,7 @@ def test_who_may_search(tmp_path: Path) -> None:
 
 
 def test_who_may_only_ask_about_others_is_not_shown_who_there_is(tmp_path: Path) -> None:
-    with asked_node(tmp_path / "log", ACLS, describe_principals="User:ANONYMOUS") as (_, client):
+    with node_with_client(tmp_path / "log", ACLS, describe_principals="User:ANONYMOUS") as (_, client):
         statuses = {path: client.post(path, json=body).status_code for path, body in SEARCHES.items()}
         assert statuses == {SUBJECT: 403, RESOURCE: 200, ACTION: 200}
 

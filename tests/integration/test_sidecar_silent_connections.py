@@ -26,7 +26,7 @@ from authorizer.sidecar.server import Sidecar
 from support.certificates import Authority
 from support.nodes import SOON_S, config_of, running_node
 from support.raw_http import Wire, connected, request
-from support.served_process import many_files, served
+from support.serving_process import many_files, serving_process
 from support.waiting import wait_until
 
 AUTHORITY = Authority("CN=Server CA")
@@ -181,7 +181,7 @@ def test_silent_connections_leave_file_descriptors_for_others(tmp_path: Path) ->
     arguments = "--config", str(properties)
     with (
         many_files(4096),
-        served(tmp_path, *arguments, open_files=800, ACLOG_LISTENERS=listeners) as (process, urls),
+        serving_process(tmp_path, *arguments, open_files=800, ACLOG_LISTENERS=listeners) as (process, urls),
         connected(urls[0]) as kept,
         ExitStack() as stack,
     ):

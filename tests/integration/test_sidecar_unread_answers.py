@@ -21,7 +21,7 @@ from authorizer.sidecar.server import Sidecar
 from support.node_acls import topic_acl
 from support.nodes import SOON_S, config_of, create
 from support.raw_http import Wire, request
-from support.served_process import memory, served
+from support.serving_process import memory, serving_process
 from support.waiting import wait_until
 
 ACLS = 20_000
@@ -81,7 +81,7 @@ def test_unread_listings_take_little_memory(tmp_path: Path) -> None:
     properties = tmp_path / "aclog.properties"
     properties.write_text("super.users=User:ANONYMOUS\n")
     with (
-        served(tmp_path, "--config", str(properties)) as (process, [url]),
+        serving_process(tmp_path, "--config", str(properties)) as (process, [url]),
         httpx.Client(base_url=url, timeout=SOON_S) as client,
         ExitStack() as stack,
     ):

@@ -45,7 +45,7 @@ from snapshot.jobs.sources.logs import resolve_logs
 from snapshot.store.snapshot_store import SnapshotStore
 from support.data import TESTS, real_log
 from support.directory_logs import read_batches, records_of
-from support.plain_counts import Kind, PlainCounts, kind_of
+from support.naive_counts import Kind, NaiveCounts, kind_of
 from support.snapshots import acl, acl_id
 from support.topic_logs import ONE_BROKER
 from support.topic_nodes import unique_topic
@@ -97,9 +97,9 @@ def random_record(choice: random.Random) -> MetadataRecord:
     )
 
 
-def plain_counts(directory: Path) -> PlainCounts:
+def plain_counts(directory: Path) -> NaiveCounts:
     with DirectoryLog.open(directory) as log:
-        return PlainCounts(records_of(read_batches(log)))
+        return NaiveCounts(records_of(read_batches(log)))
 
 
 class Job:
@@ -168,7 +168,7 @@ def without_zeros(counts: dict[int, dict[Kind, int]]) -> dict[int, dict[Kind, in
     return {end: {kind: n for kind, n in kinds.items() if n} for end, kinds in counts.items()}
 
 
-def assert_counts(job: Job, cluster_id: str, plain: PlainCounts, ends: list[int]) -> None:
+def assert_counts(job: Job, cluster_id: str, plain: NaiveCounts, ends: list[int]) -> None:
     """The tables say what the log says: at each of these ends, and in each minute."""
     expected = {end: dict(plain.at_end[end]) for end in ends if plain.at_end[end]}
     found = without_zeros(job.counts()[cluster_id])
@@ -423,7 +423,7 @@ def test_topics_of_a_fleet_are_counted_and_watched(
     for followed in job.settings.logs:
         with closing(followed.open()) as opened:
             ends[followed.identity.cluster_id] = opened.high_watermark()
-            plain[followed.identity.cluster_id] = PlainCounts(records_of(opened.read(0)))
+            plain[followed.identity.cluster_id] = NaiveCounts(records_of(opened.read(0)))
     with running(job) as port:
         names = {cluster: named("aclog_spark_end_offset", cluster_id=cluster) for cluster in ends}
         found = wait_for(port, lambda found: {name: found.get(names[name]) for name in ends} == ends)

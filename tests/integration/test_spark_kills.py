@@ -41,8 +41,8 @@ from snapshot.store.snapshot_store import SnapshotStore
 from support.data import TESTS
 from support.directory_logs import read_path, records_of
 from support.histories import as_record
-from support.plain_changes import PlainChange, plain_changes
-from support.plain_counts import Kind, PlainCounts
+from support.naive_changes import NaiveChange, naive_changes
+from support.naive_counts import Kind, NaiveCounts
 from support.snapshots import acl, acl_id
 from support.spark_job import JOBS, POINTS, SHARDS, job_settings, run
 from support.waiting import wait_until
@@ -222,7 +222,7 @@ def assert_snapshots(state: Path, log: Path, ends: list[int]) -> None:
 
 def assert_changes(spark: SparkSession, output: Path, log: Path) -> None:
     """Those of the plain fold: each is told once, in what is committed as in the files."""
-    expected = plain_changes(records_of(read_path(log)))
+    expected = naive_changes(records_of(read_path(log)))
     told = []
     for row in History.open(spark, str(output)).changes().collect():
         sides = {
@@ -231,7 +231,7 @@ def assert_changes(spark: SparkSession, output: Path, log: Path) -> None:
         }
         since = None if row.before is None else row.before.offset
         told.append(
-            PlainChange(row.offset, Uuid(bytes(row.id)), row.change, sides["before"], since, sides["after"])
+            NaiveChange(row.offset, Uuid(bytes(row.id)), row.change, sides["before"], since, sides["after"])
         )
     assert sorted(told, key=lambda each: each[:2]) == expected
     assert rows_in_files(output / "changes") == len(expected)
@@ -244,7 +244,7 @@ def rows_in_files(table: Path) -> int:
 
 def assert_counts(spark: SparkSession, output: Path, log: Path, ends: list[int]) -> None:
     """Those of the plain count, at the end of each batch and in each minute; each is there once."""
-    plain = PlainCounts(records_of(read_path(log)))
+    plain = NaiveCounts(records_of(read_path(log)))
     at_end: dict[int, dict[Kind, int]] = {end: {} for end in ends}
     for row in read_counts(spark, str(output)).collect():
         kind = row[KIND[0]], row[KIND[1]], row[KIND[2]], row[KIND[3]]

@@ -26,7 +26,7 @@ from snapshot.jobs.sources.topic_source import read_topic, read_topics_stream
 from support.kafka_broker import Broker, running_jvm
 from support.nodes import SOON_S
 from support.topic_logs import ONE_BROKER
-from support.topic_nodes import produced, raw_topic, unique_topic
+from support.topic_nodes import produce, raw_topic, unique_topic
 from support.topic_operator import create_again, delete_records, transactional
 from support.waiting import wait_until
 
@@ -77,7 +77,7 @@ def plain(broker: Broker) -> Producer:
 
 
 def some(broker: Broker, topic: str, *values: str) -> None:
-    produced(plain(broker), topic, [(value.encode(), value.encode()) for value in values])
+    produce(plain(broker), topic, [(value.encode(), value.encode()) for value in values])
 
 
 def settled(log: FollowedLog, end: int) -> None:
@@ -110,13 +110,13 @@ def test_rows_are_what_was_committed(
     producer = transactional(broker, "spark")
     for value, is_kept in (("kept", True), ("dropped", False), ("last", True)):
         producer.begin_transaction()
-        produced(producer, topic, [(b"key", value.encode())])
+        produce(producer, topic, [(b"key", value.encode())])
         (producer.commit_transaction if is_kept else producer.abort_transaction)(SOON_S)
     settled(log, 6)
     some(broker, topic, "plain")
-    produced(plain(broker), topic, [(b"key", None)])
+    produce(plain(broker), topic, [(b"key", None)])
     producer.begin_transaction()
-    produced(producer, topic, [(b"key", b"dropped too")])
+    produce(producer, topic, [(b"key", b"dropped too")])
     producer.abort_transaction(SOON_S)
     settled(log, 10)
     with_markers = follow(spark, [log], tmp_path)
@@ -144,7 +144,7 @@ def test_an_open_transaction_holds_rows_back(
     some(broker, topic, "before")
     producer = transactional(broker, "spark-open")
     producer.begin_transaction()
-    produced(producer, topic, [(b"key", b"open")])
+    produce(producer, topic, [(b"key", b"open")])
     some(broker, topic, "behind")
     assert follow(spark, [log], tmp_path).offsets == [[0]]
     assert follow(spark, [log], tmp_path).rows == []
@@ -161,7 +161,7 @@ def test_a_batch_holds_as_many_offsets_as_it_may(
     producer = transactional(broker, "spark-limit")
     for value in ("a", "b"):
         producer.begin_transaction()
-        produced(producer, topic, [(b"key", value.encode())])
+        produce(producer, topic, [(b"key", value.encode())])
         producer.commit_transaction(SOON_S)
     settled(log, 4)
     assert follow(spark, [log], tmp_path, max_offsets=1).offsets == [[0], [], [2], []]
@@ -375,7 +375,7 @@ def test_the_nodes_own_settings_reach_a_guarded_cluster(spark: SparkSession, tmp
         name = unique_topic("guarded")
         url = f"kafka://{broker.bootstrap_servers}/{name}"
         create_topic(url, client=client, settings=ONE_BROKER)
-        produced(Producer({**guarded}), name, [(b"key", b"value")])
+        produce(Producer({**guarded}), name, [(b"key", b"value")])
         (log,) = resolve_logs([url], kafka=client)
         rows = read_topic(spark, log, 0, 1, {})
         assert values_of(rows.collect()) == ["value"]

@@ -46,11 +46,11 @@ from snapshot.store.snapshot_store import SnapshotStore
 from support.digests import digest_of
 from support.histories import as_record
 from support.kafka_broker import Broker
+from support.naive_counts import kind_of
 from support.node_acls import topic_acl
 from support.nodes import SOON_S, running_node
-from support.plain_counts import kind_of
 from support.topic_checker import CODEC, TopicHistory, folds, read_raw
-from support.topic_nodes import key_of, produce_raw, produced, raw_topic, record_of, unique_topic
+from support.topic_nodes import key_of, produce, produce_raw, raw_topic, record_of, unique_topic
 from support.topic_operator import create_again, delete_records, transactional
 from support.waiting import wait_until
 
@@ -160,18 +160,18 @@ def write_everything(broker: Broker, url: str) -> int:
     append(url, some[:1], [*some[1:4], removal(some[0])])
     other = transactional(broker, "foreign")
     other.begin_transaction()
-    produced(other, topic, messages(*some[4:7], removal(some[1])))
+    produce(other, topic, messages(*some[4:7], removal(some[1])))
     other.abort_transaction(SOON_S)
     produce_raw(servers, topic, list(some[4:6]))
-    produced(plain, topic, [(key_of(some[4]), None)])
+    produce(plain, topic, [(key_of(some[4]), None)])
     other.begin_transaction()
-    produced(other, topic, messages(some[7], removal(some[2])))
+    produce(other, topic, messages(some[7], removal(some[2])))
     produce_raw(servers, topic, [some[2], some[8]])
-    produced(other, topic, messages(some[9]))
+    produce(other, topic, messages(some[9]))
     other.commit_transaction(SOON_S)
     append(url, [removal(some[8]), some[0]], [some[10]])
     other.begin_transaction()
-    produced(other, topic, messages(some[11], some[12]))
+    produce(other, topic, messages(some[11], some[12]))
     other.abort_transaction(SOON_S)
     return append(url, [removal(some[3]), *some[11:14]])
 
@@ -464,7 +464,7 @@ def test_a_message_that_cannot_be_decoded(spark: SparkSession, broker: Broker, t
     plain = Producer({"bootstrap.servers": broker.bootstrap_servers, "acks": "all", "log_level": 0})
     some = records(5)
     bad = append(url, some[:3])
-    produced(plain, topic, [(key_of(some[3]), b"what is this?")])
+    produce(plain, topic, [(key_of(some[3]), b"what is this?")])
     end = append(url, some[4:])
     job = Job(spark, tmp_path, url, max_offsets=2)
     for _ in range(2):

@@ -38,7 +38,7 @@ from support.kafka_cluster import KafkaCluster
 from support.node_acls import ANY_ACL, CONTEXT, may, names, topic_acl
 from support.nodes import SOON_S, create, running_node
 from support.topic_checker import TopicChecker, TopicHistory, final_acls, folds
-from support.topic_nodes import Told, produce_raw, raw_topic, record_of, unique_topic, writing
+from support.topic_nodes import WriteOutcomes, produce_raw, raw_topic, record_of, unique_topic, writing
 from support.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group("broker")]
@@ -56,10 +56,10 @@ SUPER_USER_READS = {
 # --- brokers ----------------------------------------------------------------------------------------------
 
 
-def assert_kept(told: Iterable[Told], history: TopicHistory, nodes: Iterable[Node]) -> None:
+def assert_kept(outcomes: Iterable[WriteOutcomes], history: TopicHistory, nodes: Iterable[Node]) -> None:
     """What was acknowledged is in the log and in every node, and nothing else that was not asked for."""
-    there = {name for each in told for name in each.there}
-    unknown = {name for each in told for name in each.unknown}
+    there = {name for each in outcomes for name in each.present}
+    unknown = {name for each in outcomes for name in each.unknown}
     for found in (
         {record.resource_name for record in final_acls(history).values()},
         *(names(node.authorizer.acls(ANY_ACL)) for node in nodes),
@@ -72,11 +72,11 @@ def is_ready(node: Node) -> bool:
     return node.status().ready
 
 
-def wait_for_writes(told: Sequence[Told], count: int = 20) -> None:
+def wait_for_writes(outcomes: Sequence[WriteOutcomes], count: int = 20) -> None:
     """Until each has been acknowledged so many more."""
-    enough = [each.acknowledged + count for each in told]
+    enough = [each.acknowledged + count for each in outcomes]
     wait_until(
-        lambda: all(each.acknowledged >= least for each, least in zip(told, enough, strict=True)),
+        lambda: all(each.acknowledged >= least for each, least in zip(outcomes, enough, strict=True)),
         "acknowledged writes",
     )
 
@@ -103,24 +103,24 @@ def test_leaders_die_under_writes(cluster: KafkaCluster) -> None:
         for node, label in zip(nodes, "ab", strict=True):
             stack.enter_context(checker.watching(node, label))
         with ExitStack() as writers:
-            told = [
+            outcomes = [
                 writers.enter_context(writing(node, label, seed=ord(label)))
                 for node, label in zip(nodes, "ab", strict=True)
             ]
             for _ in range(2):
-                wait_for_writes(told)
+                wait_for_writes(outcomes)
                 leader = cluster.leader(topic)
                 assert leader is not None
                 cluster.kill(leader)
                 cluster.wait_for_leader(topic, other_than=leader)
                 # Serving goes on from the last state.
                 assert all(node.authorizer.state.is_ready for node in nodes)
-                wait_for_writes(told)
+                wait_for_writes(outcomes)
                 cluster.start(leader)
                 wait_until(lambda: len(cluster.in_sync(topic)) == 3, "three replicas in sync")
         end = caught_up(nodes)
         history.wait_for(end)
-        assert_kept(told, history, nodes)
+        assert_kept(outcomes, history, nodes)
         assert nodes[0].status().digest == nodes[1].status().digest
     checker.verify()
     history.close()
@@ -140,9 +140,9 @@ def test_the_only_broker_dies_and_comes_back(cluster: KafkaCluster) -> None:
         with (
             checker.watching(writer, "writer"),
             checker.watching(strict, "strict"),
-            writing(writer, "a", seed=1) as told,
+            writing(writer, "a", seed=1) as outcomes,
         ):
-            wait_until(lambda: told.acknowledged > 30, "acknowledged writes")
+            wait_until(lambda: outcomes.acknowledged > 30, "acknowledged writes")
             cluster.kill(only)
             wait_until(lambda: not strict.status().ready, "a lag beyond aclog.max.lag.ms")
             assert "aclog.max.lag.ms" in (strict.status().not_ready_reason or "")
@@ -150,11 +150,11 @@ def test_the_only_broker_dies_and_comes_back(cluster: KafkaCluster) -> None:
             assert strict.authorizer.state.is_ready
             assert writer.status().ready
             cluster.start(only)
-            before = told.acknowledged
-            wait_until(lambda: told.acknowledged > before + 30, "writes after the restart")
+            before = outcomes.acknowledged
+            wait_until(lambda: outcomes.acknowledged > before + 30, "writes after the restart")
         end = caught_up([writer, strict])
         history.wait_for(end)
-        assert_kept([told], history, [writer, strict])
+        assert_kept([outcomes], history, [writer, strict])
         assert writer.status().digest == strict.status().digest
     checker.verify()
     history.close()
@@ -350,7 +350,7 @@ def killed_writer(url: str, seed: int, acknowledged: int) -> list[str]:
     with process.stdout:
         for line in process.stdout:
             lines.append(line)
-            if sum(told[0] in "+-" for told in lines) >= acknowledged:
+            if sum(line[0] in "+-" for line in lines) >= acknowledged:
                 process.send_signal(signal.SIGKILL)
                 break
         lines += list(process.stdout)
@@ -367,7 +367,7 @@ def test_a_node_killed_while_it_writes_loses_nothing_acknowledged(broker: Broker
     url = raw_topic(servers, topic)
     history = TopicHistory(servers, topic)
     checker = TopicChecker(history, [f"s1-t{thread}-n0" for thread in range(3)])
-    told = Told()
+    outcomes = WriteOutcomes()
     with running_node(url) as node:
         with checker.watching(node, "reader"):
             for seed, acknowledged in ((1, 25), (2, 60)):
@@ -377,14 +377,14 @@ def test_a_node_killed_while_it_writes_loses_nothing_acknowledged(broker: Broker
                         unsure.add(name)
                         continue
                     unsure.discard(name)
-                    (told.there.add if kind == "+" else told.there.discard)(name)
-                told.unknown |= unsure
-                told.there -= unsure
+                    (outcomes.present.add if kind == "+" else outcomes.present.discard)(name)
+                outcomes.unknown |= unsure
+                outcomes.present -= unsure
             # Behind all that was left open.
             create(node, [topic_acl("last")])
-            told.there.add("last")
+            outcomes.present.add("last")
         history.wait_for(node.status().end_offset)
-        assert_kept([told], history, [node])
+        assert_kept([outcomes], history, [node])
     checker.verify()
     history.close()
 

@@ -15,7 +15,7 @@ from support.kafka_cluster import KafkaCluster
 from support.node_acls import ANY_ACL, names, topic_acl
 from support.nodes import SOON_S, create, running_node
 from support.topic_checker import CODEC
-from support.topic_nodes import key_of, produced, record_of, unique_topic
+from support.topic_nodes import key_of, produce, record_of, unique_topic
 from support.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group("broker")]
@@ -65,7 +65,7 @@ def test_a_snapshot_is_good_where_the_new_leader_wrote_only_an_abort(
         create(node, [topic_acl("kept")])
         producer.begin_transaction()
         never = record_of(topic_acl("never"))
-        end = produced(producer, topic, [(key_of(never), CODEC.encode(never))])
+        end = produce(producer, topic, [(key_of(never), CODEC.encode(never))])
         move_leader(cluster, topic)
         producer.abort_transaction(SOON_S)
         wait_until(lambda: node.status().end_offset > end, "the end behind the marker")

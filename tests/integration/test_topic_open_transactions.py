@@ -26,7 +26,7 @@ from support.kafka_tools import run_java
 from support.node_acls import may, topic_acl
 from support.nodes import SOON_S, running_node, sidecar_of
 from support.topic_checker import CODEC
-from support.topic_nodes import key_of, produced, raw_topic, record_of, unique_topic
+from support.topic_nodes import key_of, produce, raw_topic, record_of, unique_topic
 from support.topic_operator import transactional
 from support.waiting import wait_until
 
@@ -76,7 +76,7 @@ def held_up(broker: Broker) -> HeldUp:
     opened_at_s = time.time()
     producer.begin_transaction()
     late = record_of(topic_acl("late"))
-    produced(producer, topic, [(key_of(late), CODEC.encode(late))])
+    produce(producer, topic, [(key_of(late), CODEC.encode(late))])
     return HeldUp(broker, url, topic, producer, opened_at_s)
 
 
@@ -160,7 +160,7 @@ def test_an_addition_that_nobody_can_read_yet_says_so(broker: Broker) -> None:
     producer = transactional(broker, "left-open")
     producer.begin_transaction()
     late = record_of(topic_acl("late"))
-    produced(producer, topic, [(key_of(late), CODEC.encode(late))])
+    produce(producer, topic, [(key_of(late), CODEC.encode(late))])
     added = aclog(*COMMANDS[1], "--log", url)
     assert added.exit_code == 0, added.output
     assert "it is written, and cannot be read yet: a transaction is open since" in added.stderr

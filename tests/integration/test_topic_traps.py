@@ -21,7 +21,7 @@ from support.kafka_broker import Broker
 from support.node_acls import ANY_ACL, may, names, topic_acl
 from support.nodes import SOON_S, create, delete, running_node
 from support.topic_checker import CODEC, TX_HEADER, TopicChecker, TopicHistory
-from support.topic_nodes import key_of, produce_raw, produced, raw_topic, record_of, unique_topic
+from support.topic_nodes import key_of, produce, produce_raw, raw_topic, record_of, unique_topic
 from support.topic_operator import create_again, delete_records, set_policy, transactional
 from support.waiting import wait_until
 
@@ -57,7 +57,7 @@ def produced_somehow(broker: Broker, topic: str, what: tuple[bytes | None, bytes
     def taken() -> bool:
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
         try:
-            ends.append(produced(producer, topic, [what]))
+            ends.append(produce(producer, topic, [what]))
         except AssertionError:
             return False
         return True
@@ -99,7 +99,7 @@ def test_aborted_transactions_never_show(broker: Broker, topic: str, url: str) -
         before = shown_end(node)
         producer = transactional(broker, "aborting")
         producer.begin_transaction()
-        produced(producer, topic, [message(record_of(topic_acl("never")))])
+        produce(producer, topic, [message(record_of(topic_acl("never")))])
         assert stays(node, before)
         producer.abort_transaction(SOON_S)
         create(node, [topic_acl("after")])
@@ -122,7 +122,7 @@ def test_an_open_transaction_hides_what_follows_and_nothing_else(
         before = shown_end(node)
         producer = transactional(broker, "open")
         producer.begin_transaction()
-        produced(producer, topic, [message(record_of(topic_acl("late")))])
+        produce(producer, topic, [message(record_of(topic_acl("late")))])
         with pytest.raises(Exception, match=r"timed out after 5000 ms\. The records are in the log"):
             create(node, [topic_acl("behind")])
         assert stays(node, before)
@@ -150,7 +150,7 @@ def test_a_part_of_a_transaction_is_never_shown(broker: Broker, topic: str, url:
         second.begin_transaction()
         for index in (0, 1):
             for label, producer in (("a", first), ("b", second)):
-                produced(
+                produce(
                     producer, topic, [message(record_of(topic_acl(f"{label}{index}")))], header(label, index)
                 )
         # a0 b0 a1 b1, and a is committed: a0 is below the last stable offset, a1 is not.
@@ -181,7 +181,7 @@ def test_foreign_ids_frames_and_keyless_records_are_followed(broker: Broker, top
     foreign = AccessControlEntryRecord.from_binding(Uuid(b"0123456789abcdef"), binding)
     framed, keyless = record_of(topic_acl("framed")), record_of(topic_acl("keyless"))
     producer = Producer({"bootstrap.servers": servers, "log_level": 0})
-    produced(
+    produce(
         producer,
         topic,
         [
@@ -204,7 +204,7 @@ def test_foreign_ids_frames_and_keyless_records_are_followed(broker: Broker, top
         assert node.status().acl_count == 2
         assert not may(node.authorizer, "foreign")
         # A tombstone alone removes as well: what is left when compaction has taken the removal itself.
-        produced(producer, topic, [(key_of(framed), None)])
+        produce(producer, topic, [(key_of(framed), None)])
         wait_until(lambda: not may(node.authorizer, "framed"), "the tombstone")
         with running_node(url, log_mode="read") as later:
             assert names(later.authorizer.acls(ANY_ACL)) == {"keyless"}
@@ -217,8 +217,8 @@ def test_a_value_that_does_not_decode_stops_with_its_offset(broker: Broker, topi
     with running_node(url, log_mode="read") as node:
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
         kept, behind = record_of(topic_acl("kept")), record_of(topic_acl("behind"))
-        bad = produced(producer, topic, [message(kept), (key_of(behind), b"not an ACL")]) - 1
-        produced(producer, topic, [message(behind)])
+        bad = produce(producer, topic, [message(kept), (key_of(behind), b"not an ACL")]) - 1
+        produce(producer, topic, [message(behind)])
         wait_until(lambda: not node.status().ready, "not ready")
         assert f"offset {bad}" in (node.status().not_ready_reason or "")
         assert refused(node)

@@ -38,7 +38,7 @@ def replayed(state: Json, version: str | None) -> Replayed:
 def own_answers(state: Json, version: str | None) -> list[Any]:
     authorizer = replayed(state, version).authorizer
     answers = []
-    for question in state["questions"]:
+    for question in state["queries"]:
         kind = "authorize" if "resourceName" in question else "authorizeByResourceType"
         found = answer_query(authorizer, {"kind": kind, **question})
         answers.append(found.get("result", found.get("bits")))
@@ -77,7 +77,7 @@ def test_an_unknown_release_is_answered_with_what_all_of_them_answer() -> None:
     differing = 0
     for number, state in enumerate(recorded_states()):
         of_all = zip(*(recorded(version)[1][number] for version in VERSIONS), strict=True)
-        for question, own, theirs in zip(state["questions"], own_answers(state, None), of_all, strict=True):
+        for question, own, theirs in zip(state["queries"], own_answers(state, None), of_all, strict=True):
             differing += len(set(theirs)) > 1
             if isinstance(own, str):
                 assert own == ("DENIED" if "DENIED" in theirs else "ALLOWED")

@@ -28,11 +28,11 @@ from authorizer.sidecar.http.request_metrics import RequestMetrics
 from authorizer.sidecar.http.request_origin import Origin
 from records.principal import ANONYMOUS, KafkaPrincipal
 from support.driven_protocols import (
+    ConnectionOutcome,
     FakeTransport,
-    Served,
     StockProtocol,
-    configured,
-    served,
+    protocol_settings,
+    run_connection,
     server_state,
     when_complete,
 )
@@ -61,15 +61,15 @@ class Both:
         self._requests = RequestMetrics()
         self._authenticator = Authenticator(config)
         app = SidecarApp(node, self._authenticator, self._load, self._requests)
-        self._ours = configured(app)
-        self._stock = configured(when_complete(app, (EVALUATION, EVALUATIONS)))
+        self._ours = protocol_settings(app)
+        self._stock = protocol_settings(when_complete(app, (EVALUATION, EVALUATIONS)))
 
     async def learn_tokens(self) -> None:
         """So that none is checked in a thread, and answers do not depend on that thread's pace."""
         for token in self.tokens:
             await self._authenticator.caller([b"Bearer " + token], Origin(LISTENER, ANONYMOUS, "127.0.0.1"))
 
-    async def by_ours(self, reads: tuple[bytes, ...]) -> Served:
+    async def by_ours(self, reads: tuple[bytes, ...]) -> ConnectionOutcome:
         of_uvicorn: dict[str, Any] = {
             "config": self._ours,
             "server_state": server_state(),
@@ -78,14 +78,14 @@ class Both:
         admission = self._load.admit(LISTENER, "127.0.0.1")
         assert admission is not None
         protocol = SidecarProtocol(LISTENER, self._requests, self._load, admission, **of_uvicorn)
-        outcome = await served(protocol, FakeTransport(), reads)
+        outcome = await run_connection(protocol, FakeTransport(), reads)
         assert self._load.waiting == 0
         return outcome
 
-    async def by_stock(self, reads: tuple[bytes, ...]) -> Served:
+    async def by_stock(self, reads: tuple[bytes, ...]) -> ConnectionOutcome:
         state = {"peer": Peer(LISTENER, ANONYMOUS, is_proxy=False)}
         protocol = StockProtocol(self._stock, server_state(), state)
-        return await served(protocol, FakeTransport(), reads)
+        return await run_connection(protocol, FakeTransport(), reads)
 
     def close(self) -> None:
         self._authenticator.close()

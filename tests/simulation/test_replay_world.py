@@ -39,7 +39,7 @@ def run_world(seed: int) -> World:
         try:
             for _ in range(STEPS):
                 world.live()
-            world.come_to_rest()
+            world.settle()
         except BaseException:
             print(*lines[-30:], f"repeat with ACLOG_SIM_SEED={seed}", sep="\n")
             raise

@@ -2,7 +2,7 @@
 //
 //   in:  {"superUsers": "...", "allowEveryone": bool,
 //         "acls": [the fields of AccessControlEntryRecord, codes as numbers, ids left out],
-//         "questions": [{"principal", "host", "operation", "resourceType"[, "resourceName"]}]}
+//         "queries": [{"principal", "host", "operation", "resourceType"[, "resourceName"]}]}
 //   out: [{"result", "rule", "level"} for a question with a name, {"result"} (by resource type) for one without;
 //         {"error"} where it throws; {"bits"} (KIP-430) where "kind" is "authorizedOperations"]
 // or
@@ -187,7 +187,7 @@ public class AskAuthorizer {
                 }
             } else {
                 StandardAuthorizer authorizer = authorizer(state);
-                for (JsonNode question : state.get("questions")) {
+                for (JsonNode query : state.get("queries")) {
                     answers.add(answer(authorizer, question));
                 }
             }

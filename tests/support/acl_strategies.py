@@ -1,6 +1,6 @@
-"""Hypothesis strategies for decisions: ACLs and requests that nearly always match.
+"""Hypothesis strategies for ACLs and requests that usually match one another.
 
-Awkward names, principals and codes are among them.
+They include unusual names, principals and codes.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ FEW_OPERATIONS = (AclOperation.READ, AclOperation.ALL, AclOperation.DESCRIBE)
 
 
 def names() -> SearchStrategy[str]:
-    """Prefixes of one another more often than not, and often the very same."""
+    """Names that are often equal to, or prefixes of, one another."""
     few = st.sampled_from(["a", "a", "ab", "*", "abc"])
     return few | few | st.text("ab*", max_size=3) | st.sampled_from(ODD_NAMES)
 
 
 def codes(*usual: int) -> SearchStrategy[int]:
-    """One of the usual, or, seldom, anything that an int8 can be."""
+    """One of the usual codes or, rarely, any int8."""
     often = st.sampled_from(usual)
     return st.one_of(often, often, often, often, often, often, often, st.integers(-128, 127))
 
@@ -67,7 +67,7 @@ def acls() -> SearchStrategy[AccessControlEntryRecord]:
 
 
 def naive_requests() -> SearchStrategy[naive.Request]:
-    """About anything, by anyone; a session principal's type may hold a colon."""
+    """Requests of any principal on any resource; a session principal's type may contain a colon."""
     sessions = [*map(split, PRINCIPALS), ("User:a", "b")]
     return st.builds(
         lambda session, host, operation, resource_type, name: naive.Request(
@@ -82,7 +82,7 @@ def naive_requests() -> SearchStrategy[naive.Request]:
 
 
 def split(principal: str) -> tuple[str, str]:
-    """At the first colon."""
+    """Split a principal at its first colon."""
     principal_type, _, name = principal.partition(":")
     return principal_type, name
 

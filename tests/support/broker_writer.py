@@ -1,10 +1,10 @@
-"""A program that writes a metadata log's directory as a broker does, as fast as it can, until it is killed.
+"""A program that writes a metadata log's directory as a broker does, until it is killed.
 
     python -m support.broker_writer DIR SEED
 
-It appends batches of ``acl(offset % ACLS)``, each by one write or by two; begins segments; makes checkpoints
-and deletes what they cover; and, as a follower does, truncates its last batches and writes them anew in a
-newer epoch. So the state at any offset from ACLS on is ``acls(0, ACLS)``.
+It appends batches of ``acl(offset % ACLS)``, each in one or two writes; rolls segments; writes checkpoints
+and deletes the segments that they cover. Like a follower it truncates its last batches and rewrites them in a
+newer epoch. The state at any offset from ACLS on is ``acls(0, ACLS)``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from snapshot.files.kraft_checkpoint import write_checkpoint
 from support.directory_logs import TIMESTAMP_MS, acl, segment_path
 
 ACLS = 200
-#: Batches in a segment at most, and segments that are kept.
+#: Maximum number of batches in a segment, and of retained segments.
 SEGMENT_BATCHES = 400
 SEGMENTS = 4
 
@@ -32,7 +32,7 @@ FRAMES = [encode_frame(acl(number)) for number in range(ACLS)]
 
 
 class BrokerWriter:
-    """The directory's one writer."""
+    """The only writer of the directory."""
 
     def __init__(self, directory: Path, seed: int) -> None:
         self.directory = directory
@@ -65,8 +65,8 @@ class BrokerWriter:
         self.ends.append((self.end, self.ends[-1][1] + len(batch)))
 
     def truncate(self) -> None:
-        kept = self.choice.randrange(len(self.ends) - 10, len(self.ends))
-        self.ends = self.ends[: kept + 1]
+        last_index = self.choice.randrange(len(self.ends) - 10, len(self.ends))
+        self.ends = self.ends[: last_index + 1]
         self.end, size_bytes = self.ends[-1]
         os.ftruncate(self.file, size_bytes)
         self.epoch += 1
@@ -78,9 +78,9 @@ class BrokerWriter:
         write_checkpoint(image, self.directory)
         old = sorted(self.directory.glob("*.checkpoint"))[:-1]
         while len(self.bases) > 1:
-            gone = segment_path(self.directory, self.bases.pop(0))
-            gone.rename(gone.with_suffix(".log.deleted"))
-            gone.with_suffix(".log.deleted").unlink()
+            deleted = segment_path(self.directory, self.bases.pop(0))
+            deleted.rename(deleted.with_suffix(".log.deleted"))
+            deleted.with_suffix(".log.deleted").unlink()
         for checkpoint in old:
             checkpoint.unlink()
 

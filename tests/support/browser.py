@@ -1,9 +1,8 @@
-"""A browser for tests, and axe, which looks for what people with disabilities could not use.
+"""A browser for tests, and axe-core, which checks accessibility.
 
-The browser is ACLOG_CHROMIUM, else one on PATH, else the one inside a package of npm's registry, which is
-fetched once into `.cache/npm` and must have the checksum below; Playwright drives any of them.
-
-As a program: `python -m support.browser` fetches what is not there.
+The browser is ACLOG_CHROMIUM, else one on PATH, else one from an npm package that is fetched once into
+`.cache/npm` and must have the checksum below. Playwright drives it.
+`python -m support.browser` fetches what is missing.
 """
 
 from __future__ import annotations
@@ -44,19 +43,19 @@ class NpmPackage:
 
     @property
     def directory(self) -> Path:
-        """Where its files are, once they were fetched."""
+        """The directory of its fetched files."""
         return ROOT / ".cache" / "npm" / f"{self.name.replace('/', '+')}-{self.version}"
 
     def fetch(self) -> Path:
-        """Fetch it, if it is not there. Raises OSError; ValueError: another archive than the one meant."""
+        """Fetch it unless it is there. Raises OSError, or ValueError if the checksum differs."""
         if self.directory.exists():
             return self.directory
         url = f"{REGISTRY}/{self.name}/-/{self.name.rpartition('/')[2]}-{self.version}.tgz"
         with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as answer:
             archive = answer.read()
         if base64.b64encode(hashlib.sha512(archive).digest()).decode() != self.sha512:
-            raise ValueError(f"{url} is not what it was: its checksum differs from the one in {__file__}")
-        # What breaks off must not look like a package.
+            raise ValueError(f"{url}: the checksum differs from the one in {__file__}")
+        # An interrupted unpacking must not look like a package.
         staging = self.directory.with_name(f"{self.directory.name}-{secrets.token_hex(4)}")
         try:
             with tarfile.open(fileobj=io.BytesIO(archive)) as files:
@@ -82,18 +81,18 @@ AXE: Final = NpmPackage(
 
 @dataclass(frozen=True, slots=True)
 class Browser:
-    """One that can be started.
+    """A browser that can be started.
 
     Attributes:
         path: the program.
-        libraries: of its own; None where it takes the machine's.
+        libraries: directory of its shared libraries; None: those of the machine.
     """
 
     path: str
     libraries: Path | None = None
 
     def environment(self) -> dict[str, str | float | bool]:
-        """To start it in."""
+        """Environment variables to start it with."""
         found: dict[str, str | float | bool] = dict(os.environ)
         if self.libraries is not None:
             found["LD_LIBRARY_PATH"] = str(self.libraries)
@@ -101,7 +100,7 @@ class Browser:
 
 
 def browser() -> Browser:
-    """The browser. Raises AssertionError: there is none, and the way to one."""
+    """The browser. Raises AssertionError, with what to do, if there is none."""
     named = os.environ.get("ACLOG_CHROMIUM") or next(filter(None, map(shutil.which, _ON_PATH)), None)
     if named is not None:
         return Browser(named)
@@ -114,14 +113,14 @@ def browser() -> Browser:
 
 
 def axe() -> str:
-    """The script. Raises AssertionError: it is not there."""
+    """The source of axe-core. Raises AssertionError if it is missing."""
     script = AXE.directory / "package" / "axe.min.js"
     assert script.exists(), "no axe-core: `make setup` fetches it"
     return script.read_text(encoding="utf-8")
 
 
 def _unpack_browser(package: Path) -> None:
-    """The browser's files are packed once more, each by itself."""
+    """Unpack the browser's files, each of which is compressed separately."""
     for packed in (package / "bin").glob("*.br"):
         content = brotli.decompress(packed.read_bytes())
         unpacked = package / "unpacked"

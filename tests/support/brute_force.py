@@ -1,7 +1,7 @@
-"""What a set of ACLs answers about every short name together, by bit masks: one bit for each name.
+"""Decisions of a set of ACLs on all short names, as bit masks with one bit for each name.
 
-Straight from the definition, as support.naive is, and a few hundred times as fast: what a pattern covers is
-one int, and so is what a principal is allowed. `naive` confirms it on samples.
+Like support.naive it follows the definition, and is a few hundred times as fast: the names that a pattern
+covers are one int, and so are the names that a principal is allowed. Tests compare samples with `naive`.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ def covered_by(name: str, *, is_prefix: bool) -> int:
 
 
 @cache
-def matches(operation: int, permission_type: int, kind: AclOperation) -> bool:
-    """Whether an ACL of this operation is about the one that is asked for."""
+def matches(operation: int, permission_type: int, requested: AclOperation) -> bool:
+    """Whether an ACL of this operation matches the requested one."""
     acl = AccessControlEntryRecord(b"", 3, "", 3, "", "*", operation, permission_type)  # type: ignore[arg-type]
-    return naive.is_about(acl, kind)
+    return naive.is_about(acl, requested)
 
 
 def answers(
@@ -125,7 +125,7 @@ def _kinds(request_class: RequestClass) -> Iterator[RequestKind]:
 
 
 def names_of(names: NameSet) -> int:
-    """The names that a class is about."""
+    """The names in a name set of a class."""
     if names.is_name:
         return covered_by_name(names.text)
     found = covered_by(names.text, is_prefix=True)
@@ -136,12 +136,12 @@ def names_of(names: NameSet) -> int:
 
 @cache
 def covered_by_name(name: str) -> int:
-    """This name alone, which may be ``*``."""
+    """The mask of this name only, which may be ``*``."""
     return mask_of([name])
 
 
 def random_set(rng: random.Random) -> list[AccessControlEntryRecord]:
-    """Some ACLs for groups, which nearly always touch."""
+    """A few ACLs on groups, most of which overlap."""
     return [
         AccessControlEntryRecord(
             rng.choice(IDS),
@@ -158,7 +158,7 @@ def random_set(rng: random.Random) -> list[AccessControlEntryRecord]:
 
 
 def random_pair(rng: random.Random) -> tuple[list[AccessControlEntryRecord], list[AccessControlEntryRecord]]:
-    """Two sets that have much in common, as those before and after a change have."""
+    """Two similar sets, as before and after a change."""
     before = random_set(rng)
     after = [acl for acl in before if rng.random() < 0.7] + random_set(rng)[:2]
     return before, after

@@ -1,4 +1,4 @@
-"""Certificates for tests: authorities, and what they issue, made in a moment by elliptic curves."""
+"""Certificate authorities for tests, and the certificates that they issue, with elliptic curves."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Issued:
 
 
 class Authority:
-    """One that signs itself.
+    """A self-signed certificate authority.
 
     Attributes:
         pem: its certificate.

@@ -1,4 +1,4 @@
-"""Checkpoint files with records of any kind; the product's own have ACLs and features."""
+"""Checkpoint files with records of any kind; the product writes only ACLs and features."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The classes that Spark and Kafka load, archived (class data sharing): their JVMs start in half the time.
+"""Class data sharing archives for Spark and Kafka, which halve the start time of their JVMs.
 
     python -m support.class_archives
 
-makes both archives, by running each program once; `make setup` does. A JVM that finds none, or one that is
-not of its Java and its jars, loads its classes as ever.
+creates both archives by running each program once; `make setup` does so. A JVM without an archive for its
+Java and jars loads its classes as usual.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
 def jvm_options(program: str) -> tuple[str, ...]:
-    """What a JVM of the tests is started with: ``spark`` or ``kafka``."""
-    # An archive that does not fit is not worth a word on standard output.
+    """Options of a JVM of the tests: ``spark`` or ``kafka``."""
+    # No warning on standard output for an archive that does not fit.
     return (*SHORT_LIVED, f"-XX:SharedArchiveFile={_archive(program)}", "-Xlog:disable")
 
 
 def main() -> None:
-    """Run each once, with the first thing that every test of it does."""
+    """Run each program once, with the first step of every test."""
     from support import kafka_broker, kafka_tools  # noqa: PLC0415  (who only wants the options needs none of it)
     from support.spark import local_spark  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""The commands that there are, as the command line itself knows them."""
+"""All commands, from the command line's definition."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ CommandPath = tuple[str, ...]
 
 
 def every_command() -> list[CommandPath]:
-    """Groups too, each before what is in it: ``("log",)``, ``("log", "create")``, ..."""
+    """The paths of all commands, each group before its commands: ``("log",)``, ``("log", "create")``, ..."""
     return list(_commands_below(cli, ()))
 
 
 def command_at(path: CommandPath) -> click.Command:
-    """The command of these words; none is the root."""
+    """The command at this path; the empty path is the root."""
     command: click.Command = cli
     for name in path:
         assert isinstance(command, click.Group)

@@ -1,4 +1,4 @@
-"""ACLs of a cluster, of its log and of a node that follows it, in one form."""
+"""ACLs of a cluster, of its log and of its node, in one form."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from snapshot.image import AclsImage
 from support.node_acls import ANY_ACL
 from support.nodes import SOON_S
 
-# Its types do not say that None is any name.
+# The client's types do not allow None, which means any name.
 ANY = AclBindingFilter(
     ResourceType.ANY,
     cast("str", None),
@@ -40,7 +40,7 @@ Acl = tuple[str, ...]
 
 
 def described(admin: AdminClient) -> set[Acl]:
-    """What the cluster lists."""
+    """The ACLs that the cluster lists."""
     return {
         (
             acl.restype.name,
@@ -56,7 +56,7 @@ def described(admin: AdminClient) -> set[Acl]:
 
 
 def in_image(image: AclsImage) -> set[Acl]:
-    """What the log holds, in the client's words."""
+    """The ACLs of the log, with the client's names."""
     return {
         (
             ResourceType(acl.record.resource_type).name,
@@ -72,7 +72,7 @@ def in_image(image: AclsImage) -> set[Acl]:
 
 
 def acls_of(node: Node) -> set[Acl]:
-    """What the node's authorizer lists."""
+    """The ACLs that the node's authorizer lists."""
     return {
         (
             ResourceType(int(acl.pattern.resource_type)).name,
@@ -88,7 +88,7 @@ def acls_of(node: Node) -> set[Acl]:
 
 
 def filter_of(acl: AclBinding) -> AclBindingFilter:
-    """That matches this one alone."""
+    """A filter that matches only this ACL."""
     return AclBindingFilter(
         acl.restype, acl.name, acl.resource_pattern_type, acl.principal, acl.host, acl.operation,
         acl.permission_type,
@@ -96,7 +96,7 @@ def filter_of(acl: AclBinding) -> AclBindingFilter:
 
 
 def for_a_node(acl: AclBinding) -> tuple[NodeAcl, NodeFilter]:
-    """The same ACL in a node's terms, and what matches it alone."""
+    """The ACL in the product's types, and a filter that matches only it."""
     codes = (acl.restype, acl.name, acl.resource_pattern_type, acl.principal, acl.host, acl.operation)
     content: Any = tuple(getattr(each, "value", each) for each in (*codes, acl.permission_type))
     same = AccessControlEntryRecord(content_uuid(content), *content).binding()
@@ -108,12 +108,12 @@ def for_a_node(acl: AclBinding) -> tuple[NodeAcl, NodeFilter]:
 
 
 def create(admin: AdminClient, acl: AclBinding) -> None:
-    """The cluster has answered."""
+    """Create the ACL, and wait for the cluster's answer."""
     _done(admin.create_acls([acl]).values())
 
 
 def remove(admin: AdminClient, acl: AclBinding) -> None:
-    """The cluster has answered."""
+    """Remove the ACL, and wait for the cluster's answer."""
     _done(admin.delete_acls([filter_of(acl)]).values())
 
 

@@ -1,7 +1,6 @@
 """A receiver of OTLP over HTTP, as an OpenTelemetry collector has at port 4318.
 
-It stands for a collector: it decodes what it is sent by OpenTelemetry's own messages and keeps it. What
-sends, the library's exporter, is the real one.
+It decodes what the library's real exporter sends by OpenTelemetry's message classes, and stores it.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 
 class Collector:
-    """What has come so far.
+    """The received telemetry.
 
     Attributes:
         url: the base that OTEL_EXPORTER_OTLP_ENDPOINT takes.
-        spans: in the order in which they came.
+        spans: in order of arrival.
         metrics: the newest of each name.
-        resources: of everything that came.
+        resources: of all spans and metrics.
         authorization: the header of each request.
     """
 
@@ -40,7 +39,7 @@ class Collector:
         self.authorization: list[str | None] = []
 
     def take(self, path: str, body: bytes) -> None:
-        """One request of an exporter."""
+        """Decode and store one request of an exporter."""
         if path == "/v1/traces":
             for traces in ExportTraceServiceRequest.FromString(body).resource_spans:
                 self.resources.append(traces.resource)
@@ -55,7 +54,7 @@ class Collector:
 
 @contextmanager
 def collector() -> Iterator[Collector]:
-    """One on a free port."""
+    """A collector on a free port."""
 
     class Receiver(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

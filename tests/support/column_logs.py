@@ -1,4 +1,4 @@
-"""Raw batches, decoded by column as a reader of much does it, and one record after another."""
+"""Raw batches, decoded by column (for long reads) and record by record."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from support.other_frames import other_frame
 
 
 def frame_of(record: MetadataRecord) -> bytes:
-    """What a broker writes."""
+    """The frame that a broker writes."""
     return other_frame(record) if isinstance(record, OtherRecord) else encode_frame(record)
 
 
 def raw_batches(lists: Iterable[Sequence[MetadataRecord]], *, start: int = 0) -> list[RecordBatch]:
-    """One batch for each list of records, from this offset on; an hour lies between two batches."""
+    """One batch for each list of records, from this offset on; batches are one hour apart."""
     batches: list[RecordBatch] = []
     for records in lists:
         frames = [frame_of(record) for record in records]
@@ -34,12 +34,12 @@ def raw_batches(lists: Iterable[Sequence[MetadataRecord]], *, start: int = 0) ->
 
 
 def by_column(batches: Sequence[RecordBatch]) -> tuple[list[LogBatch], DecodeError | None]:
-    """As a read of many records decodes them, however few these are."""
+    """Decode by column, as for a read of many records."""
     return to_log_batches(batches, columns_from=0)
 
 
 def one_by_one(batches: Sequence[RecordBatch]) -> tuple[list[LogBatch], DecodeError | None]:
-    """As a read of few records decodes them."""
+    """Decode record by record, as for a read of few records."""
     decoded: list[LogBatch] = []
     for batch in batches:
         try:

@@ -12,17 +12,17 @@ STOP_TIMEOUT_S = 30
 
 
 class ContainerError(Exception):
-    """docker failed, or there is none; the message has what it said."""
+    """docker failed or is missing; the message has its output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """One that was started here."""
+    """A started container."""
 
     id: str
 
     def inspect(self, template: str) -> str:
-        """What docker knows of it, by a Go template."""
+        """A property of the container, by a Go template."""
         return docker("container", "inspect", "--format", template, self.id).stdout.strip()
 
     def logs(self) -> str:
@@ -30,19 +30,19 @@ class Container:
         return done.stdout + done.stderr
 
     def why_ended(self) -> str | None:
-        """None: it runs."""
+        """Why it ended; None: it runs."""
         if self.inspect("{{.State.Running}}") == "true":
             return None
         return f"the container exited with {self.inspect('{{.State.ExitCode}}')}:\n{self.logs()[-2000:]}"
 
     def stop(self) -> int:
-        """Ask it to end (SIGTERM); its exit code."""
+        """End it with SIGTERM; returns its exit code."""
         docker("stop", "--time", str(STOP_TIMEOUT_S), self.id)
         return int(self.inspect("{{.State.ExitCode}}"))
 
 
 def docker(*arguments: object, check: bool = True) -> subprocess.CompletedProcess[str]:
-    """Run it to its end; unless `check` is off another exit code than 0 raises ContainerError."""
+    """Run docker; raises ContainerError if `check` is set and the exit code is not 0."""
     command = ["docker", *map(str, arguments)]
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
@@ -62,7 +62,7 @@ def engine_has(image: str) -> bool:
 
 @contextmanager
 def running(*arguments: object) -> Iterator[Container]:
-    """`docker run --detach` with these; removed at the end with its own volumes."""
+    """`docker run --detach` with these arguments; removed at the end with its volumes."""
     container = Container(docker("run", "--detach", *arguments).stdout.strip())
     try:
         yield container

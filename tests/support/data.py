@@ -1,4 +1,4 @@
-"""Where the tests find what the real Kafka wrote and answered (see tests/data/oracle/README.md)."""
+"""Paths of the logs and answers that were recorded from real Kafka (tests/data/oracle/README.md)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REAL_LOGS = ("kraft-small", "kraft-trimmed", "kraft-large")
 def real_log_home(name: str) -> Path:
     """The folder of one real log: ``dump.jsonl``, ``acls.jsonl``, ``authz/`` and the log directory.
 
-    kraft-large is stored packed; it is unpacked once, also with several test processes at once.
+    kraft-large is stored as an archive; concurrent test processes unpack it only once.
     """
     stored = LOGS / name
     if stored.is_dir():

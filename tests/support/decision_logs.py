@@ -1,4 +1,4 @@
-"""Decision logs that keep their events in memory."""
+"""Decision logs that write their events to memory."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from authorizer.node.decision_log.decision_log import DecisionLog
 from authorizer.node.decision_log.destination import Destination
 
 
-class Kept(Destination):
-    """Takes everything, but while it has no room."""
+class MemoryDestination(Destination):
+    """Stores all events, unless it has no room."""
 
     def __init__(self, name: str = "kept") -> None:
         super().__init__(name)
@@ -42,7 +42,7 @@ class Kept(Destination):
         return [event["data"] for event in self.events()]
 
     def names(self) -> list[str]:
-        """What the events are about."""
+        """The resource names of the events."""
         return [data["resource_name"] for data in self.data()]
 
 

@@ -1,4 +1,4 @@
-"""ACLs in few words, an authorizer that holds them, and questions: for unit tests of decisions."""
+"""Short constructors of ACLs and requests, and an authorizer without a log, for unit tests."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _acl(
 
 
 class Fed:
-    """A StandardAuthorizer and what feeds it: replay's part, without a log."""
+    """A StandardAuthorizer and a publisher that feeds it without a log."""
 
     def __init__(
         self, *acls: MetadataRecord, ready: bool = True, audit: AuditLog | None = None, **config: str
@@ -92,7 +92,7 @@ class Fed:
         self._publish(delta, records)
 
     def reload(self, *records: MetadataRecord) -> None:
-        """A snapshot in place of everything."""
+        """Publish a snapshot that replaces the state."""
         self._publish(AclsDelta(AclsImage.EMPTY), records)
 
     def _publish(self, delta: AclsDelta, records: Iterable[MetadataRecord]) -> None:
@@ -101,7 +101,7 @@ class Fed:
             delta.replay(LogRecord(offset, 1_000 + offset, record))
             offset += 1
         self.image = delta.apply(Provenance(offset, 0, 1_000 + offset))
-        self.authorizer.on_update(delta, self.image, None)  # type: ignore[arg-type] # it is not looked at
+        self.authorizer.on_update(delta, self.image, None)  # type: ignore[arg-type] # the authorizer ignores it
 
     def allows(
         self, principal: str, operation: AclOperation, pattern: ResourcePattern, host: str = "10.0.0.1"
@@ -109,7 +109,7 @@ class Fed:
         return may(self.authorizer, principal, operation, pattern, host)
 
     def applied(self, acl_filter: AclBindingFilter) -> Iterator[AppliedAcl]:
-        """The ACLs that match, with ids, places in the log, and codes without a name."""
+        """The ACLs that match, with ids, offsets, and codes without a name."""
         return list_acls(self.authorizer.state.index, acl_filter).acls()
 
 

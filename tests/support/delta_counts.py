@@ -1,8 +1,8 @@
-"""A program that counts a log into Delta's tables, in a Spark session of its own, which Delta needs.
+"""A program that counts a log into Delta's tables, in a separate Spark session, which Delta needs.
 
     python -m support.delta_counts OUTPUT LOG
 
-The second batch fails before its commit; then a new checkpoint goes on with smaller batches. It prints one
+The second batch fails before its commit; then a new checkpoint continues with smaller batches. It prints one
 JSON object: the ends of all batches, the rows of both tables, and how many commits the table of counts has.
 """
 

@@ -1,9 +1,8 @@
 """Delta Lake's jars, for the test that writes its tables.
 
-They come as those of the Spark jobs do (session.ivy), and must be the ones below. A user has Spark
-fetch them: delta_lake.PACKAGE. What else that package names, Spark brings, or nothing here needs it.
-
-As a program: `python tests/support/delta_jars.py` fetches and prints the directory.
+They are fetched like those of the Spark jobs (session.ivy) and must have the checksums below. Users let Spark
+fetch delta_lake.PACKAGE; its other dependencies are in Spark, or the tests do not need them.
+`python tests/support/delta_jars.py` fetches them and prints the directory.
 """
 
 from __future__ import annotations

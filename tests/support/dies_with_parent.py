@@ -1,9 +1,9 @@
-"""Runs a command in this process's place that the kernel ends with whoever started it, however that ended.
+"""Replaces this process by a command that the kernel kills when its parent process ends.
 
     python dies_with_parent.py PARENT COMMAND...
 
-Linux' parent-death signal (prctl(2)) lasts over execve. It comes when the thread ends that started the
-command, so that must be one that lives as long as the process: the main thread.
+Linux's parent-death signal (prctl(2)) survives execve. It is sent when the thread ends that started the
+command, so the main thread must start it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _PR_SET_PDEATHSIG = 1
 
 
 def dying_with_parent(command: Sequence[str]) -> list[str]:
-    """The command, for a process that ends when this one has ended."""
+    """The command of a process that ends when this process ends."""
     return [sys.executable, __file__, str(os.getpid()), *command]
 
 
 def main(parent: int, command: Sequence[str]) -> None:
-    """Never returns."""
+    """Execute the command; never returns."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() == parent:  # or it has ended before the call
+    if os.getppid() == parent:  # else the parent ended before the call
         os.execvp(command[0], [*command])
 
 

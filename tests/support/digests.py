@@ -9,5 +9,5 @@ from snapshot.digest import DIGEST_MASK, acl_hash
 
 
 def digest_of(records: Iterable[AccessControlEntryRecord]) -> int:
-    """Computed anew."""
+    """The sum of the hashes of all ACLs."""
     return sum(map(acl_hash, records)) & DIGEST_MASK

@@ -1,4 +1,4 @@
-"""Directories of segments for tests: foreign ones made of raw batches, and ways to read any of them whole."""
+"""Log directories for tests: written from raw batches, and read completely."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TIMESTAMP_MS = 1_700_000_000_000
 
 
 def acl(number: int) -> AccessControlEntryRecord:
-    """The ACL that tests put at offset ``number``: no two are equal."""
+    """The ACL that tests write at offset ``number``; all are different."""
     return AccessControlEntryRecord(
         Uuid(number.to_bytes(16, "big")), 2, f"topic-{number}", 3, f"User:u{number % 7}", "*", 3, 3
     )
@@ -39,7 +39,7 @@ def segment_path(directory: Path, base_offset: int) -> Path:
 
 
 def write_segment(directory: Path, base_offset: int, *batches: bytes) -> Path:
-    """A segment of a foreign log."""
+    """Write a segment as another program would."""
     directory.mkdir(parents=True, exist_ok=True)
     path = segment_path(directory, base_offset)
     path.write_bytes(b"".join(batches))
@@ -100,6 +100,6 @@ def assert_holds_acls(batches: Sequence[LogBatch], start: int, end: int) -> None
 
 
 def read_path(directory: Path) -> list[LogBatch]:
-    """All batches of the log in ``directory``, by a reader of their own."""
+    """All batches of the log in ``directory``, with a new reader."""
     with DirectoryLog.open(directory) as log:
         return read_batches(log)

@@ -1,4 +1,4 @@
-"""A server's protocol without a socket: bytes in, answers out, one read after the other."""
+"""A server's protocol without a socket: it gets bytes read by read and returns answers."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from uvicorn.server import ServerState
 from support.raw_http import Answer
 
 _DECIDING: Final = {b"host", b"content-type", b"authorization", b"x-request-id", b"expect"}
-_COMPARED: Final[tuple[str, ...]] = ("aclog-error", "connection", "content-type", "x-request-id")
+_COMPARED_HEADERS: Final[tuple[str, ...]] = ("aclog-error", "connection", "content-type", "x-request-id")
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
-    """What came of a connection.
+class ConnectionOutcome:
+    """The answers on a connection.
 
     Attributes:
-        answers: with the headers that say something.
-        is_closed: by the server.
+        answers: with the headers that are compared.
+        is_closed: whether the server closed it.
     """
 
     answers: tuple[Answer, ...]
@@ -31,7 +31,7 @@ class Served:
 
 
 class FakeTransport(asyncio.Transport):
-    """Keeps what is written."""
+    """Stores what is written."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,11 +77,11 @@ class FakeTransport(asyncio.Transport):
 
 
 class StockProtocol(HttpToolsProtocol):
-    """uvicorn's own, but for what ours does otherwise on purpose:
+    """uvicorn's protocol, changed where ours differs on purpose:
 
-    - what is no HTTP is answered after the requests before it, and not instead of them;
+    - invalid HTTP is answered after the requests before it, not instead of them;
     - a trailer that says "Connection: close" closes the connection after the answer;
-    - trailers are no headers of the request.
+    - trailers do not count as headers of the request.
     """
 
     is_garbage = False
@@ -108,7 +108,7 @@ class StockProtocol(HttpToolsProtocol):
         self.is_garbage = True
         cycle = self.cycle
         if cycle is not None and cycle.more_body and self.parser is not None:  # type: ignore[redundant-expr]
-            # It is this request that is none.
+            # This request is the invalid one.
             cycle.disconnected = True
             cycle.waiting_for_100_continue = False
             cycle.message_event.set()
@@ -116,15 +116,15 @@ class StockProtocol(HttpToolsProtocol):
                 self.pipeline.popleft()
 
     def is_early(self) -> bool:
-        """Whether the last answer began before its request was complete: ours ends the connection then."""
+        """Whether the last answer began before its request was complete; ours then ends the connection."""
         cycle = self.cycle
         return cycle is not None and cycle.more_body and cycle.response_started  # type: ignore[redundant-expr]
 
 
 def when_complete(app: Any, targets: Sequence[str]) -> Any:
-    """The application as our protocol calls it: with an evaluation once its (small) body has come.
+    """The application as our protocol calls it: an evaluation starts when its (small) body is complete.
 
-    Not if the client waits for 100, or a header that decides how it is answered is there twice.
+    That excludes clients that wait for 100, and repeated headers that decide how a request is answered.
     """
 
     async def waiting(scope: Any, receive: Any, send: Any) -> None:
@@ -149,15 +149,15 @@ def when_complete(app: Any, targets: Sequence[str]) -> Any:
     return waiting
 
 
-def configured(app: Any) -> Config:
+def protocol_settings(app: Any) -> Config:
     """As ``aclog serve`` configures uvicorn."""
     config = Config(app, lifespan="off", ws="none", log_config=None, access_log=False, proxy_headers=False)
     config.load()
     return config
 
 
-async def settled() -> None:
-    """Let everything run that can."""
+async def run_pending_tasks() -> None:
+    """Run all tasks that are ready."""
     ready: Any = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]  # there is no other way to ask
     while True:
         await asyncio.sleep(0)
@@ -165,27 +165,29 @@ async def settled() -> None:
             return
 
 
-async def served(protocol: Any, transport: FakeTransport, reads: Sequence[bytes]) -> Served:
-    """Give a new protocol these reads, as long as it reads."""
+async def run_connection(
+    protocol: Any, transport: FakeTransport, reads: Sequence[bytes]
+) -> ConnectionOutcome:
+    """Give a new protocol these reads until it stops reading."""
     protocol.connection_made(transport)
     is_stock = isinstance(protocol, StockProtocol)
     for read in reads:
         protocol.data_received(read)
-        await settled()
+        await run_pending_tasks()
         assert transport.is_ended or not transport.is_paused
         if is_stock and (transport.is_ended or protocol.is_garbage or protocol.is_early()):
             break
-    outcome = Served(_answers(bytes(transport.written)), transport.is_ended)
+    outcome = ConnectionOutcome(_answers(bytes(transport.written)), transport.is_ended)
     if is_stock and not transport.is_ended:
         if protocol.is_garbage:
             refusal = Answer(400, {"connection": "close"}, b"")
-            outcome = Served((*outcome.answers, refusal), is_closed=True)
+            outcome = ConnectionOutcome((*outcome.answers, refusal), is_closed=True)
         elif protocol.is_early():
             last = outcome.answers[-1]
             closing = Answer(last.status, {**last.headers, "connection": "close"}, last.body)
-            outcome = Served((*outcome.answers[:-1], closing), is_closed=True)
+            outcome = ConnectionOutcome((*outcome.answers[:-1], closing), is_closed=True)
     protocol.connection_lost(None)
-    await settled()
+    await run_pending_tasks()
     assert not transport.has_late_writes
     return outcome
 
@@ -204,9 +206,9 @@ def _answers(written: bytes) -> tuple[Answer, ...]:
         length = int(headers.get("content-length", 0))
         body, written = written[:length], written[length:]
         assert len(body) == length
-        kept = {name: headers[name] for name in _COMPARED if name in headers}
-        if kept.get("aclog-error") == "INVALID_HTTP":
-            # By the protocol itself, in other words than uvicorn's.
-            kept, body = {"connection": kept["connection"]}, b""
-        answers.append(Answer(int(line.split()[1]), kept, body))
+        compared = {name: headers[name] for name in _COMPARED_HEADERS if name in headers}
+        if compared.get("aclog-error") == "INVALID_HTTP":
+            # Our protocol's text differs from uvicorn's.
+            compared, body = {"connection": compared["connection"]}, b""
+        answers.append(Answer(int(line.split()[1]), compared, body))
     return tuple(answers)

@@ -1,4 +1,4 @@
-"""What is in an exported file, read as another program reads it."""
+"""Readers of exported files that do not use the product's code."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from snapshot.files.csv_cell import text_of_cell
 
 
 def records_in_json_lines(path: Path) -> list[MetadataRecord]:
-    """Line by line; a line ends with a newline alone."""
+    """The object on each line; only a newline ends a line."""
     return [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
 
 
 def acls_in_csv(path: Path) -> list[AccessControlEntryRecord]:
-    """Row by row, by the names in the header, without what keeps a spreadsheet from running a text."""
+    """The rows by column name, without the quote that stops spreadsheets from running formulas."""
     with path.open(encoding="utf-8", newline="") as file:
         rows = csv.DictReader(file, strict=True)
         return [acl_from_json({name: text_of_cell(cell) for name, cell in row.items()}) for row in rows]

@@ -1,4 +1,4 @@
-"""Topics that results are appended to, as a careful reader sees them."""
+"""Topics that results are appended to, read by a consumer of committed records."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def new_feed_topic(broker: Broker, url: str) -> str:
 
 
 def feed_messages(broker: Broker, topic: str) -> list[tuple[int, bytes, bytes]]:
-    """(partition, key, value) of all that is committed, in the order of each partition."""
+    """(partition, key, value) of all committed records, in partition order."""
     consumer = Consumer(
         {
             "bootstrap.servers": broker.bootstrap_servers,

@@ -1,4 +1,4 @@
-"""Fleets: several nodes in this process behind one sidecar, as ``aclog serve`` has them."""
+"""Fleets: several nodes in this process behind one sidecar, as in ``aclog serve``."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def fleet_config(logs: Mapping[str, object], **settings: object) -> Config:
 
 @contextmanager
 def running_fleet(config: Config) -> Iterator[tuple[Fleet, str]]:
-    """A started one, and its address."""
+    """A started fleet, and its URL."""
     with (
         AuditWriter.configured(config, setup_logging("json", "ERROR")) as audit,
         Sidecar(config, groups=InProcessConsole()) as sidecar,
@@ -51,7 +51,7 @@ def running_fleet(config: Config) -> Iterator[tuple[Fleet, str]]:
 
 
 def node_of(fleet: Fleet, name: str) -> Node:
-    """A cluster's, once it is ready."""
+    """The node of a cluster, when it is ready."""
     member = fleet.members[name]
     wait_until(lambda: member.node is not None and member.node.status().ready)
     assert member.node is not None
@@ -59,10 +59,10 @@ def node_of(fleet: Fleet, name: str) -> Node:
 
 
 @contextmanager
-def asked_member(
+def member_with_client(
     directory: Path, bindings: Sequence[AclBinding] = (), **settings: Any
 ) -> Iterator[tuple[Node, httpx.Client]]:
-    """As ``asked_node``, of one cluster of two; the other's ACLs and settings allow everyone everything."""
+    """As ``node_with_client``, for one cluster of two; the other's ACLs and settings allow everything."""
     settings["cluster.other.super_users"] = "User:ANONYMOUS"
     logs = {"one": directory / "one", "other": directory / "other"}
     with running_fleet(fleet_config(logs, log_mode="create", **settings)) as (fleet, url):

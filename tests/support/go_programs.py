@@ -1,9 +1,7 @@
-"""Servers that tests run and that Go builds once, from a module's release, into `.cache/<name>/<version>`.
+"""Servers that Go builds once from a module's release, into `.cache/<name>/<version>`.
 
-Where one of them is to be taken from elsewhere, a variable names it. Where there is neither Go nor such a
-program, the tests with it are not run, and pytest says so.
-
-As a program: `python -m support.go_programs` builds all of them and says where they are.
+A variable may name a program elsewhere. Without Go or such a program pytest skips the tests and says so.
+`python -m support.go_programs` builds all of them and prints their directories.
 """
 
 from __future__ import annotations
@@ -59,7 +57,7 @@ class GoPrograms:
         found = self.directory()
         if found is not None or not self._has_go():
             return found
-        # What a build that breaks off leaves must not look like a program.
+        # An interrupted build must not look like a program.
         built = self._built()
         staging = built.with_name(f"{self.version}-{secrets.token_hex(4)}")
         environment = os.environ | {"GOBIN": str(staging), "CGO_ENABLED": "0"}
@@ -113,5 +111,5 @@ if __name__ == "__main__":
         try:
             print(programs.build() or f"note: {programs.missing_reason()}", file=sys.stderr)
         except subprocess.CalledProcessError as error:
-            # Such as a registry out of reach: pytest says which tests are not run, and why.
+            # For example an unreachable registry: pytest reports which tests are skipped, and why.
             print(f"note: {programs.name} could not be built: {error}", file=sys.stderr)

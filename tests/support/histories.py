@@ -1,4 +1,4 @@
-"""Histories of changes, as tests compare them with logs."""
+"""Histories of changes, in a form that tests compare with logs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def as_record(row: Mapping[str, Any]) -> AccessControlEntryRecord:
 
 
 def open_intervals(acls: Iterable[AppliedAcl]) -> Iterator[dict[str, Any]]:
-    """The intervals that a stored state stands for."""
+    """The open intervals of a stored state."""
     for acl in acls:
         yield _readable(acl) | {
             "id": acl.record.id,

@@ -1,4 +1,4 @@
-"""Random streams of pipelined HTTP requests, as honest, careless and hostile clients send them."""
+"""Random streams of pipelined HTTP requests, as correct, careless and hostile clients send them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BROKEN_CHUNKS: Final = (b"fffffffffffffffff\r\nx", b"2\r\nxyz\r\n", b"-1\r\n", 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """What one connection's client sends.
+    """The bytes that the client of one connection sends.
 
     Attributes:
         reads: the bytes, as the server reads them.
@@ -38,7 +38,7 @@ class Stream:
 
     @property
     def for_stock(self) -> tuple[bytes, ...]:
-        """The same without offers of another protocol, which stock uvicorn does not pass over."""
+        """The same without offers of another protocol, which uvicorn does not ignore."""
         whole = b"".join(self.reads).replace(_UPGRADE, _NO_UPGRADE)
         reads, at = [], 0
         for read in self.reads:
@@ -77,7 +77,7 @@ class _Drawn:
         return Stream(tuple(filter(None, self._split(parts))))
 
     def _split(self, parts: list[bytes]) -> list[bytes]:
-        """Into reads: at requests, as a whole, anywhere, everywhere."""
+        """Split into reads: by request, not at all, at random places, at every byte."""
         random = self._random
         kind = random.random()
         if kind < 0.45:
@@ -91,7 +91,7 @@ class _Drawn:
         return [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
 
     def _parts(self) -> list[bytes]:
-        """One request; or some that belong together."""
+        """One request, or several that depend on each other."""
         random = self._random
         kind = random.random()
         if kind < 0.5:
@@ -110,7 +110,7 @@ class _Drawn:
         return self._early()
 
     def _early(self) -> list[bytes]:
-        """A request whose body comes late, or never: what follows may be taken for it."""
+        """A request whose body comes late or never: the bytes that follow may be read as the body."""
         random = self._random
         length = random.choice((1, 7, 60, 400))
         head, _ = self._cut(self._health(b"x" * length))
@@ -122,7 +122,7 @@ class _Drawn:
         inner = self._evaluation() if random.random() < 0.8 else self._health(b"")
         fake, _ = self._cut(self._request("POST", EVALUATION, inner, plain=True))
         head, _ = self._cut(self._health(fake))
-        again = self._request("POST", EVALUATION, self._question(), plain=True)
+        again = self._request("POST", EVALUATION, self._evaluation_body(), plain=True)
         if random.random() < 0.5:
             return [head, fake + inner, again]
         return [head + fake, inner, again]
@@ -142,18 +142,18 @@ class _Drawn:
         plain = random.random() < 0.5
         kind = random.random()
         if kind < 0.75:
-            return self._request("POST", EVALUATION, self._question(), plain=plain)
+            return self._request("POST", EVALUATION, self._evaluation_body(), plain=plain)
         if kind < 0.85:
-            question = json.loads(self._question())
+            question = json.loads(self._evaluation_body())
             body = json.dumps({**question, "evaluations": [{}, {"action": {"name": "WRITE"}}]}).encode()
             return self._request("POST", EVALUATIONS, body, plain=plain)
         if kind < 0.9:
-            return self._request("POST", EVALUATION + "?x", self._question(), plain=plain)
+            return self._request("POST", EVALUATION + "?x", self._evaluation_body(), plain=plain)
         if kind < 0.95:
             return self._request("POST", EVALUATION, random.choice((b"", b"{", b"[]")), plain=plain)
-        return self._request(random.choice(("GET", "PUT")), EVALUATION, self._question(), plain=plain)
+        return self._request(random.choice(("GET", "PUT")), EVALUATION, self._evaluation_body(), plain=plain)
 
-    def _question(self) -> bytes:
+    def _evaluation_body(self) -> bytes:
         random = self._random
         question = {
             "subject": {"type": "User", "id": random.choice(self._callers)},

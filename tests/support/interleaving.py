@@ -1,7 +1,7 @@
-"""What another process does between two looks of a reader at files, at every place where it may.
+"""Runs a step of another process between any two file accesses of a reader.
 
-`every_place` runs a read again and again; in the n-th run the other process takes its step just before the
-reader's n-th look at a file or a directory. So each race that one step can cause is tried, and none by luck.
+`interleave_at_every_access` repeats a read; in the n-th run the step comes just before the reader's n-th
+access to a file or a directory. So every race that one step can cause is tested.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-#: How a reader looks at files and directories; pathlib opens by `io.open`.
-_LOOKS = (
+#: Functions by which a reader accesses files and directories; pathlib opens by `io.open`.
+_ACCESSES = (
     (os, "scandir"),
     (os, "stat"),
     (os, "open"),
@@ -26,39 +26,41 @@ _LOOKS = (
 )
 
 
-def every_place(prepare: Callable[[], None], step: Callable[[], None], read: Callable[[], None]) -> int:
-    """Prepare, then read with the step at the next place, until the read ends before that place.
+def interleave_at_every_access(
+    prepare: Callable[[], None], step: Callable[[], None], read: Callable[[], None]
+) -> int:
+    """Prepare, then read with the step before the next access, until the read has no such access.
 
-    Returns how many places there were.
+    Returns the number of accesses.
     """
-    place = 0
+    access = 0
     while True:
         prepare()
-        with _before_look(place, step) as taken:
+        with _step_before_access(access, step) as accesses:
             read()
-        if len(taken) <= place:
-            return place
-        place += 1
+        if len(accesses) <= access:
+            return access
+        access += 1
 
 
 @contextmanager
-def _before_look(place: int, step: Callable[[], None]) -> Iterator[list[str]]:
-    """Take the step before the look of that number, from 0 on; gives the looks that were taken so far."""
-    taken: list[str] = []
+def _step_before_access(access: int, step: Callable[[], None]) -> Iterator[list[str]]:
+    """Run the step before the access of that number, from 0 on; yields the accesses so far."""
+    accesses: list[str] = []
     with pytest.MonkeyPatch.context() as patch, pytest.MonkeyPatch.context() as pauses:
-        # Nothing comes in a pause that does not come before a look.
+        # A pause needs no step: the step before the next access covers it.
         pauses.setattr(time, "sleep", lambda _: None)
 
-        def looking(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-            def look(*args: Any, **kwargs: Any) -> Any:
-                taken.append(name)
-                if len(taken) == place + 1:
-                    patch.undo()  # the step's own looks do not count, nor do any after it
+        def intercept(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+            def intercepted(*args: Any, **kwargs: Any) -> Any:
+                accesses.append(name)
+                if len(accesses) == access + 1:
+                    patch.undo()  # accesses of the step, and later ones, do not count
                     step()
                 return real(*args, **kwargs)
 
-            return look
+            return intercepted
 
-        for module, name in _LOOKS:
-            patch.setattr(module, name, looking(name, getattr(module, name)))
-        yield taken
+        for module, name in _ACCESSES:
+            patch.setattr(module, name, intercept(name, getattr(module, name)))
+        yield accesses

@@ -23,7 +23,7 @@ PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519Pri
 
 @cache
 def private_key(kid: str, kind: str = "EC") -> PrivateKey:
-    """Made once for each name: an RSA key takes a while."""
+    """Created once for each name, since RSA keys are slow to generate."""
     if kind == "RSA":
         return rsa.generate_private_key(65537, 2048)
     if kind == "OKP":
@@ -38,12 +38,12 @@ def public_jwk(kid: str, kind: str = "EC", **members: object) -> dict[str, Any]:
 
 
 def key_set(*kids: str) -> bytes:
-    """Of EC keys."""
+    """A JSON Web Key Set of EC keys."""
     return json.dumps({"keys": [public_jwk(kid) for kid in kids]}).encode()
 
 
 def token(kid: str | None = "one", kind: str = "EC", algorithm: str = "ES256", **claims: object) -> str:
-    """Valid for a minute, unless ``claims`` say otherwise; a claim that is None is left out."""
+    """A token that is valid for a minute unless ``claims`` differ; a claim that is None is omitted."""
     now = int(time.time())
     of_token = {"iss": ISSUER, "aud": AUDIENCE, "sub": "gateway", "iat": now, "exp": now + 60, **claims}
     headers = None if kid is None else {"kid": kid}
@@ -56,12 +56,12 @@ def token(kid: str | None = "one", kind: str = "EC", algorithm: str = "ES256", *
 
 
 class KeySetServer:
-    """What it answers with may change.
+    """An HTTP server of a key set that tests change.
 
     Attributes:
         url: of the key set.
         body: the key set; None: 503.
-        requests: how many there were.
+        requests: number of requests so far.
     """
 
     def __init__(self, body: bytes | None) -> None:
@@ -103,7 +103,7 @@ def key_set_server(body: bytes | None) -> Iterator[KeySetServer]:
 
 
 class TokenEndpoint:
-    """Where clients get tokens for their id and secret.
+    """An OAuth token endpoint for client credentials.
 
     Attributes:
         url: of it.
@@ -119,7 +119,7 @@ class TokenEndpoint:
 
 @contextmanager
 def token_endpoint(subject: str) -> Iterator[TokenEndpoint]:
-    """Until the end of the block; its tokens are about ``subject``."""
+    """A token endpoint whose tokens have this ``subject``."""
     endpoint = TokenEndpoint()
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,15 +1,15 @@
-"""What the Java authorizer is left with where records repeat ids or contents: it throws, aclog counts (8.1).
+"""The Java authorizer's ACLs where records repeat ids or contents: it throws, aclog accepts (8.1).
 
-AclCache refuses an id that it has and a content that it has under another id, and removals of ids that it
-does not have; a delta refuses to remove what is in neither image nor changes. What a refusal costs depends on
-how the recorder applied the records (`oracle.apply`):
+AclCache refuses a known id, a content that it has under another id, and the removal of an unknown id; a delta
+refuses to remove an id that is in neither image nor changes. The effect of a refusal depends on how the
+recorder applied the records (`oracle.apply`):
 
 - ``log``: record by record. The refused record has no effect.
-- ``snapshot``: the first n records are folded into an image, then loaded whole. If the image holds a content
-  twice, the load fails, and what was loaded before stays.
+- ``snapshot``: the first n records are folded into an image, then loaded together. If the image has a content
+  twice, the load fails, and the ACLs loaded before remain.
 - ``publisher``: batch by batch, as a broker. The rest of a batch after a refused change is skipped.
 
-Whether this is right is seen by its faults, which the recorder wrote down, and by the answers.
+The recorded faults and answers verify this model.
 """
 
 from __future__ import annotations

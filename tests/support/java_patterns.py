@@ -1,4 +1,4 @@
-"""Random patterns of Java's regular expressions, and random texts, that have much to do with one another."""
+"""Random Java regular expressions, and random texts that they often match."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _DEPTH_MAX: Final = 3
 
 
 def random_text(rng: Random) -> str:
-    """Short, so that Java's own engine is soon done with it."""
+    """A short text, so that Java's engine is fast."""
     return "".join(rng.choices(_CHARACTERS, k=rng.randrange(9)))
 
 
 def random_pattern(rng: Random) -> tuple[str, int]:
-    """One, and how many groups it has."""
+    """A pattern, and its number of groups."""
     made = _Pattern(rng)
     beginning = rng.choice(("", "^", "(?i)"))
     return beginning + made.alternatives(0) + rng.choice(("", "", ".*")), made.groups

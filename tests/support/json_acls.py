@@ -1,4 +1,4 @@
-"""ACLs as JSON lines: what `aclog diff` and its kin take as a set."""
+"""ACLs as JSON lines, which `aclog diff` and similar commands read."""
 
 from __future__ import annotations
 

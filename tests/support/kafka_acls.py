@@ -1,4 +1,4 @@
-"""Kafka's own kafka-acls, run from the jars against ACLs held in memory (RecordAclCommand.java)."""
+"""Kafka's kafka-acls, run from the jars against ACLs held in memory (RecordAclCommand.java)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Acl = dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """One kafka-acls command line and the ACLs that it meets."""
+class KafkaAclsRun:
+    """One kafka-acls command line and the ACLs that exist before it."""
 
     args: tuple[str, ...]
     existing: tuple[Acl, ...] = ()
@@ -27,7 +27,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What kafka-acls did: exit code, stdout, first line of stderr, and the ACLs afterwards."""
+    """The result of kafka-acls: exit code, stdout, first line of stderr, and the ACLs afterwards."""
 
     exit: int
     out: str
@@ -35,11 +35,9 @@ class Answer:
     acls: list[Acl]
 
 
-def ask_kafka_acls(questions: Sequence[Question]) -> list[Answer]:
-    """All questions to one JVM; a compile and a second or so."""
-    lines = "".join(
-        json.dumps({"args": question.args, "existing": question.existing}) + "\n" for question in questions
-    )
+def ask_kafka_acls(runs: Sequence[KafkaAclsRun]) -> list[Answer]:
+    """Run all command lines in one JVM, which takes about a second after a compilation."""
+    lines = "".join(json.dumps({"args": run.args, "existing": run.existing}) + "\n" for run in runs)
     done = subprocess.run(
         java_command(str(RECORDER), libs=kafka_libs(), log_level="off"),
         input=lines,

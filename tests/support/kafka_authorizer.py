@@ -1,4 +1,4 @@
-"""Kafka's own StandardAuthorizer, asked from the jars (AskAuthorizer.java)."""
+"""Kafka's StandardAuthorizer, queried from the jars (AskAuthorizer.java)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 from support.kafka_jars import KAFKA_VERSION, kafka_libs
 from support.kafka_tools import java_command
 
-ASKER = Path(__file__).with_name("AskAuthorizer.java")
+PROGRAM = Path(__file__).with_name("AskAuthorizer.java")
 
 
 def ask_kafka_authorizer(
     states: Iterable[dict[str, Any]], version: str = KAFKA_VERSION
 ) -> list[list[dict[str, str]]]:
-    """For each state, the answers to its questions; shapes are in AskAuthorizer.java. Takes a few seconds."""
+    """The answers to the queries of each state, in the form of AskAuthorizer.java; takes seconds."""
     done = subprocess.run(
-        java_command(str(ASKER), libs=kafka_libs(version), log_level="off"),
+        java_command(str(PROGRAM), libs=kafka_libs(version), log_level="off"),
         input="".join(json.dumps(state) + "\n" for state in states),
         capture_output=True,
         text=True,
@@ -28,5 +28,5 @@ def ask_kafka_authorizer(
         check=False,
     )
     if done.returncode != 0:
-        raise RuntimeError(f"the asker ended with {done.returncode}:\n{done.stderr}")
+        raise RuntimeError(f"AskAuthorizer.java exited with {done.returncode}:\n{done.stderr}")
     return [json.loads(line) for line in done.stdout.splitlines()]

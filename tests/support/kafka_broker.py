@@ -1,9 +1,9 @@
 """One real Kafka broker for the integration tests: combined mode KRaft with StandardAuthorizer.
 
-`kafka_broker()` takes, in this order: the cluster that ACLOG_TEST_BOOTSTRAP names (its controllers are
-ACLOG_TEST_CONTROLLERS), a container where a Docker engine has Kafka's image, or a JVM on the jars of
-`kafka_jars`. It never skips: what it takes works, or it raises. ANONYMOUS is a super user, so a plain client
-may do everything.
+`kafka_broker()` uses the first available of: the cluster that ACLOG_TEST_BOOTSTRAP names (its controllers are
+ACLOG_TEST_CONTROLLERS), a container if a Docker engine has Kafka's image, or a JVM on the jars of
+`kafka_jars`. It never skips; it raises if the broker does not work. ANONYMOUS is a super user, so a plaintext
+client may do everything.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ NO_SETTINGS: Mapping[str, str] = {}
 
 
 class BrokerError(Exception):
-    """No broker could be had, or the one that was started ended too early."""
+    """No broker is available, or the started one ended too early."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broker:
-    """Where a running cluster is to be found."""
+    """Addresses and paths of a running cluster."""
 
     bootstrap_servers: str
     controllers: str | None
-    """`host:port,...` of the controller listener; None for a foreign cluster that does not tell."""
+    """`host:port,...` of the controller listener; None if an external cluster's are unknown."""
     metadata_dir: Path | None
-    """Its `__cluster_metadata-0` on this machine; None for a foreign cluster."""
+    """Its `__cluster_metadata-0` on this machine; None for an external cluster."""
     sasl_servers: str | None = None
-    """A listener for users with names (`sasl_clients`); None where none was asked for."""
+    """A listener for users with names (`sasl_clients`); None if there is none."""
     pid: int | None = None
-    """Of its JVM, if that was started here alone."""
+    """The process id of its JVM, if it was started here without a container."""
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def kafka_broker() -> Iterator[Broker]:
 
 
 def server_properties(port: int, controller_port: int, *, bind: str = HOST) -> dict[str, str]:
-    """What every broker that is started here runs with."""
+    """The server.properties of every broker that is started here."""
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
@@ -86,7 +86,7 @@ def server_properties(port: int, controller_port: int, *, bind: str = HOST) -> d
         "inter.broker.listener.name": "PLAINTEXT",
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",
-        # One broker cannot keep three replicas, and a test does not wait for a group that may still grow.
+        # One broker cannot store three replicas, and a test must not wait for more group members.
         "offsets.topic.replication.factor": "1",
         "offsets.topic.num.partitions": "1",
         "transaction.state.log.replication.factor": "1",
@@ -95,7 +95,7 @@ def server_properties(port: int, controller_port: int, *, bind: str = HOST) -> d
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
         "group.initial.rebalance.delay.ms": "0",
-        # The cleaner looks for work all the time: a topic that is to be compacted at once is.
+        # The cleaner polls continuously, so that compaction starts without delay.
         "log.cleaner.backoff.ms": "100",
         "log.initial.task.delay.ms": "100",
     }
@@ -110,7 +110,7 @@ def jar_broker(
     users: Sequence[str] = (),
     on_formatted: Callable[[Path], object] | None = None,
 ) -> Iterator[Broker]:
-    """A broker of that release in a JVM of its own; its directory goes with it. As `running_jvm`."""
+    """A broker of that release in a separate JVM, with a temporary directory. As `running_jvm`."""
     with tempfile.TemporaryDirectory(prefix="aclog-kafka-", ignore_cleanup_errors=True) as home:
         for attempt in range(1, START_TRIES + 1):
             work = Path(home, str(attempt))
@@ -139,7 +139,7 @@ def running_jvm(
     users: Sequence[str] = (),
     on_formatted: Callable[[Path], object] | None = None,
 ) -> Iterator[tuple[Broker, Callable[[], str | None]]]:
-    """A broker starting in the new directory `work`, and what says why it ended (None: it has not).
+    """A starting broker in the new directory `work`, and a function for why it ended (None: it runs).
 
     `settings` are added to server.properties; `libs` are other jars, `options` are Java's. With `users` it
     has a SASL listener for them. `on_formatted` gets the log directory before the broker starts.
@@ -166,8 +166,8 @@ def running_jvm(
         if process.poll() is None:
             return None
         lines = log.read_text(errors="replace").splitlines()
-        said = [line for line in lines if " ERROR " in line or "Exception" in line]
-        return f"the broker exited with {process.returncode}:\n" + "\n".join(said[:20] or lines[-20:])
+        errors = [line for line in lines if " ERROR " in line or "Exception" in line]
+        return f"the broker exited with {process.returncode}:\n" + "\n".join(errors[:20] or lines[-20:])
 
     try:
         yield (
@@ -197,7 +197,7 @@ def container_broker() -> Iterator[Broker]:
         Path(home).chmod(0o755)
         data = Path(home, "data")
         data.mkdir()
-        data.chmod(0o777)  # the image has a user of its own
+        data.chmod(0o777)  # the image runs as another user
         mounted = ("--volume", f"{data}:{IMAGE_DATA}")
         try:
             with running(
@@ -212,7 +212,7 @@ def container_broker() -> Iterator[Broker]:
                     controllers=f"{HOST}:{controller_port}",
                     metadata_dir=data / "__cluster_metadata-0",
                 )
-        finally:  # what is that user's, this one may not be able to remove
+        finally:  # this user may not be allowed to remove that user's files
             docker(
                 "run", "--rm", "--user=0", *mounted, "--entrypoint=find", IMAGE,
                 IMAGE_DATA, "-mindepth", "1", "-delete",
@@ -220,9 +220,9 @@ def container_broker() -> Iterator[Broker]:
 
 
 def wait_until_ready(servers: str, why_ended: Callable[[], str | None]) -> None:
-    """Return once the cluster lists a broker, which it does when its authorizer is loaded and it is unfenced.
+    """Wait until the cluster lists a broker: then its authorizer is loaded and it is unfenced.
 
-    `why_ended` says why waiting is in vain, or None. Raises BrokerError.
+    `why_ended` returns why the broker ended, or None. Raises BrokerError.
     """
     client = AdminClient({"bootstrap.servers": servers, "log_level": 0})
     deadline = time.monotonic() + START_TIMEOUT_S
@@ -238,7 +238,7 @@ def wait_until_ready(servers: str, why_ended: Callable[[], str | None]) -> None:
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """End one process, by its own id, cleanly if it can."""
+    """End a process, with SIGTERM if possible."""
     process.terminate()
     try:
         process.wait(STOP_TIMEOUT_S)
@@ -248,7 +248,7 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that are free now: all are held at once, so that they differ."""
+    """Ports that are free now; all are bound together, so that they differ."""
     held = [socket.create_server((HOST, 0)) for _ in range(count)]
     ports = [server.getsockname()[1] for server in held]
     for server in held:
@@ -257,7 +257,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def write_properties(path: Path, properties: Mapping[str, str]) -> None:
-    """Key by key; what Java reads specially is the caller's to escape."""
+    """Write a properties file; the caller escapes special characters."""
     path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()), encoding="utf-8")
 
 

@@ -1,10 +1,10 @@
-"""Several real Kafka brokers and a controller of their own, each a process that a test may kill.
+"""Several real Kafka brokers and a controller, each a process that a test may kill.
 
     controller 0 <-- brokers 1, 2, 3        everything on 127.0.0.1, directories in one temporary home
 
-Always from the jars of `kafka_jars`: what is killed here with SIGKILL and started again on the same directory
-must be a process of this machine. The controller stays up, so that elections can be held. Topics get what a
-test asks for; internal topics have three copies, or as many as there are brokers.
+It uses the jars of `kafka_jars`: tests kill processes with SIGKILL and restart them on the same directory.
+The controller keeps running, so that elections are possible. Internal topics have three replicas, or one on
+each broker if there are fewer.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class KafkaCluster:
     """Running processes by their number; made by ``kafka_cluster``.
 
     Attributes:
-        bootstrap_servers: of all brokers, also of those that are down.
+        bootstrap_servers: of all brokers, including stopped ones.
         brokers: their numbers.
         admin: a client that knows all brokers.
     """
@@ -59,7 +59,7 @@ class KafkaCluster:
         self._ports = free_ports(brokers + 1)
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self.bootstrap_servers = ",".join(f"{HOST}:{self._ports[number]}" for number in self.brokers)
-        # Without the refresh it would ask the controller that it knows, a dead broker, for minutes.
+        # Without the refresh the client would query a dead broker for minutes.
         self.admin = AdminClient(
             {
                 "bootstrap.servers": self.bootstrap_servers,
@@ -69,7 +69,7 @@ class KafkaCluster:
         )
 
     def format(self) -> None:
-        """Give every process its directory: the controller's is Kafka's own work, a broker's is like it."""
+        """Format the directory of every process: the controller's by Kafka, the brokers' in the same form."""
         for number in (CONTROLLER, *self.brokers):
             write_properties(self._config(number), self._properties(number))
         run_java(STORAGE, "format", "--cluster-id", random_kafka_uuid(), "--config", self._config(CONTROLLER))
@@ -82,7 +82,7 @@ class KafkaCluster:
             )
 
     def start(self, *numbers: int) -> None:
-        """Start these on the directories that they have; returns at once."""
+        """Start these on their directories; returns without waiting."""
         for number in numbers:
             command = java_command(BROKER, self._config(number), heap=HEAP, log_level="info")
             if self._dies_with_parent:
@@ -97,20 +97,20 @@ class KafkaCluster:
                 )
 
     def kill(self, *numbers: int) -> None:
-        """SIGKILL: nothing is flushed, nobody is told."""
+        """SIGKILL: without a flush or a controlled shutdown."""
         for number in numbers:
             self._processes[number].kill()
         for number in numbers:
             self._processes[number].wait()
 
     def stop(self, *numbers: int) -> None:
-        """SIGTERM: leadership is handed on first."""
+        """SIGTERM: leadership moves first."""
         for number in numbers:
             stop(self._processes[number])
 
     def stop_all(self) -> None:
         """Brokers first: without a controller they would wait for one."""
-        # Nothing is kept, so nothing need be handed on.
+        # The data is deleted, so a clean shutdown is not needed.
         for number, process in sorted(self._processes.items(), reverse=True):
             if process.poll() is None:
                 process.kill()
@@ -118,14 +118,14 @@ class KafkaCluster:
             del self._processes[number]
 
     def wait_for_brokers(self, count: int | None = None) -> None:
-        """Until the cluster lists so many brokers, by default all."""
+        """Wait until the cluster lists this many brokers, by default all."""
         wanted = len(self.brokers) if count is None else count
 
         def listed() -> bool:
             for number, process in self._processes.items():
                 if process.poll() is not None and process.returncode not in (-9, 143, 0):
                     raise BrokerError(
-                        f"process {number} exited with {process.returncode}: {self._said(number)}"
+                        f"process {number} exited with {process.returncode}: {self._errors_of(number)}"
                     )
             with suppress(KafkaException):
                 return len(self.admin.list_topics(timeout=2).brokers) == wanted
@@ -145,7 +145,7 @@ class KafkaCluster:
         return None if partition is None or partition.leader is None else partition.leader.id
 
     def wait_for_leader(self, topic: str, *, other_than: int) -> None:
-        """Until the partition has another leader than this one."""
+        """Wait until the partition has a leader other than this one."""
         wait_until(lambda: self.leader(topic) not in (None, other_than), f"another leader of {topic}")
 
     def in_sync(self, topic: str) -> set[int]:
@@ -170,7 +170,7 @@ class KafkaCluster:
     def _log(self, number: int) -> Path:
         return self._home / f"{number}.log"
 
-    def _said(self, number: int) -> str:
+    def _errors_of(self, number: int) -> str:
         lines = self._log(number).read_text(errors="replace").splitlines()
         return "\n".join(
             [line for line in lines if " ERROR " in line or "Exception" in line][:20] or lines[-20:]
@@ -187,7 +187,7 @@ class KafkaCluster:
             "offsets.topic.replication.factor": copies,
             "transaction.state.log.replication.factor": copies,
             "transaction.state.log.min.isr": str(min(2, len(self.brokers))),
-            # A broker that was killed is missed soon, and a leader stays where a test has put it.
+            # A killed broker is fenced soon, and a leader does not move without a test.
             "broker.session.timeout.ms": "3000",
             "broker.heartbeat.interval.ms": "500",
             "replica.lag.time.max.ms": "3000",
@@ -208,12 +208,12 @@ class KafkaCluster:
 def kafka_cluster(
     brokers: int = 3, settings: Mapping[str, str] | None = None, *, dies_with_parent: bool = False
 ) -> Iterator[KafkaCluster]:
-    """A controller and so many brokers, all up, and gone afterwards.
+    """A controller and this many brokers, all running, and stopped at the end.
 
     Args:
-        brokers: how many.
+        brokers: number of brokers.
         settings: what is added to every server.properties.
-        dies_with_parent: also where this process is killed; then its main thread alone may start them.
+        dies_with_parent: end them also if this process is killed; only its main thread may then start them.
     """
     for attempt in range(1, START_TRIES + 1):
         with tempfile.TemporaryDirectory(prefix="aclog-cluster-", ignore_cleanup_errors=True) as home:

@@ -1,11 +1,9 @@
-"""Kafka's own jars, for tests that run the real broker and tools; and other releases' brokers, without tools.
+"""Kafka's jars: broker and tools of KAFKA_VERSION, and the brokers of other releases.
 
-They come as those of the Spark jobs do (session.ivy), and must equal `kafka_jars.sha256`, name by
-name and byte by byte. The first call fetches them; later ones only compare checksums, offline.
-
-As a program: `python tests/support/kafka_jars.py` fetches all, and prints the directory of KAFKA_VERSION;
-`--write-checksums` writes the lists from what Maven gives now (for a new KAFKA_VERSION, say): what Kafka
-depends on is worked out by the Ivy in the pyspark wheel, on Java.
+They are fetched like those of the Spark jobs (session.ivy) and must match the names and checksums in
+`kafka_jars.sha256`; later calls only compare checksums, offline. `python tests/support/kafka_jars.py` fetches
+all and prints the directory of KAFKA_VERSION. `--write-checksums` resolves the dependencies by the Ivy in the
+pyspark wheel, on Java, and writes the lists anew, for example for a new KAFKA_VERSION.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class KafkaQuorum:
         self.controllers = ",".join(f"{HOST}:{self._ports[number]}" for number in CONTROLLERS)
 
     def format(self) -> None:
-        """The first controller's directory is Kafka's own work, the others' are like it."""
+        """Format the directories: the first controller's by Kafka, the others in the same form."""
         for number in (*CONTROLLERS, BROKER_NUMBER):
             write_properties(self._config(number), self._properties(number))
         only = ["--standalone"] if self._joins else []
@@ -60,11 +60,11 @@ class KafkaQuorum:
                 self._data(number).mkdir()
             else:
                 shutil.copytree(self._data(0), self._data(number))
-            own = {"node.id": str(number), "directory.id": random_kafka_uuid()}
-            write_properties(self._data(number) / "meta.properties", {**formatted, **own})
+            overrides = {"node.id": str(number), "directory.id": random_kafka_uuid()}
+            write_properties(self._data(number) / "meta.properties", {**formatted, **overrides})
 
     def start(self, *numbers: int) -> None:
-        """Start these on the directories that they have; returns at once."""
+        """Start these on their directories; returns without waiting."""
         for number in numbers:
             command = java_command(BROKER, self._config(number), heap=HEAP, log_level="info")
             with (self._home / f"{number}.log").open("ab") as output:
@@ -82,16 +82,16 @@ class KafkaQuorum:
         stop(self._processes[number])
 
     def pause(self, number: int) -> None:
-        """SIGSTOP: it takes connections, and answers nothing."""
+        """SIGSTOP: the process accepts connections and does not answer."""
         self._processes[number].send_signal(signal.SIGSTOP)
 
     def is_paused(self, number: int) -> bool:
-        """Whether all of it stands still; the signal takes a moment to reach its threads."""
+        """Whether all its threads are stopped, which takes a while after the signal."""
         status = Path(f"/proc/{self._processes[number].pid}/status").read_text()
         return "\nState:\tT" in status
 
     def resume(self, number: int) -> None:
-        """SIGCONT: it still believes to be what it was."""
+        """SIGCONT: the process keeps its former role until it learns of a change."""
         self._processes[number].send_signal(signal.SIGCONT)
 
     def metadata_dir(self, number: int) -> Path:
@@ -111,7 +111,7 @@ class KafkaQuorum:
         return found
 
     def voters(self) -> set[int]:
-        """The numbers of the controllers that vote now, as the cluster says it; none while it does not."""
+        """The numbers of the voters, as the cluster describes them; none if it does not answer."""
         done = run_java(
             QUORUM, "--bootstrap-controller", self.controllers, "describe", "--replication", check=False
         )
@@ -119,7 +119,7 @@ class KafkaQuorum:
         return {int(line.split()[0]) for line in lines if line.split()[-1] in ("Leader", "Follower")}
 
     def stop_all(self) -> None:
-        """Nothing is kept, so nothing need be handed on."""
+        """Kill all: the data is deleted, so a clean shutdown is not needed."""
         for process in self._processes.values():
             process.kill()
             process.wait()

@@ -1,4 +1,4 @@
-"""Kafka's own command line tools, run from the jars: chiefly kafka-dump-log, whose output is parsed here."""
+"""Kafka's command line tools, run from the jars, and a parser of kafka-dump-log's output."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ PAIR = re.compile(r"(\w+): (\S+)")
 
 
 class KafkaToolError(Exception):
-    """A tool ended with another exit code than 0, or printed what is not understood."""
+    """A tool exited with a code other than 0, or its output cannot be parsed."""
 
 
 def java_command(
     main_class: str, *args: str | Path, libs: Path | None = None, heap: str = "256m", log_level: str = "warn"
 ) -> list[str]:
-    """The command that runs a class of Kafka's; its own log goes to stderr."""
+    """The command that runs a main class of Kafka; Kafka's logging goes to stderr."""
     return [
         "java",
         f"-Xmx{heap}",
@@ -63,7 +63,7 @@ def run_java(
     timeout_s: float = 120,
     check: bool = True,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a class of Kafka's to its end; with `check`, KafkaToolError unless it exits with 0."""
+    """Run a main class of Kafka; with `check` KafkaToolError is raised unless it exits with 0."""
     command = java_command(main_class, *args, libs=libs, heap=heap)
     done = subprocess.run(
         command, capture_output=True, text=True, encoding="utf-8", timeout=timeout_s, check=False
@@ -104,7 +104,7 @@ def metadata_shell(checkpoint: Path, commands: Sequence[str]) -> list[str]:
     command = java_command(METADATA_SHELL, "--snapshot", checkpoint, log_level="off")
     command[command.index("-cp") + 1] += f"{os.pathsep}{kafka_libs(SHELL)}/*"
     typed = "".join(f"{each}\n" for each in ("cat /image/provenance", *commands))
-    # It may ask for commands before it has published what it read.
+    # Its prompt may come before the image is published.
     for _ in range(SHELL_TRIES):
         done = subprocess.run(
             command, input=typed, capture_output=True, text=True, encoding="utf-8", timeout=120, check=True

@@ -1,4 +1,4 @@
-"""The index's ways for much, tried with little."""
+"""Lowers the index's limits, so that small tests reach the code for large sets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from authorizer.engine.index import limits
 
 
 def make_small(patches: pytest.MonkeyPatch) -> None:
-    """Until these patches are undone."""
+    """Lower the limits until the patches are undone."""
     small = {
         "UNION_HOSTS": 2,
         "CACHE_BOUNDS_MINIMUM": 6,

@@ -1,7 +1,7 @@
-"""What the answers mean, straight from the definition: every ACL is looked at, nothing is indexed or cached.
+"""The definition of the answers: every ACL is read, nothing is indexed or cached.
 
 Source: KIP-11, KIP-679; the findings of tests/data/oracle/README.md; docs/compatibility.md. ACLs are
-records as they are in the log, so that codes without a name are here as well.
+records as in the log, so that codes without a name are covered.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def is_allow(acl: AccessControlEntryRecord) -> bool:
 
 
 def covers(acl: AccessControlEntryRecord, resource_type: ResourceType, name: str) -> bool:
-    """Whether the ACL is about this resource, whoever it is for."""
+    """Whether the ACL's pattern matches the resource."""
     if ResourceType.from_code(acl.resource_type) is not resource_type:
         return False
     if PatternType.from_code(acl.pattern_type) is PatternType.LITERAL:
@@ -64,7 +64,7 @@ def covers(acl: AccessControlEntryRecord, resource_type: ResourceType, name: str
 
 
 def is_for(acl: AccessControlEntryRecord, request: Request) -> bool:
-    """Whether the ACL is for this principal: the text before its first colon is the type."""
+    """Whether the ACL's principal matches; the text before its first colon is the type."""
     if acl.principal == "User:*":
         return True
     principal_type, colon, name = acl.principal.partition(":")
@@ -76,11 +76,13 @@ def is_from(acl: AccessControlEntryRecord, host: str) -> bool:
 
 
 def is_about(acl: AccessControlEntryRecord, operation: AclOperation) -> bool:
-    """Whether the ACL is about this operation; only an ALLOW implies others."""
-    own = AclOperation.from_code(acl.operation)
-    if own is AclOperation.ALL:
+    """Whether the ACL's operation matches; only an ALLOW implies other operations."""
+    acl_operation = AclOperation.from_code(acl.operation)
+    if acl_operation is AclOperation.ALL:
         return True
-    return own in IMPLYING.get(operation, {operation}) if is_allow(acl) else own is operation
+    return (
+        acl_operation in IMPLYING.get(operation, {operation}) if is_allow(acl) else acl_operation is operation
+    )
 
 
 def matching(acls: Iterable[AccessControlEntryRecord], request: Request) -> list[AccessControlEntryRecord]:
@@ -97,7 +99,7 @@ def matching(acls: Iterable[AccessControlEntryRecord], request: Request) -> list
 def decide(
     acls: Iterable[AccessControlEntryRecord], request: Request, settings: Settings = Settings()
 ) -> tuple[bool, str]:
-    """Whether it is allowed, and by which kind of rule."""
+    """Whether the request is allowed, and the kind of rule that decides."""
     acls = list(acls)
     if f"{request.principal_type}:{request.principal_name}" in settings.super_users:
         return True, "SuperUser"
@@ -110,11 +112,11 @@ def decide(
 
 
 def deciding(acls: Iterable[AccessControlEntryRecord], request: Request) -> AccessControlEntryRecord | None:
-    """The ACL that Kafka names: of those that match the first DENY it meets; without a DENY the last one.
+    """The ACL that Kafka names: the first matching DENY in its scan or, without a DENY, the last match.
 
-    It scans the names that cover the resource, the longest first, then ``*``, then the empty one; those of
-    one name as StandardAcl.compareTo has them. Its search for ``*`` jumps to the empty name at once if it
-    meets anything but ``*`` when it has passed all names with the first character of the asked one.
+    The scan goes over the names that cover the resource, longest first, then ``*``, then the empty name;
+    ACLs of one name are in the order of StandardAcl.compareTo. The search for ``*`` jumps to the empty
+    name if it meets another name than ``*`` after all names with the first character of the requested one.
     """
     acls = list(acls)
     found = matching(acls, request)
@@ -152,7 +154,7 @@ def _utf16(text: str) -> bytes:
 def by_resource_type(
     acls: Iterable[AccessControlEntryRecord], request: Request, settings: Settings = Settings()
 ) -> bool:
-    """KIP-679 as Kafka does it; the question's name does not count."""
+    """KIP-679 as in Kafka; the request's resource name is ignored."""
     acls = list(acls)
     probe = Request(
         request.principal_type,
@@ -198,17 +200,17 @@ def is_star(acl: AccessControlEntryRecord) -> bool:
 def listed(
     acls: Iterable[AccessControlEntryRecord], acl_filter: AclBindingFilter
 ) -> Iterator[AccessControlEntryRecord]:
-    """What a filter means, in no particular order."""
+    """The ACLs that match a filter, in no particular order."""
     patterns, entries = acl_filter.pattern_filter, acl_filter.entry_filter
     for acl in acls:
-        own = PatternType.from_code(acl.pattern_type)
+        acl_pattern_type = PatternType.from_code(acl.pattern_type)
         if patterns.resource_type not in (ResourceType.ANY, ResourceType.from_code(acl.resource_type)):
             continue
-        if patterns.pattern_type not in (PatternType.ANY, PatternType.MATCH, own):
+        if patterns.pattern_type not in (PatternType.ANY, PatternType.MATCH, acl_pattern_type):
             continue
-        if patterns.name is None or entry_only(patterns.pattern_type, own):
+        if patterns.name is None or entry_only(patterns.pattern_type, acl_pattern_type):
             fits = patterns.name in (None, acl.resource_name)
-        elif own is PatternType.LITERAL:
+        elif acl_pattern_type is PatternType.LITERAL:
             fits = acl.resource_name in (patterns.name, "*")
         else:
             fits = patterns.name.startswith(acl.resource_name)
@@ -216,9 +218,9 @@ def listed(
             yield acl
 
 
-def entry_only(wanted: PatternType, own: PatternType) -> bool:
-    """Names are compared as they are, not matched."""
-    return wanted is PatternType.ANY or wanted is own
+def entry_only(wanted: PatternType, acl_pattern_type: PatternType) -> bool:
+    """Whether the filter compares names for equality."""
+    return wanted is PatternType.ANY or wanted is acl_pattern_type
 
 
 def entry_fits(acl: AccessControlEntryRecord, entries: AccessControlEntryFilter) -> bool:

@@ -1,7 +1,7 @@
-"""Query lines answered by the definition (support.naive), in the shape of the recorded answers.
+"""Answers to query lines by the definition (support.naive), in the form of the recorded answers.
 
-Without what a definition does not say: which of several matching ACLs is named, the audit line, the order of
-a listing.
+They lack what the definition leaves open: which of several matching ACLs is named, the audit line, and the
+order of a listing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from support import naive
 def naive_answer(
     acls: Sequence[AccessControlEntryRecord], settings: naive.Settings, query: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """By the meaning of these ACLs; ``reduced`` answers are equal to it."""
+    """The answer by the definition; a ``reduced`` answer must be equal to it."""
     match query.get("kind", "authorize"):
         case "authorize":
             allowed, rule = naive.decide(acls, _request(query, query["operation"]), settings)
@@ -51,13 +51,13 @@ def naive_answer(
 
 
 def reduced(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """An answer without what the definition does not say."""
-    kept = {key: value for key, value in answer.items() if key not in ("audit", "hostAddress", "bits")}
-    if "rule" in kept:
-        kept["rule"] = kept["rule"].partition("(")[0]
-    if "acls" in kept:
-        kept["acls"] = {tuple(acl.values()) for acl in kept["acls"]}
-    return kept
+    """An answer without what the definition leaves open."""
+    fields = {key: value for key, value in answer.items() if key not in ("audit", "hostAddress", "bits")}
+    if "rule" in fields:
+        fields["rule"] = fields["rule"].partition("(")[0]
+    if "acls" in fields:
+        fields["acls"] = {tuple(acl.values()) for acl in fields["acls"]}
+    return fields
 
 
 def _result(*, allowed: bool) -> str:
@@ -77,7 +77,7 @@ def _request(query: Mapping[str, Any], operation: str) -> naive.Request:
 
 
 def filter_of(query: Mapping[str, Any]) -> AclBindingFilter:
-    """The filter of an ``acls`` line; what it does not name is any."""
+    """The filter of an ``acls`` line; a missing field matches any value."""
     return AclBindingFilter(
         ResourcePatternFilter(
             ResourceType[query.get("resourceType", "ANY")],

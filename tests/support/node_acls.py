@@ -1,4 +1,4 @@
-"""ACLs, filters and a caller for tests of whole nodes."""
+"""ACLs, filters and a caller for tests of nodes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def acl(
 
 
 def on_cluster(operation: AclOperation) -> AclBinding:
-    """A right of those who ask on a plaintext listener."""
+    """An ACL on the cluster for callers on a plaintext listener."""
     return acl(str(ANONYMOUS), operation, CLUSTER_NAME, kind=ResourceType.CLUSTER)
 
 
@@ -65,7 +65,7 @@ def topic_acl(
 
 
 def named(name: str) -> AclBindingFilter:
-    """Everything on the resources of that name."""
+    """A filter of all ACLs on the resources of that name."""
     return AclBindingFilter(ResourcePatternFilter(name=name))
 
 

@@ -1,10 +1,10 @@
-"""A node in a process of its own that writes ACLs until it is killed, and tells what was acknowledged.
+"""A program that writes ACLs through a node until it is killed, and prints each acknowledgement.
 
     python node_writer.py LOG_DIR [THREADS] [SEED]
 
 One line for each acknowledgement, written with one system call once the future is done: ``+ NAME`` for a
-created ACL on topic NAME, ``- NAME`` for a removed one. Before each call, ``? NAME``: its outcome is open
-until it is acknowledged.
+created ACL on topic NAME, ``- NAME`` for a removed one. Before each call, ``? NAME``: its outcome is
+unknown until it is acknowledged.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def write(node: Node, thread: int, seed: int) -> None:
 
 
 def main(directory: str, threads: str = "3", seed: str = "1") -> None:
-    # Logs to stderr: stdout is for what is told.
+    # Log lines go to stderr: stdout is for the acknowledgements.
     setup_logging("json", "WARNING")
     config = load_config(environ={}, flags={"aclog.log.url": directory, "aclog.log.mode": "create"})
     with Node.open(config) as node:

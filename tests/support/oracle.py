@@ -1,13 +1,13 @@
-"""The recorded answers of the real Kafka (tests/data/oracle/README.md), and aclog's compared with them.
+"""Comparison of aclog's answers with those recorded from real Kafka (tests/data/oracle/README.md).
 
-Every recorded answer is compared. Where the Java authorizer had thrown, it is compared with what Java was
-left with, or aclog's with the definition; those are differences of docs/compatibility.md, and no others:
+Every recorded answer is compared. The only permitted differences are two of docs/compatibility.md, where the
+Java authorizer had thrown:
 
-- 8.1: records repeat ids or contents, which Java refuses, so that it holds other ACLs than the log says. The
-  recorded answer must be aclog's answer on the ACLs that Java is left with (support.java_acls), and aclog's
-  own answer must be that of the definition (support.naive).
+- 8.1: records repeat ids or contents, which Java refuses, so that its ACLs differ from the log's. The
+  recorded answer must be aclog's answer for the ACLs that Java holds (support.java_acls), and aclog's answer
+  for the log must be that of the definition (support.naive).
 - 8.4: Java's listing throws, because an ACL has a code that only filters may have, or that a MATCH filter
-  cannot compare. aclog's own answer must be that of the definition.
+  cannot compare. aclog's answer must be that of the definition.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Case:
 
 
 def case_names() -> list[str]:
-    """``0000-tiny`` and so on, and the real logs'."""
+    """The names of all recordings: ``0000-tiny`` and so on, and the real logs."""
     return [*sorted(path.name for path in CASES.iterdir()), *REAL_LOGS]
 
 
@@ -75,7 +75,7 @@ def load_case(name: str) -> Case:
     """One of ``case_names``."""
     real = name in REAL_LOGS
     directory = real_log_home(name) / "authz" if real else CASES / name
-    # The large log's records are not repeated beside its queries.
+    # The records of the large log are stored only in its dump.
     lines = list(read_lines(directory, "records") or read_lines(directory.parent, "dump"))
     lines = [line for line in lines if str(line.get("type", "")).endswith("ACCESS_CONTROL_ENTRY_RECORD")]
     queries: dict[int, list[tuple[Json, Json]]] = {}
@@ -98,7 +98,7 @@ def load_case(name: str) -> Case:
 
 
 def read_lines(directory: Path, name: str) -> list[Json]:
-    """A file of JSON lines, packed or not; empty if it is not there."""
+    """The lines of a JSON lines file, compressed or not; none if there is no such file."""
     for path in (directory / f"{name}.jsonl", directory / f"{name}.jsonl.gz"):
         if path.exists():
             data = path.read_bytes()
@@ -114,7 +114,7 @@ def _record(line: Json) -> AclRecord:
 
 
 class Replayed:
-    """An authorizer that follows records, as replay publishes them."""
+    """An authorizer to which records are published as by replay."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self.audit = AuditLog(OFF)
@@ -132,24 +132,24 @@ class Replayed:
             delta.replay(LogRecord(offset, offset, record))
             offset += 1
         self.image = delta.apply(Provenance(offset, 0, offset))
-        self.authorizer.on_update(delta, self.image, None)  # type: ignore[arg-type] # it is not looked at
+        self.authorizer.on_update(delta, self.image, None)  # type: ignore[arg-type] # the authorizer ignores it
 
     def records(self) -> list[AccessControlEntryRecord]:
         return [acl.record for acl in self.image]
 
 
 def compare(case: Case) -> Counter[str]:
-    """Ask everything; how many answers were equal, and how many differ for which reason.
+    """Compare all answers; returns the number of equal answers, and of different ones by reason.
 
     Raises:
-        AssertionError: an answer differs without such a reason.
+        AssertionError: an answer differs for no permitted reason.
     """
     try:
         replayed = Replayed(case.properties)
     except ConfigError as error:
         # Where Java's configure() throws, the recorder gave its exception for every answer.
         refusal = {"error": f"configure: IllegalArgumentException: {error.__cause__}"}
-        answers = [expected for asked in case.queries.values() for _, expected in asked]
+        answers = [expected for pairs in case.queries.values() for _, expected in pairs]
         assert answers == [refusal] * len(answers)
         return Counter({EQUAL: len(answers)})
 
@@ -161,12 +161,13 @@ def compare(case: Case) -> Counter[str]:
         _apply_to_java(java, case, start, end)
         start = end
         if end in case.queries:
-            left = replayed if _has_all(java, replayed) else _replayed(case, java)
+            on_java_acls = replayed if _has_all(java, replayed) else _replayed(case, java)
             for query, expected in case.queries[end]:
-                found[_compare_one(replayed, left, query, expected)] += 1
-    # What was refused is what the recorder saw being refused.
+                found[_compare_one(replayed, on_java_acls, query, expected)] += 1
+    # The recorder must have seen the same refusals.
     assert [
-        (index, text[: len(own)]) for (index, text), (_, own) in zip(case.faults, java.faults, strict=True)
+        (index, text[: len(answer)])
+        for (index, text), (_, answer) in zip(case.faults, java.faults, strict=True)
     ] == (java.faults)
     return found
 
@@ -183,38 +184,38 @@ def _apply_to_java(java: JavaAcls, case: Case, start: int, end: int) -> None:
 
 
 def _has_all(java: JavaAcls, replayed: Replayed) -> bool:
-    """Whether the Java authorizer holds what the log says."""
+    """Whether the Java authorizer holds the ACLs of the log."""
     return java.acls == {record.id: record for record in replayed.records()}
 
 
 def _replayed(case: Case, java: JavaAcls) -> Replayed:
-    left = Replayed(case.properties)
-    left.apply(tuple(java.acls.values()))
-    return left
+    on_java_acls = Replayed(case.properties)
+    on_java_acls.apply(tuple(java.acls.values()))
+    return on_java_acls
 
 
-def _compare_one(replayed: Replayed, left: Replayed, query: Json, expected: Json) -> str:
-    own = answer_query(replayed.authorizer, query)
+def _compare_one(replayed: Replayed, on_java_acls: Replayed, query: Json, expected: Json) -> str:
+    answer = answer_query(replayed.authorizer, query)
     if query.get("kind", "authorize") == "authorize":
-        _check_authorize(replayed, query, own)
-    if own == expected:
+        _check_authorize(replayed, query, answer)
+    if answer == expected:
         return EQUAL
-    if left is not replayed:
-        assert answer_query(left.authorizer, query) == expected, query
+    if on_java_acls is not replayed:
+        assert answer_query(on_java_acls.authorizer, query) == expected, query
         reason = OTHER_STATE
     else:
-        # On kinds that list: authorizeByResourceType does.
-        assert "result" not in own or query["kind"] == "authorizeByResourceType", (query, own, expected)
-        assert _java_refuses_to_list(replayed.records(), expected), (query, own, expected)
+        # Only listings throw, and authorizeByResourceType lists.
+        assert "result" not in answer or query["kind"] == "authorizeByResourceType", (query, answer, expected)
+        assert _java_refuses_to_list(replayed.records(), expected), (query, answer, expected)
         reason = LISTING_THREW
-    settings = left.authorizer.state.settings
+    settings = on_java_acls.authorizer.state.settings
     naive_settings = naive.Settings(settings.super_users, settings.allow_everyone)
-    assert reduced(own) == naive_answer(replayed.records(), naive_settings, query), (query, own)
+    assert reduced(answer) == naive_answer(replayed.records(), naive_settings, query), (query, answer)
     return reason
 
 
 def _java_refuses_to_list(acls: Iterable[AccessControlEntryRecord], expected: Json) -> bool:
-    """Whether the error is one that making or matching a binding of one of these ACLs throws."""
+    """Whether Java throws this error when it makes or matches a binding of these ACLs."""
     bindings = [acl.binding() for acl in acls]
     codes = {
         code
@@ -247,8 +248,8 @@ class _Captured(logging.Handler):
         self.lines.append({"level": record.levelname, "message": record.getMessage()})
 
 
-def _check_authorize(replayed: Replayed, query: Json, own: Json) -> None:
-    """authorize() itself says the same as the decision with its reason, and so does the audit log."""
+def _check_authorize(replayed: Replayed, query: Json, answer: Json) -> None:
+    """authorize() and the audit log must agree with the decision that has a reason."""
     context, action = request_of_query(query)
     captured = _Captured()
     logger = logging.getLogger(AUDIT_LOGGER_NAME)
@@ -258,10 +259,10 @@ def _check_authorize(replayed: Replayed, query: Json, own: Json) -> None:
     try:
         (result,) = replayed.authorizer.authorize(context, [action])
     except (ApiError, ValueError):
-        assert "error" in own, query
+        assert "error" in answer, query
     else:
-        assert result.value == own["result"], query
-        assert captured.lines == ([own["audit"]] if query.get("audit") else []), query
+        assert result.value == answer["result"], query
+        assert captured.lines == ([answer["audit"]] if query.get("audit") else []), query
     finally:
         logger.removeHandler(captured)
         replayed.audit.set_level(OFF)

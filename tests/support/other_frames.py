@@ -27,7 +27,7 @@ SECRETS: Final = (
 
 
 def other_frame(record: OtherRecord) -> bytes:
-    """What a broker writes; of a record known by its header only, the header and some body."""
+    """The frame that a broker writes; for an unknown type, its header and an arbitrary body."""
     out = bytearray((1,))
     append_unsigned_varint(out, record.api_key)
     append_unsigned_varint(out, record.version)

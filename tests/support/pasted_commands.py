@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 
 TIMEOUT_S = 600
-# Between two commands a reader types; in the background a node comes up.
+# A reader needs time to type the next command, in which a node becomes ready.
 UNTIL_READY = """\
 for _ in $(seq 300); do
     "$PYTHON" -c 'import sys, urllib.request as u; u.urlopen(sys.argv[1])' "$READY" 2> /dev/null && break
     sleep 0.2
 done"""
-# Not every machine has it: `curl -s URL -d DATA` is all that the README asks of it.
+# Machines without curl: the README uses only `curl -s URL -d DATA`.
 CURL = """\
 command -v curl > /dev/null || curl() {
     "$PYTHON" -c 'import sys, urllib.request as http
@@ -25,13 +25,13 @@ print(http.urlopen("http://" + url, data.encode()).read().decode())' "$@"
 
 
 def commands(text: str) -> list[str]:
-    """What stands after ``$`` in indented blocks, with the lines that go on."""
+    """The commands after ``$`` in indented blocks, with their continuation lines."""
     found = re.findall(r"^    \$ (.+(?:\n    (?!\$ ).+)*)", text, re.MULTILINE)
     return [re.sub(r"^    ", "", command, flags=re.MULTILINE) for command in found]
 
 
 def script(lines: list[str]) -> str:
-    """All in one shell, with job control; each says its number and exit code on a line of its own."""
+    """One shell script with job control; it prints the number and exit code of each command."""
     parts = [CURL, "set -m"]
     for number, line in enumerate(lines):
         parts += [line, f"code=$?; echo; echo '#{number}' $code"]

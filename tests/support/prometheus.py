@@ -22,12 +22,12 @@ from support.waiting import wait_until
 
 @dataclass(frozen=True, slots=True)
 class Prometheus:
-    """A running one."""
+    """A running Prometheus."""
 
     url: str
 
     def get(self, path: str, **parameters: object) -> Any:
-        """What an endpoint of its HTTP API answers as ``data``; an error of it is one of the test."""
+        """The ``data`` of an endpoint of its HTTP API. Raises AssertionError for an error response."""
         query = urllib.parse.urlencode(parameters)
         try:
             with urllib.request.urlopen(f"{self.url}/api/v1/{path}?{query}", timeout=SOON_S) as answer:
@@ -36,7 +36,7 @@ class Prometheus:
             raise AssertionError(error.read().decode()) from error
 
     def query(self, expression: str) -> list[Any]:
-        """The series of an instant query, now."""
+        """The series of an instant query."""
         found: list[Any] = self.get("query", query=expression)["result"]
         return found
 
@@ -45,7 +45,7 @@ class Prometheus:
 def running_prometheus(
     programs: Path, directory: Path, targets: Sequence[str], rules: Path
 ) -> Iterator[Prometheus]:
-    """One that scrapes these, as job ``aclog``, each second.
+    """A Prometheus that scrapes the targets as job ``aclog``, each second.
 
     Args:
         programs: where ``prometheus`` is.

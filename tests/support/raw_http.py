@@ -1,4 +1,4 @@
-"""HTTP as bytes on a connection: what a client library would not send, and every answer as it comes."""
+"""HTTP as bytes on a connection, for requests that no client library sends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Wire:
     """A connection to a server.
 
     Attributes:
-        reader: what comes from it.
+        reader: the bytes from the server.
     """
 
     def __init__(self, connection: socket.socket, reader: BinaryIO) -> None:
@@ -36,7 +36,7 @@ class Wire:
         self.socket.sendall(b"".join(parts))
 
     def answer(self) -> Answer | None:
-        """The next one; None: the connection was closed instead."""
+        """The next answer; None: the connection was closed instead."""
         line = self.reader.readline()
         if not line:
             return None
@@ -47,20 +47,20 @@ class Wire:
         return Answer(int(line.split()[1]), headers, self.reader.read(int(headers["content-length"])))
 
     def only_answer(self) -> Answer:
-        """The next one, after which the connection is closed."""
+        """The next answer, after which the connection is closed."""
         answer = self.answer()
         assert answer is not None
         assert self.reader.read() == b""
         return answer
 
     def is_closed(self) -> bool:
-        """Wait until the server has closed it, without a word."""
+        """Wait until the server has closed it without an answer."""
         return self.reader.read() == b""
 
 
 @contextmanager
 def connected(url: str, source: str = "") -> Iterator[Wire]:
-    """To ``http://HOST:PORT`` or ``unix:PATH``.
+    """A connection to ``http://HOST:PORT`` or ``unix:PATH``.
 
     Args:
         url: of the server.
@@ -82,6 +82,6 @@ def _socket_to(url: str, source: str) -> socket.socket:
 
 
 def request(method: str, target: str, *headers: bytes, body: bytes = b"") -> bytes:
-    """One with a Content-Length, of whatever else is given."""
+    """A request with a Content-Length."""
     lines = f"{method} {target} HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}"
     return b"\r\n".join([*(line.encode("ascii") for line in lines), *headers, b"", body])

@@ -1,4 +1,4 @@
-"""The records of a batch as they lie in it."""
+"""The undecoded records of a batch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from records.content import _content, _spans
 
 
 class RawRecord(NamedTuple):
-    """One record as bytes; its headers are passed over."""
+    """One record as bytes, without its headers."""
 
     offset: int
     timestamp_ms: int

@@ -1,7 +1,7 @@
-"""What each release of Kafka answers to the same questions, recorded from its jars.
+"""The answers of each Kafka release to the same queries, recorded from its jars.
 
 As a program (`python tests/support/release_oracle.py`) it records all of tests/data/oracle/releases anew:
-`states.jsonl` has the ACLs, settings and questions; `VERSION.jsonl` has that release's table of supported
+`states.jsonl` has the ACLs, settings and queries; `VERSION.jsonl` has that release's table of supported
 operations (AclEntry), and then a line of answers for each state.
 """
 
@@ -26,15 +26,15 @@ Json = dict[str, Any]
 RELEASES: Final = Path(__file__).resolve().parents[1] / "data" / "oracle" / "releases"
 VERSIONS: Final = tuple(sorted((KAFKA_VERSION, *OTHER_VERSIONS)))
 STATES: Final = 16
-QUESTIONS: Final = 40
+QUERIES: Final = 40
 
 _HOSTS: Final = ("*", "10.1.2.3", "10.0.0.0/8", "10.1.0.0/16", "0.0.0.0/0", "2001:db8::/32", "10.0.0.0/33")
 _ADDRESSES: Final = ("10.1.2.3", "10.9.9.9", "11.0.0.1", "2001:db8:0:0:0:0:0:1")
 _PRINCIPALS: Final = ("User:a", "User:b", "User:admin")
 
 
-def made_states() -> list[Json]:
-    """The same ones each time."""
+def generated_states() -> list[Json]:
+    """Random states; each call returns the same ones."""
     rng = random.Random(2025)
     return [_state(rng) for _ in range(STATES)]
 
@@ -45,7 +45,7 @@ def _state(rng: random.Random) -> Json:
         "superUsers": "User:admin",
         "allowEveryone": str(rng.random() < 0.25).lower(),
         "acls": list({json.dumps(each): each for each in acls}.values()),
-        "questions": [_question(rng) for _ in range(QUESTIONS)],
+        "queries": [_query(rng) for _ in range(QUERIES)],
     }
 
 
@@ -62,9 +62,9 @@ def _acl(rng: random.Random) -> Json:
     }
 
 
-def _question(rng: random.Random) -> Json:
+def _query(rng: random.Random) -> Json:
     kind = rng.choice([*SUPPORTED_OPERATIONS])
-    asked = {
+    request = {
         "principal": rng.choice(_PRINCIPALS),
         "host": rng.choice(_ADDRESSES),
         "resourceType": kind.name,
@@ -74,11 +74,11 @@ def _question(rng: random.Random) -> Json:
     operation = rng.choice(known).name
     match rng.randrange(4):
         case 0:
-            return {**asked, "resourceName": _name(rng, kind), "operation": operation}
+            return {**request, "resourceName": _name(rng, kind), "operation": operation}
         case 1:
-            return {**asked, "operation": operation}
+            return {**request, "operation": operation}
         case _:
-            return {**asked, "kind": "authorizedOperations", "resourceName": _name(rng, kind)}
+            return {**request, "kind": "authorizedOperations", "resourceName": _name(rng, kind)}
 
 
 def _name(rng: random.Random, kind: ResourceType) -> str:
@@ -87,7 +87,7 @@ def _name(rng: random.Random, kind: ResourceType) -> str:
 
 @cache
 def recorded(version: str) -> tuple[Json, list[list[Any]]]:
-    """Of one release, as it was recorded: the supported operations by resource type, and the answers."""
+    """The recording of one release: supported operations by resource type, and the answers."""
     lines = (RELEASES / f"{version}.jsonl").read_text(encoding="ascii").splitlines()
     table, *answers = map(json.loads, lines)
     return table, answers
@@ -95,13 +95,13 @@ def recorded(version: str) -> tuple[Json, list[list[Any]]]:
 
 @cache
 def recorded_states() -> list[Json]:
-    """The states that were asked about."""
+    """The states of the recording."""
     return [json.loads(line) for line in (RELEASES / "states.jsonl").read_text(encoding="ascii").splitlines()]
 
 
 def record(version: str) -> tuple[Json, list[list[Any]]]:
-    """The same from the jars, now."""
-    (table,), *answers = ask_kafka_authorizer([{"operations": True}, *made_states()], version)
+    """Record one release from its jars, in the form of ``recorded``."""
+    (table,), *answers = ask_kafka_authorizer([{"operations": True}, *generated_states()], version)
     return dict(table), [[each.get("result", each.get("bits")) for each in found] for found in answers]
 
 
@@ -111,9 +111,9 @@ def _write(name: str, rows: list[Any]) -> None:
 
 
 def main() -> None:
-    """Record all."""
+    """Record all releases."""
     RELEASES.mkdir(exist_ok=True)
-    _write("states", made_states())
+    _write("states", generated_states())
     for version in VERSIONS:
         table, answers = record(version)
         _write(version, [table, *answers])

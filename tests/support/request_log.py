@@ -1,4 +1,4 @@
-"""A real broker that logs every decision as operators let it: by log4j2, at DEBUG, to a file."""
+"""A real broker that logs every decision to a file, by log4j2 at DEBUG, as operators configure it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class LoggingBroker:
 
 @contextmanager
 def logging_broker(home: Path, *users: str) -> Iterator[LoggingBroker]:
-    """Until the end of the block; ``users`` have one password."""
+    """A running broker; ``users`` share one password."""
     libs, log = home / "libs", home / "kafka-authorizer.log"
     libs.mkdir()
     # Kafka's releases bring log4j2 and its binding; of the tests' jars Spark has the one that fits.

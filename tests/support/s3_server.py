@@ -24,8 +24,8 @@ class S3Server:
     """A server on a free port of this machine, with one bucket.
 
     Attributes:
-        root: what it keeps, a directory for each bucket.
-        port: where it listens, also when it is started again.
+        root: its data, a directory for each bucket.
+        port: its port, also after a restart.
     """
 
     program: Path
@@ -37,7 +37,7 @@ class S3Server:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What a client needs, and nothing of the user's own."""
+        """Environment variables for a client, without those of the user."""
         return {
             "AWS_ENDPOINT_URL": f"http://{HOST}:{self.port}",
             "AWS_ACCESS_KEY_ID": self.key,
@@ -72,7 +72,7 @@ class S3Server:
         wait_until(answers, "the S3 server", timeout_s=START_S)
 
     def kill(self) -> None:
-        """End it at once, whatever it is doing."""
+        """End it with SIGKILL."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()

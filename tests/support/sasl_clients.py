@@ -1,7 +1,7 @@
-"""A listener for users with names beside a broker's plain one, and a real client that is one of them.
+"""A broker's additional listener for authenticated users, and a real client of it.
 
-What a client may do is what it can: each question sends the requests for it, over a connection of its own,
-so that nothing that it knew before answers in the broker's place.
+Each check sends real requests over a new connection, so that no cached metadata can replace the broker's
+answer.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def with_sasl_listener(properties: Mapping[str, str], address: str, users: Seque
 
 
 def sasl_client(servers: str, user: str) -> dict[str, Any]:
-    """Settings of a client that this user is."""
+    """Settings of a client that authenticates as this user."""
     return {
         "bootstrap.servers": servers,
         "security.protocol": "SASL_PLAINTEXT",
@@ -46,17 +46,17 @@ def sasl_client(servers: str, user: str) -> dict[str, Any]:
 
 
 class LiveClient:
-    """A user at the broker's SASL listener; the topics that are asked about exist."""
+    """A user at the broker's SASL listener; the checked topics must exist."""
 
     def __init__(self, servers: str, user: str) -> None:
         self._client = sasl_client(servers, user)
 
     def can_describe(self, topic: str) -> bool:
-        """Whether the broker says what it knows of the topic."""
+        """Whether the broker describes the topic."""
         return _can_see(AdminClient(self._client), topic)
 
     def can_produce(self, topic: str) -> bool:
-        """Whether a record was taken."""
+        """Whether a record was accepted."""
         errors: list[KafkaError | None] = []
 
         def delivered(error: KafkaError | None, _message: Message) -> None:
@@ -68,7 +68,7 @@ class LiveClient:
         return _is_allowed(errors[0])
 
     def can_consume(self, topic: str) -> bool:
-        """Whether what is in the topic's partition 0, or its end, was read."""
+        """Whether the topic's partition 0 was read up to its end."""
         consumer = Consumer(
             {
                 **self._client,
@@ -79,7 +79,7 @@ class LiveClient:
             }
         )
         try:
-            if not _can_see(consumer, topic):  # it would look again and again, and say nothing
+            if not _can_see(consumer, topic):  # the consumer would retry without an error
                 return False
             consumer.assign([TopicPartition(topic, 0, 0)])
             message = consumer.poll(_WAIT_S)

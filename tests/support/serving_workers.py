@@ -1,4 +1,4 @@
-"""``aclog serve --workers N`` in processes of its own, and a connection to each of its workers."""
+"""``aclog serve --workers N`` as real processes, and a connection to each worker."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ class Serving:
 
     Attributes:
         process: the supervisor's.
-        said: its stderr, and its workers'.
-        workers: how many.
+        stderr_file: stderr of the supervisor and its workers.
+        workers: number of workers.
     """
 
     process: subprocess.Popen[bytes]
-    said: Path
+    stderr_file: Path
     workers: int
 
     def events(self, name: str) -> list[dict[str, Any]]:
-        """What it has logged by this name."""
-        lines = self.said.read_text("utf-8").splitlines(keepends=True)
+        """The events that it has logged under this name."""
+        lines = self.stderr_file.read_text("utf-8").splitlines(keepends=True)
         logged = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("\n")]
         return [event for event in logged if event.get("event") == name]
 
     @property
     def urls(self) -> list[str]:
-        """Where it listens."""
+        """The URLs of its listeners."""
         urls: list[str] = wait_until(lambda: self.events("listening"))[0]["urls"]
         return urls
 
     def pids(self) -> dict[int, int]:
-        """Of each worker that was started last, by number."""
+        """The process ids of the newest workers, by number."""
 
         def find() -> dict[int, int] | None:
             pids = {event["worker"]: event["pid"] for event in self.events("worker_started")}
@@ -59,7 +59,7 @@ class Serving:
         return wait_until(find)
 
     def console_pid(self, *, other_than: int = 0) -> int:
-        """Of the console's process, the one that was started last; another one than this, once there is."""
+        """The id of the newest console process; waits for one other than ``other_than``."""
 
         def find() -> int | None:
             started = [event["pid"] for event in self.events("console_started")]
@@ -68,13 +68,13 @@ class Serving:
         return wait_until(find)
 
     def wait_until_ready(self) -> None:
-        """All of its workers."""
+        """Wait until all workers are ready."""
         with httpx.Client(base_url=self.urls[0], timeout=SOON_S) as client:
             wait_until(lambda: client.get("/readyz").is_success)
 
     @contextmanager
     def client_of_each(self, url: str | None = None, **options: Any) -> Iterator[dict[int, httpx.Client]]:
-        """A client of each worker, by number: it keeps one connection."""
+        """A client with one connection to each worker, by number."""
         workers = {pid: number for number, pid in self.pids().items()}
         one = httpx.Limits(max_connections=1)
         with ExitStack() as clients:
@@ -94,7 +94,7 @@ class Serving:
 
 
 def worker_pid(client_port: int, pids: Mapping[int, object]) -> int:
-    """Which process has the other end of a connection over loopback."""
+    """The process that has the other end of a loopback connection."""
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{table}").read_text("ascii").splitlines()[1:]:
             fields = line.split()
@@ -117,10 +117,10 @@ def sockets(pid: int) -> set[str]:
 
 
 def is_running(pid: int) -> bool:
-    """Whether there is such a process, and not only what is left for its parent to wait for."""
+    """Whether the process exists and is not a zombie."""
     try:
         is_left_over = ") Z " in Path(f"/proc/{pid}/stat").read_text("utf-8")
-        # Threads may go on for a moment when the first one has ended.
+        # Other threads may run for a while after the main thread has ended.
         return not is_left_over or len(list(Path(f"/proc/{pid}/task").iterdir())) > 1
     except (FileNotFoundError, ProcessLookupError):
         return False
@@ -135,26 +135,26 @@ def serving_workers(
     command: tuple[str, ...] = SERVE,
     workers: int = 2,
 ) -> Iterator[Serving]:
-    """One of a log, or a fleet, that has been started, with settings by their keys; it ends with code 0."""
+    """A started sidecar of a log or a fleet, with settings by key; it must exit with code 0."""
     of_log = () if log is None else ("--log", str(log))
     config = tmp_path / "sidecar.properties"
     lines = {"aclog.listeners": "PLAINTEXT://127.0.0.1:0", "aclog.logging.format": "json", **settings}
     config.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
-    said = tmp_path / "said.txt"
-    with said.open("wb") as stderr:
+    stderr_file = tmp_path / "stderr.txt"
+    with stderr_file.open("wb") as stderr:
         process = subprocess.Popen(
             [*command, "--config", str(config), "--workers", str(workers), *of_log, *args],
             stdout=subprocess.DEVNULL,
             stderr=stderr,
             cwd=ROOT,
         )
-    serving = Serving(process, said, workers)
+    serving = Serving(process, stderr_file, workers)
     try:
         yield serving
-        # What it says in the end is part of what it said.
+        # Its last output belongs to the checked output.
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
-            assert process.wait(SOON_S) == 0, said.read_text("utf-8")
+            assert process.wait(SOON_S) == 0, stderr_file.read_text("utf-8")
     finally:
         process.kill()
         process.wait()

@@ -1,4 +1,4 @@
-"""A job's fold without Spark: a log's rows, folded onto the stored state before."""
+"""A job's fold without Spark: rows of a log, folded onto a stored state."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from support.source_rows import Row, source_batch
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A record that counts, and from which offset on."""
+    """A record that takes effect, and the offset at which it does."""
 
     logged: LogRecord
     applied_offset: int
 
 
 def counted(records: Iterable[LogRecord]) -> list[Counted]:
-    """What counts, in the order in which it does (KIP-868); transactions are whole."""
+    """The records that take effect, in order (KIP-868); transactions must be complete."""
     found: list[Counted] = []
     waiting: list[LogRecord] | None = None
     for logged in records:
@@ -87,7 +87,7 @@ def plan(
 
 
 def folded(of: LogPlan, records: Sequence[LogRecord], rows_at_once: int = 3) -> tuple[LogResult, list[Any]]:
-    """The log's result, as a task makes it of Spark's rows, and its changes."""
+    """The result that a task computes from Spark's rows, and its changes."""
     changes: list[Any] = []
 
     def write_changes(_of: LogPlan, found: pa.Table) -> None:
@@ -101,7 +101,7 @@ def folded(of: LogPlan, records: Sequence[LogRecord], rows_at_once: int = 3) -> 
         summary = msgspec.json.decode(text, type=LogSummary)
     else:
         summary = LogFold(of).finish(write_changes)
-    # Of one transaction all count from one offset.
+    # The changes of one transaction have one offset.
     return log_result(of, summary), sorted(changes, key=lambda change: (change["offset"], change["id"]))
 
 

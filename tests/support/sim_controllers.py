@@ -1,4 +1,4 @@
-"""A simulated quorum whose leader is the active controller, and changes ACLs as QuorumController does."""
+"""A simulated quorum whose leader, the active controller, changes ACLs as QuorumController does."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SimControllers(SimQuorum):
         return super()._respond(node, request)
 
     def _create(self, node: Node, request: CreateAclsRequest) -> Any:
-        asked: list[AclContent] = [
+        requested: list[AclContent] = [
             (
                 each.resource_type,
                 each.resource_name,
@@ -51,21 +51,21 @@ class SimControllers(SimQuorum):
 
         def changes(held: State) -> Changes:
             there = {record.content for record in held.values()}
-            new = dict.fromkeys(content for content in asked if content not in there)
+            new = dict.fromkeys(content for content in requested if content not in there)
             return [AccessControlEntryRecord(Uuid(self.random.randbytes(16)), *content) for content in new]
 
         error = self._changed(node, changes)
         result = create_response.AclCreationResult(error_code=error, error_message=None)
-        return create_response.CreateAclsResponse(throttle_time=NOW, results=(result,) * len(asked))
+        return create_response.CreateAclsResponse(throttle_time=NOW, results=(result,) * len(requested))
 
     def _delete(self, node: Node, request: DeleteAclsRequest) -> Any:
         names = [each.resource_name_filter for each in request.filters]
-        gone: list[AccessControlEntryRecord] = []
+        removed: list[AccessControlEntryRecord] = []
 
         def changes(held: State) -> Changes:
-            gone.extend(record for record in held.values() if record.resource_name in names)
-            self.removals.update({record.resource_name for record in gone})
-            return [RemoveAccessControlEntryRecord(record.id) for record in gone]
+            removed.extend(record for record in held.values() if record.resource_name in names)
+            self.removals.update({record.resource_name for record in removed})
+            return [RemoveAccessControlEntryRecord(record.id) for record in removed]
 
         error = self._changed(node, changes)
         results = []
@@ -82,7 +82,7 @@ class SimControllers(SimQuorum):
                     operation=i8(record.operation),
                     permission_type=i8(record.permission_type),
                 )
-                for record in gone
+                for record in removed
                 if record.resource_name == name and error is ErrorCode.none
             )
             results.append(
@@ -93,12 +93,12 @@ class SimControllers(SimQuorum):
         return delete_response.DeleteAclsResponse(throttle_time=NOW, filter_results=tuple(results))
 
     def _changed(self, node: Node, changes: Callable[[State], Changes]) -> ErrorCode:
-        """What comes of a request; NOT_CONTROLLER before anything is appended, or after it (`renounce`)."""
+        """The error code of a request; NOT_CONTROLLER may come before or after the append (`renounce`)."""
         leader = self._leader
         assert leader is not None
         if node.leader != node.id or self.random.random() < self.faults / 2:
             return ErrorCode.not_controller
-        if node is not leader:  # it will hear of the next epoch before anything of it is committed
+        if node is not leader:  # it learns of the next epoch before a record of its own is committed
             self.tell()
             return ErrorCode.not_controller
         held = dict(self.states[self.committed])

@@ -1,6 +1,6 @@
-"""What a simulated log held, and the naive fold of it: every state that a follower may show, and no other.
+"""The records of a simulated log and their naive fold: every state that a follower may show.
 
-Slow and plain on purpose: it shares nothing with AclsDelta or the core but the record types.
+It is deliberately slow and simple: it shares only the record types with AclsDelta and the core.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def state_of(image: AclsImage) -> State:
 
 
 def fold(records: list[MetadataRecord], before: State = EMPTY_STATE) -> State:
-    """The state after records that lie outside of open transactions."""
+    """The state after records outside of open transactions."""
     acls, features = dict(before.acls), dict(before.features)
     for record in records:
         match record:
@@ -67,7 +67,7 @@ def fold(records: list[MetadataRecord], before: State = EMPTY_STATE) -> State:
 class History:
     """All batches that a log ever held below its end, compacted or trimmed ones too.
 
-    ``states``: by end offset, the state at the end of each batch that lies outside of any transaction.
+    ``states``: by end offset, the state at the end of each batch outside of transactions.
     """
 
     states: dict[int, State] = field(default_factory=lambda: {0: EMPTY_STATE})
@@ -96,10 +96,10 @@ class History:
             self._waiting = []
 
     def truncate(self, end_offset: int) -> None:
-        kept = [batch for batch in self._batches if batch.end_offset <= end_offset]
+        remaining = [batch for batch in self._batches if batch.end_offset <= end_offset]
         self.states = {0: EMPTY_STATE}
         self._batches, self._waiting, self._transaction = [], [], None
-        for batch in kept:
+        for batch in remaining:
             self.add(batch)
 
     def epoch_at(self, end_offset: int) -> int:

@@ -1,10 +1,10 @@
-"""SimLog: a metadata log in memory, with everything that can happen to one.
+"""SimLog: a metadata log in memory, with all faults that a log can have.
 
-As every kind of log must, it tells a reader that was cut off: the first read beyond the place from which the
-log was written anew is out of range, with that place as the end.
+Like every log it reports a truncation to its reader: the first read beyond the offset from which the log was
+rewritten is out of range, with that offset as the end.
 
-A real implementation of MetadataLog, for one process: several threads may append and read. Faults are asked
-for by name: ``truncate``, ``trim``, ``compact``, ``replace``, ``damage``, ``fail_reads``.
+A full implementation of MetadataLog for one process: several threads may append and read. These methods
+cause faults: ``truncate``, ``trim``, ``compact``, ``replace``, ``damage``, ``fail_reads``.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def batch_of(records: Sequence[MetadataRecord | ControlRecord], base_offset: int
 
 
 class SimLog(LogDefaults):
-    """``history`` is what the log really was, whatever is left of it.
+    """``history`` has all records of the log, including removed ones.
 
-    ``after_look`` is called at the end of each look at the log, for what happens between two of them;
+    ``after_read`` is called after each access to the log, for events between two accesses;
     ``read_bytes_max`` makes it slow.
     """
 
@@ -76,7 +76,7 @@ class SimLog(LogDefaults):
         self._read_to = 0
         self._rewritten_from: int | None = None
         self.read_bytes_max = READ_BYTES_MAX
-        self.after_look: Callable[[], None] | None = None
+        self.after_read: Callable[[], None] | None = None
         self.history = History()
 
     # --- MetadataLog -------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ class SimLog(LogDefaults):
 
     def high_watermark(self) -> int:
         high_watermark = self._high_watermark
-        self._looked()
+        self._after_read()
         return high_watermark
 
     def read(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> list[LogBatch]:
@@ -119,7 +119,7 @@ class SimLog(LogDefaults):
                     break
                 found.append(batch)
                 self._read_to = batch.end_offset
-            self._looked()
+            self._after_read()
             return found
 
     def is_history(self, end_offset: int, epoch: int, *, empty_tail: int = 0) -> bool | None:
@@ -150,16 +150,16 @@ class SimLog(LogDefaults):
 
     @property
     def committed_end(self) -> int:
-        """The high watermark, without looking."""
+        """The high watermark, without a call of ``after_read``."""
         return self._high_watermark
 
     @property
     def batches(self) -> list[LogBatch]:
         return list(self._batches)
 
-    def _looked(self) -> None:
-        if self.after_look is not None:
-            self.after_look()
+    def _after_read(self) -> None:
+        if self.after_read is not None:
+            self.after_read()
 
     def append_uncommitted(self, records: Sequence[MetadataRecord | ControlRecord]) -> int:
         with self._changed:
@@ -199,10 +199,10 @@ class SimLog(LogDefaults):
             self._start = self._batches[0].base_offset if self._batches else self._end
 
     def compact(self, end_offset: int, *, now_ms: int = 0, retention_ms: int = 1) -> None:
-        """Below ``end_offset`` only the last record of each ACL id stays.
+        """Below ``end_offset`` only the last record of each ACL id remains.
 
-        A removal stays, too, until a compaction that comes ``retention_ms`` after the first one that met it
-        (KIP-534). As in Kafka a batch keeps its range while it holds a record, and the last batch stays.
+        A removal remains until a compaction that comes ``retention_ms`` after the first one that saw it
+        (KIP-534). As in Kafka a batch keeps its range while it has a record, and the last batch remains.
         """
         with self._changed:
             last: dict[Uuid, int] = {}
@@ -225,14 +225,14 @@ class SimLog(LogDefaults):
                     case _:
                         return True
 
-            kept: list[LogBatch] = []
+            remaining: list[LogBatch] = []
             for batch in self._batches:
                 if batch.end_offset > end_offset:
-                    kept.append(batch)
+                    remaining.append(batch)
                     continue
                 records = tuple(filter(is_kept, batch.records))
                 if records or batch is self._batches[-1]:
-                    kept.append(
+                    remaining.append(
                         LogBatch(
                             base_offset=batch.base_offset,
                             end_offset=batch.end_offset,
@@ -242,7 +242,7 @@ class SimLog(LogDefaults):
                             records=records,
                         )
                     )
-            self._batches = kept
+            self._batches = remaining
 
     def replace(self, log_identity: LogIdentity) -> None:
         """The log was deleted, and another one was created under its name."""

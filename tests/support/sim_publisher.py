@@ -1,4 +1,4 @@
-"""A publisher that believes nothing: it checks every call against the contract and the log's history."""
+"""A publisher that checks every call against the contract and the log's history."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ViolationError(BaseException):
-    """The loader broke its contract. No Exception: that would be taken for a fault of the publisher."""
+    """The loader broke its contract. Not an Exception, which the loader would blame on the publisher."""
 
 
 def check(condition: bool, otherwise: str) -> None:
@@ -25,16 +25,16 @@ def check(condition: bool, otherwise: str) -> None:
 
 
 class Witness:
-    """Keeps what it was told.
+    """Stores the calls that it gets.
 
     Attributes:
-        image: the one that it holds.
+        image: the last published image.
         updates: (end offset, is a reload) of each update.
         manifests: of each update.
         calls: the names of all calls, in order.
-        ready: what it was told last.
-        reason: why not, as it was told last.
-        closed: how often it was closed.
+        ready: the last reported readiness.
+        reason: the last reported reason for not being ready.
+        closed: number of ``close`` calls.
     """
 
     def __init__(self, history: Callable[[], History] | None = None, name: str = "witness") -> None:
@@ -61,7 +61,7 @@ class Witness:
         check(manifest.provenance == image.provenance, "a manifest of another image")
         check(end_offset <= manifest.high_watermark, "an uncommitted record was published (I3)")
         check(
-            _applied(delta) == {acl.record.id: acl for acl in image}, "the delta does not lead to the image"
+            _apply_to(delta) == {acl.record.id: acl for acl in image}, "the delta does not lead to the image"
         )
         if self._history is not None:
             self.check_state(image, [self._history().states])
@@ -88,7 +88,7 @@ class Witness:
     def on_ready(self) -> None:
         self.calls.append("on_ready")
         check(bool(self.updates), "ready without a state")
-        check(not self.ready, "ready was told twice")
+        check(not self.ready, "on_ready was called twice")
         self.ready = True
 
     def on_not_ready(self, reason: str) -> None:
@@ -101,8 +101,8 @@ class Witness:
         self.closed += 1
 
 
-def _applied(delta: AclsDelta) -> dict[Uuid, AppliedAcl]:
-    """What somebody holds who held the image before and was told the changes."""
+def _apply_to(delta: AclsDelta) -> dict[Uuid, AppliedAcl]:
+    """The ACLs of the former image with the delta's changes."""
     held = {acl.record.id: acl for acl in delta.image}
     for acl_id, after in delta.changes.items():
         if after is None:

@@ -1,9 +1,9 @@
-"""A simulated quorum of controllers, asked through sockets that are none; its wire bytes are made by kio.
+"""A simulated quorum of controllers behind simulated sockets; kio encodes its answers.
 
-Only what an observer can see is simulated, by Kafka's rules (KafkaRaftClient, ReplicatedLog): whose log holds
-what, what is committed, who leads in which epoch and who knows that, snapshots, and answers that are refused,
-cut, closed or no answers at all. A leader keeps everything that was committed before its epoch, and commits
-nothing before a batch of its own.
+It simulates what an observer can see, by Kafka's rules (KafkaRaftClient, ReplicatedLog): the log of each
+controller, commits, the leader of each epoch and who knows it, snapshots, and answers that are refused,
+truncated, closed or missing. A leader has everything that was committed before its epoch, and commits
+nothing before a batch of its own epoch.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Node:
 class SimQuorum:
     """Attributes: ``digests`` by each offset at which committed batches end; ``states`` the ACLs there.
 
-    ``tamper`` makes of each answer's bytes those that are sent.
+    ``tamper`` changes the bytes of each answer before they are sent.
     """
 
     def __init__(self, seed: int, *, fetch_version: int = 18) -> None:
@@ -117,14 +117,14 @@ class SimQuorum:
     # --- what happens in the quorum ----------------------------------------------------------------------
 
     def elect(self, *, is_seen: bool = True) -> None:
-        """A new leader, with all that is committed and perhaps some of what was not."""
+        """A new leader, with all committed batches and perhaps some uncommitted ones."""
         self._epoch += 1
         before = self._leader
         leader = self.random.choice(self.nodes)
         if before is not None and leader is not before:
-            kept = [batch for batch in before.log if batch.end <= self.committed]
+            remaining = [batch for batch in before.log if batch.end <= self.committed]
             rest = [batch for batch in before.log if batch.end > self.committed]
-            leader.log = kept + rest[: self.random.randint(0, len(rest))]
+            leader.log = remaining + rest[: self.random.randint(0, len(rest))]
             leader.start, leader.snapshot = before.start, before.snapshot
         leader.epoch, leader.leader, leader.high_watermark = self._epoch, leader.id, -1
         self._leader = leader
@@ -134,7 +134,7 @@ class SimQuorum:
             self.tell()
 
     def tell(self) -> None:
-        """All others hear who leads."""
+        """Report the leader to all other controllers."""
         assert self._leader is not None
         for node in self.nodes:
             if node is not self._leader:
@@ -158,7 +158,7 @@ class SimQuorum:
         self._append(self._leader, [encode_frame(record) for record in records], None, tuple(records))
 
     def commit(self) -> None:
-        """Some or all of what the leader has, if it reaches into its own epoch."""
+        """Commit some or all batches of the leader, if they reach its own epoch."""
         leader = self._leader
         assert leader is not None
         ends = [batch.end for batch in leader.log if batch.end > self.committed or batch.end == leader.end]
@@ -178,7 +178,7 @@ class SimQuorum:
 
     @staticmethod
     def fold(state: State, records: Changes) -> None:
-        """What these make of it."""
+        """Apply the records to the state."""
         for record in records:
             if isinstance(record, AccessControlEntryRecord):
                 state[record.id] = record
@@ -186,7 +186,7 @@ class SimQuorum:
                 state.pop(record.id, None)
 
     def take_snapshot(self, *, trims: bool) -> None:
-        """At the leader's high watermark; ``trims``: what is before it goes."""
+        """At the leader's high watermark; ``trims``: whether the batches before it are deleted."""
         leader = self._leader
         assert leader is not None
         end = leader.high_watermark
@@ -199,7 +199,7 @@ class SimQuorum:
             leader.start = end
 
     def lose(self, end: int) -> None:
-        """The cluster was put back from a backup: what was committed from ``end`` on never was."""
+        """Restore the cluster from a backup: the batches from ``end`` on are lost."""
         self.states = {at: state for at, state in self.states.items() if at <= end}
         self.digests = {at: digest for at, digest in self.digests.items() if at <= end}
         for node in self.nodes:
@@ -207,7 +207,7 @@ class SimQuorum:
         self.elect()
 
     def happen(self) -> None:
-        """One thing, at random."""
+        """Cause one random event."""
         chance = self.random.random()
         if chance < 0.45:
             self.write()
@@ -224,7 +224,7 @@ class SimQuorum:
             node.is_up = not node.is_up
 
     def settle(self) -> None:
-        """No more faults: everybody is up, there is one leader that all know, and all is committed."""
+        """End all faults: every controller runs and knows the one leader, and all is committed."""
         self.faults = 0.0
         for node in self.nodes:
             node.is_up = True
@@ -249,7 +249,7 @@ class SimQuorum:
     # --- what is answered --------------------------------------------------------------------------------
 
     def connect(self, address: tuple[str, int], _timeout_s: float = 0) -> SimSocket:
-        """In place of socket.create_connection."""
+        """Replaces socket.create_connection."""
         node = next((node for node in self.nodes if node.address.host == address[0]), None)
         if node is None:
             address[0].encode("idna")  # may raise UnicodeError, as the real one does
@@ -259,7 +259,7 @@ class SimQuorum:
         return SimSocket(self, node)
 
     def answer(self, node: Node, frame: bytes) -> bytes | None:
-        """The frame that goes back; None: the connection is closed instead."""
+        """The frame of the answer; None: the connection is closed instead."""
         self.requests += 1
         header, at = entity_reader(RequestHeader)(frame, 0)
         request_types: dict[int, type[Any]] = {
@@ -326,12 +326,12 @@ class SimQuorum:
 
     def _fetch(self, node: Node, request: Any) -> Any:
         schema = fetch_response_18 if self.fetch_version == 18 else fetch_response_17
-        asked = request.topics[0].partitions[0]
+        partition = request.topics[0].partitions[0]
         assert request.topics[0].topic_id == uuid.UUID(bytes=bytes(METADATA_TOPIC_ID))
         answer: dict[str, Any] = {}
-        error = self._refusal(node, asked.current_leader_epoch)
+        error = self._refusal(node, partition.current_leader_epoch)
         if error is ErrorCode.none:
-            answer = self._fetched(node, schema, asked)
+            answer = self._fetch_answer(node, schema, partition)
         partition = schema.PartitionData(
             partition_index=i32(0),
             error_code=error,
@@ -352,8 +352,8 @@ class SimQuorum:
             throttle_time=NOW, error_code=ErrorCode.none, responses=(topic,), node_endpoints=endpoints
         )
 
-    def _fetched(self, node: Node, schema: Any, asked: Any) -> dict[str, Any]:
-        offset, epoch, snapshot = asked.fetch_offset, asked.last_fetched_epoch, node.snapshot
+    def _fetch_answer(self, node: Node, schema: Any, partition: Any) -> dict[str, Any]:
+        offset, epoch, snapshot = partition.fetch_offset, partition.last_fetched_epoch, node.snapshot
         assert epoch >= 0
         if snapshot is not None and (
             offset == 0 or offset < node.start or (offset == node.start and epoch != snapshot.epoch)
@@ -373,27 +373,27 @@ class SimQuorum:
         return {"records": Records(data)}
 
     def _snapshot(self, node: Node, request: FetchSnapshotRequest) -> Any:
-        asked = request.topics[0].partitions[0]
-        error, data, size = self._refusal(node, asked.current_leader_epoch), b"", 0
+        requested = request.topics[0].partitions[0]
+        error, data, size = self._refusal(node, requested.current_leader_epoch), b"", 0
         snapshot = node.snapshot
         if error is ErrorCode.none:
-            wanted = (asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
+            wanted = (requested.snapshot_id.end_offset, requested.snapshot_id.epoch)
             if snapshot is None or (snapshot.end, snapshot.epoch) != wanted:
                 error = ErrorCode.snapshot_not_found
             else:
                 size = len(snapshot.data)
-                data = snapshot.data[asked.position :][: self.random.randint(1, 100)]
+                data = snapshot.data[requested.position :][: self.random.randint(1, 100)]
         partition = snapshot_response.PartitionSnapshot(
             index=i32(0),
             error_code=error,
             snapshot_id=snapshot_response.SnapshotId(
-                end_offset=asked.snapshot_id.end_offset, epoch=asked.snapshot_id.epoch
+                end_offset=requested.snapshot_id.end_offset, epoch=requested.snapshot_id.epoch
             ),
             current_leader=snapshot_response.LeaderIdAndEpoch(
                 leader_id=BrokerId(-1 if node.leader is None else node.leader), leader_epoch=i32(node.epoch)
             ),
             size=i64(size),
-            position=asked.position,
+            position=requested.position,
             unaligned_records=Records(data),
         )
         endpoints = tuple(
@@ -412,7 +412,7 @@ _TLS_HANDSHAKE = b"\x16\x03"
 
 
 class SimSocket:
-    """What records.log uses of a socket to a controller; faults are made here, byte by byte."""
+    """The socket methods that records.log uses, with faults at any byte."""
 
     def __init__(self, quorum: SimQuorum, node: Node) -> None:
         self._quorum = quorum
@@ -440,7 +440,7 @@ class SimSocket:
             self._coming = quorum.tamper(frame)
         elif chance.random() < 0.6:
             self._coming = frame[: chance.randrange(len(frame))]
-            self._is_closed = chance.random() < 0.5  # or it hangs
+            self._is_closed = chance.random() < 0.5  # else it hangs
         else:
             self._coming = chance.randbytes(chance.randint(1, 60)) + bytes(4)
             self._is_closed = True

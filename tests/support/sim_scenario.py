@@ -1,14 +1,14 @@
-"""Scenario files of the replay core: commands, and below ``----`` what the core answers.
+"""Scenario files of the replay core: commands, and below ``----`` the core's effects.
 
     recovered start=0 hw=9 [now=MS] [snapshot=END[@EPOCH]:a,b] [logend=MS]
     read hw=9 [now=MS]            then one line for each batch, indented: BASE[@EPOCH]: RECORD ...
     out-of-range start=0 end=9
     failed decode|corrupt|gone|unreachable|other MESSAGE
     lost REASON
-    core retention=MS             begins anew, with a log that forgets removals
+    core retention=MS             starts a new core, with a log that forgets removals
 
 A RECORD takes one offset: ``+a`` puts ACL a in force, ``+a2`` gives it other content, ``-a`` removes it; then
-there are ``begin``, ``end``, ``abort``, ``noop``, ``control``, and ``.``: a hole that compaction left. A file
+there are ``begin``, ``end``, ``abort``, ``noop``, ``control``, and ``.``: a gap that compaction left. A file
 begins with a comment that names the rule.
 """
 
@@ -72,7 +72,7 @@ _FAILURES: Final = {
 
 
 def run_scenario(text: str) -> str:
-    """The same text with the answers that the core gives now."""
+    """The text with the core's present effects."""
     core, retention_ms = Core(), None
     answered: list[str] = []
     for block in re.split(r"\n\n+", text.strip()):
@@ -94,7 +94,7 @@ def run_scenario(text: str) -> str:
 
 
 def acl_named(name: str) -> AccessControlEntryRecord:
-    """``a`` and ``a2`` have one id and differ in content."""
+    """An ACL; ``a`` and ``a2`` have one id and different contents."""
     key = name.rstrip("0123456789")
     acl_id = Uuid(hashlib.md5(key.encode(), usedforsecurity=False).digest())
     return AccessControlEntryRecord(acl_id, 2, name, 3, "User:a", "*", 3, 3)
@@ -181,7 +181,7 @@ def _effect_lines(effect: Effect) -> list[str]:
                 if (acl := after or before)
             ]
             kind = (
-                f"whole, from {effect.manifest.origin}"
+                f"complete, from {effect.manifest.origin}"
                 if isinstance(effect.manifest, ReloadManifest)
                 else "delta"
             )

@@ -1,4 +1,4 @@
-"""SimStore: snapshots in memory, written in two steps, so that a crash between them can be had.
+"""SimStore: snapshots in memory, written in two steps, between which it can crash.
 
 Implements replay.snapshot_source.SnapshotSource and replay.snapshot_generator.SnapshotSink.
 """
@@ -17,7 +17,7 @@ from snapshot.image import AclsImage
 
 @dataclass(slots=True)
 class SimSnapshot:
-    """``problem``: why it cannot be used, found when listed; ``damage``: the same, found when read."""
+    """``problem``: an error when it is listed; ``damage``: an error when it is read."""
 
     identity: LogIdentity
     image: AclsImage

@@ -1,23 +1,23 @@
-"""One seeded world: a log, a store, a node, and whatever may happen to them. tests/simulation runs many.
+"""One seeded simulation of a log, a store and a node. tests/simulation runs many.
 
-What happens, drawn by the seed:
+The seed draws these events:
 
 - the log: appends of one to four records, batches that are committed later, metadata transactions (some of
   them aborted), a new leader, truncation (of committed batches too), retention, compaction with removals
   forgotten when their time is over, damage and repair, storage errors, reads of one batch at a time, another
-  log in its place; each of these also between a read and the look at the high watermark that follows it;
+  log in its place; each of these also between a read and the next read of the high watermark;
 - the store: snapshots of any state that was published while the node was ready, also long after, a crash
   before the manifest, damage;
-- the node: restarts, publishers that raise, pauses longer than removals are kept.
+- the node: restarts, publishers that raise, pauses longer than the retention of removals.
 
-What never happens, because no log can be followed through it: in the end, a log that starts beyond zero
-without a good snapshot of that place; removals forgotten before their time; truncation below what was
+These events are excluded, because no node can follow a log through them: in the end, a log that starts beyond
+zero without a good snapshot at that offset; removals forgotten before their time; truncation below what was
 compacted; a lower epoch after a truncation; a snapshot of a history that was cut off where the log starts.
 
-Checked at every update: the state is one that the log had at that offset, with its digest, and follows from
-the one before by the delta. At every on_ready: all that was committed when the node became not ready is
-in it. After every turn that has seen the log: a ready node serves a state of the log as it is. In the end,
-when nothing happens any more: the node is ready with the last state.
+Checks at every update: the state is one that the log had at that offset, with its digest, and the delta leads
+to it from the former state. At every on_ready: the state contains all that was committed when the node became
+not ready. After every turn that has read the log: a ready node serves a state of the present log. In the end,
+when events have stopped: the node is ready with the last state.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Node(Witness):
         self.raise_next = False
 
     def on_update(self, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest) -> None:
-        # What it did not take is offered again later, when the log may have lost it unseen.
+        # A refused state is offered again later, when the log may have lost it unseen.
         if image is not self._world.published_before:
             self.check_state(image, self._world.admissible)
         if self.raise_next:
@@ -83,7 +83,7 @@ class Node(Witness):
 
     def on_not_ready(self, reason: str) -> None:
         super().on_not_ready(reason)
-        # The error of a read that fails is told behind the reason, and goes again.
+        # The error of a failed read is appended to the reason, and disappears again.
         before = self._owed_since
         is_same = before is not None and (reason.startswith(before) or before.startswith(reason))
         if not is_same and not reason.startswith(("loading", "publisher ")):
@@ -98,7 +98,7 @@ class Node(Witness):
 
 
 class World:
-    """``live`` lets something happen; ``come_to_rest`` heals everything and waits for the node."""
+    """``live`` causes one event; ``settle`` repairs everything and waits for the node."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -138,7 +138,7 @@ class World:
             (3, self._slow_or_fast),
             (1, self._replace),
             (2, self._restart),
-            (1, self._sleep),
+            (1, self._pause_node),
             (2, self._fault),
             (8, self._wait),
         ]
@@ -148,7 +148,7 @@ class World:
         if action != self._turn or self._asleep <= 0:
             action()
 
-    def come_to_rest(self) -> None:
+    def settle(self) -> None:
         self._is_resting = True
         self.log.repair()
         if self.log.history.in_transaction:
@@ -189,9 +189,9 @@ class World:
         self.admissible = [self.log.history.states]
         self.published_before = self.loader._image
         before, publishes = len(self.node.updates), self.loader.metrics.publishes
-        self.log.after_look = None if self._is_resting else self._between_looks
+        self.log.after_read = None if self._is_resting else self._between_accesses
         turn = self.loader.iterate()
-        self.log.after_look = None
+        self.log.after_read = None
         if len(self.node.updates) > before and self.node.ready:
             self._published.append((self.node.image, self.node.manifests[-1]))
             del self._published[:-_PUBLISHED_KEPT]
@@ -206,8 +206,8 @@ class World:
             assert self.loader.status().phase is not Phase.RECOVERING
         return turn
 
-    def _sleep(self) -> None:
-        """Its machine stands still while the world goes on."""
+    def _pause_node(self) -> None:
+        """Pause the node's machine while other events happen."""
         self._asleep = self.random.randint(10, 50)
 
     def _fault(self) -> None:
@@ -218,15 +218,15 @@ class World:
 
     # --- the log -----------------------------------------------------------------------------------------
 
-    def _between_looks(self) -> None:
-        """Something may happen between a read and the look at the high watermark, or before the next read."""
-        self.log.after_look = None
+    def _between_accesses(self) -> None:
+        """Perhaps cause an event between a read and the next access to the log."""
+        self.log.after_read = None
         if self.random.random() < 0.1:
             happening = self.random.choice(
                 [self._append, self._truncate, self._trim, self._compact, self._replace]
             )
             happening()
-        self.log.after_look = self._between_looks
+        self.log.after_read = self._between_accesses
 
     def _append(self) -> None:
         records = [self._record() for _ in range(self.random.randint(1, 4))]
@@ -279,7 +279,7 @@ class World:
             self.node.owed = min(self.node.owed, self.log.committed_end)
 
     def _trim(self) -> None:
-        """Kafka keeps what its newest snapshot does not cover."""
+        """Trim as Kafka does: the records that the newest snapshot does not cover remain."""
         if self.compacts:
             return
         states = self.log.history.states
@@ -307,7 +307,7 @@ class World:
         self.log.compact(end_offset, now_ms=self.clock.now_ms(), retention_ms=RETENTION_MS)
 
     def _clean_twice(self) -> None:
-        """A long time in which all but one thing stands still: removals are forgotten unseen."""
+        """Compact twice, a retention apart, without a read: the node misses removals."""
         for _ in range(2):
             self._compact()
             self._append()
@@ -331,13 +331,13 @@ class World:
             self._compacted_to = self.node.owed = 0
 
     def _remember_history(self) -> None:
-        """What was read just before may be published just after."""
+        """Store the history, because a state that was read before may be published after."""
         self.admissible.append(dict(self.log.history.states))
 
     # --- the store ---------------------------------------------------------------------------------------
 
     def _write_snapshot(self) -> None:
-        """Of a state that was published while the node was ready (I13), be it long ago."""
+        """Write a snapshot of any state that was published while the node was ready (I13)."""
         if not self._published:
             return
         image, manifest = self.random.choice(self._published)
@@ -348,7 +348,7 @@ class World:
             self.store.write(image, manifest.identity, log_end_time_ms=manifest.log_end_time_ms, keep=1)
 
     def _is_undetectable(self, image: AclsImage) -> bool:
-        """Of a history that was cut off, and nothing shows it: the log holds nothing of what it ends with."""
+        """Whether the image is of a truncated history of which the log has no trace."""
         end_offset = image.provenance.end_offset
         states = self.log.history.states
         return end_offset == self.log.start_offset() > 0 and states.get(end_offset) != state_of(image)
@@ -358,7 +358,7 @@ class World:
             self.random.choice(self.store.snapshots).damage = "a part is missing"
 
     def _cover_the_start(self) -> None:
-        """If the log starts beyond zero, somebody has a good snapshot of that place."""
+        """If the log starts beyond zero, the store has a good snapshot at that offset."""
         start = self.log.start_offset()
         if start == 0:
             return

@@ -1,7 +1,7 @@
-"""``aclog serve`` on a log that gives one batch at a time, to each process when that is allowed it.
+"""``aclog serve`` on a log that returns one batch at a time, when a test permits it.
 
-Run with the directory of the permits before the command line's own arguments. A process that asks for its
-n-th batch makes the file ``PID.n.asked`` there, and waits for ``PID.n.given``; once ``end`` is there, none
+The directory of the permits comes before the arguments of the command line. A process that reads its n-th
+batch creates the file ``PID.n.asked`` there and waits for ``PID.n.given``; when ``end`` exists, no process
 waits.
 """
 
@@ -23,7 +23,7 @@ LOOK_S = 0.005
 
 
 def slowly(permits: Path) -> Callable[..., list[LogBatch]]:
-    """What comes in the place of DirectoryLog.read."""
+    """A replacement of DirectoryLog.read."""
     real, numbers = DirectoryLog.read, count()
 
     def read(log: DirectoryLog, offset: int, **limits: Any) -> list[LogBatch]:

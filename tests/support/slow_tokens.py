@@ -1,4 +1,4 @@
-"""Tokens whose line of the file has a slow hash, as earlier versions wrote them."""
+"""Tokens with a slow hash in the tokens file, as earlier versions wrote them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A snapshots job on real Spark, each batch of which is compared with the plain fold of its log."""
+"""A snapshots job on real Spark; each batch is compared with the naive fold of its log."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from support.snapshots import contents
 
 
 class SnapshotsJob:
-    """One job with its checkpoint and store, started again and again.
+    """A job that is started several times on one checkpoint and store.
 
     Attributes:
         checkpoint: Spark's.
-        store: where its snapshots go.
+        store: the store of its snapshots.
         reports: of the last run.
     """
 
@@ -46,7 +46,7 @@ class SnapshotsJob:
         return JobSettings(logs=logs, **self._settings)
 
     def run(self, **changed: Any) -> list[tuple[int, int]]:
-        """Run over what there is; (start, end) of each log's batches. Every batch is compared."""
+        """Process all records and compare every batch; returns (start, end) of each log's batches."""
         self.reports = []
         settings = replace(self.settings(), **changed)
         urls = {log.identity.cluster_id: log.url for log in settings.logs}
@@ -63,7 +63,7 @@ class SnapshotsJob:
 
     @property
     def logs(self) -> list[LogReport]:
-        """What the last run did, log by log."""
+        """The reports of the last run, by log."""
         return [log for report in self.reports for log in report.logs]
 
     @property
@@ -77,7 +77,7 @@ class SnapshotsJob:
             return self._reported.wait_for(lambda: any(log.end >= end for log in self.logs), timeout_s)
 
     def manifests(self) -> list[SnapshotManifest]:
-        """Of all that is stored, oldest first; each is whole."""
+        """The manifests of all stored snapshots, oldest first; each must be complete."""
         found = []
         for cluster_id in self.store.clusters():
             for status in self.store.survey(cluster_id):
@@ -87,20 +87,20 @@ class SnapshotsJob:
         return found
 
     def forget_commit(self, batch_id: int) -> None:
-        """As if Spark had died before it wrote that the batch is done."""
+        """Undo Spark's commit of the batch, as after a crash before it."""
         for name in (f"{batch_id}", f".{batch_id}.crc"):
             (self.checkpoint / "commits" / name).unlink()
 
     @property
     def writer(self) -> str:
-        """What its files' names have."""
+        """The writer's name in the names of its files."""
         return str(json.loads((self.checkpoint / "aclog-job.json").read_text())["writer"])
 
     def directory_of(self, ref: SnapshotRef) -> Path:
         return Path(self.store.url) / ref.directory
 
     def _compare(self, url: str, log: LogReport) -> None:
-        """The stored snapshot is what a node would have stored there."""
+        """The stored snapshot must equal the one that a node would have stored."""
         with DirectoryLog.open(url) as opened:
             expected = load_image(opened, at_offset=log.end - 1).image
             identity = opened.identity

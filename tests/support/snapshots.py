@@ -1,4 +1,4 @@
-"""Small images and snapshot stores, for tests of what holds, stores and loads state."""
+"""Small images and snapshot stores for tests of state."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ IDENTITY = LogIdentity(CLUSTER, TOPIC_ID)
 
 
 def acl_id(number: int) -> Uuid:
-    """Ids that can be told apart in a failure's message."""
+    """Ids that are easy to distinguish in a failure message."""
     return Uuid(uuid.UUID(int=number).bytes)
 
 
@@ -41,7 +41,7 @@ def acl(number: int, **changes: Any) -> AccessControlEntryRecord:
 
 
 def logged(records: Iterable[MetadataRecord], *, start: int = 0) -> list[LogRecord]:
-    """The records as a log holds them: offsets from ``start``, one record each second."""
+    """The records with offsets from ``start``, one record each second."""
     return [LogRecord(offset, 1_000 * offset, record) for offset, record in enumerate(records, start=start)]
 
 
@@ -64,7 +64,7 @@ def image_of(*numbers: int, epoch: int = 1) -> AclsImage:
 
 
 def contents(image: AclsImage) -> dict[Uuid, Any]:
-    """Everything that an image says of each ACL, by id."""
+    """All fields of each ACL of an image, by id."""
     return {found.record.id: found for found in image}
 
 

@@ -1,4 +1,4 @@
-"""Rows of a log as a Spark source gives them, in Arrow."""
+"""Rows of a log as a Spark source returns them, in Arrow."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def source_batch(rows: Iterable[Row]) -> pa.RecordBatch:
 
 
 def split_batches(rows: Sequence[Row], cuts: Iterable[int]) -> list[pa.RecordBatch]:
-    """The rows as batches that end at these places; slices of one batch, as Arrow has them."""
+    """The rows as batches that end at these positions: slices of one Arrow batch."""
     whole = source_batch(rows)
     bounds = sorted({0, len(rows), *(cut for cut in cuts if cut <= len(rows))})
     return [whole.slice(start, end - start) for start, end in pairwise(bounds)]

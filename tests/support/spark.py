@@ -1,9 +1,8 @@
 """One Spark session for the tests, on two cores, with the Kafka connector.
 
-A test takes the fixture `spark`. All that do run on one pytest-xdist worker, so that one JVM is started for a
-run. A test that kills Spark, or needs other settings, starts a process of its own.
-
-As a program it fetches the connector's jars for the tests, and prints their directory.
+All tests with the fixture `spark` run on one pytest-xdist worker, so that a run starts one JVM. A test that
+kills Spark, or needs other settings, starts a separate process.
+As a program it fetches the connector's jars and prints their directory.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A process that runs the three jobs on one log and stands still where a test wants to kill it.
+"""A program that runs the three jobs on one log and halts where a test kills it.
 
     python -m support.spark_job HOME LOG POINT AFTER
 
-Each job goes on from its checkpoint below HOME and, in the first batch that ends beyond offset AFTER, never
-leaves POINT; the file HOME/reached/<job> says that it is there.
+Each job continues from its checkpoint below HOME and halts at POINT in the first batch that ends beyond
+offset AFTER; then the file HOME/reached/<job> exists.
 
     planned    Spark's offset log has the batch; nothing of it was written
     part       the first shard's part is put, no other shard's is
@@ -49,7 +49,7 @@ CORES = len(JOBS) * SHARDS
 
 
 def job_settings(home: Path, job: str, log: str) -> JobSettings:
-    """Of one of the jobs: all that it has is below ``home / job``."""
+    """The settings of a job, whose files are below ``home / job``."""
     return JobSettings(
         logs=tuple(resolve_logs([log])),
         checkpoint=f"file://{home / job / '.checkpoint'}",
@@ -61,7 +61,7 @@ def job_settings(home: Path, job: str, log: str) -> JobSettings:
 
 
 def run(spark: SparkSession, home: Path, job: str, log: str) -> list[BatchReport]:
-    """Run one of the jobs until nothing is left to do."""
+    """Run one of the jobs on all available records."""
     reports: list[BatchReport] = []
     settings = job_settings(home, job, log)
     if job == "snapshots":
@@ -72,13 +72,13 @@ def run(spark: SparkSession, home: Path, job: str, log: str) -> list[BatchReport
 
 
 def stand_still(home: Path, store_url: str) -> None:
-    """Say which job is there, and stay."""
+    """Report that the job reached the point, and halt."""
     (home / "reached" / Path(store_url).parent.name).touch()
     threading.Event().wait()
 
 
 def stop_at(home: Path, point: str, after: int) -> None:
-    """Let the engine stand still there: on its way in, where the step is the next one."""
+    """Halt the engine at the point."""
 
     def halt(here: str, end: int, store_url: str) -> None:
         if here == point and end > after:
@@ -103,7 +103,7 @@ def stop_at(home: Path, point: str, after: int) -> None:
     def held_fold_logs(
         batches: Iterable[pa.RecordBatch], *, plans: Mapping[str, LogPlan], **given: Any
     ) -> Iterator[pa.RecordBatch]:
-        # In the executor's process: this function goes there by its code.
+        # This function runs in the executor's process, to which its code is sent.
         (plan,) = plans.values()
         put = StoredState._put
 
@@ -139,7 +139,7 @@ def main(home: Path, log: str, point: str, after: int) -> None:
             thread.join(0.05)
             if not thread.is_alive() or os.getppid() != test:
                 sys.exit(f"the {job} job did not come to {point}")
-    # A test that was itself killed leaves nothing behind.
+    # A killed test must leave no process behind.
     while os.getppid() == test:
         time.sleep(0.2)
 

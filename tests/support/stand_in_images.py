@@ -3,7 +3,7 @@
 As a program (`make stand-in-images`, as root) it makes a Debian with Python and Java by debootstrap, from
 the mirror that is its argument or debootstrap's own, and gives it the names that the Dockerfile and
 `kafka_broker` use: for Kafka with the jars of `kafka_jars`, and a script that reads KAFKA_ variables as
-Kafka's own image does. They behave as the real ones where our tests look, and nowhere else.
+Kafka's own image does. They behave like the real ones only as far as our tests need it.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ exec java ${KAFKA_HEAP_OPTS:-} -Dorg.slf4j.simpleLogger.defaultLogLevel=info kaf
 
 
 def python_image() -> str:
-    """What the Dockerfile builds on."""
+    """The base image of the Dockerfile."""
     text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     [image] = set(re.findall(r"^FROM (\S+)", text, re.MULTILINE))
     return image
 
 
 def make_python(mirror: list[str]) -> None:
-    """This machine's certificates go with it, for a proxy that has its own."""
+    """Build the image, with this machine's certificates, which a proxy may need."""
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch, "root")
         subprocess.run(

@@ -1,6 +1,6 @@
 """Hypothesis strategies for ACLs and metadata records, for tests of every layer.
 
-Everything is drawn from tiny sets, so that values meet: names over the alphabet `ab*` (prefixes cover one
+Values are drawn from tiny sets, so that they collide: names over the alphabet `ab*` (prefixes cover one
 another, and a literal `*` is the wildcard), a handful of principals, hosts and ids (ids are added twice and
 removed again).
 """
@@ -135,7 +135,7 @@ def acl_records() -> SearchStrategy[AclRecord]:
 
 
 def strange_acl_records() -> SearchStrategy[AclRecord]:
-    """What the format can hold: any codes, any text, any id."""
+    """All that the format allows: any codes, any text, any id."""
     text = st.text(max_size=40)
     ids = st.binary(min_size=16, max_size=16).map(Uuid)
     return st.builds(AccessControlEntryRecord, ids, INT8, text, INT8, text, text, INT8, INT8) | st.builds(
@@ -151,7 +151,7 @@ def feature_level_records() -> SearchStrategy[FeatureLevelRecord]:
 
 
 def other_records() -> SearchStrategy[OtherRecord]:
-    """Records that pass by: with names that are kept, without, of a later Kafka, damaged."""
+    """Ignored records: with names that are stored, without names, of a later Kafka, damaged."""
     return st.sampled_from(OTHER_RECORDS)
 
 
@@ -175,7 +175,7 @@ def transactions(draw: st.DrawFn) -> list[MetadataRecord]:
 def record_lists(
     max_size: int = 12, *, with_transactions: bool = False
 ) -> SearchStrategy[list[MetadataRecord]]:
-    """What a log may hold, in order; transactions, if asked for, are well formed and never nested."""
+    """Records that a log may contain, in order; transactions, if any, are well formed and never nested."""
     if not with_transactions:
         return st.lists(plain_records(), max_size=max_size)
     pieces = plain_records().map(lambda record: [record]) | transactions()

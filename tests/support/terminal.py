@@ -1,4 +1,4 @@
-"""Commands on a real terminal: a pty of a given size, and everything that was written to it."""
+"""Commands on a real terminal: a pty of a given size, and its output."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def on_terminal(
     os.close(theirs)
     written = bytearray()
     keys = iter(typed)
-    # Linux says EIO when the last writer has gone.
+    # Linux returns EIO when the last writer has closed.
     with suppress(OSError):
         while piece := os.read(ours, 65536):
             written += piece

@@ -1,15 +1,15 @@
-"""A checker for nodes on a topic: what they show is written down, and compared with the log afterwards.
+"""Checks nodes on a topic: records what they show and compares it with the log afterwards.
 
     raw consumer --> TopicHistory: every committed record that was ever seen, by offset
-    nodes ---------> Shown: (end offset, digest, count), (end offset, question, answer)
+    nodes ---------> Shown: (end offset, digest, count), (end offset, request, decision)
 
-``TopicChecker.verify`` folds the history by rules of its own, a dict, and finds at fault:
+``TopicChecker.verify`` folds the history into a dict, independently of the product, and reports:
 
 - a state or a decision that is not the fold of the log up to its end offset;
-- a state that holds a part of a transaction (I2), known by the ``aclog.tx`` header of its records;
-- a node that went back while it ran.
+- a state that contains only a part of a transaction (I2), known by the ``aclog.tx`` header of its records;
+- a node whose end offset decreased while it ran.
 
-The history comes from a consumer of its own and not from records.log.topic, the answers from support.naive.
+The history comes from a separate consumer, not from records.log.topic; the decisions come from support.naive.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Seen:
 
 
 class TopicHistory:
-    """Everything that was ever committed to a topic, also what was compacted away since; see ``recorded``."""
+    """Every record that was ever committed to a topic, compacted ones included."""
 
     def __init__(self, bootstrap_servers: str, topic: str) -> None:
         self.by_offset: dict[int, Seen] = {}
@@ -70,7 +70,7 @@ class TopicHistory:
             while not self._closing.is_set():
                 for message in self._consumer.consume(1000, timeout=0.1):
                     self._take(message)
-        except BaseException as error:  # noqa: BLE001 - told by whoever waits
+        except BaseException as error:  # noqa: BLE001 - `wait_for` raises it
             self._failure = error
 
     def _take(self, message: Message) -> None:
@@ -88,7 +88,7 @@ class TopicHistory:
             self._changed.notify_all()
 
     def wait_for(self, end_offset: int, timeout_s: float = 60) -> None:
-        """Until everything below is here; raises TimeoutError."""
+        """Wait until all records below the offset were consumed. Raises TimeoutError."""
         with self._changed:
             if not self._changed.wait_for(lambda: self._end >= end_offset, timeout_s):
                 raise TimeoutError(f"history ends at {self._end}, not {end_offset}: {self._failure!r}")
@@ -128,7 +128,7 @@ def raw_consumer_settings(
 
 
 def seen(message: Message) -> Seen:
-    """Decode a message that an aclog wrote."""
+    """Decode a message that aclog wrote."""
     offset, value = message.offset(), message.value()
     assert offset is not None
     header = dict(message.headers() or ()).get(TX_HEADER)
@@ -139,7 +139,7 @@ def seen(message: Message) -> Seen:
 
 
 def read_raw(bootstrap_servers: str, topic: str, start: int, end: int) -> list[Seen]:
-    """What the topic holds now of [start, end): compacted records are not there."""
+    """The records that the topic now has in [start, end), without compacted ones."""
     consumer = Consumer(raw_consumer_settings(bootstrap_servers))
     consumer.assign([TopicPartition(topic, 0, start)])
     found: list[Seen] = []
@@ -170,14 +170,14 @@ class TopicChecker:
     """Watches nodes in this process; ``take`` is for those in others."""
 
     def __init__(self, history: TopicHistory, names: Sequence[str]) -> None:
-        """``names``: topics whose READ by CONTEXT's principal is asked for all the time."""
+        """``names``: topics for which CONTEXT's READ is decided continuously."""
         self.history = history
         self._names = names
         self.shown: list[Shown] = []
 
     @contextmanager
     def watching(self, node: Node, name: str) -> Iterator[Shown]:
-        """Ask the node all the time, until the end of the block."""
+        """Query the node continuously until the end of the block."""
         shown = Shown(name)
         self.shown.append(shown)
         done = threading.Event()
@@ -198,7 +198,7 @@ class TopicChecker:
             thread.join()
 
     def ask(self, node: Node, shown: Shown, name: str) -> None:
-        """One look at the node: its state if it is ready, and one decision."""
+        """Record the node's state if it is ready, and one decision."""
         state = node.authorizer.state
         if not state.is_ready:
             return
@@ -218,7 +218,7 @@ class TopicChecker:
         shown.decisions.append((image.provenance.end_offset, name, decision.is_allowed))
 
     def verify(self) -> tuple[int, int]:
-        """Compare all that was shown with the log; returns how many states and decisions that were."""
+        """Compare all that was shown with the log; returns the numbers of states and decisions."""
         ends = {end for shown in self.shown for end, *_ in [*shown.states, *shown.decisions]}
         self.history.wait_for(max(ends, default=0))
         records = dict(self.history.by_offset)
@@ -299,7 +299,7 @@ def removed_id(each: Seen) -> Uuid:
 
 
 def final_acls(history: TopicHistory) -> Acls:
-    """All that is in force at the end of what was recorded."""
+    """The ACLs in force at the end of the history."""
     records = dict(history.by_offset)
     for _end, acls, _digest in folds(records, [max(records, default=-1) + 1]):
         return acls

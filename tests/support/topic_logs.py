@@ -18,7 +18,7 @@ ONE_BROKER = TopicSettings(replication_factor=1, min_insync_replicas=1)
 
 
 def topic_url(broker: Broker, prefix: str = "acls") -> str:
-    """Of a topic that is not there yet."""
+    """The URL of a topic that does not exist yet."""
     return f"kafka://{broker.bootstrap_servers}/{prefix}-{os.getpid()}-{next(_numbers)}"
 
 

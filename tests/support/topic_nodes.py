@@ -1,4 +1,4 @@
-"""Topics made and written by others than aclog, and threads that write through a node, on real brokers."""
+"""Topics that other programs create and write, and threads that write through a node, on real brokers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def unique_topic(name: str) -> str:
 
 @functools.cache
 def admin(bootstrap_servers: str) -> AdminClient:
-    """One for each cluster: a client that nobody holds ends, and its futures fail."""
+    """One cached client for each cluster: the futures of a client that is garbage-collected fail."""
     return AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
 
 
@@ -41,7 +41,7 @@ def raw_topic(bootstrap_servers: str, name: str, config: Mapping[str, str] | Non
     )
     client = admin(bootstrap_servers)
     client.create_topics([topic])[name].result()
-    # The controller has it; a broker knows it a little later.
+    # A broker learns of the topic after the controller.
     wait_until(lambda: name in client.list_topics(timeout=5).topics, "the topic")
     return f"kafka://{bootstrap_servers}/{name}"
 
@@ -57,10 +57,10 @@ def key_of(record: AclRecord) -> bytes:
 def produce_raw(bootstrap_servers: str, topic: str, records: list[AclRecord]) -> int:
     """Append without transactions or headers; returns the end offset."""
     producer = Producer({"bootstrap.servers": bootstrap_servers, "acks": "all", "log_level": 0})
-    return produced(producer, topic, [(key_of(record), CODEC.encode(record)) for record in records])
+    return produce(producer, topic, [(key_of(record), CODEC.encode(record)) for record in records])
 
 
-def produced(
+def produce(
     producer: Producer,
     topic: str,
     messages: list[tuple[bytes | None, bytes | None]],
@@ -87,51 +87,51 @@ def produced(
 
 
 @dataclass(slots=True)
-class Told:
-    """What one writing thread was told: ``there`` and ``gone`` are sure, ``unknown`` is not."""
+class WriteOutcomes:
+    """Outcomes of one writing thread: ``present`` and ``removed`` were acknowledged, ``unknown`` were not."""
 
-    there: set[str] = field(default_factory=set)
-    gone: set[str] = field(default_factory=set)
+    present: set[str] = field(default_factory=set)
+    removed: set[str] = field(default_factory=set)
     unknown: set[str] = field(default_factory=set)
     acknowledged: int = 0
     failures: list[str] = field(default_factory=list)
 
 
 @contextmanager
-def writing(node: Node, label: str, *, seed: int) -> Iterator[Told]:
-    """One thread creates and removes ACLs on topics of its own, `label-NUMBER`, until the end of the block.
+def writing(node: Node, label: str, *, seed: int) -> Iterator[WriteOutcomes]:
+    """A thread creates and removes ACLs on its own topics, `label-NUMBER`, until the end of the block.
 
-    A failing operation leaves its name unknown, and the thread goes on with others.
+    After a failed operation its name is in ``unknown``, and the thread continues with others.
     """
-    told = Told()
+    outcomes = WriteOutcomes()
     done = threading.Event()
 
     def attempt(name: str, operation: Callable[..., object], *args: object) -> bool:
         try:
             operation(*args)
-        except Exception as error:  # noqa: BLE001 - whatever it is: nobody knows what became of it
-            told.unknown.add(name)
-            told.failures.append(str(error))
+        except Exception as error:  # noqa: BLE001 - after any error the outcome is unknown
+            outcomes.unknown.add(name)
+            outcomes.failures.append(str(error))
             done.wait(0.05)
             return False
-        told.acknowledged += 1
+        outcomes.acknowledged += 1
         return True
 
     def write() -> None:
         rng = random.Random(seed)
         number = 0
         while not done.is_set():
-            if told.there and rng.random() < 0.4:
-                name = rng.choice(sorted(told.there))
-                told.there.discard(name)
+            if outcomes.present and rng.random() < 0.4:
+                name = rng.choice(sorted(outcomes.present))
+                outcomes.present.discard(name)
                 if attempt(name, delete, node, name):
-                    told.gone.add(name)
+                    outcomes.removed.add(name)
                     assert not may(node.authorizer, name)
             else:
                 name = f"{label}-{number}"
                 number += 1
                 if attempt(name, create, node, [topic_acl(name)]):
-                    told.there.add(name)
+                    outcomes.present.add(name)
                     assert may(node.authorizer, name)
 
     failed: list[BaseException] = []
@@ -139,13 +139,13 @@ def writing(node: Node, label: str, *, seed: int) -> Iterator[Told]:
     def run() -> None:
         try:
             write()
-        except BaseException as error:  # noqa: BLE001 - told below
+        except BaseException as error:  # noqa: BLE001 - checked below
             failed.append(error)
 
     thread = threading.Thread(target=run, name=f"write-{label}", daemon=True)
     thread.start()
     try:
-        yield told
+        yield outcomes
     finally:
         done.set()
         thread.join(SOON_S)

@@ -1,4 +1,4 @@
-"""What others than aclog may do to a topic: transactions, another policy, deleted records, created again."""
+"""Changes of a topic by other programs: transactions, cleanup policy, record deletion, re-creation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.waiting import wait_until
 
 
 def transactional(broker: Broker, name: str) -> Producer:
-    """A raw producer that has begun nothing yet."""
+    """A raw transactional producer without an open transaction."""
     producer = Producer(
         {
             "bootstrap.servers": broker.bootstrap_servers,
@@ -36,7 +36,7 @@ def set_policy(broker: Broker, topic: str, policy: str) -> None:
 
 
 def delete_records(broker: Broker, topic: str, before: int) -> None:
-    """As an operator could: a topic that only compacts refuses it, so its policy changes for a moment."""
+    """Delete records as an operator could; a compacted topic refuses it, so its policy changes meanwhile."""
     client = admin(broker.bootstrap_servers)
     set_policy(broker, topic, "delete")
 
@@ -44,7 +44,7 @@ def delete_records(broker: Broker, topic: str, before: int) -> None:
         try:
             for future in client.delete_records([TopicPartition(topic, 0, before)]).values():
                 return future.result().low_watermark == before
-        except Exception:  # noqa: BLE001 - the broker has not heard of the new policy yet
+        except Exception:  # noqa: BLE001 - the broker does not know the new policy yet
             pass
         return False
 
@@ -53,12 +53,12 @@ def delete_records(broker: Broker, topic: str, before: int) -> None:
 
 
 def delete_topic(client: AdminClient, topic: str) -> None:
-    """Delete the topic; returns when the brokers know of it, which is after the controller's answer."""
+    """Delete the topic, and wait until the brokers know of it, which is after the controller's answer."""
     client.delete_topics([topic])[topic].result()
     wait_until(lambda: topic not in client.list_topics(timeout=SOON_S).topics, "the deletion")
 
 
 def create_again(broker: Broker, topic: str) -> None:
-    """Delete the topic, and make another one of its name."""
+    """Delete the topic, and create another one with its name."""
     delete_topic(admin(broker.bootstrap_servers), topic)
     raw_topic(broker.bootstrap_servers, topic)

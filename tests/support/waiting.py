@@ -1,4 +1,4 @@
-"""Waits for a state that another thread, process or machine brings about."""
+"""Waits for a state that another thread, process or machine causes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeVar
 
 _T = TypeVar("_T")
 
-#: Long enough for a busy machine. A test that passes never waits so long.
+#: Timeout for a busy machine; a test that passes does not wait for it.
 TIMEOUT_S = 60.0
 _INTERVAL_S = 0.02
 
@@ -23,10 +23,10 @@ def wait_until(
     """Poll the condition until its result is true, and return that result.
 
     Args:
-        condition: what is polled.
-        what: it waits for, in the error.
-        timeout_s: how long it waits at most.
-        interval_s: between two polls; longer where each one counts towards a limit of the server.
+        condition: is polled.
+        what: name of the state, for the error.
+        timeout_s: maximum wait.
+        interval_s: time between two polls; longer if each poll counts towards a limit of the server.
 
     Raises:
         TimeoutError: with ``what``, and the last result.

@@ -13,7 +13,7 @@ from records.entries import AccessControlEntryRecord, OtherRecord, RemoveAccessC
 from snapshot.image import AclsImage
 from support.acl_strategies import IDS, acls
 from support.decisions import READ, allow, topic
-from support.published import Published
+from support.update_publisher import UpdatePublisher
 
 record = acls() | st.sampled_from(IDS).map(RemoveAccessControlEntryRecord) | st.just(OtherRecord(12, 0))
 batches = st.lists(record, max_size=4)
@@ -49,7 +49,7 @@ class Follower:
 def test_who_follows_holds_every_state(steps: list[tuple[str, list[Record], bool]]) -> None:
     """Through updates, those that change nothing, and reloads; however seldom it looks."""
     feed, follower = ChangeFeed(), Follower()
-    published = Published(feed)
+    published = UpdatePublisher(feed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(change_feed, "HELD_MAXIMUM", 3)
         patch.setattr(change_feed, "HELD_ACLS_MAXIMUM", 5)
@@ -70,7 +70,7 @@ def test_a_replaced_acl_is_removed_as_it_was_and_added_as_it_is() -> None:
     before = allow("User:a", READ, topic("t"))
     after = AccessControlEntryRecord(before.id, 2, "u", 3, "User:a", "*", 3, 3)
     feed = ChangeFeed()
-    published = Published(feed)
+    published = UpdatePublisher(feed)
     published.batch(before)
     published.batch(after)
     (change,) = feed.known.changes
@@ -92,7 +92,7 @@ def test_an_offset_within_an_update_was_no_state() -> None:
 def test_a_large_update_is_not_made_into_objects() -> None:
     """Who follows lists anew."""
     feed = ChangeFeed()
-    published = Published(feed)
+    published = UpdatePublisher(feed)
     published.batch()
     published.batch(allow("User:a", READ, topic("t")))
     published.batch(*(allow("User:a", READ, topic(f"t{number}")) for number in range(10_001)))

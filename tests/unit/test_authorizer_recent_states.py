@@ -17,14 +17,14 @@ from records.entries import AccessControlEntryRecord, OtherRecord, RemoveAccessC
 from records.ids import Uuid
 from support.acl_strategies import IDS, acls
 from support.decisions import READ, allow, topic
-from support.published import Published
+from support.update_publisher import UpdatePublisher
 
 
-def fed() -> tuple[RecentStates, Published]:
+def fed() -> tuple[RecentStates, UpdatePublisher]:
     authorizer = StandardAuthorizer(audit=AuditLog(OFF))
     authorizer.on_ready()
     recent = RecentStates(authorizer)
-    return recent, Published(authorizer, recent)
+    return recent, UpdatePublisher(authorizer, recent)
 
 
 def content(state: AuthorizerState | None) -> set[AccessControlEntryRecord] | None:

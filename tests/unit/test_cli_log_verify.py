@@ -24,12 +24,12 @@ def test_what_is_counted_is_of_one_log() -> None:
     committed(log, "a", "b", "c")
 
     def replaced() -> None:
-        log.after_look = None
+        log.after_read = None
         log.replace(identity("later"))
         log.new_epoch()
         committed(log, "d", "e", "f", "g")
 
-    log.after_look = replaced
+    log.after_read = replaced
     walk = _Walk.through(log, Progress("offsets"))
     assert (walk.end, walk.batches, walk.types["added"], len(walk.epochs)) == (4, 4, 4, 1)
 
@@ -44,6 +44,6 @@ def test_a_log_that_is_replaced_again_and_again_is_refused() -> None:
         log.replace(identity(f"later {next(count)}"))
         committed(log, "a")
 
-    log.after_look = replaced
+    log.after_read = replaced
     with pytest.raises(LogChangedError, match="each time it was read"):
         _Walk.through(log, Progress("offsets"))

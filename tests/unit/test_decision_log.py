@@ -26,7 +26,7 @@ from records.ids import uuid_to_string
 from records.principal import KafkaPrincipal, parse_kafka_principal
 from support.acl_strategies import ODD_NAMES, naive_requests, request_of
 from support.cloud_events import cloud_event
-from support.decision_logs import Kept, events_to
+from support.decision_logs import MemoryDestination, events_to
 from support.decisions import DESCRIBE, READ, WRITE, Fed, allow, context, deny, group, topic
 from support.nodes import SOON_S
 from support.waiting import wait_until
@@ -50,12 +50,12 @@ def ask(fed: Fed, *names: str, who: RequestContext = ALICE) -> None:
     fed.authorizer.authorize(who, [Action(READ, topic(name)) for name in names])
 
 
-def wait_for(count: int, kept: Kept) -> None:
+def wait_for(count: int, kept: MemoryDestination) -> None:
     wait_until(lambda: len(kept.lines) >= count)
 
 
 def test_an_event_says_what_was_asked_by_whom_and_what_decided() -> None:
-    kept = Kept()
+    kept = MemoryDestination()
     grant = allow("User:alice", READ, topic("orders"))
     before = datetime.now(UTC)
     with events_to(kept) as audit:
@@ -105,7 +105,7 @@ def test_an_event_says_what_was_asked_by_whom_and_what_decided() -> None:
 
 
 def test_rules_without_an_acl_and_requests_without_a_caller() -> None:
-    kept = Kept()
+    kept = MemoryDestination()
     with events_to(kept) as audit:
         fed = Fed(audit=audit, super_users="User:root")
         ask(fed, "orders")
@@ -126,7 +126,7 @@ def test_whatever_is_asked_is_a_valid_event(
     naive_requests: list[tuple[RequestContext, Action]], one_in: int
 ) -> None:
     """Names of any kind, the empty one and half a surrogate pair among them."""
-    kept = Kept()
+    kept = MemoryDestination()
     with events_to(kept, level=TRACE, rules=f"1/{one_in}" if one_in else "") as audit:
         fed = Fed(deny("User:a", READ, topic("a")), audit=audit)
         for who, action in naive_requests:
@@ -138,7 +138,7 @@ def test_whatever_is_asked_is_a_valid_event(
 
 
 def test_names_that_no_utf_8_can_hold_are_escaped() -> None:
-    kept = Kept()
+    kept = MemoryDestination()
     names = [*ODD_NAMES, "\ud800", "a\nb", "\x00", '"']
     with events_to(kept) as audit:
         ask(Fed(audit=audit), *names)
@@ -151,7 +151,7 @@ def test_names_that_no_utf_8_can_hold_are_escaped() -> None:
 )
 def test_levels_say_which_decisions_are_events(level: int, expected: list[str] | None) -> None:
     """The audit log's lines have a level of their own."""
-    kept = Kept()
+    kept = MemoryDestination()
     with events_to(kept, level=level, lines=OFF) as audit:
         fed = Fed(allow("User:alice", READ, topic("allowed")), audit=audit)
         ask(fed, "denied", "allowed")
@@ -162,7 +162,7 @@ def test_levels_say_which_decisions_are_events(level: int, expected: list[str] |
 
 def test_lines_are_the_audit_logs_whatever_the_events_are() -> None:
     """Either has its own level, and dropping events drops no line."""
-    kept, stream = Kept(), io.StringIO()
+    kept, stream = MemoryDestination(), io.StringIO()
     decision_log = DecisionLog([kept], level=DEBUG, rules=())
     output = LogOutput(logging.StreamHandler(stream), as_json=True)
     with AuditWriter(output, INFO, max_lines=0, decision_log=decision_log) as audit:
@@ -177,7 +177,7 @@ def test_lines_are_the_audit_logs_whatever_the_events_are() -> None:
 
 
 def test_dropped_and_kept_by_rules_are_counted() -> None:
-    kept = Kept()
+    kept = MemoryDestination()
     rules = "drop principal=User:probe; keep result=DENIED; drop resource_type=TOPIC"
     with events_to(kept, rules=rules) as audit:
         fed = Fed(
@@ -193,7 +193,7 @@ def test_dropped_and_kept_by_rules_are_counted() -> None:
 
 def test_a_sample_is_about_the_share_that_was_asked_for_and_says_so() -> None:
     """Each decision by itself: of a question that comes again and again there are events, too."""
-    kept, total = Kept(), 20_000
+    kept, total = MemoryDestination(), 20_000
     with events_to(kept, rules="1/10 result=DENIED") as audit:
         fed = Fed(allow("User:alice", READ, topic("allowed")), audit=audit)
         ask(fed, "allowed", *["denied"] * total)
@@ -207,7 +207,7 @@ def test_a_sample_is_about_the_share_that_was_asked_for_and_says_so() -> None:
 
 
 def test_ids_are_numbered_and_differ_between_processes() -> None:
-    first, second = Kept(), Kept()
+    first, second = MemoryDestination(), MemoryDestination()
     for kept in (first, second):
         with events_to(kept) as audit:
             ask(Fed(audit=audit), "a", "b", "c")
@@ -219,7 +219,7 @@ def test_ids_are_numbered_and_differ_between_processes() -> None:
 
 def test_an_event_has_the_reason_of_the_state_that_decided() -> None:
     """The ACL is gone before the event is made."""
-    kept = Kept()
+    kept = MemoryDestination()
     denial = deny("User:alice", READ, topic("orders"))
     with events_to(kept, max_lines=1000) as audit:
         fed = Fed(denial, audit=audit)
@@ -232,7 +232,7 @@ def test_an_event_has_the_reason_of_the_state_that_decided() -> None:
     assert (first["offset"], second["offset"]) == (1, 2)
 
 
-class Stuck(Kept):
+class Stuck(MemoryDestination):
     """Takes nothing before it is let go, as a pipe that is not read."""
 
     def __init__(self) -> None:
@@ -269,7 +269,7 @@ def test_under_pressure_no_decision_waits_and_what_is_lost_is_counted() -> None:
 
 
 def test_what_a_destination_loses_is_said_at_intervals_and_at_the_end_and_the_others_have_it() -> None:
-    full, kept = Kept("file:/full"), Kept()
+    full, kept = MemoryDestination("file:/full"), MemoryDestination()
     full.has_room = False
     with capture_logs() as said, events_to(full, kept) as audit:
         fed = Fed(audit=audit)
@@ -283,7 +283,7 @@ def test_what_a_destination_loses_is_said_at_intervals_and_at_the_end_and_the_ot
 
 
 def test_events_are_written_soon_without_being_asked_for() -> None:
-    kept = Kept()
+    kept = MemoryDestination()
     with events_to(kept, max_lines=1000) as audit:
         ask(Fed(audit=audit), "orders")
         wait_for(1, kept)
@@ -292,7 +292,7 @@ def test_events_are_written_soon_without_being_asked_for() -> None:
 def test_repeats_are_written_when_their_window_ends() -> None:
     """Also where nothing is decided afterwards, and where each event is written before its answer."""
     for max_lines in (0, 1000):
-        kept = Kept()
+        kept = MemoryDestination()
         with events_to(kept, fold_s=0.2, max_lines=max_lines) as audit:
             ask(Fed(audit=audit), "orders", "orders", "orders")
             assert kept.lines == []
@@ -305,7 +305,7 @@ def test_a_decision_that_cannot_be_an_event_takes_no_other_with_it() -> None:
         def __str__(self) -> str:
             raise RuntimeError("no text")
 
-    kept = Kept()
+    kept = MemoryDestination()
     with events_to(kept, max_lines=1000) as audit:
         fed = Fed(audit=audit)
         ask(fed, "before")
@@ -316,7 +316,7 @@ def test_a_decision_that_cannot_be_an_event_takes_no_other_with_it() -> None:
 
 
 def test_a_destination_that_raises_ends_no_decision() -> None:
-    class Broken(Kept):
+    class Broken(MemoryDestination):
         def put(self, events: Sequence[bytes]) -> None:
             if events:
                 raise RuntimeError("a defect")
@@ -327,7 +327,7 @@ def test_a_destination_that_raises_ends_no_decision() -> None:
 
 
 def test_many_threads_have_an_event_for_each_decision() -> None:
-    kept = Kept()
+    kept = MemoryDestination()
     with events_to(kept) as audit:
         fed = Fed(audit=audit)
         threads = [threading.Thread(target=ask, args=(fed, *[f"{n}"] * 200)) for n in range(4)]
@@ -340,7 +340,7 @@ def test_many_threads_have_an_event_for_each_decision() -> None:
 
 
 def test_prometheus_sees_what_was_written_lost_dropped_and_folded() -> None:
-    full, kept = Kept("file:/full"), Kept("stdout")
+    full, kept = MemoryDestination("file:/full"), MemoryDestination("stdout")
     full.has_room = False
     registry = CollectorRegistry()
     with events_to(full, kept, rules="drop operation=WRITE", fold_s=60) as audit:

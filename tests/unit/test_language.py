@@ -38,6 +38,7 @@ REWRITTEN = (
     "replay",
     "snapshot",
     "tests/scenarios",
+    "tests/support",
 )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ from support.directory_logs import (
     segment_path,
     write_segment,
 )
-from support.interleaving import every_place
+from support.interleaving import interleave_at_every_access
 
 Step = Callable[[Path], None]
 
@@ -157,7 +157,9 @@ def test_a_state_is_one_that_the_log_had(change: str, tmp_path: Path) -> None:
             step(directory)
 
     found: list[list[AccessControlEntryRecord]] = []
-    places = every_place(lambda: prepare(directory), change_it, lambda: found.append(records(directory)))
+    places = interleave_at_every_access(
+        lambda: prepare(directory), change_it, lambda: found.append(records(directory))
+    )
     assert places > 20
     for place, state in enumerate(found):
         assert state in states, f"before look {place}"
@@ -187,7 +189,7 @@ def test_an_own_log_is_read_up_to_what_was_acknowledged(tmp_path: Path) -> None:
         assert state == acls(0, len(state))
         found.append(len(state))
 
-    assert every_place(prepare_own, write, read) > 15
+    assert interleave_at_every_access(prepare_own, write, read) > 15
     assert found[0] == 21
     assert found[-1] == 8
     assert set(found) <= {8, 21}
@@ -211,6 +213,6 @@ def test_a_log_is_read_while_it_is_created(tmp_path: Path) -> None:
         except LogNotFoundError:
             found.append(None)
 
-    every_place(remove, create, read)
+    interleave_at_every_access(remove, create, read)
     assert found[0] == 3
     assert found[-1] is None

@@ -1,6 +1,6 @@
-"""What changed in a log, told record by record.
+"""The changes of a log, computed record by record.
 
-Slow and plain on purpose: it shares nothing with the jobs but the records.
+It is deliberately slow and simple: it shares only the records with the jobs.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from records.ids import Uuid
 from records.log_batch import LogRecord
 
 
-class PlainChange(NamedTuple):
-    """One change: what was in force before it and after it, and the offset from which on the former was."""
+class NaiveChange(NamedTuple):
+    """One change: the ACLs in force before and after it; ``since`` is the offset of the former ACL."""
 
     offset: int
     id: Uuid
@@ -30,11 +30,11 @@ class PlainChange(NamedTuple):
     after: AccessControlEntryRecord | None
 
 
-def plain_changes(records: Iterable[LogRecord]) -> list[PlainChange]:
-    """All of them, by (offset, id); a metadata transaction changes an id at most once, at its end."""
+def naive_changes(records: Iterable[LogRecord]) -> list[NaiveChange]:
+    """All changes, by (offset, id); a metadata transaction changes an id at most once, at its end."""
     in_force: dict[Uuid, tuple[AccessControlEntryRecord, int]] = {}
     pending: list[LogRecord] | None = None
-    found: list[PlainChange] = []
+    found: list[NaiveChange] = []
     for logged in records:
         counts: list[LogRecord] = []
         match logged.record:
@@ -54,14 +54,14 @@ def plain_changes(records: Iterable[LogRecord]) -> list[PlainChange]:
             if isinstance(record, RemoveAccessControlEntryRecord):
                 in_force.pop(record.id, None)
             elif isinstance(record, AccessControlEntryRecord):
-                was = in_force.get(record.id)
-                if was is None or was[0] != record:
+                former = in_force.get(record.id)
+                if former is None or former[0] != record:
                     in_force[record.id] = record, logged.offset
         for acl_id in sorted(before.keys() | in_force.keys()):
-            was, now = before.get(acl_id), in_force.get(acl_id)
-            if was != now:
-                change = "added" if was is None else "removed" if now is None else "replaced"
-                before_acl, since = was or (None, None)
+            former, now = before.get(acl_id), in_force.get(acl_id)
+            if former != now:
+                change = "added" if former is None else "removed" if now is None else "replaced"
+                before_acl, since = former or (None, None)
                 after_acl = None if now is None else now[0]
-                found.append(PlainChange(logged.offset, acl_id, change, before_acl, since, after_acl))
+                found.append(NaiveChange(logged.offset, acl_id, change, before_acl, since, after_acl))
     return found

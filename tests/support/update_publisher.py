@@ -1,4 +1,4 @@
-"""Updates as a loader publishes them, without a log."""
+"""Publishes updates as a loader does, without a log."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from snapshot.delta import AclsDelta
 from snapshot.image import AclsImage, Provenance
 
 
-class Published:
-    """Gives some publishers, in their order, one update after another."""
+class UpdatePublisher:
+    """Sends updates to some publishers, in their order."""
 
     def __init__(self, *publishers: Publisher) -> None:
         self.publishers = publishers
@@ -26,12 +26,12 @@ class Published:
         return self.image.provenance.end_offset
 
     def batch(self, *records: MetadataRecord) -> None:
-        """The records that come next in the log."""
+        """Publish the next records of the log."""
         first = self.image is AclsImage.EMPTY
         self._give(AclsDelta(self.image), records, origin="the log's start" if first else None)
 
     def reload(self, *records: MetadataRecord, end_offset: int | None = None) -> None:
-        """A snapshot of these in place of everything."""
+        """Publish a snapshot of these records, which replaces the state."""
         self._give(AclsDelta(AclsImage.EMPTY), records, origin="a snapshot", end_offset=end_offset)
 
     def _give(

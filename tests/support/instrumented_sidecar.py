@@ -1,4 +1,4 @@
-"""A sidecar with everything that has metrics: TLS, tokens, snapshots, events, requests of every outcome."""
+"""A sidecar with all features that have metrics: TLS, tokens, snapshots, events, all request outcomes."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ ONE = "/access/v1/evaluation"
 
 
 @contextmanager
-def whole_sidecar(directory: Path) -> Iterator[tuple[Node, httpx.Client]]:
-    """A ready one that has answered some requests, and a client of its listener in the clear."""
+def instrumented_sidecar(directory: Path) -> Iterator[tuple[Node, httpx.Client]]:
+    """A ready node whose sidecar has answered some requests, and a client of its plaintext listener."""
     records: list[MetadataRecord] = [FeatureLevelRecord("metadata.version", 30), OtherRecord(99, 1)]
     DirectoryLog.open(directory / "log", mode="create").close()
     first = encode_batch(list(map(frame_of, records)), base_offset=0, epoch=1, timestamp_ms=1)
@@ -65,20 +65,20 @@ def whole_sidecar(directory: Path) -> Iterator[tuple[Node, httpx.Client]]:
         create(node, [topic_acl("orders"), topic_acl("payments")])
         delete(node, "payments")
         with httpx.Client(base_url=sidecar.urls[0], timeout=SOON_S) as client:
-            ask(client)
+            send_requests(client)
             yield node, client
 
 
-def ask(client: httpx.Client) -> None:
-    """Questions that are allowed, denied and refused, and others' tokens."""
+def send_requests(client: httpx.Client) -> None:
+    """Send requests that are allowed, denied and refused, and wrong tokens."""
     for operation in (AclOperation.READ, AclOperation.WRITE):
-        question = {
+        request = {
             "subject": {"type": "User", "id": "a"},
             "action": {"name": operation.name},
             "resource": {"type": "TOPIC", "id": "orders"},
             "context": {"host": "10.0.0.1"},
         }
-        assert client.post(ONE, json=question).json()["decision"] is (operation is AclOperation.READ)
+        assert client.post(ONE, json=request).json()["decision"] is (operation is AclOperation.READ)
     assert client.post(ONE, content=b"{").status_code == 400
     assert client.get("/v1/acls", params={"principal": "User:a"}).status_code == 403
     wrong = client.get("/v1/state", headers={"authorization": "Bearer wrong"})

@@ -1,6 +1,6 @@
-"""How many ACLs of each kind a log has at each offset and in each minute, counted record by record.
+"""The number of ACLs of each kind at each offset and in each minute, counted record by record.
 
-Slow and plain on purpose: it shares nothing with the jobs but the names of the codes.
+It is deliberately slow and simple: it shares only the names of the codes with the jobs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def kind_of(record: AccessControlEntryRecord) -> Kind:
     )
 
 
-class PlainCounts:
+class NaiveCounts:
     """The counts of a log from its start.
 
     Attributes:
@@ -83,7 +83,7 @@ class PlainCounts:
             in_force[record.id] = after
 
     def by_minute(self, end: int) -> dict[tuple[int, Kind], int]:
-        """Of the records below an end: (minute in ms, kind) -> by how many; those with 0 are left out."""
+        """The deltas of the records below an end, by (minute in ms, kind), without those of 0."""
         found: Counter[tuple[int, Kind]] = Counter()
         for offset, minute_ms, kind, delta in self.changes:
             if offset < end:

@@ -1,4 +1,4 @@
-"""What /metrics of a running sidecar says."""
+"""Scrapes of /metrics of a running sidecar."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from prometheus_client.parser import text_string_to_metric_families
 
 
 @dataclass(frozen=True)
-class Scraped:
+class Scrape:
     """One scrape.
 
     Attributes:
-        families: by their names, without a counter's ``_total``.
+        metric_families: by name, without a counter's ``_total``.
     """
 
-    families: dict[str, Metric]
+    metric_families: dict[str, Metric]
 
     def value(self, sample: str, **labels: str) -> float:
         """The sum of a sample's series that have these labels."""
         return sum(
             each.value
-            for family in self.families.values()
+            for family in self.metric_families.values()
             for each in family.samples
             if each.name == sample and labels.items() <= each.labels.items()
         )
@@ -31,14 +31,14 @@ class Scraped:
     def labels(self) -> dict[str, set[str]]:
         """The names of the labels of each sample."""
         found: dict[str, set[str]] = {}
-        for family in self.families.values():
+        for family in self.metric_families.values():
             for each in family.samples:
                 found.setdefault(each.name, set()).update(each.labels)
         return found
 
 
-def scrape(client: httpx.Client) -> Scraped:
-    """Ask for it."""
+def scrape(client: httpx.Client) -> Scrape:
+    """Scrape the sidecar."""
     answer = client.get("/metrics")
     assert answer.status_code == 200, answer.text
-    return Scraped({family.name: family for family in text_string_to_metric_families(answer.text)})
+    return Scrape({family.name: family for family in text_string_to_metric_families(answer.text)})

@@ -1,4 +1,4 @@
-"""``aclog serve`` as a process of its own, for tests of what clients can do to one."""
+"""``aclog serve`` in a separate process, for tests of misbehaving clients."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 @contextmanager
-def served(
+def serving_process(
     tmp_path: Path, *arguments: str, open_files: int | None = None, **settings: str
 ) -> Iterator[tuple[subprocess.Popen[bytes], list[str]]]:
-    """A process on a new log, and the URLs of its listeners; nothing in its log is an internal error.
+    """A process on a new log, and the URLs of its listeners; its log must show no internal error.
 
     Args:
-        tmp_path: has the log, and what the process writes to stderr.
-        arguments: more of them for ``aclog serve``.
-        open_files: how many files it may have open.
+        tmp_path: for the log and the process's stderr.
+        arguments: further arguments of ``aclog serve``.
+        open_files: its limit of open files.
         settings: environment variables.
     """
     environment = {
@@ -39,8 +39,8 @@ def served(
     limit = "" if open_files is None else f"ulimit -n {open_files};"
     command = [sys.executable, "-m", "authorizer.cli", "serve", "--log", str(tmp_path / "log"), *arguments]
 
-    said = tmp_path / "stderr"
-    with said.open("wb") as stderr:
+    stderr_file = tmp_path / "stderr"
+    with stderr_file.open("wb") as stderr:
         process = subprocess.Popen(
             ["sh", "-c", f'{limit} exec "$@"', "sh", *command],
             stderr=stderr,
@@ -48,17 +48,19 @@ def served(
             env={**os.environ, **environment},
         )
     try:
-        found = wait_until(lambda: re.search(r'"urls": (\[[^]]*\])', said.read_text()), "the listeners")
+        found = wait_until(
+            lambda: re.search(r'"urls": (\[[^]]*\])', stderr_file.read_text()), "the listeners"
+        )
         yield process, json.loads(found[1])
-        assert "Traceback" not in said.read_text(), said.read_text()
-        assert "request_failed" not in said.read_text()
+        assert "Traceback" not in stderr_file.read_text(), stderr_file.read_text()
+        assert "request_failed" not in stderr_file.read_text()
     finally:
         process.kill()
         process.wait()
 
 
 def memory(process: subprocess.Popen[bytes]) -> tuple[int, int]:
-    """Bytes now, and at the worst moment so far."""
+    """Resident bytes now, and at their maximum."""
     status = Path(f"/proc/{process.pid}/status").read_text()
     now, peak = (re.search(rf"{name}:\s+(\d+) kB", status) for name in ("VmRSS", "VmHWM"))
     assert now
@@ -68,7 +70,7 @@ def memory(process: subprocess.Popen[bytes]) -> tuple[int, int]:
 
 @contextmanager
 def many_files(count: int) -> Iterator[None]:
-    """Let this process have as many files open, if it may."""
+    """Raise this process's limit of open files, if it may."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, count), hard))
     try:

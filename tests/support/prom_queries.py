@@ -1,4 +1,4 @@
-"""What is asked of Prometheus in deploy/: the dashboard's panels and the alerts' expressions."""
+"""The Prometheus queries in deploy/: the dashboard's panels and the alerts' expressions."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 ALERTS = ROOT / "deploy" / "alerts.yml"
 DASHBOARD = ROOT / "deploy" / "grafana" / "aclog.json"
-#: What Grafana puts in for the dashboard's variables: its own, one job, all nodes and clusters.
+#: Values of the dashboard's variables: Grafana's, one job, all nodes and clusters.
 VARIABLES = {"$__rate_interval": "1m", '"$job"': '"aclog"', '"$instance"': '".+"', '"$cluster"': '".*"'}
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """One expression, without variables, and where it stands."""
+class PromQuery:
+    """One expression without variables, and the name of its panel or alert."""
 
     where: str
     expression: str
@@ -31,22 +31,22 @@ def dashboard() -> dict[str, Any]:
 
 
 def panels() -> list[dict[str, Any]]:
-    """Those that show something."""
+    """The panels that are not rows."""
     return [panel for panel in dashboard()["panels"] if panel["type"] != "row"]
 
 
-def panel_queries() -> Iterator[Asked]:
-    """Of all panels, as Grafana would send them."""
+def panel_queries() -> Iterator[PromQuery]:
+    """The queries of all panels, as Grafana sends them."""
     for panel in panels():
         for target in panel["targets"]:
             expression = target["expr"]
             for variable, value in VARIABLES.items():
                 expression = expression.replace(variable, value)
             assert "$" not in expression, f"{panel['title']} has a variable that the dashboard has not"
-            yield Asked(panel["title"], expression)
+            yield PromQuery(panel["title"], expression)
 
 
 def alerts() -> list[dict[str, Any]]:
-    """The rules."""
+    """The alert rules."""
     groups = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"]
     return [rule for group in groups for rule in group["rules"]]

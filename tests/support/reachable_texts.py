@@ -1,4 +1,4 @@
-"""Every text that an object holds, however deep: to look for what must not be in memory."""
+"""All texts that are reachable from an object, to search memory for what must not be in it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 import msgspec
 import numpy as np
 
-# They lead to all of the program, the test itself among it.
+# These lead to the complete program, including the test.
 _SHARED = (type, ModuleType, FunctionType, BuiltinFunctionType, FrameType)
 
 
-def held_texts(root: object) -> Iterator[bytes]:
+def reachable_texts(root: object) -> Iterator[bytes]:
     """The str, bytes and arrays that are reachable without the program's own modules, types and functions."""
-    seen = {id(root)}
-    left: list[Any] = [root]
-    while left:
-        each = left.pop()
+    visited = {id(root)}
+    pending: list[Any] = [root]
+    while pending:
+        each = pending.pop()
         if isinstance(each, str):
             yield each.encode(errors="surrogatepass")
         elif isinstance(each, bytes | bytearray | memoryview):
@@ -27,9 +27,9 @@ def held_texts(root: object) -> Iterator[bytes]:
         elif isinstance(each, np.ndarray) and not each.dtype.hasobject:
             yield each.tobytes()
         found = gc.get_referents(each)
-        if isinstance(each, msgspec.Struct):  # those without the collector's head do not say it otherwise
+        if isinstance(each, msgspec.Struct):  # structs without a GC header have no referents
             found += [getattr(each, name) for name in each.__struct_fields__]
         for other in found:
-            if id(other) not in seen and not isinstance(other, _SHARED):
-                seen.add(id(other))
-                left.append(other)
+            if id(other) not in visited and not isinstance(other, _SHARED):
+                visited.add(id(other))
+                pending.append(other)
