@@ -187,9 +187,9 @@ class BaseApp(Application):
             case HttpError():
                 return error
             case AuthorizerNotReadyError():
-                return not_ready(self._not_ready_reason())
+                return not_ready_error(self._not_ready_reason())
             case HTTPException(status_code=HTTPStatus.NOT_FOUND):
-                return self._nothing_at(path)
+                return self._not_found_error(path)
             case HTTPException(status_code=HTTPStatus.METHOD_NOT_ALLOWED):
                 here = (route.methods for route in self._routes if route.path_regex.match(path))
                 allowed = ", ".join(method for methods in here for method in sorted(methods or ()))
@@ -207,7 +207,7 @@ class BaseApp(Application):
     def _not_ready_reason(self) -> str:
         """Why nothing may be decided yet."""
 
-    def _nothing_at(self, path: str) -> HttpError:
+    def _not_found_error(self, path: str) -> HttpError:
         return HttpError(ErrorCode.NOT_FOUND, f"there is nothing at {path}; see {', '.join(self._methods())}")
 
     def _methods(self) -> dict[str, list[str]]:
@@ -235,6 +235,6 @@ class BaseApp(Application):
         )
 
 
-def not_ready(reason: str) -> HttpError:
+def not_ready_error(reason: str) -> HttpError:
     """503: nothing may be decided."""
     return HttpError(ErrorCode.AUTHORIZER_NOT_READY, f"AUTHORIZER_NOT_READY: {reason}", RETRY)

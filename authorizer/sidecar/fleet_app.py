@@ -18,7 +18,7 @@ from authorizer.api.cluster_name import CLUSTERS_PATH
 from authorizer.api.http.answers import FleetReadiness, FleetState, Liveness, Readiness
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.sidecar.app import NODE_OPERATIONS, SidecarApp
-from authorizer.sidecar.base_app import PUBLIC_PATHS, BaseApp, not_ready
+from authorizer.sidecar.base_app import PUBLIC_PATHS, BaseApp, not_ready_error
 from authorizer.sidecar.http.errors import HttpError
 from authorizer.sidecar.http.request_metrics import OTHER, RequestMetrics
 from authorizer.sidecar.http.request_response import error_response, json_response
@@ -41,9 +41,11 @@ if TYPE_CHECKING:
     from authorizer.sidecar.route_group import RouteGroup, RouteGroupFactory
     from authorizer.sidecar.workers.worker_fanout import WorkerFanout
 
-_OF_CLUSTER: Final = re.compile(CLUSTERS_PATH + r"([^/]*)(/.*)?", re.DOTALL)
+_CLUSTER_PATH: Final = re.compile(CLUSTERS_PATH + r"([^/]*)(/.*)?", re.DOTALL)
 #: Where RFC 8615 puts it for what has a path: AuthZEN 1.0, section 9.
-_CONFIGURATION_OF: Final = re.compile(re.escape(AUTHZEN_CONFIGURATION_PATH) + CLUSTERS_PATH + r"([^/]+)")
+_CLUSTER_CONFIGURATION_PATH: Final = re.compile(
+    re.escape(AUTHZEN_CONFIGURATION_PATH) + CLUSTERS_PATH + r"([^/]+)"
+)
 #: A caller's text in an error.
 _SHOWN_MAX: Final = 80
 
@@ -78,16 +80,16 @@ class FleetApp(BaseApp):
         fleet.collector.others = [(None, self.requests), *self._requests.items()]
         routes = [*routes_of(self, BaseApp), *routes_of(self, FleetApp)]
         self._set_routes(routes, None if groups is None else groups.for_fleet(fleet))
-        self._waiting = {
-            member.name: WaitingApp(member, authenticator, load, self._requests[member.name], self._group)
+        self._unavailable_apps = {
+            member.name: UnavailableApp(member, authenticator, load, self._requests[member.name], self._group)
             for member in fleet.members.values()
         }
-        self._apps: dict[str, BaseApp] = dict(self._waiting)
+        self._apps: dict[str, BaseApp] = dict(self._unavailable_apps)
         self._document = fleet_document(FLEET_OPERATIONS, NODE_OPERATIONS, PUBLIC_PATHS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or have its cluster do that."""
-        name, path = _asked(scope["path"])
+        name, path = _split_cluster_path(scope["path"])
         app = self._apps.get(name)
         if app is None:
             await super().__call__(scope, receive, send)
@@ -97,11 +99,11 @@ class FleetApp(BaseApp):
         await app(scope, receive, send)
 
     def endpoint(self, path: str) -> str:
-        name, behind = _asked(path)
+        name, path_in_cluster = _split_cluster_path(path)
         app = self._apps.get(name)
         if app is None:
             return super().endpoint(path)
-        endpoint = app.endpoint(behind)
+        endpoint = app.endpoint(path_in_cluster)
         return OTHER if endpoint == OTHER else f"{CLUSTERS_PATH}{{cluster}}{endpoint}"
 
     def attach(self, member: Member, node: Node) -> SidecarApp:
@@ -129,9 +131,9 @@ class FleetApp(BaseApp):
         prefix = f"{CLUSTERS_PATH}{member.name}/".encode("ascii")
         for path in [path for path in tuple(self.inline_endpoints) if path.startswith(prefix)]:
             del self.inline_endpoints[path]
-        gone = self._apps[member.name]
-        self._apps[member.name] = self._waiting[member.name]
-        gone.end_streams()
+        detached = self._apps[member.name]
+        self._apps[member.name] = self._unavailable_apps[member.name]
+        detached.end_streams()
 
     def end_streams(self) -> None:
         for app in tuple(self._apps.values()):
@@ -140,12 +142,12 @@ class FleetApp(BaseApp):
 
     def error_response_for(self, error: Exception, path: str, method: str) -> Response:
         """In the form that the path has for errors, whichever cluster it names."""
-        return error_response(self._answer_for(error, path, method), _asked(path)[1])
+        return error_response(self._answer_for(error, path, method), _split_cluster_path(path)[1])
 
-    def _nothing_at(self, path: str) -> HttpError:
+    def _not_found_error(self, path: str) -> HttpError:
         names = ", ".join(self._fleet.members)
-        if _OF_CLUSTER.fullmatch(path) or _CONFIGURATION_OF.fullmatch(path):
-            cluster = _asked(path)[0][:_SHOWN_MAX]
+        if _CLUSTER_PATH.fullmatch(path) or _CLUSTER_CONFIGURATION_PATH.fullmatch(path):
+            cluster = _split_cluster_path(path)[0][:_SHOWN_MAX]
             return HttpError(ErrorCode.NOT_FOUND, f"there is no cluster `{cluster}` here; there are {names}")
         return HttpError(
             ErrorCode.NOT_FOUND,
@@ -199,7 +201,7 @@ class FleetApp(BaseApp):
         return json_response(self._document)
 
 
-class WaitingApp(BaseApp):
+class UnavailableApp(BaseApp):
     """Stands for a cluster that has no node: it is alive, not ready, and says why."""
 
     def __init__(
@@ -225,8 +227,8 @@ class WaitingApp(BaseApp):
     async def _readyz(self, _request: Request) -> Response:
         return json_response(member_readiness(self._member), HTTPStatus.SERVICE_UNAVAILABLE)
 
-    def _nothing_at(self, path: str) -> HttpError:
-        return not_ready(self._not_ready_reason())
+    def _not_found_error(self, path: str) -> HttpError:
+        return not_ready_error(self._not_ready_reason())
 
     def _not_ready_reason(self) -> str:
         return self._member.reason
@@ -237,11 +239,11 @@ def _reason(found: Mapping[str, Readiness]) -> str | None:
     return "; ".join(f"{name}: {each.reason}" for name, each in found.items() if not each.ready) or None
 
 
-def _asked(path: str) -> tuple[str, str]:
+def _split_cluster_path(path: str) -> tuple[str, str]:
     """The cluster that a path names, and the path there; no name, and the path as it is, if it names none."""
-    if matched := _OF_CLUSTER.fullmatch(path):
+    if matched := _CLUSTER_PATH.fullmatch(path):
         return matched[1], matched[2] or "/"
-    if matched := _CONFIGURATION_OF.fullmatch(path):
+    if matched := _CLUSTER_CONFIGURATION_PATH.fullmatch(path):
         return matched[1], AUTHZEN_CONFIGURATION_PATH
     return "", path
 

@@ -30,16 +30,16 @@ from authorizer.sidecar.auth.authenticator import Authenticator
 from authorizer.sidecar.fleet_app import FleetApp
 from authorizer.sidecar.http.binding import BACKLOG, bind_listener, bind_local
 from authorizer.sidecar.http.limits import LoadLimiter
-from authorizer.sidecar.http.listener import Listener, listener_at
+from authorizer.sidecar.http.listener import Listener, build_listener
 from authorizer.sidecar.http.listener_server import ListenerServer
 from authorizer.sidecar.http.protocol import SidecarProtocol
 from authorizer.sidecar.http.request_metrics import RequestMetrics, ServerMetrics
 from authorizer.sidecar.http.server_thread import Served, ServerThread
-from authorizer.sidecar.http.systemd import READY, STOPPING, alive, notify
+from authorizer.sidecar.http.systemd import READY, STOPPING, notify, notify_alive
 from authorizer.sidecar.http.tls import ListenerContext, TlsCollector
 from authorizer.sidecar.http.unix_socket import remove_unix
 from authorizer.sidecar.telemetry.telemetry import Telemetry
-from authorizer.sidecar.workers.hosted_nodes import FleetNodes, OneNode
+from authorizer.sidecar.workers.hosted_nodes import FleetNodes, SingleNode
 from authorizer.sidecar.workers.messages import Listening, LogReady
 from authorizer.sidecar.workers.worker_api import WorkerApi
 from authorizer.sidecar.workers.worker_fanout import WorkerFanout
@@ -64,11 +64,11 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 #: How often certificate files are looked at.
-_CERTIFICATES_EVERY_S: Final = 2.0
+_CERTIFICATE_POLL_INTERVAL_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Bound:
+class _BoundListener:
     """A listening socket, and what it is."""
 
     socket: socket.socket
@@ -100,17 +100,17 @@ class Sidecar:
         self._config = config
         self._groups = groups
         self._worker = worker
-        self._telemetry = Telemetry(None if worker is None else worker.label_number)
+        self._telemetry = Telemetry(None if worker is None else worker.instance_number)
         self._authenticator = Authenticator(config)
         self._load = LoadLimiter(config)
         self._reconfiguration: Reconfiguration | None = None
-        self._bound: list[_Bound] = []
+        self._bound: list[_BoundListener] = []
         self._socket_files: list[Path] = []
         self._app: BaseApp | None = None
         self._server_metrics = ServerMetrics(self._load.connections)
-        turned = alive if worker is None else worker.turned
+        turned = notify_alive if worker is None else worker.beat
         watch = partial(self._load.watch, self._server_metrics.loop_delays, turned)
-        self._servers = ServerThread([self._follow_certificates, watch])
+        self._servers = ServerThread([self._reload_certificates, watch])
         self._metrics: tuple[CollectorRegistry, list[Collector]] | None = None
         try:
             for index, endpoint in enumerate(config.served_listeners()):
@@ -122,12 +122,12 @@ class Sidecar:
 
     def start(self, node: Node) -> None:
         """Begin to answer for ``node``; returns when requests are answered."""
-        peers, private = self._meet(OneNode(node))
+        peers, private = self._connect_workers(SingleNode(node))
         of_node = None if peers is None else peers.of(DEFAULT_CLUSTER)
         app = SidecarApp(node, self._authenticator, self._load, RequestMetrics(), of_node, self._groups)
         self._start(app, node.metrics, node.reconfiguration, private)
-        self._show([app.requests], node.metrics)
-        self._listen_locally(app, node)
+        self._register_metrics([app.requests], node.metrics)
+        self._open_local_socket(app, node)
         if self._worker is None:
             log.info("listening", urls=self.urls)
         else:
@@ -135,20 +135,20 @@ class Sidecar:
 
     def start_fleet(self, fleet: Fleet) -> None:
         """Begin to answer for a fleet, and start it; returns when requests are answered."""
-        peers, private = self._meet(FleetNodes(fleet))
+        peers, private = self._connect_workers(FleetNodes(fleet))
         app = FleetApp(fleet, self._authenticator, self._load, peers, self._groups)
         self._start(app, fleet.metrics, fleet.reconfiguration, private)
-        self._show([], fleet.metrics)
+        self._register_metrics([], fleet.metrics)
 
         @contextmanager
         def serve(member: Member, node: Node) -> Iterator[None]:
-            local = self._listen_locally(app.attach(member, node), node)
+            local = self._open_local_socket(app.attach(member, node), node)
             try:
                 yield
             finally:
                 app.detach(member)
                 if local is not None:
-                    self._end_locally(local, node)
+                    self._close_local_socket(local, node)
 
         fleet.start(serve)
         if self._worker is None:
@@ -192,7 +192,7 @@ class Sidecar:
                 if self._worker is None:
                     notify(STOPPING)
 
-    def _meet(self, nodes: HostedNodes) -> tuple[WorkerFanout | None, list[Served]]:
+    def _connect_workers(self, nodes: HostedNodes) -> tuple[WorkerFanout | None, list[Served]]:
         """The other workers, if there are any, and where they ask this one."""
         worker = self._worker
         if worker is None:
@@ -210,12 +210,12 @@ class Sidecar:
         """Answer by ``app`` on all listeners."""
         self._app = app
         self._reconfiguration = reconfiguration
-        reconfiguration.add(self._load.take)
+        reconfiguration.add(self._load.apply)
         self._telemetry.start(metrics)
         self._authenticator.start()
-        self._servers.start([*(self._made(app, each) for each in self._bound), *private])
+        self._servers.start([*(self._make_server(app, each) for each in self._bound), *private])
 
-    def _show(self, of_app: Sequence[Collector], metrics: CollectorRegistry) -> None:
+    def _register_metrics(self, of_app: Sequence[Collector], metrics: CollectorRegistry) -> None:
         """Put what is counted here among a registry's metrics, until the end."""
         collectors = [
             TlsCollector(self._contexts()),
@@ -237,9 +237,9 @@ class Sidecar:
         bound = bind_listener(endpoint, config.listeners_key) if shared is None else shared
         if is_unix(endpoint) and shared is None:
             self._socket_files.append(Path(endpoint.host or ""))
-        self._bound.append(_Bound(bound, listener_at(endpoint, bound, config, tls), context))
+        self._bound.append(_BoundListener(bound, build_listener(endpoint, bound, config, tls), context))
 
-    def _listen_locally(self, app: SidecarApp, node: Node) -> Served | None:
+    def _open_local_socket(self, app: SidecarApp, node: Node) -> Served | None:
         """In the directory of a log that the node writes, for commands beside it: they ask this node alone.
 
         Where the file system has no sockets, requests are answered by the listeners only.
@@ -261,12 +261,12 @@ class Sidecar:
         path = directory / SOCKET_FILE
         self._socket_files.append(path)
         listener = Listener(name="unix", url=f"unix:{path}", is_local=True)
-        served = self._made(app, _Bound(bound, listener))
+        served = self._make_server(app, _BoundListener(bound, listener))
         bound.listen(BACKLOG)
         self._servers.add(served)
         return served
 
-    def _end_locally(self, served: Served, node: Node) -> None:
+    def _close_local_socket(self, served: Served, node: Node) -> None:
         """For a node that is to be closed, while the others are answered for."""
         if not self._servers.is_running or node.log.directory is None:
             return  # all ends
@@ -276,7 +276,7 @@ class Sidecar:
         self._socket_files.remove(path)
         self._servers.remove(served)
 
-    def _made(self, app: BaseApp, bound: _Bound) -> Served:
+    def _make_server(self, app: BaseApp, bound: _BoundListener) -> Served:
         proxies = self._config.trusted_proxies
         protocol = partial(SidecarProtocol, bound.listener, app.requests, self._load)
         made = uvicorn.Config(
@@ -302,9 +302,9 @@ class Sidecar:
         """For the requests that are being answered when it ends."""
         return math.ceil(self._config.sidecar_drain_timeout_ms / 1000)
 
-    async def _follow_certificates(self) -> None:
+    async def _reload_certificates(self) -> None:
         while True:
-            await asyncio.sleep(_CERTIFICATES_EVERY_S)
+            await asyncio.sleep(_CERTIFICATE_POLL_INTERVAL_S)
             for context in self._contexts():
                 # Not on the event loop: a file system may take its time.
                 await asyncio.to_thread(context.reload)
@@ -331,7 +331,7 @@ class Sidecar:
                 registry.unregister(collector)
             self._metrics = None
         if self._reconfiguration is not None:
-            self._reconfiguration.remove(self._load.take)
+            self._reconfiguration.remove(self._load.apply)
             self._reconfiguration = None
         self._authenticator.close()
         for each in self._bound:

@@ -84,7 +84,7 @@ def asked_of_app() -> Iterator[list[str]]:
 @contextmanager
 def soon_over() -> Iterator[None]:
     """The protocol looks more often at what its connections wait for."""
-    with patch.object(protocol, "_LOOK_S", 0.05):
+    with patch.object(protocol, "_CHECK_INTERVAL_S", 0.05):
         yield
 
 

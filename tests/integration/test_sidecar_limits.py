@@ -253,7 +253,7 @@ def test_requests_that_wait_do_not_make_room_for_more_bytes(node: Node) -> None:
     def noted(connection: protocol.SidecarProtocol, data: bytes) -> None:
         nonlocal held
         received(connection, data)
-        held = max(held, len(connection._rest))
+        held = max(held, len(connection._unparsed))
 
     live = request("GET", "/livez")
     count, waits = 30_000, 8
@@ -444,7 +444,7 @@ def test_requests_do_not_pile_up_on_connections(node: Node) -> None:
 def test_while_the_event_loop_is_late_requests_are_refused_and_health_is_not(node: Node) -> None:
     """By both ways; once it is late again and again, and no longer than that."""
     with limited(node) as (url, load), connected(url) as wire:
-        with patch.object(load, "looked"):
+        with patch.object(load, "record_delay"):
             for is_late in (True, False):
                 load.is_late = is_late
                 answers = [asked(wire, each) for each in (ASKING, request("GET", "/v1/state"))]
@@ -463,8 +463,8 @@ def test_the_event_loop_sees_that_it_is_late() -> None:
     over = asyncio.Event()
 
     class Seen(LoadLimiter):
-        def looked(self, late_s: float) -> None:
-            super().looked(late_s)
+        def record_delay(self, late_s: float) -> None:
+            super().record_delay(late_s)
             seen.append(self.is_late)
             if True in seen and not self.is_late:
                 over.set()
@@ -487,7 +487,7 @@ def test_to_be_late_once_is_not_enough() -> None:
     load = LoadLimiter(config_of(sidecar_overload_late_ms=100))
     seen = []
     for late_s in (0.2, 0.05, 0.2, 0.3, 0.1, 0.2):
-        load.looked(late_s)
+        load.record_delay(late_s)
         seen.append(load.is_late)
     assert seen == [False, False, False, True, False, False]
 
@@ -503,7 +503,7 @@ MUCH = request("GET", "/openapi.json")
 def soon_cut(node: Node, **limits: object) -> Iterator[tuple[LoadLimiter, Wire]]:
     """A connection whose client has half a second to read."""
     with (
-        patch.object(protocol, "_LOOK_S", 0.05),
+        patch.object(protocol, "_CHECK_INTERVAL_S", 0.05),
         limited(node, unread_timeout_ms=500, **limits) as (url, load),
         connected(url) as wire,
     ):

@@ -17,7 +17,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from authorizer.api.errors import ConfigError
 from authorizer.node.node import Node
-from authorizer.sidecar.telemetry.signals import Signal, wanted_signals
+from authorizer.sidecar.telemetry.signals import Signal, enabled_signals
 from authorizer.sidecar.telemetry.telemetry import Telemetry
 from records.log.directory import DirectoryLog
 from support.collector import Collector, attributes, collector
@@ -206,8 +206,8 @@ def test_a_collector_that_is_away_holds_nothing_up(node: Node, environ: pytest.M
     ],
 )
 def test_what_the_environment_asks_for(variables: dict[str, str], signals: set[Signal]) -> None:
-    assert wanted_signals(variables).keys() == signals
-    assert set(wanted_signals(variables).values()) <= variables.keys()
+    assert enabled_signals(variables).keys() == signals
+    assert set(enabled_signals(variables).values()) <= variables.keys()
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_what_the_environment_asks_for(variables: dict[str, str], signals: set[S
 def test_what_cannot_be_done_stops_the_start(variables: dict[str, str], name: str, way_out: str) -> None:
     """With the variable, its value and what is allowed."""
     with pytest.raises(ConfigError, match=way_out) as raised:
-        wanted_signals(variables)
+        enabled_signals(variables)
     assert name in str(raised.value)
 
 

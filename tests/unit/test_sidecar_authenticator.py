@@ -21,9 +21,9 @@ from authorizer.configuration.load import load_config
 from authorizer.sidecar.auth import authenticator as module
 from authorizer.sidecar.auth import reloading_value as followed
 from authorizer.sidecar.auth.authenticator import Authenticator
-from authorizer.sidecar.auth.failure_rate_limit import TRIES_MAX
+from authorizer.sidecar.auth.failure_rate_limit import FAILURES_MAX
 from authorizer.sidecar.auth.key_set import KeySet
-from authorizer.sidecar.auth.rejection import Reason, RefusalError
+from authorizer.sidecar.auth.rejection import Reason, RejectionError
 from authorizer.sidecar.auth.stored_tokens import StoredToken, new_token
 from authorizer.sidecar.auth.tokens_file import append_token, revoke_token
 from authorizer.sidecar.http.listener import Listener
@@ -56,7 +56,7 @@ class Time:
 
 @pytest.fixture(autouse=True)
 def _files_are_looked_at_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FILE_EVERY_S", 0.02)
+    monkeypatch.setattr(module, "FILE_POLL_INTERVAL_S", 0.02)
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ async def asked(
     """The caller, or why there is none."""
     try:
         return await authenticator.caller(headers, of or origin())
-    except RefusalError as refusal:
+    except RejectionError as refusal:
         return refusal.reason
 
 
@@ -115,7 +115,7 @@ def test_without_a_token_the_caller_is_the_connections() -> None:
         assert authenticator.cached_caller(None, ANONYMOUS, OPEN) == ANONYMOUS
         assert authenticator.cached_caller(None, OF_CERTIFICATE, REQUIRED) == OF_CERTIFICATE
         assert running(asked(authenticator, of=origin(REQUIRED))) is Reason.MISSING
-        with pytest.raises(RefusalError) as refusal:
+        with pytest.raises(RejectionError) as refusal:
             running(authenticator.caller([], origin(REQUIRED)))
         assert refusal.value.headers == {"www-authenticate": 'Bearer realm="aclog"'}
 
@@ -129,7 +129,7 @@ def test_a_token_is_checked_once_then_known_without_waiting(stored: tuple[Path, 
         # The token is who asks, not the proxy that passes it on.
         assert authenticator.cached_caller(bearer(token), OF_CERTIFICATE, OPEN) == GATEWAY
         assert authenticator.cached_caller(bearer(token[:-1] + "x"), ANONYMOUS, OPEN) is None
-        assert token.encode() not in b"".join(authenticator._seen)
+        assert token.encode() not in b"".join(authenticator._cache)
 
 
 @pytest.mark.parametrize(
@@ -206,9 +206,9 @@ def test_a_token_that_was_checked_during_a_reload_is_not_remembered_after_it(
         monkeypatch.setattr(StoredToken, "matches", slow)
         check = asyncio.create_task(asked(authenticator, bearer(token)))
         await asyncio.to_thread(begun.wait, SOON_S)
-        before = authenticator._seen
+        before = authenticator._cache
         revoke_token(path, in_file.id)
-        while authenticator._seen is before:  # noqa: ASYNC110 - another thread's
+        while authenticator._cache is before:  # noqa: ASYNC110 - another thread's
             await asyncio.sleep(0.01)
         go_on.set()
         assert await check == GATEWAY
@@ -281,7 +281,7 @@ def wrong_secret(token: str) -> str:
 
 async def indebted(authenticator: Authenticator, token: str) -> None:
     """Fail so often from ``origin`` that it is in debt."""
-    for _ in range(TRIES_MAX):
+    for _ in range(FAILURES_MAX):
         assert await asked(authenticator, bearer(wrong_secret(token))) is Reason.UNKNOWN_TOKEN
 
 
@@ -294,7 +294,7 @@ def test_wrong_tokens_are_429_from_an_address_that_sent_too_many(
     async def run(authenticator: Authenticator) -> None:
         await indebted(authenticator, token)
         for _ in range(1000):
-            with pytest.raises(RefusalError) as refusal:
+            with pytest.raises(RejectionError) as refusal:
                 await authenticator.caller([bearer(wrong_secret(token))], origin())
             assert refusal.value.reason is Reason.TOO_MANY_TRIES
             assert refusal.value.code.status == 429
@@ -338,10 +338,10 @@ def test_malformed_credentials_are_no_failed_tries(
     path, token, _ = stored
 
     async def run(authenticator: Authenticator) -> None:
-        for _ in range(10 * TRIES_MAX):
+        for _ in range(10 * FAILURES_MAX):
             assert await asked(authenticator, header) is Reason.MALFORMED
         unprotected = origin(replace(OPEN, carries_tokens=False))
-        for _ in range(10 * TRIES_MAX):
+        for _ in range(10 * FAILURES_MAX):
             assert await asked(authenticator, bearer(token), of=unprotected) is Reason.UNPROTECTED
         assert await asked(authenticator, bearer(wrong_secret(token))) is Reason.UNKNOWN_TOKEN
         assert await asked(authenticator, bearer(token)) == GATEWAY
@@ -369,18 +369,18 @@ def test_a_change_of_the_file_forgets_changed_tokens_alone(stored: tuple[Path, s
         for each in (token, renamed_token, slow, of_issuer):
             await asked(authenticator, bearer(each))
         assert known(authenticator) == [GATEWAY, OF_CERTIFICATE, OF_CERTIFICATE, GATEWAY]
-        cache = authenticator._seen
+        cache = authenticator._cache
         text = path.read_text().replace(renamed.line(), replace(renamed, principal=GATEWAY).line())
         path.write_text(text.replace(f"{in_file.line()}\n", ""))
-        while authenticator._seen is cache:  # noqa: ASYNC110 - another thread's
+        while authenticator._cache is cache:  # noqa: ASYNC110 - another thread's
             await asyncio.sleep(0.01)
         assert known(authenticator) == [None, None, OF_CERTIFICATE, GATEWAY]
         assert await asked(authenticator, bearer(token)) is Reason.UNKNOWN_TOKEN
         assert await asked(authenticator, bearer(renamed_token)) == GATEWAY
         # The issuer's keys: its tokens alone.
-        cache = authenticator._seen
+        cache = authenticator._cache
         keys.write_bytes(key_set("one", "two"))
-        while authenticator._seen is cache:  # noqa: ASYNC110 - another thread's
+        while authenticator._cache is cache:  # noqa: ASYNC110 - another thread's
             await asyncio.sleep(0.01)
         assert known(authenticator) == [None, GATEWAY, OF_CERTIFICATE, None]
         assert await asked(authenticator, bearer(of_issuer)) == GATEWAY
@@ -428,7 +428,7 @@ def test_equal_tokens_are_checked_once_and_places_are_shared_by_address(
         assert answers.count(Reason.BUSY) == 15
         assert answers.count(Reason.UNKNOWN_TOKEN) == 5
 
-    monkeypatch.setattr(module, "PLACES", 4)
+    monkeypatch.setattr(module, "SLOTS", 4)
     with authenticating(tokens_file=path) as authenticator:
         running(run(authenticator))
 
@@ -465,7 +465,7 @@ def test_a_fetch_of_keys_that_hangs_holds_up_no_token_whose_key_is_known(
         assert answers.count(Reason.BUSY) == 17
         assert answers.count(Reason.UNKNOWN_KEY) == 3
 
-    monkeypatch.setattr(module, "KEY_PLACES", 4)
+    monkeypatch.setattr(module, "KEY_SLOTS", 4)
     monkeypatch.setattr("authorizer.sidecar.auth.key_set.fetch_key_set", fetch)
     with authenticating(tokens_file=path, oidc_jwks="https://login.example.org/keys") as authenticator:
         running(run(authenticator))
@@ -557,7 +557,7 @@ def test_keys_are_fetched_in_the_background_and_anew_for_a_key_that_is_not_known
         assert await is_answer(authenticator, issued("two", jti="new"), GATEWAY)
 
     with key_set_server(None) as server, pytest.MonkeyPatch.context() as patched:
-        patched.setattr(followed, "_AGAIN_S", 0.05)
+        patched.setattr(followed, "_RETRY_INTERVAL_S", 0.05)
         with authenticating(clock, oidc_jwks=server.url) as authenticator:
             running(run(authenticator))
 

@@ -16,7 +16,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.principal_rules import PrincipalRule, mapped_name, parse_principal_rules
-from authorizer.sidecar.http.certificate_names import distinguished_name, expiry_of, subject_of
+from authorizer.sidecar.http.certificate_names import (
+    certificate_expiry_s,
+    certificate_subject,
+    distinguished_name,
+)
 from support.certificates import Authority, subject
 from support.java_patterns import random_pattern, random_text
 from support.kafka_tools import java_command
@@ -159,7 +163,7 @@ def test_a_subject_is_written_as_java_writes_it() -> None:
 def test_the_subject_of_a_certificate(tmp_path: Path) -> None:
     """Found in the whole of it, beside the issuer's name and whatever else."""
     client = Authority("CN=Root,O=aclog").issue(subject("CN=client\\, 1,OU=x+UID=y,O=é"))
-    assert subject_of(client.der) == "CN=client\\, 1,OU=x+UID=y,O=é"
+    assert certificate_subject(client.der) == "CN=client\\, 1,OU=x+UID=y,O=é"
 
 
 RULES = (
@@ -370,5 +374,5 @@ def test_a_certificate_says_when_it_expires(until: datetime) -> None:
         .sign(key, hashes.SHA256())
     )
     der_of_it = certificate.public_bytes(serialization.Encoding.DER)
-    assert expiry_of(der_of_it) == until.timestamp()
-    assert subject_of(der_of_it) == "CN=a"
+    assert certificate_expiry_s(der_of_it) == until.timestamp()
+    assert certificate_subject(der_of_it) == "CN=a"

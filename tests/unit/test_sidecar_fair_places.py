@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from authorizer.sidecar.auth.fair_places import FairExecutor, FairPlaces, NoPlaceError
+from authorizer.sidecar.auth.fair_places import FairExecutor, FairSlots, NoSlotError
 from support.nodes import SOON_S
 
 ONE, TWO, THREE = "10.0.0.1", "10.0.0.2", "10.0.0.3"
@@ -24,12 +24,12 @@ class Waiting:
     """Places, and the turns that were taken in them, by name."""
 
     def __init__(self, size: int) -> None:
-        self.places = FairPlaces(size)
+        self.places = FairSlots(size)
         self.turns: dict[str, asyncio.Future[None]] = {}
         self.stack = ExitStack()
 
-    def add(self, name: str, address: str, *, is_indebted: bool = False) -> None:
-        place = self.places.place(address, is_indebted=is_indebted)
+    def add(self, name: str, address: str, *, is_over_limit: bool = False) -> None:
+        place = self.places.place(address, is_over_limit=is_over_limit)
         self.turns[name] = self.stack.enter_context(place)
 
     def called(self) -> list[str]:
@@ -65,7 +65,7 @@ def test_who_is_in_debt_comes_last() -> None:
     async def run() -> None:
         waiting = Waiting(10)
         with waiting.stack:
-            waiting.add("a1", ONE, is_indebted=True)
+            waiting.add("a1", ONE, is_over_limit=True)
             waiting.add("b1", TWO)
             waiting.add("b2", TWO)
             assert waiting.called() == ["b1", "b2", "a1"]
@@ -95,13 +95,13 @@ def test_all_places_are_taken(held: Sequence[str], newcomer: str, gives_up: str 
         with waiting.stack:
             for number, name in enumerate(held):
                 nth = held[: number + 1].count(name)
-                waiting.add(f"{name}{nth}", f"10.0.0.{ord(name)}", is_indebted=name.isupper())
+                waiting.add(f"{name}{nth}", f"10.0.0.{ord(name)}", is_over_limit=name.isupper())
             if gives_up is None:
-                with pytest.raises(NoPlaceError):
-                    waiting.add("new", f"10.0.0.{ord(newcomer)}", is_indebted=newcomer.isupper())
+                with pytest.raises(NoSlotError):
+                    waiting.add("new", f"10.0.0.{ord(newcomer)}", is_over_limit=newcomer.isupper())
                 assert waiting.displaced() == []
             else:
-                waiting.add("new", f"10.0.0.{ord(newcomer)}", is_indebted=newcomer.isupper())
+                waiting.add("new", f"10.0.0.{ord(newcomer)}", is_over_limit=newcomer.isupper())
                 assert waiting.displaced() == [gives_up]
                 assert set(waiting.called()) - {gives_up} == set(waiting.turns) - {gives_up}
 
@@ -114,7 +114,7 @@ def test_a_network_of_ipv6_is_one_address() -> None:
         with waiting.stack:
             for number in range(3):
                 waiting.add(f"a{number}", f"2001:db8::{number}")
-            with pytest.raises(NoPlaceError):
+            with pytest.raises(NoSlotError):
                 waiting.add("a3", "2001:db8::ffff")
             waiting.add("b", "2001:db8:0:1::1")
             assert waiting.displaced() == ["a2"]
@@ -144,9 +144,9 @@ class Held:
         self.let_go = threading.Event()
         self.ran: list[str] = []
 
-    def start(self, name: str, address: str, *, is_indebted: bool = False) -> asyncio.Task[None]:
+    def start(self, name: str, address: str, *, is_over_limit: bool = False) -> asyncio.Task[None]:
         return asyncio.create_task(
-            self.executor.run(address, lambda: self._check(name), is_indebted=is_indebted)
+            self.executor.run(address, lambda: self._check(name), is_over_limit=is_over_limit)
         )
 
     def _check(self, name: str) -> None:
@@ -165,7 +165,7 @@ def test_a_flood_of_one_address_delays_another_by_one_check() -> None:
         await other
         done = await asyncio.gather(*flood, return_exceptions=True)
         # One runs, 20 wait, and one of these made room for the other address.
-        assert [type(each) for each in done].count(NoPlaceError) == 10
+        assert [type(each) for each in done].count(NoSlotError) == 10
         assert held.ran[:3] == ["a0", "a1", "b"]
         held.executor.close()
 

@@ -28,7 +28,7 @@ from authorizer.configuration.load import load_config
 from authorizer.sidecar.auth import key_set as key_set_module
 from authorizer.sidecar.auth.key_set import KeySet, fetch_key_set
 from authorizer.sidecar.auth.oidc import OidcTokens
-from authorizer.sidecar.auth.rejection import Reason, RefusalError
+from authorizer.sidecar.auth.rejection import Reason, RejectionError
 from records.principal import KafkaPrincipal
 from support.certificates import Authority
 from support.issuer import AUDIENCE, ISSUER, key_set, key_set_server, private_key, public_jwk, token
@@ -168,7 +168,7 @@ def changed() -> str:
 def test_a_token_that_is_not_valid_is_refused_with_the_reason(
     wrong: Callable[[], str], reason: Reason | None
 ) -> None:
-    with pytest.raises(RefusalError) as refusal:
+    with pytest.raises(RejectionError) as refusal:
         oidc().verify(wrong(), KEYS)
     assert refusal.value.code.status == 401
     if reason is not None:
@@ -198,7 +198,7 @@ def test_whatever_a_signed_token_says_it_is_valid_or_refused(
     status = 200
     try:
         verified = oidc().verify(text, KEYS)
-    except RefusalError as refusal:
+    except RejectionError as refusal:
         status = refusal.code.status
     assert status == (401 if verified is None else 200)
     if verified is not None:
@@ -229,7 +229,7 @@ def signed_text(claims: str, header: str = '{"alg": "ES256", "kid": "one"}') -> 
 
 
 def test_an_algorithm_that_is_not_allowed_is_refused_though_the_key_has_it() -> None:
-    with pytest.raises(RefusalError) as refusal:
+    with pytest.raises(RejectionError) as refusal:
         oidc(algorithms="RS256").verify(token(), KEYS)
     assert refusal.value.reason is Reason.ALGORITHM
 

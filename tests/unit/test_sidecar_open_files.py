@@ -59,5 +59,5 @@ def test_connections_follow_the_limit_of_open_files_and_so_do_those_of_an_addres
         assert load.connections == {"PLAINTEXT": 336 + EXTRA_CONNECTIONS}
     # A new configuration is as far as the files go.
     with patch.object(resource, "getrlimit", return_value=(10_000, 10_000)):
-        load.take(config_of(sidecar_max_connections=5000))
+        load.apply(config_of(sidecar_max_connections=5000))
     assert load.admit(listener, "10.0.2.1") is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from authorizer.sidecar.http.certificate_names import spiffe_id_of
+from authorizer.sidecar.http.certificate_names import find_spiffe_id
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from authorizer.sidecar.http.certificate_names import spiffe_id_of
     ],
 )
 def test_the_id_that_there_is(uris: list[str], spiffe_id: str | None) -> None:
-    assert spiffe_id_of(uris) == spiffe_id
+    assert find_spiffe_id(uris) == spiffe_id
 
 
 @pytest.mark.parametrize(
@@ -44,4 +44,4 @@ def test_the_id_that_there_is(uris: list[str], spiffe_id: str | None) -> None:
 )
 def test_an_id_that_cannot_be_told_is_an_error(uris: list[str], why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        spiffe_id_of(uris)
+        find_spiffe_id(uris)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from authorizer.sidecar.auth import stored_tokens
-from authorizer.sidecar.auth.rejection import Reason, RefusalError
+from authorizer.sidecar.auth.rejection import Reason, RejectionError
 from authorizer.sidecar.auth.stored_tokens import (
     ScryptCost,
     StoredToken,
@@ -26,7 +26,7 @@ DISTINGUISHED = KafkaPrincipal("User", "CN=a:b,O=c d")
 
 
 def refused(tokens: StoredTokens, token: str) -> Reason:
-    with pytest.raises(RefusalError) as refusal:
+    with pytest.raises(RejectionError) as refusal:
         tokens.principal_of(token)
     assert refusal.value.code.status == 401
     return refusal.value.reason
@@ -86,7 +86,7 @@ def test_an_unknown_id_takes_the_way_of_a_wrong_secret(monkeypatch: pytest.Monke
     ways = []
     for each in (token[:-1] + ("A" if token[-1] != "A" else "B"), "aclog_" + "0" * 16 + "_" + "A" * 43):
         done.clear()
-        with pytest.raises(RefusalError) as refusal:
+        with pytest.raises(RejectionError) as refusal:
             tokens.principal_of(each)
         ways.append((dict(done), refusal.value.message, refusal.value.headers))
     assert ways[0] == ways[1]

@@ -17,14 +17,14 @@ from authorizer.api.errors import ConfigError, OperationTimedOutError
 from authorizer.configuration.shared_handler import SharedHandler
 from authorizer.sidecar.http.binding import bind_listener, reserve_listener, share_listener
 from authorizer.sidecar.workers.forwarded_writes import ForwardedWrites
-from authorizer.sidecar.workers.metric_archive import Counts, kept
+from authorizer.sidecar.workers.metric_archive import MetricArchive, read_archive
 from authorizer.sidecar.workers.metric_families import (
     Family,
     MergedFamilies,
-    added,
-    by_worker,
-    families_of,
+    collect_families,
+    family_by_worker,
     merge_families,
+    sum_families,
 )
 from authorizer.sidecar.workers.socket_directory import SocketDirectory
 from support.node_acls import topic_acl
@@ -49,7 +49,10 @@ def text(*families: Family) -> list[str]:
 
 
 def test_counters_and_histograms_are_added_up_and_gauges_say_whose_they_are() -> None:
-    reports = {0: families_of(registry(3, 1.5, 0.05)), 1: families_of(registry(4, float("inf"), 0.5))}
+    reports = {
+        0: collect_families(registry(3, 1.5, 0.05)),
+        1: collect_families(registry(4, float("inf"), 0.5)),
+    }
     assert text(*merge_families(reports)) == [
         'asked_total{result="allowed"} 7.0',
         'took_s_bucket{le="0.1"} 1.0',
@@ -65,7 +68,7 @@ def test_counters_and_histograms_are_added_up_and_gauges_say_whose_they_are() ->
 def test_labels_that_one_worker_alone_has_are_there() -> None:
     one = Family("f", "", "counter", [("f_total", {"a": "1"}, 1.0), ("f_total", {"a": "2"}, 2.0)])
     other = Family("f", "", "counter", [("f_total", {"a": "2"}, 5.0), ("f_total", {"a": "3"}, 3.0)])
-    assert added([one, other])[0].samples == [
+    assert sum_families([one, other])[0].samples == [
         ("f_total", {"a": "1"}, 1.0),
         ("f_total", {"a": "2"}, 7.0),
         ("f_total", {"a": "3"}, 3.0),
@@ -73,7 +76,7 @@ def test_labels_that_one_worker_alone_has_are_there() -> None:
 
 
 def test_a_value_for_each_worker() -> None:
-    assert text(by_worker("restarts", "", "counter", [0, 2])) == [
+    assert text(family_by_worker("restarts", "", "counter", [0, 2])) == [
         'restarts_total{worker="0"} 0.0',
         'restarts_total{worker="1"} 2.0',
     ]
@@ -82,16 +85,16 @@ def test_a_value_for_each_worker() -> None:
 def test_a_successor_begins_with_what_was_shown(tmp_path: Path) -> None:
     """Not with what was counted since, which is lost with the process; gauges are its own."""
     path = tmp_path / "0.counts"
-    assert kept(path) == []
+    assert read_archive(path) == []
     first = registry(3, 1, 0.05)
-    shown = Counts(first, path).show()
+    shown = MetricArchive(first, path).show()
     assert 'asked_total{result="allowed"} 3.0' in text(*shown)
-    successor = Counts(registry(2, 9, 0.5), path)
+    successor = MetricArchive(registry(2, 9, 0.5), path)
     again = text(*successor.show())
     assert {'asked_total{result="allowed"} 5.0', 'took_s_bucket{le="1.0"} 2.0', "level 9.0"} <= set(again)
     # Once more: nothing is counted twice.
     assert text(*successor.show()) == again
-    assert [family.name for family in kept(path)] == ["asked", "took_s"]
+    assert [family.name for family in read_archive(path)] == ["asked", "took_s"]
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", None])

@@ -48,7 +48,7 @@ def serve_workers(config: Config) -> NoReturn:
     """
     with Supervisor(config, _work, _explained) as supervisor:
         supervisor.settings[DEFAULT_CLUSTER].add(_set_level)
-        setup_logging(config.logging_format, config.logging_level, shared_by=supervisor.place.output_lock)
+        setup_logging(config.logging_format, config.logging_level, shared_by=supervisor.directory.output_lock)
         try:
             supervisor.run()
         except WorkerStoppedError as error:
@@ -65,7 +65,7 @@ def _work(settings: Mapping[str, Config], worker: Worker, lifeline: int) -> None
 
 
 def _serve(config: Config, worker: Worker) -> None:
-    place = worker.place
+    place = worker.directory
     output = setup_logging(config.logging_format, config.logging_level, shared_by=place.output_lock)
     writer = (
         nullcontext()
@@ -73,7 +73,7 @@ def _serve(config: Config, worker: Worker) -> None:
         else closing(ForwardedWrites(place, config.acl_update_timeout_ms, writable=worker.writable))
     )
     with (
-        AuditWriter.configured(config, output, worker.label_number) as audit,
+        AuditWriter.configured(config, output, worker.instance_number) as audit,
         _server(config, worker) as sidecar,
         writer as elsewhere,
         Node.open(config, lazily=True, audit=audit, writer=elsewhere) as node,
@@ -85,14 +85,14 @@ def _serve(config: Config, worker: Worker) -> None:
 
 
 def _serve_fleet(settings: Mapping[str, Config], worker: Worker) -> None:
-    config, place = settings[DEFAULT_CLUSTER], worker.place
+    config, place = settings[DEFAULT_CLUSTER], worker.directory
     output = setup_logging(config.logging_format, config.logging_level, shared_by=place.output_lock)
 
     def writer(cluster: str, config: Config) -> ForwardedWrites:
         return ForwardedWrites.of_cluster(place, config.acl_update_timeout_ms, cluster)
 
     with (
-        AuditWriter.configured(config, output, worker.label_number) as audit,
+        AuditWriter.configured(config, output, worker.instance_number) as audit,
         _server(config, worker) as sidecar,
         Fleet(config, audit=audit, clusters=settings, writer=None if worker.is_writer else writer) as fleet,
     ):
@@ -105,7 +105,7 @@ def _serve_fleet(settings: Mapping[str, Config], worker: Worker) -> None:
 def _server(config: Config, worker: Worker) -> Sidecar | ConsoleServer:
     if worker.is_console:
         return ConsoleServer(config, worker)
-    return Sidecar(config, worker, ConsoleProxy(worker.place) if worker.has_console else None)
+    return Sidecar(config, worker, ConsoleProxy(worker.directory) if worker.has_console else None)
 
 
 def _let_workers_go_first() -> None:

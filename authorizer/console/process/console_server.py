@@ -20,10 +20,10 @@ from authorizer.sidecar.app import SidecarApp
 from authorizer.sidecar.auth.authenticator import Authenticator
 from authorizer.sidecar.fleet_app import FleetApp
 from authorizer.sidecar.http.limits import LoadLimiter
-from authorizer.sidecar.http.listener import listener_at
+from authorizer.sidecar.http.listener import build_listener
 from authorizer.sidecar.http.request_metrics import RequestMetrics
 from authorizer.sidecar.http.server_thread import Served, ServerThread, private_server
-from authorizer.sidecar.workers.hosted_nodes import FleetNodes, OneNode
+from authorizer.sidecar.workers.hosted_nodes import FleetNodes, SingleNode
 from authorizer.sidecar.workers.messages import Listening, LogReady
 from authorizer.sidecar.workers.worker_fanout import WorkerFanout
 
@@ -54,7 +54,7 @@ class ConsoleServer:
         self._listeners = {
             each.name: replace(each, requires_authentication=False)
             for each in map(
-                lambda endpoint, bound: listener_at(endpoint, bound, config),
+                lambda endpoint, bound: build_listener(endpoint, bound, config),
                 config.served_listeners(),
                 worker.reserved,
             )
@@ -68,7 +68,7 @@ class ConsoleServer:
         Raises:
             LogError: the log cannot be used (Node.reach).
         """
-        peers = WorkerFanout(self._worker, OneNode(node))
+        peers = WorkerFanout(self._worker, SingleNode(node))
         app = SidecarApp(
             node, self._authenticator, self._load, RequestMetrics(), peers.of(DEFAULT_CLUSTER), self._console
         )
@@ -101,7 +101,7 @@ class ConsoleServer:
 
     def _start(self, app: BaseApp, reconfiguration: Reconfiguration) -> None:
         self._app = app
-        reconfiguration.add(self._load.take)
+        reconfiguration.add(self._load.apply)
         endpoint = ConsoleProxyEndpoint(app, self._listeners)
         self._servers.start([Served(self._worker.listen(), private_server(endpoint, _GRACE_S))])
         self._worker.report(Listening([], writable=False))
@@ -109,7 +109,7 @@ class ConsoleServer:
     async def _send_heartbeats(self) -> None:
         """Tell the supervisor that the event loop is running."""
         while True:
-            self._worker.turned()
+            self._worker.beat()
             await asyncio.sleep(_HEARTBEAT_INTERVAL_S)
 
     def __enter__(self) -> Self:

@@ -14,7 +14,7 @@ from authorizer.configuration.keys.names import PUBLIC_URL, TRUSTED_PROXIES
 from authorizer.sidecar.auth.caller_authorization import Caller
 from authorizer.sidecar.http.errors import HttpError, invalid_request
 from authorizer.sidecar.http.listener import parse_host
-from authorizer.sidecar.http.request_origin import misdirected
+from authorizer.sidecar.http.request_origin import misdirected_error
 from authorizer.sidecar.http.request_response import JSON, origin_of
 from authorizer.sidecar.routes.request_state import ready_state
 
@@ -81,7 +81,7 @@ def _origins(request: Request, listener: Listener) -> set[str]:
         return public
     hosts = request.headers.getlist("host")
     if len(hosts) != 1 or not (listener.is_addressed(hosts[0]) or _is_address(parse_host(hosts[0]))):
-        raise misdirected(", ".join(hosts)[:200], listener)
+        raise misdirected_error(", ".join(hosts)[:200], listener)
     if any(hosts[0] == each.partition("://")[2] for each in public):
         return public
     return public | {f"{listener.url.partition('://')[0]}://{hosts[0]}"}

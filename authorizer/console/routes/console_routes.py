@@ -39,7 +39,7 @@ from authorizer.console.routes.queries import (
 from authorizer.console.routes.route_group import APPLY_PATH, PLAN_PATH
 from authorizer.console.threads import ComparisonScheduler, run_in_console_thread
 from authorizer.engine.decisions.listing import list_acls
-from authorizer.sidecar.base_app import not_ready
+from authorizer.sidecar.base_app import not_ready_error
 from authorizer.sidecar.http.errors import invalid_request
 from authorizer.sidecar.http.request_decoding import decode_query
 from authorizer.sidecar.http.request_response import json_response
@@ -206,7 +206,7 @@ class ConsoleRoutes:
             raise invalid_request(f"no other cluster is named `{cluster[:80]}`; known are: {known}")
         node = member.node
         if node is None:
-            raise not_ready(member.reason)
+            raise not_ready_error(member.reason)
         caller = console_caller(node, request)
         caller.require_on_cluster(AclOperation.DESCRIBE)
         return ready_state(node)

@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.keys.names import AUTH_OIDC_JWKS, AUTH_TOKENS_FILE
-from authorizer.sidecar.auth.failure_rate_limit import FailedTries
-from authorizer.sidecar.auth.fair_places import FairExecutor, FairPlaces, NoPlaceError
-from authorizer.sidecar.auth.metrics import AuthenticationCollector, Refusals
-from authorizer.sidecar.auth.rejection import Reason, RefusalError
-from authorizer.sidecar.auth.reloading_value import FILE_EVERY_S, FileLoad, Followed
+from authorizer.sidecar.auth.failure_rate_limit import FailureRateLimit
+from authorizer.sidecar.auth.fair_places import FairExecutor, FairSlots, NoSlotError
+from authorizer.sidecar.auth.metrics import AuthenticationCollector, RejectionCounter
+from authorizer.sidecar.auth.rejection import Reason, RejectionError
+from authorizer.sidecar.auth.reloading_value import FILE_POLL_INTERVAL_S, FileReader, ReloadingValue
 from authorizer.sidecar.auth.stored_tokens import TOKEN_PREFIX, StoredToken, StoredTokens
 from authorizer.sidecar.auth.tokens_file import read_tokens
 from records.principal import ANONYMOUS, KafkaPrincipal
@@ -53,16 +53,16 @@ _TOKEN_BYTES_MAX: Final = 16 * 1024
 CACHE_MAX: Final = 10_000
 #: For each kind of check: threads, and requests that wait for one of them.
 _THREADS: Final = 2
-PLACES: Final = 256
+SLOTS: Final = 256
 #: Requests that wait for a newer key set, and how long one waits.
-KEY_PLACES: Final = 64
+KEY_SLOTS: Final = 64
 KEY_WAIT_S: Final = 5.0
 
 
 _Result = TypeVar("_Result")
 
 
-class _Seen(NamedTuple):
+class _CachedCaller(NamedTuple):
     """A token that was verified: its caller, and against what."""
 
     principal: KafkaPrincipal
@@ -81,34 +81,34 @@ class Authenticator:
         """
         self._clock = clock or SystemClock()
         self._key = secrets.token_bytes(32)
-        self._seen: dict[bytes, _Seen] = {}
-        self._checks: dict[bytes, asyncio.Future[_Seen]] = {}
-        self._slow_checks = FairExecutor(_THREADS, PLACES, "aclog-stored-tokens")
-        self._jwt_checks = FairExecutor(_THREADS, PLACES, "aclog-issuer-tokens")
-        self._key_places = FairPlaces(KEY_PLACES)
+        self._cache: dict[bytes, _CachedCaller] = {}
+        self._checks: dict[bytes, asyncio.Future[_CachedCaller]] = {}
+        self._slow_checks = FairExecutor(_THREADS, SLOTS, "aclog-stored-tokens")
+        self._jwt_checks = FairExecutor(_THREADS, SLOTS, "aclog-issuer-tokens")
+        self._key_slots = FairSlots(KEY_SLOTS)
         # Of what replaces the cache: each follower has a thread.
         self._cache_lock = threading.Lock()
-        self._tries = FailedTries()
-        self._refusals = Refusals()
-        self._tokens: Followed[StoredTokens] | None = None
+        self._failures = FailureRateLimit()
+        self._refusals = RejectionCounter()
+        self._tokens: ReloadingValue[StoredTokens] | None = None
         self._oidc: OidcTokens | None = None
-        self._key_set: Followed[KeySet] | None = None
+        self._key_set: ReloadingValue[KeySet] | None = None
         if config.auth_tokens_file is not None:
-            load = FileLoad(Path(config.auth_tokens_file), lambda path: StoredTokens(read_tokens(path)))
-            self._tokens = Followed("tokens", load, FILE_EVERY_S, changed=self._drop_stale)
+            load = FileReader(Path(config.auth_tokens_file), lambda path: StoredTokens(read_tokens(path)))
+            self._tokens = ReloadingValue("tokens", load, FILE_POLL_INTERVAL_S, changed=self._drop_stale)
             self._tokens.load()
         if config.auth_oidc_jwks is not None:
-            self._oidc, self._key_set = self._of_issuer(config, config.auth_oidc_jwks)
-        self.collector = AuthenticationCollector(self._refusals, self._followed())
+            self._oidc, self._key_set = self._open_issuer(config, config.auth_oidc_jwks)
+        self.collector = AuthenticationCollector(self._refusals, self._reloading_values())
 
     def start(self) -> None:
         """Begin to follow the files and the issuer's keys."""
-        for each in self._followed():
+        for each in self._reloading_values():
             each.start()
 
     def close(self) -> None:
         """Stop that. Idempotent."""
-        for each in self._followed():
+        for each in self._reloading_values():
             each.close()
         self._slow_checks.close()
         self._jwt_checks.close()
@@ -129,7 +129,7 @@ class Authenticator:
             return connection
         if not listener.carries_tokens:
             return None
-        seen = self._seen.get(self._digest(authorization))
+        seen = self._cache.get(self._digest(authorization))
         if seen is None or seen.until_ms <= self._clock.now_ms():
             return None
         return seen.principal
@@ -147,21 +147,21 @@ class Authenticator:
             if known is not None:
                 return known
         try:
-            return (await self._checked(authorization, origin)).principal
-        except RefusalError as refused:
-            refusal = self._counted(refused, origin)
+            return (await self._authenticate(authorization, origin)).principal
+        except RejectionError as refused:
+            refusal = self._count_rejection(refused, origin)
             if refusal is refused:
                 raise
             raise refusal from refused
 
-    def _counted(self, refusal: RefusalError, origin: Origin) -> RefusalError:
+    def _count_rejection(self, refusal: RejectionError, origin: Origin) -> RejectionError:
         """The answer, once the failure was counted: from an address in debt it says that."""
         now_s = self._clock.monotonic_s()
-        if refusal.is_failed_try:
-            wait_s = self._tries.wait_s(origin.address, now_s)
-            self._tries.add(origin.address, now_s)
+        if refusal.counts_as_failure:
+            wait_s = self._failures.wait_s(origin.address, now_s)
+            self._failures.add(origin.address, now_s)
             if wait_s > 0:
-                refusal = RefusalError(
+                refusal = RejectionError(
                     Reason.TOO_MANY_TRIES,
                     "this token is not valid, and too many others that are not came from this address",
                     ceil(wait_s),
@@ -169,15 +169,17 @@ class Authenticator:
         self._refusals.add(refusal, origin, now_s)
         return refusal
 
-    async def _checked(self, authorization: Sequence[bytes], origin: Origin) -> _Seen:
+    async def _authenticate(self, authorization: Sequence[bytes], origin: Origin) -> _CachedCaller:
         if not authorization:
             name = origin.listener.name
-            raise RefusalError(Reason.MISSING, f"listener {name} needs to know who asks: send a bearer token")
+            raise RejectionError(
+                Reason.MISSING, f"listener {name} needs to know who asks: send a bearer token"
+            )
         matched = _BEARER.fullmatch(authorization[0])
         if len(authorization) > 1 or matched is None or len(authorization[0]) > _TOKEN_BYTES_MAX:
-            raise RefusalError(Reason.MALFORMED, "the Authorization header is not one bearer token")
+            raise RejectionError(Reason.MALFORMED, "the Authorization header is not one bearer token")
         if not origin.listener.carries_tokens:
-            raise RefusalError(
+            raise RejectionError(
                 Reason.UNPROTECTED, "this listener has no TLS: the token was seen on its way, so revoke it"
             )
         digest = self._digest(authorization[0])
@@ -185,26 +187,26 @@ class Authenticator:
         if check is None:
             check = asyncio.ensure_future(self._check(matched[1].decode("ascii"), digest, origin.address))
             self._checks[digest] = check
-            check.add_done_callback(partial(self._done, digest))
+            check.add_done_callback(partial(self._on_check_done, digest))
         # A client that goes away does not end it for the others.
         return await asyncio.shield(check)
 
-    def _done(self, digest: bytes, check: asyncio.Future[_Seen]) -> None:
+    def _on_check_done(self, digest: bytes, check: asyncio.Future[_CachedCaller]) -> None:
         del self._checks[digest]
         if not check.cancelled():
             check.exception()  # retrieved, even if everyone who waited has gone
 
-    async def _check(self, token: str, digest: bytes, address: str) -> _Seen:
+    async def _check(self, token: str, digest: bytes, address: str) -> _CachedCaller:
         # Read before what the token is checked against: a check that began before a reload must not write
         # into the cache that came with it.
-        cache = self._seen
+        cache = self._cache
         stored = None if self._tokens is None else self._tokens.value
         if stored is not None and (self._oidc is None or token.startswith(TOKEN_PREFIX)):
             seen = await self._check_stored(token, stored, address)
         elif self._oidc is not None and self._key_set is not None:
             cache, seen = await self._check_jwt(token, self._oidc, self._key_set, address)
         else:
-            raise RefusalError(
+            raise RejectionError(
                 Reason.UNKNOWN_TOKEN, f"no tokens are known here: {AUTH_TOKENS_FILE} is not set"
             )
         if len(cache) >= CACHE_MAX:
@@ -212,50 +214,50 @@ class Authenticator:
         cache[digest] = seen
         return seen
 
-    async def _check_stored(self, token: str, tokens: StoredTokens, address: str) -> _Seen:
+    async def _check_stored(self, token: str, tokens: StoredTokens, address: str) -> _CachedCaller:
         entry = tokens.find(token)
         verify = partial(tokens.verify, token, entry)
-        stored = await self._in_turn(self._slow_checks, address, verify) if entry.is_slow else verify()
-        return _Seen(stored.principal, inf, stored)
+        stored = await self._run_check(self._slow_checks, address, verify) if entry.is_slow else verify()
+        return _CachedCaller(stored.principal, inf, stored)
 
     async def _check_jwt(
-        self, token: str, oidc: OidcTokens, key_set: Followed[KeySet], address: str
-    ) -> tuple[dict[bytes, _Seen], _Seen]:
+        self, token: str, oidc: OidcTokens, key_set: ReloadingValue[KeySet], address: str
+    ) -> tuple[dict[bytes, _CachedCaller], _CachedCaller]:
         """The cache that the result may be written to, and the result."""
-        cache = self._seen
+        cache = self._cache
         verify = partial(_verify_jwt, token, oidc, key_set)
         try:
-            return cache, await self._in_turn(self._jwt_checks, address, verify)
-        except RefusalError as refusal:
+            return cache, await self._run_check(self._jwt_checks, address, verify)
+        except RejectionError as refusal:
             if refusal.reason is not Reason.UNKNOWN_KEY:
                 raise
         # The issuer may have a new key.
         await self._wait_for_keys(key_set, address)
-        cache = self._seen
-        return cache, await self._in_turn(self._jwt_checks, address, verify)
+        cache = self._cache
+        return cache, await self._run_check(self._jwt_checks, address, verify)
 
-    async def _wait_for_keys(self, key_set: Followed[KeySet], address: str) -> None:
+    async def _wait_for_keys(self, key_set: ReloadingValue[KeySet], address: str) -> None:
         """Until it was fetched anew, was just now, or that takes too long."""
         fetched = asyncio.wrap_future(key_set.ask(self._clock.monotonic_s()))
         try:
-            with self._key_places.place(address, is_indebted=self._is_indebted(address)) as place:
+            with self._key_slots.place(address, is_over_limit=self._is_indebted(address)) as place:
                 await asyncio.wait((fetched, place), timeout=KEY_WAIT_S, return_when=asyncio.FIRST_COMPLETED)
                 fetched.cancel()  # what is fetched goes on: others may wait for it
                 if place.done():
                     await place
-        except NoPlaceError:
-            raise _busy() from None
+        except NoSlotError:
+            raise _busy_error() from None
 
-    async def _in_turn(self, checks: FairExecutor, address: str, check: Callable[[], _Result]) -> _Result:
+    async def _run_check(self, checks: FairExecutor, address: str, check: Callable[[], _Result]) -> _Result:
         try:
-            return await checks.run(address, check, is_indebted=self._is_indebted(address))
-        except NoPlaceError:
-            raise _busy() from None
+            return await checks.run(address, check, is_over_limit=self._is_indebted(address))
+        except NoSlotError:
+            raise _busy_error() from None
 
     def _is_indebted(self, address: str) -> bool:
-        return self._tries.wait_s(address, self._clock.monotonic_s()) > 0
+        return self._failures.wait_s(address, self._clock.monotonic_s()) > 0
 
-    def _of_issuer(self, config: Config, jwks: str) -> tuple[OidcTokens, Followed[KeySet]]:
+    def _open_issuer(self, config: Config, jwks: str) -> tuple[OidcTokens, ReloadingValue[KeySet]]:
         try:
             from authorizer.sidecar.auth.key_set import fetch_key_set, read_key_set  # noqa: PLC0415
             from authorizer.sidecar.auth.oidc import OidcTokens  # noqa: PLC0415
@@ -264,14 +266,14 @@ class Authenticator:
         if "://" in jwks:
             # Fetched by its thread, so that no start waits for it.
             every_s = config.auth_oidc_jwks_refresh_ms / 1000
-            followed = Followed("jwks", partial(fetch_key_set, jwks), every_s, changed=self._drop_stale)
+            followed = ReloadingValue("jwks", partial(fetch_key_set, jwks), every_s, changed=self._drop_stale)
         else:
-            load = FileLoad(Path(jwks), read_key_set)
-            followed = Followed("jwks", load, FILE_EVERY_S, changed=self._drop_stale)
+            load = FileReader(Path(jwks), read_key_set)
+            followed = ReloadingValue("jwks", load, FILE_POLL_INTERVAL_S, changed=self._drop_stale)
             followed.load()
         return OidcTokens(config), followed
 
-    def _followed(self) -> list[Followed[Any]]:
+    def _reloading_values(self) -> list[ReloadingValue[Any]]:
         return [each for each in (self._tokens, self._key_set) if each is not None]
 
     def _drop_stale(self) -> None:
@@ -279,9 +281,9 @@ class Authenticator:
         with self._cache_lock:
             tokens = None if self._tokens is None else self._tokens.value
             keys = None if self._key_set is None else self._key_set.value
-            self._seen = {
+            self._cache = {
                 digest: seen
-                for digest, seen in list(self._seen.items())
+                for digest, seen in list(self._cache.items())
                 if (
                     tokens is not None and tokens.contains(seen.proof)
                     if isinstance(seen.proof, StoredToken)
@@ -293,14 +295,14 @@ class Authenticator:
         return hashlib.blake2b(authorization, key=self._key, digest_size=16).digest()
 
 
-def _verify_jwt(token: str, oidc: OidcTokens, key_set: Followed[KeySet]) -> _Seen:
+def _verify_jwt(token: str, oidc: OidcTokens, key_set: ReloadingValue[KeySet]) -> _CachedCaller:
     """In a thread."""
     keys = key_set.value
     if keys is None:
-        raise RefusalError(Reason.NO_KEYS, "the keys that tokens are checked with are not there yet")
+        raise RejectionError(Reason.NO_KEYS, "the keys that tokens are checked with are not there yet")
     principal, until_s = oidc.verify(token, keys)
-    return _Seen(principal, until_s * 1000, keys)
+    return _CachedCaller(principal, until_s * 1000, keys)
 
 
-def _busy() -> RefusalError:
-    return RefusalError(Reason.BUSY, "too many new tokens at once: try again")
+def _busy_error() -> RejectionError:
+    return RejectionError(Reason.BUSY, "too many new tokens at once: try again")

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from authorizer.sidecar.auth.failure_rate_limit import network_of
+from authorizer.sidecar.auth.failure_rate_limit import client_network
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 #: Waiting requests by address, in the order of the turns; each address's own in the order of their arrival.
-_Line = dict[str, deque[asyncio.Future[None]]]
+_Queues = dict[str, deque[asyncio.Future[None]]]
 
 
-class NoPlaceError(Exception):
+class NoSlotError(Exception):
     """All places are taken, or the place is needed by an address that has fewer."""
 
 
-class FairPlaces:
+class FairSlots:
     """A bounded number of places."""
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._taken = 0
+        self._used = 0
         # Of addresses in good standing, and of those in debt.
-        self._good: _Line = {}
-        self._indebted: _Line = {}
+        self._good: _Queues = {}
+        self._indebted: _Queues = {}
 
     @contextmanager
-    def place(self, address: str, *, is_indebted: bool) -> Iterator[asyncio.Future[None]]:
+    def place(self, address: str, *, is_over_limit: bool) -> Iterator[asyncio.Future[None]]:
         """A place until the end of the block.
 
         The future is done when its turn has come (``call_next``); it raises NoPlaceError when the place was
@@ -48,16 +48,16 @@ class FairPlaces:
         Raises:
             NoPlaceError: there is none for this address.
         """
-        line, network = self._indebted if is_indebted else self._good, network_of(address)
-        if self._taken >= self._size:
-            self._make_room(line, network)
+        line, network = self._indebted if is_over_limit else self._good, client_network(address)
+        if self._used >= self._size:
+            self._evict_waiter(line, network)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         line.setdefault(network, deque()).append(turn)
-        self._taken += 1
+        self._used += 1
         try:
             yield turn
         finally:
-            self._leave(line, network, turn)
+            self._remove(line, network, turn)
             if turn.done() and not turn.cancelled():
                 turn.exception()  # retrieved, also where nobody waits for it any more
 
@@ -66,7 +66,7 @@ class FairPlaces:
         while line := self._good or self._indebted:
             network, turns = next(iter(line.items()))
             turn = turns[0]
-            self._leave(line, network, turn)
+            self._remove(line, network, turn)
             if network in line:
                 line[network] = line.pop(network)  # behind the other addresses
             if not turn.done():
@@ -74,25 +74,25 @@ class FairPlaces:
                 return True
         return False
 
-    def _make_room(self, line: _Line, network: str) -> None:
+    def _evict_waiter(self, line: _Queues, network: str) -> None:
         crowded = self._indebted if line is self._good and self._indebted else line
         heaviest = max(crowded, key=lambda each: len(crowded[each]), default=None)
         # With one place more than the newcomer it stays: else two addresses would take one from each other.
         if heaviest is None or (crowded is line and len(line[heaviest]) <= len(line.get(network, ())) + 1):
-            raise NoPlaceError
+            raise NoSlotError
         turn = crowded[heaviest][-1]
-        self._leave(crowded, heaviest, turn)
+        self._remove(crowded, heaviest, turn)
         if not turn.done():
-            turn.set_exception(NoPlaceError())
+            turn.set_exception(NoSlotError())
 
-    def _leave(self, line: _Line, network: str, turn: asyncio.Future[None]) -> None:
+    def _remove(self, line: _Queues, network: str, turn: asyncio.Future[None]) -> None:
         turns = line.get(network)
         if turns is None or turn not in turns:
             return
         turns.remove(turn)
         if not turns:
             del line[network]
-        self._taken -= 1
+        self._used -= 1
 
 
 class FairExecutor:
@@ -101,15 +101,15 @@ class FairExecutor:
     def __init__(self, threads: int, places: int, name: str) -> None:
         self._threads = ThreadPoolExecutor(threads, name)
         self._free = threads
-        self._places = FairPlaces(places)
+        self._slots = FairSlots(places)
 
-    async def run(self, address: str, check: Callable[[], _Result], *, is_indebted: bool) -> _Result:
+    async def run(self, address: str, check: Callable[[], _Result], *, is_over_limit: bool) -> _Result:
         """What ``check`` returns, from a thread.
 
         Args:
             address: whose turn it takes.
             check: does the work.
-            is_indebted: whether the turn comes after those of all other addresses.
+            is_over_limit: whether the turn comes after those of all other addresses.
 
         Raises:
             NoPlaceError: too many wait.
@@ -117,7 +117,7 @@ class FairExecutor:
         if self._free:
             self._free -= 1
         else:
-            with self._places.place(address, is_indebted=is_indebted) as turn:
+            with self._slots.place(address, is_over_limit=is_over_limit) as turn:
                 try:
                     await turn
                 except asyncio.CancelledError:
@@ -134,5 +134,5 @@ class FairExecutor:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _release(self) -> None:
-        if not self._places.call_next():
+        if not self._slots.call_next():
             self._free += 1

@@ -56,7 +56,7 @@ class KeySet:
         for jwk in msgspec.json.decode(text, type=_JwkSet).keys:
             kid = jwk.get("kid")
             if kid is None or isinstance(kid, str):
-                for algorithm, key in _usable(jwk):
+                for algorithm, key in _usable_keys(jwk):
                     keys.setdefault(kid, {})[algorithm] = key
         if not keys:
             raise ValueError("there is no public RSA, EC or Ed25519 key for signatures in it")
@@ -73,7 +73,7 @@ class _JwkSet(msgspec.Struct):
     keys: list[dict[str, Any]]
 
 
-def _usable(jwk: dict[str, Any]) -> Iterator[tuple[str, PyJWK]]:
+def _usable_keys(jwk: dict[str, Any]) -> Iterator[tuple[str, PyJWK]]:
     if jwk.get("use", "sig") != "sig" or "verify" not in jwk.get("key_ops", ("verify",)) or "d" in jwk:
         return
     for algorithm in _ALGORITHMS.get((jwk.get("kty"), jwk.get("crv")), ()):
@@ -90,7 +90,7 @@ def _usable(jwk: dict[str, Any]) -> Iterator[tuple[str, PyJWK]]:
 def read_key_set(path: Path) -> KeySet:
     """The keys in a file. Raises ConfigError."""
     try:
-        return _parsed(path.read_bytes(), str(path))
+        return _parse_tokens(path.read_bytes(), str(path))
     except OSError as error:
         raise ConfigError(AUTH_OIDC_JWKS, path, f"a file to be read: {error.strerror}") from error
 
@@ -119,18 +119,18 @@ def fetch_key_set(url: str) -> KeySet:
             deadline.require_not_over()  # an answer that ends with its connection may be half of one
     except urllib.error.HTTPError as error:
         with error:
-            raise _no_keys_at(url, f"it says {error.code}") from error
+            raise _fetch_error(url, f"it says {error.code}") from error
     except (OSError, http.client.HTTPException) as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
-        raise _no_keys_at(url, deadline.message if deadline.is_over else reason) from error
-    return _parsed(text, url)
+        raise _fetch_error(url, deadline.message if deadline.is_over else reason) from error
+    return _parse_tokens(text, url)
 
 
-def _no_keys_at(url: str, reason: object) -> ConfigError:
+def _fetch_error(url: str, reason: object) -> ConfigError:
     return ConfigError(AUTH_OIDC_JWKS, url, f"a URL that answers with keys: {reason}")
 
 
-def _parsed(text: bytes, where: str) -> KeySet:
+def _parse_tokens(text: bytes, where: str) -> KeySet:
     try:
         if len(text) > _BYTES_MAX:
             raise ValueError(f"it has more than {_BYTES_MAX} bytes")  # noqa: TRY301 - as what parse raises

@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
     from prometheus_client import Metric
 
-    from authorizer.sidecar.auth.rejection import RefusalError
-    from authorizer.sidecar.auth.reloading_value import Followed
+    from authorizer.sidecar.auth.rejection import RejectionError
+    from authorizer.sidecar.auth.reloading_value import ReloadingValue
     from authorizer.sidecar.http.request_origin import Origin
 
 log = structlog.get_logger(__name__)
 
 #: A reason is logged at most this often; how often it was not is in the next line.
-LOGGED_EVERY_S: Final = 10.0
+LOG_INTERVAL_S: Final = 10.0
 
 
-class Refusals:
+class RejectionCounter:
     """Those of one sidecar. Not thread-safe: the event loop's.
 
     Attributes:
@@ -34,17 +34,17 @@ class Refusals:
 
     def __init__(self) -> None:
         self.counts = dict.fromkeys(Reason, 0)
-        self._logged: dict[Reason, tuple[float, int]] = {}
+        self._last_logged: dict[Reason, tuple[float, int]] = {}
 
-    def add(self, refusal: RefusalError, origin: Origin, now_s: float) -> None:
+    def add(self, refusal: RejectionError, origin: Origin, now_s: float) -> None:
         """Count it, and log it unless its reason was logged a short time ago."""
         reason = refusal.reason
         self.counts[reason] += 1
         count = self.counts[reason]
-        logged_at_s, count_then = self._logged.get(reason, (float("-inf"), 0))
-        if now_s - logged_at_s < LOGGED_EVERY_S:
+        logged_at_s, count_then = self._last_logged.get(reason, (float("-inf"), 0))
+        if now_s - logged_at_s < LOG_INTERVAL_S:
             return
-        self._logged[reason] = now_s, count
+        self._last_logged[reason] = now_s, count
         log.warning(
             "caller_refused",
             reason=reason.value,
@@ -58,9 +58,9 @@ class Refusals:
 class AuthenticationCollector(Collector):
     """Refusals, and what tokens are checked with."""
 
-    def __init__(self, refusals: Refusals, followed: Sequence[Followed[Any]]) -> None:
+    def __init__(self, refusals: RejectionCounter, followed: Sequence[ReloadingValue[Any]]) -> None:
         self._refusals = refusals
-        self._followed = followed
+        self._reloading_values = followed
 
     def collect(self) -> Iterator[Metric]:
         refused = CounterMetricFamily(
@@ -78,7 +78,7 @@ class AuthenticationCollector(Collector):
             "1 while the newest cannot be used and the one before is in use.",
             labels=["source"],
         )
-        for each in self._followed:
+        for each in self._reloading_values:
             reloads.add_metric([each.name], each.failures)
             failing.add_metric([each.name], each.failure is not None)
         yield from (refused, reloads, failing)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import jwt
 from jwt import exceptions
 
-from authorizer.sidecar.auth.rejection import Reason, RefusalError
+from authorizer.sidecar.auth.rejection import Reason, RejectionError
 from records.principal import ANONYMOUS, KafkaPrincipal
 
 if TYPE_CHECKING:
@@ -54,12 +54,12 @@ class OidcTokens:
             header = jwt.get_unverified_header(token)
             algorithm = header.get("alg")
             if algorithm not in self._algorithms:
-                raise RefusalError(Reason.ALGORITHM, "the token's algorithm is not allowed here")
+                raise RejectionError(Reason.ALGORITHM, "the token's algorithm is not allowed here")
             of_key = keys.of(header.get("kid"))
             if of_key is None:
-                raise RefusalError(Reason.UNKNOWN_KEY, "the token's key is none of its issuer's")
+                raise RejectionError(Reason.UNKNOWN_KEY, "the token's key is none of its issuer's")
             if algorithm not in of_key:
-                raise RefusalError(Reason.ALGORITHM, "the token's algorithm is not one of its key")
+                raise RejectionError(Reason.ALGORITHM, "the token's algorithm is not one of its key")
             claims = jwt.decode(
                 token,
                 of_key[algorithm],
@@ -73,15 +73,15 @@ class OidcTokens:
         except (exceptions.PyJWTError, ValueError, TypeError, ArithmeticError, RecursionError) as error:
             for kind, reason, message in _REASONS:
                 if isinstance(error, kind):
-                    raise RefusalError(reason, message) from error
-            raise RefusalError(Reason.MALFORMED, "this is no JSON Web Token") from error
+                    raise RejectionError(reason, message) from error
+            raise RejectionError(Reason.MALFORMED, "this is no JSON Web Token") from error
         return self._principal(claims), until_s + self._leeway_s
 
     def _principal(self, claims: dict[str, Any]) -> KafkaPrincipal:
         name = claims.get(self._claim)
         # ANONYMOUS is who has no token.
         if not isinstance(name, str) or not name or name == ANONYMOUS.name:
-            raise RefusalError(Reason.CLAIM, "the token has no claim that names its principal")
+            raise RejectionError(Reason.CLAIM, "the token has no claim that names its principal")
         return KafkaPrincipal(ANONYMOUS.principal_type, name)
 
 
@@ -94,5 +94,5 @@ def _until_s(claims: dict[str, Any]) -> float:
     for name in _TIMES:
         value = claims.get(name, 0)
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _TIME_MAX:
-            raise RefusalError(Reason.CLAIM, "exp, nbf and iat of a token are seconds since 1970")
+            raise RejectionError(Reason.CLAIM, "exp, nbf and iat of a token are seconds since 1970")
     return float(int(claims["exp"]))  # whole seconds, as PyJWT compares them

@@ -32,7 +32,7 @@ class Reason(StrEnum):
 
 
 #: For these no token was compared with anything, so nothing can have been a guess.
-_NO_TRY: Final = frozenset(
+_NOT_A_FAILURE: Final = frozenset(
     {
         Reason.MISSING,
         Reason.MALFORMED,
@@ -44,7 +44,7 @@ _NO_TRY: Final = frozenset(
 )
 
 
-class RefusalError(HttpError):
+class RejectionError(HttpError):
     """The answer to a request whose caller is not believed.
 
     Attributes:
@@ -66,6 +66,6 @@ class RefusalError(HttpError):
         self.reason = reason
 
     @property
-    def is_failed_try(self) -> bool:
+    def counts_as_failure(self) -> bool:
         """Whether it counts for the limit on tries."""
-        return self.reason not in _NO_TRY
+        return self.reason not in _NOT_A_FAILURE

@@ -19,14 +19,14 @@ log = structlog.get_logger(__name__)
 _Value = TypeVar("_Value")
 
 #: How often a file is looked at.
-FILE_EVERY_S: Final = 1.0
+FILE_POLL_INTERVAL_S: Final = 1.0
 #: The longest time between two tries after a failed one.
-_AGAIN_S: Final = 5.0
+_RETRY_INTERVAL_S: Final = 5.0
 #: A request that needs a newer value gets one at most this often.
-_ASKED_EVERY_S: Final = 10.0
+_REQUEST_INTERVAL_S: Final = 10.0
 
 
-class Followed(Generic[_Value]):
+class ReloadingValue(Generic[_Value]):
     """The newest good value.
 
     Attributes:
@@ -57,8 +57,8 @@ class Followed(Generic[_Value]):
         self._is_closed = False
         self._wake = threading.Event()
         self._lock = threading.Lock()
-        self._asked: Future[None] | None = None
-        self._asked_at_s = float("-inf")
+        self._requested: Future[None] | None = None
+        self._requested_at_s = float("-inf")
         self._thread = threading.Thread(target=self._run, name=f"aclog-{name}", daemon=True)
 
     def load(self) -> None:
@@ -85,33 +85,33 @@ class Followed(Generic[_Value]):
     def ask(self, now_s: float) -> Future[None]:
         """Read it soon, unless that was asked a short time ago: done when it has been."""
         with self._lock:
-            if self._asked is not None:
-                return self._asked
-            asked: Future[None] = Future()
-            asked.set_running_or_notify_cancel()  # several wait for it: none of them may cancel it
-            if self._is_closed or now_s - self._asked_at_s < _ASKED_EVERY_S:
-                asked.set_result(None)
-                return asked
-            self._asked, self._asked_at_s = asked, now_s
+            if self._requested is not None:
+                return self._requested
+            requested: Future[None] = Future()
+            requested.set_running_or_notify_cancel()  # several wait for it: none of them may cancel it
+            if self._is_closed or now_s - self._requested_at_s < _REQUEST_INTERVAL_S:
+                requested.set_result(None)
+                return requested
+            self._requested, self._requested_at_s = requested, now_s
         self._wake.set()
-        return asked
+        return requested
 
     def _run(self) -> None:
         while True:
-            self._wake.wait(min(self._every_s, _AGAIN_S) if self.failure else self._every_s)
+            self._wake.wait(min(self._every_s, _RETRY_INTERVAL_S) if self.failure else self._every_s)
             self._wake.clear()
-            asked = self._asked
+            requested = self._requested
             if not self._is_closed:
-                self._load_again()
-            if asked is not None:
+                self._reload()
+            if requested is not None:
                 # Until now others could join in.
                 with self._lock:
-                    self._asked = None
-                asked.set_result(None)
+                    self._requested = None
+                requested.set_result(None)
             if self._is_closed:
                 return
 
-    def _load_again(self) -> None:
+    def _reload(self) -> None:
         before = self.value
         try:
             self.load()
@@ -121,12 +121,12 @@ class Followed(Generic[_Value]):
             if str(error) == self.failure:
                 return
             self.failure = str(error)
-            stays = "what was there before stays in use; " if before is not None else ""
+            consequence = "what was there before stays in use; " if before is not None else ""
             log.warning(
                 "not_reloaded",
                 what=self.name,
                 reason=self.failure,
-                way_out=f"{stays}it is read again",
+                way_out=f"{consequence}it is read again",
                 exc_info=None if isinstance(error, ConfigError) else error,
             )
         else:
@@ -134,7 +134,7 @@ class Followed(Generic[_Value]):
                 log.info("reloaded", what=self.name)
 
 
-class FileLoad(Generic[_Value]):
+class FileReader(Generic[_Value]):
     """``load`` of a file: read when it was replaced or written to.
 
     A link is followed, as Kubernetes swaps secrets by one.
@@ -143,16 +143,16 @@ class FileLoad(Generic[_Value]):
     def __init__(self, path: Path, read: Callable[[Path], _Value]) -> None:
         self._path = path
         self._read = read
-        self._seen: tuple[int, ...] | None = ()
+        self._cache: tuple[int, ...] | None = ()
 
     def __call__(self) -> _Value | None:
-        seen = self._stamp()
-        if seen == self._seen:
+        seen = self._file_version()
+        if seen == self._cache:
             return None
-        self._seen = seen
+        self._cache = seen
         return self._read(self._path)
 
-    def _stamp(self) -> tuple[int, ...] | None:
+    def _file_version(self) -> tuple[int, ...] | None:
         try:
             found = self._path.stat()
         except OSError:

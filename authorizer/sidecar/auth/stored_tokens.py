@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Final, Self
 
-from authorizer.sidecar.auth.rejection import Reason, RefusalError
+from authorizer.sidecar.auth.rejection import Reason, RejectionError
 from records.principal import ANONYMOUS, KafkaPrincipal, parse_kafka_principal
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class StoredTokens:
     def __init__(self, tokens: Iterable[StoredToken] = ()) -> None:
         self._by_id = {token.id: token for token in tokens}
         # An id that is not there costs what one costs that is.
-        self._nobody = new_token(ANONYMOUS)[1]
+        self._unmatchable = new_token(ANONYMOUS)[1]
 
     def find(self, token: str) -> StoredToken:
         """The entry that a token must match: the one with its id, or one that no token matches.
@@ -142,8 +142,8 @@ class StoredTokens:
         """
         matched = _TOKEN.fullmatch(token)
         if matched is None:
-            raise RefusalError(Reason.MALFORMED, "this is no token of aclog: it is cut off or changed")
-        return self._by_id.get(matched[1], self._nobody)
+            raise RejectionError(Reason.MALFORMED, "this is no token of aclog: it is cut off or changed")
+        return self._by_id.get(matched[1], self._unmatchable)
 
     def contains(self, stored: StoredToken) -> bool:
         """Whether the file has this entry, unchanged."""
@@ -155,8 +155,8 @@ class StoredTokens:
         Raises:
             RefusalError: it does not.
         """
-        if not stored.matches(token) or stored is self._nobody:
-            raise RefusalError(Reason.UNKNOWN_TOKEN, "the token is not known here, or was revoked")
+        if not stored.matches(token) or stored is self._unmatchable:
+            raise RejectionError(Reason.UNKNOWN_TOKEN, "the token is not known here, or was revoked")
         return stored
 
     def principal_of(self, token: str) -> KafkaPrincipal:

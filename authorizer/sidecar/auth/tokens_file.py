@@ -56,7 +56,7 @@ def read_tokens(path: Path) -> list[StoredToken]:
         log.warning("tokens_file_readable_by_all", file=str(path), way_out=f"chmod 600 {path}")
     if len(data) > _BYTES_MAX:
         raise ConfigError(AUTH_TOKENS_FILE, path, f"a file of at most {_BYTES_MAX} bytes")
-    return _parsed(data, path)
+    return _parse_tokens(data, path)
 
 
 def append_token(path: Path, token: StoredToken) -> None:
@@ -66,7 +66,7 @@ def append_token(path: Path, token: StoredToken) -> None:
         ConfigError: the file is not one of tokens.
         OSError: it cannot be written.
     """
-    with _locked(path):
+    with _lock_directory(path):
         lines = _lines(path)
         _replace(path, [*lines, token.line()])
 
@@ -77,14 +77,14 @@ def revoke_token(path: Path, token_id: str) -> StoredToken | None:
     Raises:
         ConfigError, OSError: as for ``append_token``.
     """
-    with _locked(path):
+    with _lock_directory(path):
         found = next((token for token in read_tokens(path) if token.id == token_id), None)
         if found is not None:
-            _replace(path, [line for line in _lines(path) if _token_of(line) != found])
+            _replace(path, [line for line in _lines(path) if _parse_line(line) != found])
     return found
 
 
-def _parsed(data: bytes, path: Path) -> list[StoredToken]:
+def _parse_tokens(data: bytes, path: Path) -> list[StoredToken]:
     tokens: dict[str, StoredToken] = {}
     try:
         lines = data.decode("utf-8").split("\n")
@@ -92,7 +92,7 @@ def _parsed(data: bytes, path: Path) -> list[StoredToken]:
         raise ConfigError(AUTH_TOKENS_FILE, path, f"text in UTF-8 ({error.reason})") from error
     for number, line in enumerate(lines, 1):
         try:
-            token = _token_of(line)
+            token = _parse_line(line)
         except ValueError as error:
             raise ConfigError(AUTH_TOKENS_FILE, path, f"lines of tokens; line {number}: {error}") from error
         if token is None:
@@ -103,7 +103,7 @@ def _parsed(data: bytes, path: Path) -> list[StoredToken]:
     return list(tokens.values())
 
 
-def _token_of(line: str) -> StoredToken | None:
+def _parse_line(line: str) -> StoredToken | None:
     """None for a comment or an empty line. Raises ValueError."""
     line = line.strip()
     return None if not line or line.startswith("#") else StoredToken.parse(line)
@@ -131,7 +131,7 @@ def _replace(path: Path, lines: Sequence[str]) -> None:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _lock_directory(path: Path) -> Iterator[None]:
     """One writer at a time, by the directory's lock: the file itself is replaced."""
     descriptor = os.open(path.resolve().parent, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -95,7 +95,7 @@ def bind_listener(endpoint: Endpoint, key: str) -> socket.socket:
     Raises:
         ConfigError: it cannot listen there.
     """
-    with _refused_as_wrong(endpoint, key):
+    with _as_config_error(endpoint, key):
         bound = _bind(endpoint)
         bound.listen(BACKLOG)
     return bound
@@ -109,7 +109,7 @@ def reserve_listener(endpoint: Endpoint, key: str) -> socket.socket:
     Raises:
         ConfigError: it cannot listen there.
     """
-    with _refused_as_wrong(endpoint, key):
+    with _as_config_error(endpoint, key):
         bound = _bind(endpoint)
         if bound.family != socket.AF_UNIX:
             # Not before it is bound: another one's port would not be in use, then.
@@ -137,7 +137,7 @@ def share_listener(reserved: socket.socket) -> socket.socket:
 
 
 @contextmanager
-def _refused_as_wrong(endpoint: Endpoint, key: str) -> Iterator[None]:
+def _as_config_error(endpoint: Endpoint, key: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -40,12 +40,12 @@ _ESCAPES: Final = {**{ord(character): f"\\{character}" for character in ',=+<>#;
 _SPACES: Final = " \r"
 
 
-def subject_of(certificate: bytes) -> str:
+def certificate_subject(certificate: bytes) -> str:
     """The subject of an X.509 certificate in DER."""
     return distinguished_name(_fields(certificate)[4])
 
 
-def expiry_of(certificate: bytes) -> int:
+def certificate_expiry_s(certificate: bytes) -> int:
     """Until when an X.509 certificate in DER is valid, in seconds since the epoch."""
     _, (tag, not_after, _) = _elements(_fields(certificate)[3])
     text = not_after.decode("ascii")
@@ -113,7 +113,7 @@ _SPIFFE_ID: Final = re.compile(r"spiffe://([a-z0-9._-]{1,255})((?:/.*)?)", re.AS
 _LENGTH_MAX: Final = 2048
 
 
-def spiffe_id_of(uris: Iterable[str]) -> str | None:
+def find_spiffe_id(uris: Iterable[str]) -> str | None:
     """The SPIFFE id among a certificate's URIs; None if none of them is one.
 
     Its scheme and trust domain are in lower case, as SPIFFE writes them: they mean the same in any case.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.configuration.keys.names import SPIFFE_REQUIRED, SPIFFE_RULES, SSL_PRINCIPAL_RULES
 from authorizer.configuration.principal_rules import mapped_name
-from authorizer.sidecar.http.certificate_names import spiffe_id_of, subject_of
+from authorizer.sidecar.http.certificate_names import certificate_subject, find_spiffe_id
 from records.principal import ANONYMOUS, KafkaPrincipal
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Peer:
     refusal: str | None = None
 
 
-def peer_of(transport: asyncio.Transport, address: str | None, listener: Listener) -> Peer:
+def identify_peer(transport: asyncio.Transport, address: str | None, listener: Listener) -> Peer:
     """The peer of a new connection, whose IP address this is."""
     is_proxy = listener.is_proxy(address)
     try:
@@ -63,17 +63,17 @@ def _principal(transport: asyncio.Transport, listener: Listener) -> KafkaPrincip
     """The caller's; _NoPrincipalError if its certificate gives none."""
     secured: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
     if secured is not None and listener.tls is not None:
-        return _of_certificate(secured, listener.tls)
+        return _certificate_principal(secured, listener.tls)
     if listener.unix_principals:
-        return _of_process(transport, listener)
+        return _unix_principal(transport, listener)
     return ANONYMOUS
 
 
-def _of_certificate(secured: ssl.SSLObject, settings: TlsSettings) -> KafkaPrincipal:
+def _certificate_principal(secured: ssl.SSLObject, settings: TlsSettings) -> KafkaPrincipal:
     certificate = secured.getpeercert(binary_form=True)
     if certificate is None:
         return ANONYMOUS
-    name, rules = subject_of(certificate), settings.name_rules
+    name, rules = certificate_subject(certificate), settings.name_rules
     if settings.spiffe_rules:
         spiffe_id = _spiffe_id(secured)
         if spiffe_id is not None:
@@ -96,12 +96,12 @@ def _spiffe_id(secured: ssl.SSLObject) -> str | None:
     """The certificate's, if it has one. _NoPrincipalError: one that cannot be told."""
     try:
         names: Any = (secured.getpeercert() or {}).get("subjectAltName", ())
-        return spiffe_id_of(name for kind, name in names if kind == "URI")
+        return find_spiffe_id(name for kind, name in names if kind == "URI")
     except ValueError as error:
         raise _NoPrincipalError(f"your certificate cannot be told by a SPIFFE id: {error}") from error
 
 
-def _of_process(transport: asyncio.Transport, listener: Listener) -> KafkaPrincipal:
+def _unix_principal(transport: asyncio.Transport, listener: Listener) -> KafkaPrincipal:
     connected: socket.socket = transport.get_extra_info("socket")
     credentials = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     _, uid, gid = _CREDENTIALS.unpack(credentials)

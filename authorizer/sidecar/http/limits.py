@@ -27,7 +27,7 @@ from authorizer.api.cluster_name import CLUSTERS_PATH
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.configuration.keys.names import MAX_CONNECTIONS
 from authorizer.sidecar.http.errors import RETRY, HttpError
-from authorizer.sidecar.http.systemd import alive
+from authorizer.sidecar.http.systemd import notify_alive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
@@ -200,7 +200,7 @@ class LoadLimiter(Collector):
         self._answer_bytes = 0
         self._late_s = 0.0
 
-    def take(self, config: Config) -> None:
+    def apply(self, config: Config) -> None:
         """New limits; what is there already may stay."""
         self.config = config
         if self._clusters:
@@ -226,7 +226,7 @@ class LoadLimiter(Collector):
             listener: where it came in.
             address: the IP address of its peer, if it has one.
         """
-        limit = None if listener.is_local else self._limit_beyond(address)
+        limit = None if listener.is_local else self._exceeded_limit(address)
         if limit is not None:
             self.refused[limit] += 1
             if not self._extra.take(address, EXTRA_CONNECTIONS):
@@ -250,11 +250,11 @@ class LoadLimiter(Collector):
                 if not self._by_address[address]:
                     del self._by_address[address]
 
-    def handshake_timed_out(self) -> None:
+    def count_handshake_timeout(self) -> None:
         """A client did not shake hands in its time."""
         self.refused[Limit.HANDSHAKE_TIMEOUT] += 1
 
-    def _limit_beyond(self, address: str | None) -> Limit | None:
+    def _exceeded_limit(self, address: str | None) -> Limit | None:
         """The limit that one more connection of an address is beyond."""
         most, most_per_address = (
             self.config.sidecar_max_connections,
@@ -279,16 +279,16 @@ class LoadLimiter(Collector):
             return self._overloaded(Limit.REQUESTS_IN_FLIGHT, f"{in_flight} requests are being answered")
         return None
 
-    def has_many_waiting(self) -> bool:
+    def has_too_many_waiting(self) -> bool:
         """Whether a connection is to end rather than have one more request wait for those before it."""
         return self.waiting >= WAITING_OF_IN_FLIGHT * self.config.sidecar_max_requests_in_flight
 
     @property
-    def waiting_places(self) -> int:
+    def offset_waits_max(self) -> int:
         """How many requests of a node may wait for an offset: the others are answered beside them."""
         return max(self.config.sidecar_max_requests_in_flight // 2, 1)
 
-    def too_many_wait(self, count: int) -> HttpError:
+    def offset_waits_error(self, count: int) -> HttpError:
         """503: a request is not to wait for its offset; ``count`` do."""
         return self._overloaded(
             Limit.OFFSET_WAITS,
@@ -335,7 +335,7 @@ class LoadLimiter(Collector):
                 f"the request body is larger than {self.config.sidecar_max_request_bytes} bytes",
             )
 
-    def require_few_values(self, body: bytes) -> None:
+    def require_value_count(self, body: bytes) -> None:
         """HttpError 413: to decode it alone would hold up the others, and be for nothing.
 
         To count commas takes a fiftieth of that, though some may be in names.
@@ -344,7 +344,7 @@ class LoadLimiter(Collector):
         if len(body) > max(most, _UNCOUNTED_BYTES) and body.count(b",") > most:
             raise self._too_large(Limit.QUESTIONS, f"more than {most} values in one request")
 
-    def require_few(self, count: int, things: str) -> None:
+    def require_item_count(self, count: int, things: str) -> None:
         """HttpError 413: too many questions."""
         if count > self.config.sidecar_max_questions:
             most = self.config.sidecar_max_questions
@@ -352,12 +352,12 @@ class LoadLimiter(Collector):
 
     # --- the event loop ----------------------------------------------------------------------------------
 
-    async def watch(self, delays: Durations, turned: Callable[[], None] = alive) -> None:
+    async def watch(self, delays: Durations, notify: Callable[[], None] = notify_alive) -> None:
         """See how late the event loop comes to what is due: requests wait as long before they are read.
 
         Args:
             delays: where that is counted.
-            turned: lets who watches it know that the loop turns: by default systemd's watchdog.
+            notify: lets who watches it know that the loop turns: by default systemd's watchdog.
         """
         while True:
             due_s = time.monotonic() + _CHECK_INTERVAL_S
@@ -365,10 +365,10 @@ class LoadLimiter(Collector):
             # uvloop counts in whole milliseconds, so it may be early.
             late_s = max(time.monotonic() - due_s, 0)
             delays.add(late_s)
-            self.looked(late_s)
-            turned()
+            self.record_delay(late_s)
+            notify()
 
-    def looked(self, late_s: float) -> None:
+    def record_delay(self, late_s: float) -> None:
         """How late it was. Once may be anything; twice, and more comes than is answered."""
         self.is_late = min(late_s, self._late_s) * 1000 > self.config.sidecar_overload_late_ms
         self._late_s = late_s

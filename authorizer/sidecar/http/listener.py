@@ -96,7 +96,7 @@ class Listener:
         return any(peer in network for network in self.proxies)
 
 
-def listener_at(
+def build_listener(
     endpoint: Endpoint, bound: socket.socket, config: Config, tls: TlsSettings | None = None
 ) -> Listener:
     """What is configured as ``endpoint`` and has this socket; ``tls``: where connections are taken."""

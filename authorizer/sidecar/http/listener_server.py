@@ -114,7 +114,7 @@ class Acceptor:
         try:
             await self._loop.connect_accepted_socket(make_protocol, accepted, **self._tls)
         except ConnectionAbortedError:
-            self._load.handshake_timed_out()
+            self._load.count_handshake_timeout()
         except OSError:
             pass  # the client has gone, or its handshake failed, which the TLS context has counted
         finally:

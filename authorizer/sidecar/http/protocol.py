@@ -47,12 +47,12 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.api.ip_address import host_address
 from authorizer.sidecar.http.application import Application
-from authorizer.sidecar.http.connection_peer import peer_of
+from authorizer.sidecar.http.connection_peer import identify_peer
 from authorizer.sidecar.http.errors import RETRY, HttpError
 from authorizer.sidecar.http.limits import Limit, is_health
 from authorizer.sidecar.http.request_metrics import OTHER, TIMED_EVERY
 from authorizer.sidecar.http.request_origin import Origin, find_origin
-from authorizer.sidecar.http.request_response import JSON, can_be_repeated, error_response
+from authorizer.sidecar.http.request_response import JSON, error_response, is_valid_request_id
 
 if TYPE_CHECKING:
     from asyncio import TimerHandle
@@ -68,13 +68,13 @@ if TYPE_CHECKING:
 #: Between two looks at what a connection waits for.
 _CHECK_INTERVAL_S: Final = 1.0
 #: Bytes that a client is to read in its time, if as many wait.
-_READ_BYTES: Final = 64 * 1024
+_MIN_READ_BYTES: Final = 64 * 1024
 
 #: Bytes of a body that is answered inline, and requests of one piece that are. More goes to a task.
 _BODY_BYTES_MAX: Final = 32 * 1024
 _REQUESTS_PER_READ_MAX: Final = 16
 #: Bytes that are parsed at one go.
-_PIECE_BYTES: Final = 16 * 1024
+_CHUNK_BYTES: Final = 16 * 1024
 #: Bytes of chunk framing that a byte of a body pays for: a chunk of one byte has five.
 _FRAMING_PER_BODY_BYTE: Final = 8
 
@@ -88,7 +88,7 @@ _INLINE_HEADERS: Final = frozenset((b"host", b"content-type", b"authorization", 
 _NO_HEADERS: Final[Mapping[bytes, bytes]] = MappingProxyType({})
 
 
-class _EndedError(Exception):
+class _StopParsingError(Exception):
     """Ends the parsing: no further request of the connection is read."""
 
 
@@ -98,10 +98,10 @@ class _Flow(FlowControl):
     uvicorn resumes reading whenever an application receives: what a client sends would pile up.
     """
 
-    has_rest = False
+    has_unparsed = False
 
     def resume_reading(self) -> None:
-        if not self.has_rest:
+        if not self.has_unparsed:
             super().resume_reading()
 
 
@@ -112,8 +112,8 @@ class _Cycle(RequestResponseCycle):
     ``on_early`` is called before it is written.
     """
 
-    def __init__(self, on_early: Callable[[], None], **of_uvicorn: Any) -> None:
-        super().__init__(**of_uvicorn)
+    def __init__(self, on_early: Callable[[], None], **uvicorn_arguments: Any) -> None:
+        super().__init__(**uvicorn_arguments)
         self._on_early = on_early
 
     async def send(self, message: Any) -> None:
@@ -153,7 +153,7 @@ class _Message:
         self.headers: list[tuple[bytes, bytes]] = []
 
 
-def _is_unambiguous(headers: list[tuple[bytes, bytes]]) -> bool:
+def _has_no_repeated_header(headers: list[tuple[bytes, bytes]]) -> bool:
     """Whether no header that an inline answer depends on is repeated."""
     names = [name for name, _ in headers if name in _INLINE_HEADERS]
     return len(names) == len(set(names))
@@ -173,32 +173,32 @@ class SidecarProtocol(HttpToolsProtocol):
         requests: RequestMetrics,
         load: LoadLimiter,
         admission: Admission,
-        **of_uvicorn: Any,
+        **uvicorn_arguments: Any,
     ) -> None:
-        super().__init__(**of_uvicorn)
+        super().__init__(**uvicorn_arguments)
         self._listener = listener
         self._admission = admission
         self._load = load
         self.timeout_keep_alive = load.config.sidecar_connections_max_idle_ms / 1000  # type: ignore[assignment]
         # What was received and not parsed yet: it waits until the requests before it are answered.
-        self._rest = b""
+        self._unparsed = b""
         # The request that is being received, and the last one that the application was started with.
         self._message: _Message | None = None
-        self._running: RequestResponseCycle | None = None
+        self._last_cycle: RequestResponseCycle | None = None
         # Since the last request began, beyond what its body pays for; without the piece that it began in.
         self._framing_bytes = 0
         # How much may still come and is dropped; None: requests are read.
-        self._surplus_bytes: int | None = None
+        self._discardable_bytes: int | None = None
         # The answer to what was no request, after those to the requests before it.
         self._last_error: HttpError | None = None
         # Since when the client has read too little, and how much waited for it then.
-        self._unread_since_s: float | None = None
-        self._unread_bytes = 0
+        self._stalled_since_s: float | None = None
+        self._stalled_bytes = 0
         # What is answered inline, by the path; nothing where a middleware stands before the application.
         self._inline_endpoints: Mapping[bytes, InlineEndpoint] = (
             self.app.inline_endpoints if isinstance(self.app, Application) else {}
         )
-        self._inline_left = 0
+        self._inline_budget = 0
         self._requests = requests
         # Of requests with this Host, without a token; None: they are not answered inline.
         self._host: bytes | None = None
@@ -207,7 +207,7 @@ class SidecarProtocol(HttpToolsProtocol):
         self._default_headers: list[tuple[bytes, bytes]] | None = None
         self._head = b""
         # Since when the connection waits for its client: for the rest of a request, or for the next one.
-        self._waits_since_s = 0.0
+        self._waiting_since_s = 0.0
         self._timeout_timer: TimerHandle | None = None
 
     # --- the connection ----------------------------------------------------------------------------------
@@ -223,8 +223,8 @@ class SidecarProtocol(HttpToolsProtocol):
             # On a socket for IPv4 and IPv6 an IPv4 peer has an address of IPv6.
             address = host_address(self.client[0])
             self.client = (address, self.client[1])
-        self.app_state = {"peer": peer_of(transport, address, self._listener)}
-        self._waits_since_s = self.loop.time()
+        self.app_state = {"peer": identify_peer(transport, address, self._listener)}
+        self._waiting_since_s = self.loop.time()
         self._timeout_timer = self.loop.call_later(_CHECK_INTERVAL_S, self._check_timeouts)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -232,55 +232,55 @@ class SidecarProtocol(HttpToolsProtocol):
             self._timeout_timer.cancel()
         self._load.waiting -= len(self.pipeline)
         self.pipeline.clear()
-        self._rest = b""
+        self._unparsed = b""
         self._message = None
-        if self._running is not None:
+        if self._last_cycle is not None:
             # uvicorn tells the last one only, which may wait for this.
-            self._running.disconnected = True
-            self._running.message_event.set()
+            self._last_cycle.disconnected = True
+            self._last_cycle.message_event.set()
         self._admission.release()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._surplus_bytes is None:
-            if self._rest or self.pipeline or len(data) > _PIECE_BYTES:
-                self._rest += data
-                self._read()
+        if self._discardable_bytes is None:
+            if self._unparsed or self.pipeline or len(data) > _CHUNK_BYTES:
+                self._unparsed += data
+                self._parse_received()
             else:
                 self._parse(data)
             return
-        self._surplus_bytes -= len(data)
-        if self._surplus_bytes < 0:
+        self._discardable_bytes -= len(data)
+        if self._discardable_bytes < 0:
             self.transport.abort()
 
-    def _read(self) -> None:
+    def _parse_received(self) -> None:
         """Parse what has come, as far as its requests can begin: those of one read may be thousands."""
-        while self._rest and not self.pipeline:
-            piece, self._rest = self._rest[:_PIECE_BYTES], self._rest[_PIECE_BYTES:]
-            self._parse(piece)
-        self.flow.has_rest = bool(self._rest)
-        if self._rest:
+        while self._unparsed and not self.pipeline:
+            chunk, self._unparsed = self._unparsed[:_CHUNK_BYTES], self._unparsed[_CHUNK_BYTES:]
+            self._parse(chunk)
+        self.flow.has_unparsed = bool(self._unparsed)
+        if self._unparsed:
             self.flow.pause_reading()
 
-    def _parse(self, piece: bytes) -> None:
-        self._inline_left = _REQUESTS_PER_READ_MAX
-        self._framing_bytes += len(piece)
+    def _parse(self, chunk: bytes) -> None:
+        self._inline_budget = _REQUESTS_PER_READ_MAX
+        self._framing_bytes += len(chunk)
         try:
-            while piece:
+            while chunk:
                 try:
-                    self.parser.feed_data(piece)
+                    self.parser.feed_data(chunk)
                 except HttpParserUpgrade as upgrade:
-                    piece = self._without_upgrade(piece[upgrade.args[0] :])
+                    chunk = self._without_upgrade(chunk[upgrade.args[0] :])
                 else:
                     break
         except HttpParserError:
-            if self._surplus_bytes is None:
+            if self._discardable_bytes is None:
                 message = "Invalid HTTP request received."
                 self.logger.warning(message)
-                self._end(HttpError(ErrorCode.INVALID_HTTP, message))
+                self._stop_reading(HttpError(ErrorCode.INVALID_HTTP, message))
             return
-        if self._framing_bytes > self._load.config.sidecar_max_head_bytes and self._surplus_bytes is None:
-            self._refuse_head()
+        if self._framing_bytes > self._load.config.sidecar_max_head_bytes and self._discardable_bytes is None:
+            self._reject_head()
 
     def _without_upgrade(self, rest: bytes) -> bytes:
         """What is to be parsed again: the head that was parsed last, without the offer, and ``rest``."""
@@ -293,7 +293,7 @@ class SidecarProtocol(HttpToolsProtocol):
         self.parser = HttpRequestParser(self)
         return b"\r\n".join([*lines, b"", rest])
 
-    def _end(self, error: HttpError | None = None) -> None:
+    def _stop_reading(self, error: HttpError | None = None) -> None:
         """Read no further request.
 
         Args:
@@ -301,21 +301,21 @@ class SidecarProtocol(HttpToolsProtocol):
         """
         config = self._load.config
         is_complete = self._message is None and error is None
-        self._surplus_bytes = (
+        self._discardable_bytes = (
             config.sidecar_max_head_bytes if is_complete else config.sidecar_max_request_bytes
         )
-        self._rest = b""
-        self.flow.has_rest = False
+        self._unparsed = b""
+        self.flow.has_unparsed = False
         message, self._message = self._message, None
         if error is None:
             return  # its own answer ends the connection
         self._last_error = error
         if message is not None and message.cycle is not None:
-            self._withdraw(message.cycle)
+            self._abort_request(message.cycle)
         if not self._is_answering():
             self._close()
 
-    def _withdraw(self, cycle: _Cycle) -> None:
+    def _abort_request(self, cycle: _Cycle) -> None:
         """Take a request that will not be complete from the application."""
         cycle.disconnected = True
         cycle.waiting_for_100_continue = False
@@ -331,9 +331,9 @@ class SidecarProtocol(HttpToolsProtocol):
         if self._last_error is not None:
             response = error_response(self._last_error, "")
             self._write(response, [_CLOSE])
-            waited_s = self.loop.time() - self._waits_since_s
+            waited_s = self.loop.time() - self._waiting_since_s
             self._requests.add(OTHER, OTHER, response.status_code, waited_s)
-        self._waits_since_s = self.loop.time()
+        self._waiting_since_s = self.loop.time()
         if self.transport.can_write_eof():
             self.transport.write_eof()
             self.flow.resume_reading()
@@ -346,9 +346,9 @@ class SidecarProtocol(HttpToolsProtocol):
         message = self._message
         if message is not None and message.has_head and message.cycle is None:
             # The application answers it, as the last one.
-            with suppress(_EndedError):
-                self._hand_over(message)
-        if self._surplus_bytes is not None and not self._is_answering():
+            with suppress(_StopParsingError):
+                self._start_application(message)
+        if self._discardable_bytes is not None and not self._is_answering():
             self.transport.close()
         super().shutdown()
         if self.transport.is_closing() and not self.transport.get_write_buffer_size():
@@ -359,17 +359,17 @@ class SidecarProtocol(HttpToolsProtocol):
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._unread_since_s = None
+        self._stalled_since_s = None
 
     def _check_timeouts(self) -> None:
         """Close it if the client has had its time."""
         self._timeout_timer = self.loop.call_later(_CHECK_INTERVAL_S, self._check_timeouts)
-        if self._has_read_too_little():
+        if self._is_client_stalled():
             self._load.refused[Limit.UNREAD_TIMEOUT] += 1
             self.transport.abort()
         if self.transport.is_closing() or self._is_answering():
             return
-        waited_s = self.loop.time() - self._waits_since_s
+        waited_s = self.loop.time() - self._waiting_since_s
         request_s = self._load.config.sidecar_request_timeout_ms / 1000
         if self._message is None:
             if waited_s >= self.timeout_keep_alive:
@@ -377,18 +377,18 @@ class SidecarProtocol(HttpToolsProtocol):
         elif waited_s >= request_s:
             self._load.refused[Limit.REQUEST_TIMEOUT] += 1
             message = f"the request was not complete after {request_s:g} s"
-            self._end(HttpError(ErrorCode.REQUEST_TIMEOUT, message))
+            self._stop_reading(HttpError(ErrorCode.REQUEST_TIMEOUT, message))
 
-    def _has_read_too_little(self) -> bool:
+    def _is_client_stalled(self) -> bool:
         """Whether its client has had its time to read what waits for it, or is left when it is closed."""
         if not (self.flow.write_paused or self.transport.is_closing()):
             return False
-        now_s, unread = self.loop.time(), self._unread()
-        if self._unread_since_s is None or unread <= self._unread_bytes - _READ_BYTES:
-            self._unread_since_s, self._unread_bytes = now_s, unread
-        return now_s - self._unread_since_s >= self._load.config.sidecar_unread_timeout_ms / 1000
+        now_s, unread = self.loop.time(), self._count_unread()
+        if self._stalled_since_s is None or unread <= self._stalled_bytes - _MIN_READ_BYTES:
+            self._stalled_since_s, self._stalled_bytes = now_s, unread
+        return now_s - self._stalled_since_s >= self._load.config.sidecar_unread_timeout_ms / 1000
 
-    def _unread(self) -> int:
+    def _count_unread(self) -> int:
         """Bytes that wait for the client, here and in the kernel."""
         waiting = array("i", [0])
         try:
@@ -400,11 +400,11 @@ class SidecarProtocol(HttpToolsProtocol):
     # --- the parser's calls ------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        if self._surplus_bytes is not None:
-            raise _EndedError
+        if self._discardable_bytes is not None:
+            raise _StopParsingError
         self._message = _Message()
         self._framing_bytes = 0
-        self._waits_since_s = self.loop.time()
+        self._waiting_since_s = self.loop.time()
 
     def on_url(self, url: bytes) -> None:
         if self._message is not None:
@@ -423,19 +423,19 @@ class SidecarProtocol(HttpToolsProtocol):
         message.has_head = True
         limits, headers = self._load.config, message.headers
         # Never too little: the message began somewhere in a piece that is not counted.
-        size = _PIECE_BYTES + self._framing_bytes
+        size = _CHUNK_BYTES + self._framing_bytes
         if size > limits.sidecar_max_head_bytes or len(headers) > limits.sidecar_max_headers:
-            self._require_small_head(message)
+            self._check_head_size(message)
         if self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT":
             message.offers_upgrade = True
             return
         endpoint = self._inline_endpoints.get(message.url)
         if endpoint is not None:
             inline = dict(headers)
-            if _EXPECT not in inline and (len(inline) == len(headers) or _is_unambiguous(headers)):
+            if _EXPECT not in inline and (len(inline) == len(headers) or _has_no_repeated_header(headers)):
                 message.endpoint, message.inline = endpoint, inline
                 return
-        self._hand_over(message)
+        self._start_application(message)
 
     def on_body(self, body: bytes) -> None:
         message = self._message
@@ -447,7 +447,7 @@ class SidecarProtocol(HttpToolsProtocol):
         if cycle is None:
             message.body += body
             if len(message.body) > _BODY_BYTES_MAX:
-                self._hand_over(message)
+                self._start_application(message)
             return
         cycle.body += body
         if len(cycle.body) > HIGH_WATER_LIMIT:
@@ -458,29 +458,29 @@ class SidecarProtocol(HttpToolsProtocol):
         message = self._message
         if message is None or message.offers_upgrade:
             return
-        self._waits_since_s = self.loop.time()
+        self._waiting_since_s = self.loop.time()
         cycle = message.cycle
         if cycle is None:
             if self._answer_inline(message):
                 self._message = None
                 return
-            cycle = self._hand_over(message)
+            cycle = self._start_application(message)
         self._message = None
         cycle.more_body = False
         cycle.message_event.set()
         if not self.parser.should_keep_alive():
             cycle.keep_alive = False  # as headers behind the body may say
         if not cycle.keep_alive:
-            self._end()
+            self._stop_reading()
 
     # --- the fast path -----------------------------------------------------------------------------------
 
     def _answer_inline(self, message: _Message) -> bool:
         """Answer the request whose end the parser has just seen; False: the application is to answer."""
-        parser, running = self.parser, self._running
-        self._inline_left -= 1
+        parser, running = self.parser, self._last_cycle
+        self._inline_budget -= 1
         if (
-            self._inline_left < 0
+            self._inline_budget < 0
             # Everything before it was answered, and the client reads its answers.
             or not (running is None or running.response_complete)
             or self.pipeline
@@ -491,12 +491,12 @@ class SidecarProtocol(HttpToolsProtocol):
             or not parser.should_keep_alive()
         ):
             return False
-        asked, headers = message.endpoint, message.inline
+        endpoint, headers = message.endpoint, message.inline
         host = headers.get(b"host")
         origin = self._origin if host == self._host else self._origin_by_host(host)
-        if asked is None or origin is None or headers.get(b"content-type", _JSON) != _JSON:
+        if endpoint is None or origin is None or headers.get(b"content-type", _JSON) != _JSON:
             return False
-        caller = asked.app.authenticator.cached_caller(
+        caller = endpoint.app.authenticator.cached_caller(
             headers.get(b"authorization"), origin.principal, origin.listener
         )
         if caller is None:
@@ -504,22 +504,22 @@ class SidecarProtocol(HttpToolsProtocol):
         request_id = headers.get(b"x-request-id")
         if caller is not origin.principal or request_id is not None:
             shown = None if request_id is None else request_id.decode("latin-1")
-            if shown is not None and not can_be_repeated(shown):
+            if shown is not None and not is_valid_request_id(shown):
                 return False
             origin = Origin(origin.listener, caller, origin.address, shown)
-        return self._write_answer(asked, message.body, origin, request_id)
+        return self._write_inline_answer(endpoint, message.body, origin, request_id)
 
-    def _write_answer(
-        self, asked: InlineEndpoint, body: bytes, origin: Origin, request_id: bytes | None
+    def _write_inline_answer(
+        self, endpoint: InlineEndpoint, body: bytes, origin: Origin, request_id: bytes | None
     ) -> bool:
-        counted, app = asked.counted, asked.app
+        counted, app = endpoint.counted, endpoint.app
         begun_s = None if counted.count % TIMED_EVERY else perf_counter()
         try:
-            answer = asked.answer(asked.path, body, origin)
+            answer = endpoint.answer(endpoint.path, body, origin)
         except Exception as error:  # noqa: BLE001 - the client gets an error, never a decision
-            response = app.error_response_for(error, asked.path, "POST")
+            response = app.error_response_for(error, endpoint.path, "POST")
             self._write(response, [] if request_id is None else [(b"x-request-id", request_id)])
-            app.requests.of("POST", asked.path, response.status_code).count += 1
+            app.requests.of("POST", endpoint.path, response.status_code).count += 1
             return True
         if answer is None:
             return False
@@ -562,7 +562,7 @@ class SidecarProtocol(HttpToolsProtocol):
 
     # --- the application's way ---------------------------------------------------------------------------
 
-    def _hand_over(self, message: _Message) -> _Cycle:
+    def _start_application(self, message: _Message) -> _Cycle:
         """Give a request to the application, with what has come of its body, once its head is complete.
 
         Raises:
@@ -570,11 +570,11 @@ class SidecarProtocol(HttpToolsProtocol):
         """
         parser, load = self.parser, self._load
         is_answering = self._is_answering()
-        if is_answering and load.has_many_waiting():
+        if is_answering and load.has_too_many_waiting():
             load.refused[Limit.REQUESTS_IN_FLIGHT] += 1
-            self._end()
+            self._stop_reading()
             self.transport.close()
-            raise _EndedError
+            raise _StopParsingError
         version, method, target = parser.get_http_version(), parser.get_method(), parse_url(message.url)
         raw_path = self.root_path.encode("ascii") + target.path
         scope: Any = {
@@ -593,7 +593,7 @@ class SidecarProtocol(HttpToolsProtocol):
             "state": {**self.app_state, "refusal": self._refusal(message)},
         }
         message.cycle = self.cycle = cycle = _Cycle(
-            self._end,
+            self._stop_reading,
             scope=scope,
             transport=self.transport,
             flow=self.flow,
@@ -629,27 +629,27 @@ class SidecarProtocol(HttpToolsProtocol):
         )
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        self._running = cycle
+        self._last_cycle = cycle
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
-        self._waits_since_s = self.loop.time()
+        self._waiting_since_s = self.loop.time()
         if self.pipeline:
             cycle, app = self.pipeline.pop()
             self._load.waiting -= 1
             self._start_asgi_task(cycle, app)
-        elif self._surplus_bytes is not None:
+        elif self._discardable_bytes is not None:
             self._close()
-        self._read()
+        self._parse_received()
         if not self.pipeline:
             self.flow.resume_reading()
 
     def _is_answering(self) -> bool:
         """Whether an answer is under way, or a complete request with the application."""
-        running = self._running
+        running = self._last_cycle
         return bool(self.pipeline) or (
             running is not None
             and not running.response_complete
@@ -657,17 +657,17 @@ class SidecarProtocol(HttpToolsProtocol):
             and (running.response_started or not running.more_body)
         )
 
-    def _require_small_head(self, message: _Message) -> None:
+    def _check_head_size(self, message: _Message) -> None:
         limits = self._load.config
         size = len(message.url) + sum(len(name) + len(value) for name, value in message.headers)
         if size > limits.sidecar_max_head_bytes or len(message.headers) > limits.sidecar_max_headers:
-            self._refuse_head()
-            raise _EndedError
+            self._reject_head()
+            raise _StopParsingError
 
-    def _refuse_head(self) -> None:
+    def _reject_head(self) -> None:
         limits = self._load.config
         self._load.refused[Limit.HEAD] += 1
-        self._end(
+        self._stop_reading(
             HttpError(
                 ErrorCode.HEAD_TOO_LARGE,
                 f"more than {limits.sidecar_max_head_bytes} bytes in the first line and headers, or between "

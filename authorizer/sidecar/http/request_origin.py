@@ -50,7 +50,7 @@ def find_origin(scope: Scope) -> Origin:
     if listener.checks_names and not peer.is_proxy:
         for name, value in scope["headers"]:
             if name == _HOST and not listener.is_addressed(header := value.decode("latin-1")):
-                raise misdirected(header, listener)
+                raise misdirected_error(header, listener)
     client = scope["client"]
     if client is None:
         return Origin(listener, peer.principal, "")
@@ -60,7 +60,7 @@ def find_origin(scope: Scope) -> Origin:
         raise HttpError(ErrorCode.INVALID_HEADER, f"X-Forwarded-For: {error}") from error
 
 
-def misdirected(header: str, listener: Listener) -> HttpError:
+def misdirected_error(header: str, listener: Listener) -> HttpError:
     """421: a web page's own name was made to mean this machine (DNS rebinding); its Host says so."""
     return HttpError(
         ErrorCode.MISDIRECTED_REQUEST,

@@ -61,7 +61,7 @@ def request_id_of(request: Request) -> str | None:
         HttpError: 400, it cannot be repeated; an answer without it would break that rule.
     """
     request_id = request.headers.get("x-request-id")
-    if request_id is not None and not can_be_repeated(request_id):
+    if request_id is not None and not is_valid_request_id(request_id):
         raise HttpError(
             ErrorCode.INVALID_HEADER,
             f"X-Request-ID must be printable ASCII, at most {REQUEST_ID_BYTES_MAX} characters",
@@ -69,7 +69,7 @@ def request_id_of(request: Request) -> str | None:
     return request_id
 
 
-def can_be_repeated(request_id: str) -> bool:
+def is_valid_request_id(request_id: str) -> bool:
     """Whether it is printable ASCII, and not too long."""
     return len(request_id) <= REQUEST_ID_BYTES_MAX and request_id.isascii() and request_id.isprintable()
 
@@ -100,7 +100,7 @@ def origin_of(request: Request) -> Origin:
     return found
 
 
-def require_no_page(request: Request) -> None:
+def require_no_browser(request: Request) -> None:
     """Refuse a change that a web page asks for, or that is not in the body alone.
 
     A browser adds Origin or Sec-Fetch-Site to what a page sends, mostly both; no page can leave them out.
@@ -141,7 +141,7 @@ async def read_body(request: Request) -> bytes:
             "the client closed the connection before its request was complete"
         ) from error
     whole = bytes(body)
-    load.require_few_values(whole)
+    load.require_value_count(whole)
     return whole
 
 

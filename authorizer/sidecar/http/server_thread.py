@@ -33,10 +33,10 @@ class ServerThread:
         served: what answers; its sockets are closed with it.
     """
 
-    def __init__(self, beside: Sequence[Callable[[], Coroutine[None, None, None]]]) -> None:
+    def __init__(self, background: Sequence[Callable[[], Coroutine[None, None, None]]]) -> None:
         """``beside``: what runs in the event loop until the end."""
         self.served: list[Served] = []
-        self._beside = beside
+        self._background = background
         self._serving: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -103,7 +103,7 @@ class ServerThread:
     def _run(self, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None) -> None:
         try:
             with asyncio.Runner(loop_factory=loop_factory) as runner:
-                runner.run(self._answer())
+                runner.run(self._serve())
         finally:
             self._ended.set()
 
@@ -114,18 +114,18 @@ class ServerThread:
         task.add_done_callback(self._serving.discard)
         return task
 
-    async def _answer(self) -> None:
+    async def _serve(self) -> None:
         """Until one of the first servers ends, which ends the others."""
         self._loop = asyncio.get_running_loop()
         async with asyncio.TaskGroup() as group:
-            beside = [group.create_task(each()) for each in self._beside]
+            background = [group.create_task(each()) for each in self._background]
             first = [self._begin(each) for each in tuple(self.served)]
             await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
             for each in self.served:
                 each.server.should_exit = True
             while self._serving:
                 await asyncio.wait(self._serving)
-            for task in beside:
+            for task in background:
                 task.cancel()
         # What has not ended within the grace: an event loop does not close its connections itself.
         servers = [each.server for each in self.served]

@@ -27,7 +27,7 @@ def notify(*states: str) -> None:
         sender.sendto("\n".join(states).encode(), address)
 
 
-def alive() -> None:
+def notify_alive() -> None:
     """Say that it lives, if systemd waits for that."""
     if "WATCHDOG_USEC" in os.environ:
         notify(ALIVE)

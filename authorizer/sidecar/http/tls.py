@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.tls import CONVERT_KEYSTORE, CONVERT_TRUSTSTORE
-from authorizer.sidecar.http.certificate_names import expiry_of
+from authorizer.sidecar.http.certificate_names import certificate_expiry_s
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ _CERTIFICATE: Final = re.compile(r"-----BEGIN (?:X509 )?CERTIFICATE-----([^-]+)-
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 
 
-class _ServerSide(ssl.SSLObject):
+class _ServerConnection(ssl.SSLObject):
     """One connection, whose handshake the listener counts if it fails."""
 
     listener: ListenerContext
@@ -49,7 +49,7 @@ class _ServerSide(ssl.SSLObject):
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             raise
         except ssl.SSLError as error:
-            self.listener.handshake_failed(error)
+            self.listener.count_failed_handshake(error)
             raise
 
 
@@ -80,24 +80,24 @@ class ListenerContext(ssl.SSLContext):
         self._settings = settings
         sources = (settings.identity, settings.authorities)
         self._files = [source.file for source in sources if source is not None and source.file is not None]
-        self._seen = self._stamps()
+        self._loaded_versions = self._file_versions()
         self._current, self.expires_s = _context(settings)
 
     def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
         made = self._current.wrap_bio(*args, **kwargs)
-        if isinstance(made, _ServerSide):
+        if isinstance(made, _ServerConnection):
             made.listener = self
         return made
 
-    def handshake_failed(self, error: ssl.SSLError) -> None:
+    def count_failed_handshake(self, error: ssl.SSLError) -> None:
         """Count it, and say why, as a broker does; nothing of the client's is in it."""
         self.failed_handshakes += 1
         log.info("tls_handshake_failed", listener=self.listener_name, reason=_reason(error))
 
     def reload(self) -> None:
         """Take up the files if they have changed; if they cannot be used, what was there stays."""
-        stamps = self._stamps()
-        has_changed, self._seen = stamps != self._seen, stamps
+        versions = self._file_versions()
+        has_changed, self._loaded_versions = versions != self._loaded_versions, versions
         if not has_changed and not self.is_failing:
             return
         try:
@@ -119,17 +119,17 @@ class ListenerContext(ssl.SSLContext):
                 "certificates_reloaded", listener=self.listener_name, files=[str(f) for f in self._files]
             )
 
-    def _stamps(self) -> list[tuple[int, int, int] | None]:
+    def _file_versions(self) -> list[tuple[int, int, int] | None]:
         """What a changed file changes; a link is followed, as Kubernetes swaps secrets by one."""
-        stamps: list[tuple[int, int, int] | None] = []
+        versions: list[tuple[int, int, int] | None] = []
         for file in self._files:
             try:
                 found = file.stat()
             except OSError:
-                stamps.append(None)
+                versions.append(None)
             else:
-                stamps.append((found.st_ino, found.st_mtime_ns, found.st_size))
-        return stamps
+                versions.append((found.st_ino, found.st_mtime_ns, found.st_size))
+        return versions
 
 
 class TlsCollector(Collector):
@@ -173,7 +173,7 @@ class TlsCollector(Collector):
 def _context(settings: TlsSettings) -> tuple[ssl.SSLContext, int | None]:
     """And when its own chain expires. Raises ConfigError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.sslobject_class = _ServerSide
+    context.sslobject_class = _ServerConnection
     context.minimum_version = _VERSIONS[settings.protocols[0]]
     context.maximum_version = _VERSIONS[settings.protocols[-1]]
     context.verify_mode = _CLIENT_AUTH[settings.client_auth]
@@ -197,7 +197,7 @@ def _context(settings: TlsSettings) -> tuple[ssl.SSLContext, int | None]:
 def _expiry_s(chain: str) -> int | None:
     """Of the certificate that expires first; None if one has a time that is none, which only clients mind."""
     try:
-        return min(expiry_of(a2b_base64(each)) for each in _CERTIFICATE.findall(chain))
+        return min(certificate_expiry_s(a2b_base64(each)) for each in _CERTIFICATE.findall(chain))
     except ValueError:
         return None
 

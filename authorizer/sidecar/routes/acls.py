@@ -47,7 +47,7 @@ from authorizer.sidecar.http.request_response import (
     json_response,
     origin_of,
     read_body,
-    require_no_page,
+    require_no_browser,
 )
 from authorizer.sidecar.routes.acl_bodies import AclListing, bindings_of, filters_of, listing_of, plan_of
 from authorizer.sidecar.routes.endpoint import GUARD_ERRORS, STATE_ERRORS, declare_endpoint
@@ -240,7 +240,7 @@ class AclRoutes:
 
     def _changing(self, request: Request, name: str) -> Caller:
         """The caller, who may change ACLs; HttpError 403 otherwise."""
-        require_no_page(request)
+        require_no_browser(request)
         caller = self._caller(ready_state(self._node), request, name)
         caller.require_on_cluster(AclOperation.ALTER)
         return caller

@@ -27,7 +27,7 @@ from authorizer.node.reconfiguration import shown_text
 from authorizer.sidecar.auth.caller_authorization import Caller
 from authorizer.sidecar.http.errors import HttpError
 from authorizer.sidecar.http.request_decoding import decode_body
-from authorizer.sidecar.http.request_response import json_response, origin_of, read_body, require_no_page
+from authorizer.sidecar.http.request_response import json_response, origin_of, read_body, require_no_browser
 from authorizer.sidecar.routes.endpoint import GUARD_ERRORS, declare_endpoint
 from authorizer.sidecar.routes.request_state import ready_state
 from records.acl import AclOperation
@@ -103,7 +103,7 @@ class ConfigRoutes:
     )
     async def change(self, request: Request) -> Response:
         """PUT: new values of dynamic keys, all or none."""
-        require_no_page(request)
+        require_no_browser(request)
         caller = self._caller(request, "AlterConfigs")
         caller.require_on_cluster(AclOperation.ALTER_CONFIGS)
         asked = decode_body(await read_body(request), ConfigChange, CONFIG_PATH)

@@ -171,7 +171,7 @@ class Evaluations:
         batch = asked.evaluations if isinstance(asked, EvaluationsRequest) else None
         if not batch:
             return ()
-        self._load.require_few(len(batch), "evaluations")
+        self._load.require_item_count(len(batch), "evaluations")
         return batch
 
     def _one(self, asked: Evaluation, state: AuthorizerState, now: AuthorizerState, origin: Origin) -> bytes:

@@ -114,7 +114,7 @@ class KafkaQuestionRoutes:
     async def filter(self, request: Request) -> Response:
         """POST: which of many names a principal may do this to, in one pass."""
         question = decode_body(await read_body(request), FilterQuestion, request.url.path)
-        self._load.require_few(len(question.resource_names), "names")
+        self._load.require_item_count(len(question.resource_names), "names")
         state, _, context = await self._asked(request, question, "Filter")
 
         def allowed() -> list[str]:

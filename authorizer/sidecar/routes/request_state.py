@@ -110,8 +110,8 @@ class RequestStates:
             HttpError: as ``states``.
         """
         address = origin.address
-        if not self._waiting.take(address, self._load.waiting_places):
-            raise self._load.too_many_wait(self._waiting.taken)
+        if not self._waiting.take(address, self._load.offset_waits_max):
+            raise self._load.offset_waits_error(self._waiting.taken)
         try:
             await wait_for_offset(self._node, end_offset)
         finally:

@@ -25,7 +25,7 @@ class Signal(Enum):
     METRICS = "METRICS"
 
 
-def wanted_signals(environ: Mapping[str, str]) -> dict[Signal, str]:
+def enabled_signals(environ: Mapping[str, str]) -> dict[Signal, str]:
     """None of them by default; each with the variable that asks for it.
 
     Raises:
@@ -33,11 +33,11 @@ def wanted_signals(environ: Mapping[str, str]) -> dict[Signal, str]:
     """
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return {}
-    found = ((signal, _asked_by(signal, environ)) for signal in Signal)
+    found = ((signal, _enabling_variable(signal, environ)) for signal in Signal)
     return {signal: variable for signal, variable in found if variable is not None}
 
 
-def _asked_by(signal: Signal, environ: Mapping[str, str]) -> str | None:
+def _enabling_variable(signal: Signal, environ: Mapping[str, str]) -> str | None:
     prefix = f"OTEL_EXPORTER_OTLP_{signal.value}"
     chosen, exporter = _first(environ, f"OTEL_{signal.value}_EXPORTER")
     if exporter not in ("", "none", _OTLP):

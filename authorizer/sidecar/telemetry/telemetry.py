@@ -13,7 +13,7 @@ from uuid import uuid4
 import structlog
 
 from authorizer.api.errors import ConfigError
-from authorizer.sidecar.telemetry.signals import Signal, wanted_signals
+from authorizer.sidecar.telemetry.signals import Signal, enabled_signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 #: How long the end waits for what is still to be sent.
-_CLOSE_S: Final = 5.0
+_SHUTDOWN_TIMEOUT_S: Final = 5.0
 _INSTANCE_ID: Final = "service.instance.id"
 _INTERVAL: Final = "OTEL_METRIC_EXPORT_INTERVAL"
 
@@ -46,7 +46,7 @@ class Telemetry:
         Raises:
             ConfigError: it asks for what is not there.
         """
-        self._signals = wanted_signals(os.environ)
+        self._signals = enabled_signals(os.environ)
         self._worker = worker
         self._interval_s = _interval_s()
         self._closing = threading.Event()
@@ -85,9 +85,9 @@ class Telemetry:
         """Send what there is, for some seconds. Idempotent."""
         self._closing.set()
         if self._tracer_provider is not None:
-            self._threads.append(_begun(self._tracer_provider.shutdown))
+            self._threads.append(_start_thread(self._tracer_provider.shutdown))
             self._tracer_provider = None
-        ends_s = time.monotonic() + _CLOSE_S
+        ends_s = time.monotonic() + _SHUTDOWN_TIMEOUT_S
         for thread in self._threads:
             thread.join(max(ends_s - time.monotonic(), 0))
         self._threads.clear()
@@ -118,10 +118,10 @@ class Telemetry:
                 families = registry.collect()
                 exporter.export(metrics_data(families, resource, since_ns=since_ns, now_ns=time.time_ns()))
 
-        self._threads.append(_begun(send))
+        self._threads.append(_start_thread(send))
 
 
-def _begun(work: Callable[[], Any]) -> threading.Thread:
+def _start_thread(work: Callable[[], Any]) -> threading.Thread:
     thread = threading.Thread(target=work, name="aclog-telemetry", daemon=True)
     thread.start()
     return thread
@@ -142,10 +142,10 @@ def _resource(worker: int | None) -> Resource:
     """
     from opentelemetry.sdk.resources import OTELResourceDetector, Resource  # noqa: PLC0415
 
-    ours = Resource(
+    defaults = Resource(
         {"service.name": "aclog", "service.version": version("aclog"), _INSTANCE_ID: str(uuid4())}
     )
-    found = Resource.create(ours.merge(OTELResourceDetector().detect()).attributes)
+    found = Resource.create(defaults.merge(OTELResourceDetector().detect()).attributes)
     if worker is None:
         return found
     return found.merge(Resource({_INSTANCE_ID: f"{found.attributes[_INSTANCE_ID]!s}/{worker}"}))

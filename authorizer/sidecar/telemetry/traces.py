@@ -49,7 +49,7 @@ class TracedApp:
             attributes,
         ) as span:
 
-            async def send_noted(message: Message) -> None:
+            async def send_with_status(message: Message) -> None:
                 if message["type"] == "http.response.start":
                     status = message["status"]
                     span.set_attribute("http.response.status_code", status)
@@ -58,4 +58,4 @@ class TracedApp:
                         span.set_attribute("error.type", str(status))
                 await send(message)
 
-            await self._app(scope, receive, send_noted)
+            await self._app(scope, receive, send_with_status)

@@ -43,7 +43,7 @@ class HostedNodes(Protocol):
         ...
 
 
-class OneNode:
+class SingleNode:
     """HostedNodes of one log."""
 
     def __init__(self, node: Node) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from authorizer.sidecar.workers.metric_families import Family, added, families_of
+from authorizer.sidecar.workers.metric_families import Family, collect_families, sum_families
 from authorizer.sidecar.workers.socket_directory import replace_file
 
 if TYPE_CHECKING:
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
 _decoder: Final = msgspec.msgpack.Decoder(list[Family])
 
 
-class Counts:
+class MetricArchive:
     """Those of one worker."""
 
     def __init__(self, registry: CollectorRegistry, path: Path) -> None:
         """``path``: where they are kept."""
         self._registry = registry
         self._path = path
-        self._before = kept(path)
+        self._before = read_archive(path)
         self._showing = threading.Lock()
 
     def show(self) -> list[Family]:
         """All that it has now, its own and what was kept; and keep what is added up. From any thread."""
         with self._showing:
-            own = families_of(self._registry)
-            sums = added([*self._before, *own])
+            own = collect_families(self._registry)
+            sums = sum_families([*self._before, *own])
             replace_file(self._path, msgspec.msgpack.encode(sums))
-        return [*sums, *(family for family in own if not family.is_added)]
+        return [*sums, *(family for family in own if not family.is_summable)]
 
 
-def kept(path: Path) -> list[Family]:
+def read_archive(path: Path) -> list[Family]:
     """What was shown last of a worker; nothing if that never was."""
     try:
         return _decoder.decode(path.read_bytes())

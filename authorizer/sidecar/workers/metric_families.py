@@ -30,7 +30,7 @@ class Family(msgspec.Struct, array_like=True):
     samples: list[tuple[str, dict[str, str], float]]
 
     @property
-    def is_added(self) -> bool:
+    def is_summable(self) -> bool:
         """Whether those of several workers are one."""
         return self.type in _ADDED
 
@@ -62,7 +62,7 @@ class MergedFamilies:
         return MergedFamilies(families)
 
 
-def families_of(collector: Collector) -> list[Family]:
+def collect_families(collector: Collector) -> list[Family]:
     """What a registry, or one of its collectors, has now."""
     return [
         Family(
@@ -75,12 +75,12 @@ def families_of(collector: Collector) -> list[Family]:
     ]
 
 
-def added(families: Iterable[Family]) -> list[Family]:
+def sum_families(families: Iterable[Family]) -> list[Family]:
     """Those that are added up, each once."""
     sums: dict[str, dict[tuple[str, tuple[tuple[str, str], ...]], float]] = {}
     first: dict[str, Family] = {}
     for family in families:
-        if family.is_added:
+        if family.is_summable:
             first.setdefault(family.name, family)
             of_family = sums.setdefault(family.name, {})
             for name, labels, value in family.samples:
@@ -102,15 +102,15 @@ def merge_families(reports: Mapping[int, Iterable[Family]]) -> list[Family]:
     own: dict[str, Family] = {}
     for number, families in reports.items():
         for family in families:
-            if not family.is_added:
+            if not family.is_summable:
                 mine = own.setdefault(family.name, Family(family.name, family.documentation, family.type, []))
                 mine.samples += [
                     (name, {**labels, _LABEL: str(number)}, value) for name, labels, value in family.samples
                 ]
-    return [*added(family for families in reports.values() for family in families), *own.values()]
+    return [*sum_families(family for families in reports.values() for family in families), *own.values()]
 
 
-def by_worker(name: str, documentation: str, type_: str, values: Iterable[float]) -> Family:
+def family_by_worker(name: str, documentation: str, type_: str, values: Iterable[float]) -> Family:
     """A family of one value for each worker, in their order."""
     sample = f"{name}_total" if type_ == "counter" else name
     return Family(

@@ -41,7 +41,7 @@ from authorizer.configuration.keys.names import CONSOLE_LISTENERS, WORKERS
 from authorizer.configuration.listeners import is_unix
 from authorizer.node.reconfiguration import Reconfiguration
 from authorizer.sidecar.http.binding import reserve_listener
-from authorizer.sidecar.http.systemd import READY, STOPPING, alive, notify
+from authorizer.sidecar.http.systemd import READY, STOPPING, notify, notify_alive
 from authorizer.sidecar.http.unix_socket import remove_unix
 from authorizer.sidecar.workers.messages import (
     Listening,
@@ -69,16 +69,16 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 #: Who has lived so long is started again at once, whatever was before.
-STEADY_S: Final = 60.0
+STABLE_AFTER_S: Final = 60.0
 _FORKING: Final = multiprocessing.get_context("fork")
 #: How often the supervisor looks at its workers, and lets systemd, which watches this process, know it lives.
 _POLL_INTERVAL_S: Final = 0.5
 #: How long workers may take to end: requests get five seconds, a snapshot that is being written thirty.
-_END_S: Final = 40.0
+_SHUTDOWN_TIMEOUT_S: Final = 40.0
 #: How long the console's process may: what it works out is for a page.
-_END_CONSOLE_S: Final = 5.0
+_CONSOLE_SHUTDOWN_TIMEOUT_S: Final = 5.0
 #: How long new settings wait for a worker to take them.
-_TAKEN_S: Final = 1.0
+_APPLY_TIMEOUT_S: Final = 1.0
 #: Not between a fork and the moment at which a worker knows what to do with them.
 _BLOCKED: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -92,7 +92,7 @@ class WorkerStoppedError(Exception):
 
 
 @dataclass(slots=True)
-class _Post:
+class _Slot:
     """What the supervisor knows of one process; ``process`` is None while none is running."""
 
     number: int
@@ -100,12 +100,12 @@ class _Post:
     process: ForkProcess | None = None
     pipe: Connection | None = None
     stopped: WorkerStopping | None = None
-    has_reached: bool = False
+    has_log: bool = False
     backoff: Backoff = field(default_factory=Backoff)
     started_s: float = 0.0
-    starts_at_s: float = 0.0
+    restart_at_s: float = 0.0
     #: What it shared when last looked at, and for how long that has stood; None before it listens.
-    turns: int | None = None
+    heartbeat: int | None = None
     silent_s: float = 0.0
 
     @property
@@ -118,7 +118,7 @@ class Supervisor:
     """See the module. Made by a process without threads; ``run`` forks it.
 
     Attributes:
-        place: where the workers meet.
+        directory: where the workers meet.
         settings: of all workers: the process's, which has no name, and those of a fleet's clusters by name.
 
     Raises:
@@ -149,20 +149,20 @@ class Supervisor:
         self.settings = {DEFAULT_CLUSTER: Reconfiguration(config)}
         self.settings |= {name: Reconfiguration(config.of_cluster(name)) for name in config.clusters}
         for name, reconfiguration in self.settings.items():
-            reconfiguration.add(partial(self._spread, name))
+            reconfiguration.add(partial(self._distribute_settings, name))
         # What workers have said and was not dealt with yet.
-        self._said: deque[tuple[_Post, Report]] = deque()
-        self._hangups, self._hangup = os.pipe()
+        self._pending_reports: deque[tuple[_Slot, Report]] = deque()
+        self._sighup_reader, self._sighup_writer = os.pipe()
         self._count = config.workers
-        self._posts = [_Post(number) for number in range(self._count)]
+        self._slots = [_Slot(number) for number in range(self._count)]
         if config.console_listeners:
-            self._posts.append(_Post(self._count, is_console=True))
-        self._turns = mmap.mmap(-1, len(self._posts))
-        self._looked_s = 0.0
-        self._lifeline, self._life = os.pipe()
-        self.place = SocketDirectory(_directory(config))
-        self.place.restarts = [0] * self._count
-        self.place.console = ConsoleStatus(is_up=False, restarts=0, reason=None)
+            self._slots.append(_Slot(self._count, is_console=True))
+        self._heartbeats = mmap.mmap(-1, len(self._slots))
+        self._checked_at_s = 0.0
+        self._lifeline_reader, self._lifeline_writer = os.pipe()
+        self.directory = SocketDirectory(_make_directory(config))
+        self.directory.restarts = [0] * self._count
+        self.directory.console = ConsoleStatus(is_up=False, restarts=0, reason=None)
         try:
             for endpoint in config.served_listeners():
                 self._reserved.append(reserve_listener(endpoint, config.listeners_key))
@@ -178,22 +178,22 @@ class Supervisor:
         Raises:
             WorkerStoppedError: one could not start.
         """
-        signal.signal(signal.SIGHUP, self._hung_up)
+        signal.signal(signal.SIGHUP, self._on_sighup)
         # What is there now is every worker's, and no collection is to copy it.
         gc.collect()
         gc.freeze()
-        self._start(self._posts[WRITER])
+        self._start(self._slots[WRITER])
         while True:
             now_s = time.monotonic()
-            idle = [post for post in self._posts if post.process is None and post.starts_at_s]
-            for post in idle:
-                if post.starts_at_s <= now_s:
-                    self._start(post)
-            while self._said:
-                self._hear(*self._said.popleft())
+            idle = [slot for slot in self._slots if slot.process is None and slot.restart_at_s]
+            for slot in idle:
+                if slot.restart_at_s <= now_s:
+                    self._start(slot)
+            while self._pending_reports:
+                self._handle(*self._pending_reports.popleft())
             self._kill_hung_workers(now_s)
-            alive()
-            next_s = min((post.starts_at_s for post in idle if post.process is None), default=math.inf)
+            notify_alive()
+            next_s = min((slot.restart_at_s for slot in idle if slot.process is None), default=math.inf)
             self._wait(min(max(0.0, next_s - now_s), _POLL_INTERVAL_S))
 
     def close(self) -> None:
@@ -205,22 +205,22 @@ class Supervisor:
         for each in self._reserved:
             each.close()
         self._reserved.clear()
-        running = [(post, post.process) for post in self._posts if post.process is not None]
+        running = [(slot, slot.process) for slot in self._slots if slot.process is not None]
         for _, process in running:
             process.terminate()
-        begun_s = time.monotonic()
-        for post, process in running:
-            patience_s = _END_CONSOLE_S if post.is_console else _END_S
-            process.join(max(0.0, begun_s + patience_s - time.monotonic()))
+        started_s = time.monotonic()
+        for slot, process in running:
+            timeout_s = _CONSOLE_SHUTDOWN_TIMEOUT_S if slot.is_console else _SHUTDOWN_TIMEOUT_S
+            process.join(max(0.0, started_s + timeout_s - time.monotonic()))
             if process.is_alive():
-                if not post.is_console:
-                    reason = f"it has not ended within {patience_s:g} s"
+                if not slot.is_console:
+                    reason = f"it has not ended within {timeout_s:g} s"
                     log.error("worker_hangs", pid=process.pid, reason=reason)
                 process.kill()
                 process.join()
-        for post in self._posts:
-            post.process = None
-        self.place.remove()
+        for slot in self._slots:
+            slot.process = None
+        self.directory.remove()
 
     def __enter__(self) -> Self:
         return self
@@ -228,71 +228,73 @@ class Supervisor:
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
-    def _hung_up(self, _number: int, _frame: FrameType | None) -> None:
-        os.write(self._hangup, b"\0")
+    def _on_sighup(self, _number: int, _frame: FrameType | None) -> None:
+        os.write(self._sighup_writer, b"\0")
 
-    def _spread(self, cluster: str, config: Config) -> None:
+    def _distribute_settings(self, cluster: str, config: Config) -> None:
         """Give new settings to all workers, and wait until they have them: those that are well."""
         put = {name: config.properties[name] for name, source in config.sources.items() if source == "put"}
-        waiting = [post for post in self._posts if post.pipe is not None]
-        for post in waiting:
-            self._say(post, NewSettings(cluster, config.given, put))
-        give_up_s = time.monotonic() + _TAKEN_S
-        while waiting and (left_s := give_up_s - time.monotonic()) > 0:
-            pipes = {post.pipe: post for post in waiting if post.pipe is not None}
+        pending = [slot for slot in self._slots if slot.pipe is not None]
+        for slot in pending:
+            self._send(slot, NewSettings(cluster, config.given, put))
+        deadline_s = time.monotonic() + _APPLY_TIMEOUT_S
+        while pending and (left_s := deadline_s - time.monotonic()) > 0:
+            pipes = {slot.pipe: slot for slot in pending if slot.pipe is not None}
             for ready in wait(list(pipes), left_s):
-                post = pipes[ready]  # type: ignore[index]  # what was given
-                report = self._read(post)
+                slot = pipes[ready]  # type: ignore[index]  # what was given
+                report = self._read(slot)
                 if report is None or isinstance(report, SettingsApplied):
-                    waiting.remove(post)
+                    pending.remove(slot)
                 else:
-                    self._said.append((post, report))
+                    self._pending_reports.append((slot, report))
 
-    def _say(self, post: _Post, message: NewSettings | SettingsResult) -> None:
-        if post.pipe is not None:
+    def _send(self, slot: _Slot, message: NewSettings | SettingsResult) -> None:
+        if slot.pipe is not None:
             with suppress(OSError):  # it has ended, and is started again with what is new
-                post.pipe.send(message)
+                slot.pipe.send(message)
 
-    def _start(self, post: _Post) -> None:
+    def _start(self, slot: _Slot) -> None:
         ours, theirs = _FORKING.Pipe()
         worker = Worker(
-            number=post.number,
+            number=slot.number,
             count=self._count,
-            has_console=len(self._posts) > self._count,
-            place=self.place,
+            has_console=len(self._slots) > self._count,
+            directory=self.directory,
             reserved=self._reserved,
             writable=self._writable,
             pipe=theirs,
-            turns=self._turns,
+            heartbeats=self._heartbeats,
         )
-        name = "aclog-console" if post.is_console else f"aclog-worker-{post.number}"
-        process = _FORKING.Process(target=self._be, args=(worker,), name=name)
+        name = "aclog-console" if slot.is_console else f"aclog-worker-{slot.number}"
+        process = _FORKING.Process(target=self._run_worker, args=(worker,), name=name)
         signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
         try:
             process.start()
-            post.process, post.pipe, post.stopped = process, ours, None
-            post.started_s, post.starts_at_s, post.turns = time.monotonic(), 0.0, None
+            slot.process, slot.pipe, slot.stopped = process, ours, None
+            slot.started_s, slot.restart_at_s, slot.heartbeat = time.monotonic(), 0.0, None
         except OSError as error:
-            if not post.is_console:
+            if not slot.is_console:
                 raise
-            self._start_again(post, f"it cannot be started: {error.strerror or error}")
+            self._schedule_restart(slot, f"it cannot be started: {error.strerror or error}")
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _BLOCKED)
         theirs.close()
 
-    def _be(self, worker: Worker) -> None:
+    def _run_worker(self, worker: Worker) -> None:
         """In the worker's process."""
-        os.close(self._life)
+        os.close(self._lifeline_writer)
         # New settings come from the supervisor.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGHUP])
         try:
-            self._work({name: each.config for name, each in self.settings.items()}, worker, self._lifeline)
+            self._work(
+                {name: each.config for name, each in self.settings.items()}, worker, self._lifeline_reader
+            )
         except Exception as error:  # noqa: BLE001 - the supervisor says it
             worker.report(self._explain(error))
         finally:
             if os.getppid() != self._pid:  # it was killed, and has removed nothing
-                self.place.remove()
+                self.directory.remove()
 
     def _kill_hung_workers(self, now_s: float) -> None:
         """Kill what hangs: `_ended` starts it again.
@@ -300,127 +302,130 @@ class Supervisor:
         While this process stood still, as all of a group may that is stopped, so may they have: a look counts
         for no more than it should have taken.
         """
-        passed_s, self._looked_s = min(now_s - self._looked_s, 2 * _POLL_INTERVAL_S), now_s
+        passed_s, self._checked_at_s = min(now_s - self._checked_at_s, 2 * _POLL_INTERVAL_S), now_s
         hang_s = self.settings[DEFAULT_CLUSTER].config.workers_hang_timeout_ms / 1000
-        for post in self._posts:
-            if post.process is None or post.turns is None:
+        for slot in self._slots:
+            if slot.process is None or slot.heartbeat is None:
                 continue
-            turns, before = self._turns[post.number], post.turns
-            post.turns, post.silent_s = turns, post.silent_s + passed_s if turns == before else 0.0
-            if 0 < hang_s < post.silent_s:
+            heartbeat, before = self._heartbeats[slot.number], slot.heartbeat
+            slot.heartbeat, slot.silent_s = (
+                heartbeat,
+                slot.silent_s + passed_s if heartbeat == before else 0.0,
+            )
+            if 0 < hang_s < slot.silent_s:
                 reason = f"it hung: its event loop has not turned for {hang_s:g} s"
-                post.stopped, post.turns = WorkerStopping(reason, 70, ""), None
-                post.process.kill()
+                slot.stopped, slot.heartbeat = WorkerStopping(reason, 70, ""), None
+                slot.process.kill()
 
     def _wait(self, timeout_s: float) -> None:
         """Until a worker says something or ends, or a signal comes, or a time has passed."""
-        of: dict[object, _Post | None] = {self._hangups: None}
-        for post in self._posts:
-            if post.process is not None:
-                of[post.process.sentinel] = post
-                if post.pipe is not None:
-                    of[post.pipe] = post
+        of: dict[object, _Slot | None] = {self._sighup_reader: None}
+        for slot in self._slots:
+            if slot.process is not None:
+                of[slot.process.sentinel] = slot
+                if slot.pipe is not None:
+                    of[slot.pipe] = slot
         for ready in wait(list(of), timeout_s):  # type: ignore[arg-type]  # descriptors and pipes
-            heard = of[ready]
-            if heard is None:
-                os.read(self._hangups, 1)
+            source = of[ready]
+            if source is None:
+                os.read(self._sighup_reader, 1)
                 of_process, *of_clusters = self.settings.values()
                 of_process.reload_on_hangup(of_clusters)
-            elif ready is not heard.pipe:
-                self._ended(heard)
-            elif (report := self._read(heard)) is not None:
-                self._said.append((heard, report))
+            elif ready is not source.pipe:
+                self._on_exit(source)
+            elif (report := self._read(source)) is not None:
+                self._pending_reports.append((source, report))
 
-    def _read(self, post: _Post) -> Report | None:
+    def _read(self, slot: _Slot) -> Report | None:
         """What it says next; None if it has ended."""
-        if post.pipe is None:
+        if slot.pipe is None:
             return None
         try:
-            report: Report = post.pipe.recv()
+            report: Report = slot.pipe.recv()
         except (EOFError, OSError):
-            post.pipe.close()
-            post.pipe = None
+            slot.pipe.close()
+            slot.pipe = None
             return None
         return report
 
-    def _hear(self, post: _Post, report: Report) -> None:
+    def _handle(self, slot: _Slot, report: Report) -> None:
         match report:
             case WorkerStopping():
-                post.stopped = report
+                slot.stopped = report
             case Listening(urls=urls, writable=writable):
-                if post.number == WRITER:
+                if slot.number == WRITER:
                     self._writable = writable
-                    if not post.has_reached:
+                    if not slot.has_log:
                         log.info("listening", urls=urls, workers=self._count)
                         notify(READY, f"STATUS=listening on {', '.join(urls)}")
-                pid = None if post.process is None else post.process.pid
-                post.turns, post.silent_s = self._turns[post.number], 0.0
-                if post.is_console:
-                    self.place.console = self.place.console._replace(is_up=True, reason=None)
-                log.info("console_started" if post.is_console else "worker_started", **post.name, pid=pid)
+                pid = None if slot.process is None else slot.process.pid
+                slot.heartbeat, slot.silent_s = self._heartbeats[slot.number], 0.0
+                if slot.is_console:
+                    self.directory.console = self.directory.console._replace(is_up=True, reason=None)
+                log.info("console_started" if slot.is_console else "worker_started", **slot.name, pid=pid)
             case LogReady():
-                post.has_reached = True
-                if post.number == WRITER:
-                    for other in self._posts:
-                        if other.process is None and not other.starts_at_s:
+                slot.has_log = True
+                if slot.number == WRITER:
+                    for other in self._slots:
+                        if other.process is None and not other.restart_at_s:
                             self._start(other)
             case SettingsChange():
-                self._say(post, self._put(report))
+                self._send(slot, self._change_settings(report))
 
-    def _put(self, asked: SettingsChange) -> SettingsResult:
+    def _change_settings(self, change: SettingsChange) -> SettingsResult:
         try:
-            changes = self.settings[asked.cluster].put(asked.texts, asked.by, is_trial=asked.is_trial)
+            changes = self.settings[change.cluster].put(change.texts, change.by, is_trial=change.is_trial)
         except (ConfigError, RestartNeededError) as error:
             return SettingsResult([], str(error))
         return SettingsResult(changes, None)
 
-    def _ended(self, post: _Post) -> None:
-        process = post.process
+    def _on_exit(self, slot: _Slot) -> None:
+        process = slot.process
         if process is None:
             return
-        while (report := self._read(post)) is not None:
-            self._said.append((post, report))
-        while self._said:
-            self._hear(*self._said.popleft())
+        while (report := self._read(slot)) is not None:
+            self._pending_reports.append((slot, report))
+        while self._pending_reports:
+            self._handle(*self._pending_reports.popleft())
         process.join()
         code, pid = process.exitcode or 0, process.pid
         process.close()
-        post.process = None
-        how = signal.Signals(-code).name if code < 0 else None
-        if not post.has_reached and how is None and not post.is_console:
+        slot.process = None
+        signal_name = signal.Signals(-code).name if code < 0 else None
+        if not slot.has_log and signal_name is None and not slot.is_console:
             raise WorkerStoppedError(
-                post.stopped or WorkerStopping(f"worker {post.number} ended by itself", 70, "")
+                slot.stopped or WorkerStopping(f"worker {slot.number} ended by itself", 70, "")
             )
-        if time.monotonic() - post.started_s >= STEADY_S:
-            post.backoff.reset()
-        self._start_again(post, None if post.stopped is None else post.stopped.message, pid, how)
+        if time.monotonic() - slot.started_s >= STABLE_AFTER_S:
+            slot.backoff.reset()
+        self._schedule_restart(slot, None if slot.stopped is None else slot.stopped.message, pid, signal_name)
 
-    def _start_again(
-        self, post: _Post, reason: str | None, pid: int | None = None, how: str | None = None
+    def _schedule_restart(
+        self, slot: _Slot, reason: str | None, pid: int | None = None, signal_name: str | None = None
     ) -> None:
         """After a while; ``how``: the signal that has ended it."""
-        wait_s = post.backoff.next_s()
-        post.starts_at_s = time.monotonic() + wait_s
-        if post.is_console:
-            said = reason or f"it ended ({how or 'by itself'}) and is started again"
-            self.place.console = ConsoleStatus(
-                is_up=False, restarts=self.place.console.restarts + 1, reason=said
+        wait_s = slot.backoff.next_s()
+        slot.restart_at_s = time.monotonic() + wait_s
+        if slot.is_console:
+            status_reason = reason or f"it ended ({signal_name or 'by itself'}) and is started again"
+            self.directory.console = ConsoleStatus(
+                is_up=False, restarts=self.directory.console.restarts + 1, reason=status_reason
             )
         else:
-            restarts = self.place.restarts
-            restarts[post.number] += 1
-            self.place.restarts = restarts
+            restarts = self.directory.restarts
+            restarts[slot.number] += 1
+            self.directory.restarts = restarts
         log.error(
-            "console_ended" if post.is_console else "worker_ended",
-            **post.name,
+            "console_ended" if slot.is_console else "worker_ended",
+            **slot.name,
             pid=pid,
-            signal=how,
+            signal=signal_name,
             reason=reason,
             started_again_in_s=wait_s,
         )
 
 
-def _directory(config: Config) -> Path:
+def _make_directory(config: Config) -> Path:
     try:
         return Path(tempfile.mkdtemp(prefix="aclog-workers-"))
     except OSError as error:

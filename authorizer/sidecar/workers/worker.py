@@ -42,11 +42,11 @@ class Worker:
     number: int
     count: int
     has_console: bool
-    place: SocketDirectory
+    directory: SocketDirectory
     reserved: Sequence[socket.socket]
     writable: bool
     pipe: Connection
-    turns: mmap
+    heartbeats: mmap
     _sending: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -60,7 +60,7 @@ class Worker:
         return self.number == self.count
 
     @property
-    def label_number(self) -> int | None:
+    def instance_number(self) -> int | None:
         """Its number, where what it writes or sends is to say it; None for the only worker."""
         return None if self.count == 1 and not self.is_console else self.number
 
@@ -70,13 +70,13 @@ class Worker:
 
     def listen(self) -> socket.socket:
         """The socket at which the others ask; bound anew, so that nothing waits at a dead worker's."""
-        path = self.place.console_socket if self.is_console else self.place.socket(self.number)
+        path = self.directory.console_socket if self.is_console else self.directory.socket(self.number)
         remove_unix(path)
         return bind_unix(path, _OWNER)
 
-    def turned(self) -> None:
+    def beat(self) -> None:
         """Let the supervisor know that the event loop turns; never waits."""
-        self.turns[self.number] = (self.turns[self.number] + 1) % 256
+        self.heartbeats[self.number] = (self.heartbeats[self.number] + 1) % 256
 
     def report(self, report: Report) -> None:
         """Let the supervisor know. From any thread."""

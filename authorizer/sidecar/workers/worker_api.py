@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from authorizer.node.node import Node
     from authorizer.sidecar.workers.hosted_nodes import HostedNodes
-    from authorizer.sidecar.workers.metric_archive import Counts
+    from authorizer.sidecar.workers.metric_archive import MetricArchive
 
 READINESS_PATH: Final = "/readiness"
 METRICS_PATH: Final = "/metrics"
@@ -52,7 +52,7 @@ WRITABLE_PATH: Final = "/writable"
 class WorkerApi:
     """The handlers of one worker."""
 
-    def __init__(self, nodes: HostedNodes, counts: Counts) -> None:
+    def __init__(self, nodes: HostedNodes, counts: MetricArchive) -> None:
         self._nodes = nodes
         self._counts = counts
 

@@ -18,8 +18,13 @@ import msgspec
 from authorizer.api.cluster_name import DEFAULT_CLUSTER
 from authorizer.api.http.answers import Readiness
 from authorizer.sidecar.http.unix_socket import UnixConnection
-from authorizer.sidecar.workers.metric_archive import Counts, kept
-from authorizer.sidecar.workers.metric_families import Family, MergedFamilies, by_worker, merge_families
+from authorizer.sidecar.workers.metric_archive import MetricArchive, read_archive
+from authorizer.sidecar.workers.metric_families import (
+    Family,
+    MergedFamilies,
+    family_by_worker,
+    merge_families,
+)
 from authorizer.sidecar.workers.shared_settings import SharedSettings
 from authorizer.sidecar.workers.worker_api import METRICS_PATH, READINESS_PATH
 
@@ -52,10 +57,10 @@ class WorkerFanout:
     def __init__(self, worker: Worker, nodes: HostedNodes) -> None:
         self._worker = worker
         self._nodes = nodes
-        self.counts = Counts(nodes.metrics, worker.place.counts(worker.number))
+        self.counts = MetricArchive(nodes.metrics, worker.directory.counts(worker.number))
         self.settings = SharedSettings(worker, nodes.settings)
         self._threads = ThreadPoolExecutor(2 * worker.count, "aclog-peers")
-        self._under_way: dict[str, asyncio.Future[Any]] = {}
+        self._pending: dict[str, asyncio.Future[Any]] = {}
 
     def of(self, cluster: str) -> ClusterFanout:
         """What they say of one cluster."""
@@ -63,24 +68,25 @@ class WorkerFanout:
 
     async def readiness(self) -> dict[str, Readiness]:
         """Of all, by cluster: ready if each is, as far as the last of them."""
-        return await self._once(READINESS_PATH, self._readiness)
+        return await self._share_request(READINESS_PATH, self._readiness)
 
     async def metrics(self) -> MergedFamilies:
         """Of all, for Prometheus."""
-        return await self._once(METRICS_PATH, self._metrics)
+        return await self._share_request(METRICS_PATH, self._metrics)
 
     async def _readiness(self) -> dict[str, Readiness]:
         own = self._nodes.readiness()
         found = await self._ask(READINESS_PATH, _READINESS_TIMEOUT_S, _readiness_of, lambda: own)
         answers = [each or {} for each in found]
-        return {cluster: _of_all([each.get(cluster) for each in answers]) for cluster in own}
+        return {cluster: _merge_readiness([each.get(cluster) for each in answers]) for cluster in own}
 
     async def _metrics(self) -> MergedFamilies:
         worker = self._worker
-        console = worker.place.console if worker.has_console else None
+        console = worker.directory.console if worker.has_console else None
         found = await self._ask(METRICS_PATH, _METRICS_TIMEOUT_S, _families_of, self.counts.show)
         counted = [
-            kept(worker.place.counts(number)) if each is None else each for number, each in enumerate(found)
+            read_archive(worker.directory.counts(number)) if each is None else each
+            for number, each in enumerate(found)
         ]
         return MergedFamilies(
             [
@@ -91,28 +97,28 @@ class WorkerFanout:
                     "gauge",
                     [("aclog_workers", {}, worker.count)],
                 ),
-                by_worker(
+                family_by_worker(
                     "aclog_worker_up",
                     "1 if the worker answers the others.",
                     "gauge",
                     (float(each is not None) for each in found),
                 ),
-                by_worker(
+                family_by_worker(
                     "aclog_worker_restarts",
                     "How often a worker that died was started again.",
                     "counter",
-                    worker.place.restarts,
+                    worker.directory.restarts,
                 ),
-                *([] if console is None else _of_console(console)),
+                *([] if console is None else _console_families(console)),
             ]
         )
 
-    async def _once(self, what: str, ask: Callable[[], Coroutine[None, None, _T]]) -> _T:
+    async def _share_request(self, what: str, ask: Callable[[], Coroutine[None, None, _T]]) -> _T:
         """The answer to a question that may be under way already."""
-        task = self._under_way.get(what)
+        task = self._pending.get(what)
         if task is None:
-            task = self._under_way[what] = asyncio.ensure_future(ask())
-            task.add_done_callback(lambda _: self._under_way.pop(what))
+            task = self._pending[what] = asyncio.ensure_future(ask())
+            task.add_done_callback(lambda _: self._pending.pop(what))
         # Who goes away does not end it for the others.
         return await asyncio.shield(task)
 
@@ -132,7 +138,7 @@ class WorkerFanout:
     def _answer(self, number: int, path: str, timeout_s: float, read: Callable[[bytes], _T]) -> _T | None:
         """In a thread."""
         try:
-            with closing(UnixConnection(self._worker.place.socket(number), timeout_s)) as connection:
+            with closing(UnixConnection(self._worker.directory.socket(number), timeout_s)) as connection:
                 connection.request("GET", path)
                 response = connection.getresponse()
                 return read(response.read()) if response.status == HTTPStatus.OK else None
@@ -161,7 +167,7 @@ class ClusterFanout:
         return found if self._cluster == DEFAULT_CLUSTER else found.of_cluster(self._cluster)
 
 
-def _of_console(console: ConsoleStatus) -> list[Family]:
+def _console_families(console: ConsoleStatus) -> list[Family]:
     """The console's process is no worker, and counts for nothing else here."""
     up, restarts = "aclog_console_up", "aclog_console_restarts"
     return [
@@ -175,7 +181,7 @@ def _of_console(console: ConsoleStatus) -> list[Family]:
     ]
 
 
-def _of_all(found: Sequence[Readiness | None]) -> Readiness:
+def _merge_readiness(found: Sequence[Readiness | None]) -> Readiness:
     """Of one cluster, by worker; None: that does not answer."""
     answers = [each for each in found if each is not None]
     if len(found) == 1:
