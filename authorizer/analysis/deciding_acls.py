@@ -67,7 +67,7 @@ class DecidingAcls:
             here.setdefault(_key(record), []).append(record)
         self._keys = {whose: sorted(here) for whose, here in self._acls.items()}
 
-    def others(self, requests: RequestClass, decision: Decision, *, is_allowed: bool) -> OtherAcls:
+    def other_acls(self, requests: RequestClass, decision: Decision, *, is_allowed: bool) -> OtherAcls:
         """Return those with this result, without the ACL of ``decision``, which is about the witness."""
         wanted = sum(OPERATION_BITS[operation] for operation in requests.operations)
         first = None if decision.acl is None else decision.acl.record.content

@@ -161,7 +161,7 @@ def test_a_running_node(tmp_path: Path) -> None:
         assert last["same"] is False
         found = rows(aclog("who-can", "--acls", url, "--operation", "Read", "--topic", "orders", "--json"))
         assert [row["principal"] for row in found] == ["User:alice"]
-        assert "a node gives its newest state" in diff(f"{url}@1", log, code=2).stderr
+        assert "a node has only its newest state" in diff(f"{url}@1", log, code=2).stderr
 
 
 def test_a_class_and_its_witness(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_a_bad_file_is_said_with_its_line(
 
 
 def test_nothing_there() -> None:
-    assert "is no log, snapshot store, node, cluster or file" in diff(SMALL, "/nowhere", code=2).stderr
+    assert "is not a log, snapshot store, node, cluster or file" in diff(SMALL, "/nowhere", code=2).stderr
     assert "cannot both read stdin" in diff("-", "-", code=2).stderr
 
 

@@ -152,7 +152,7 @@ def test_aclog_plan_takes_it(tmp_path: Path) -> None:
         assert "TOPIC:LITERAL:pay" in planned.stdout
     not_yet = aclog("apply", plan, "--log", log)
     assert not_yet.exit_code == 4
-    assert "holds changes for `aclog plan`, and is no plan yet" in " ".join(not_yet.stderr.split())
+    assert "has changes for `aclog plan` and is not a plan yet" in " ".join(not_yet.stderr.split())
     # Both commands can print what follows, and that works as it is printed.
     lint = aclog("lint", "--log", log, "--changes", tmp_path / "lint.jsonl")
     assert f"aclog plan {tmp_path / 'lint.jsonl'} --log {log}" in lint.stderr

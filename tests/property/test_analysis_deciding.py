@@ -86,7 +86,7 @@ def test_the_deciding_acls_of_a_class_equal_brute_force() -> None:
                 continue
             decision = decide_witness(state, request_class.witness, request_class.operations[0])
             assert decision.acl is not None
-            others = acls.others(request_class, decision, is_allowed=True)
+            others = acls.other_acls(request_class, decision, is_allowed=True)
             assert others.is_complete
             named = {decision.acl.record.content, *(each.content for each in others.acls)}
             assert named == deciding_acls(records, request_class), (records, request_class)

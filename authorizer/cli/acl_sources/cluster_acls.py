@@ -27,12 +27,12 @@ class ClusterAcls:
     """Implements AclTarget. Reads the cluster's log instead if the command names it."""
 
     def __init__(self, bootstrap_servers: str, workspace: Workspace) -> None:
-        """LogError: the servers or a client setting make no sense."""
+        """Raises LogError: the servers or a client setting are invalid."""
         self._workspace = workspace
         self._cluster = open_cluster_acls(bootstrap_servers, client=workspace.config.kafka)
 
     def load(self) -> AclSet:
-        """As AclSource. LogError: the cluster does not answer, or refuses the request."""
+        """As AclSource. Raises LogError: the cluster does not answer, or refuses the request."""
         cluster_id = self._cluster.cluster_id()
         config = self._workspace.config
         if config.log_url is None and config.brokers_log is None:
@@ -54,30 +54,30 @@ class ClusterAcls:
 
         Raises:
             MassRemovalError: as AclTarget; nothing was written.
-            PlanOutdatedError: as AclTarget, and nothing was written; or all of it was written, and the
-                effective permissions are not those of the plan.
-            EncodeError: the Kafka client cannot write an ACL; nothing was written.
+            PlanOutdatedError: as AclTarget, and nothing was written; or all of the plan was written, but the
+                effective permissions differ from the plan's.
+            EncodeError: the Kafka client cannot express an ACL; nothing was written.
             LogError: a request failed after others succeeded; applying the plan again continues.
-            Failure: all of it was written, and cannot be read yet.
+            Failure: the brokers do not have all changes in time.
         """
         acls = self.load()
         plan.require_log(acls.plan_origin.cluster_id, acls.plan_origin.topic_id)
-        left = ClusterPlan(plan, acls.image, self._workspace.max_removed_percent(max_removed_percent))
-        if not left.to_remove and not left.to_add:
-            return None, PlanResult(acl_count=left.acl_count)
-        self._cluster.require_writable([*left.to_remove, *left.to_add])
+        pending = ClusterPlan(plan, acls.image, self._workspace.max_removed_percent(max_removed_percent))
+        if not pending.to_remove and not pending.to_add:
+            return None, PlanResult(acl_count=pending.acl_count)
+        self._cluster.require_writable([*pending.to_remove, *pending.to_add])
         note(f"note: {NOT_ATOMIC}")
-        left.carry_out(self._cluster)
-        table = self._wait_until_applied(left)
-        left.require_done(table)
-        return None, left.result({acl.record.content: acl.record for acl in plan.held(table)}.get)
+        pending.carry_out(self._cluster)
+        table = self._wait_until_applied(pending)
+        pending.require_done(table)
+        return None, pending.result({acl.record.content: acl.record for acl in plan.held(table)}.get)
 
-    def _wait_until_applied(self, left: ClusterPlan) -> AclTable:
-        """The ACLs once the brokers have replayed what the controller wrote."""
+    def _wait_until_applied(self, pending: ClusterPlan) -> AclTable:
+        """Return the ACLs once the brokers have replayed the changes."""
         give_up_s = time.monotonic() + self._workspace.config.acl_update_timeout_ms / 1000
         while True:
             table = self.load().table()
-            if left.is_done(table):
+            if pending.is_done(table):
                 return table
             if time.monotonic() > give_up_s:
                 raise Failure(

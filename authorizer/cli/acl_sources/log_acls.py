@@ -1,4 +1,4 @@
-"""The ACLs of a log, read and written by the command itself, or by the node that holds the log."""
+"""LogAcls: the ACLs of a log, written by the command or by the node that has the log open."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ _T = TypeVar("_T")
 
 
 class _ClusterChange(Protocol[_T]):
-    """What authorizer.node.writing has of cluster_change and cluster_plan."""
+    """Changes by requests to a cluster: cluster_change and cluster_plan of authorizer.node.writing."""
 
     def write(self, log: MetadataLog) -> int | None: ...
 
     def answers(self, find: FindAcl, image: AclsImage) -> list[_T]: ...
 
 
-#: How long a log may be held by what takes no requests: a command that will end, a node that is starting.
-_HELD_S: Final = 3.0
+#: Time that another process may hold the log without taking requests: a command, a node that starts.
+_LOCK_TIMEOUT_S: Final = 3.0
 _POLL_INTERVAL_S: Final = 0.05
 
 
@@ -68,9 +68,9 @@ class LogAcls:
         """As EditableAcls.
 
         Raises:
-            Failure: another process holds the log, and takes no requests.
-            LogError: the log cannot be had.
-            AclogError: as NodeAcls, where a node holds the log.
+            Failure: another process has locked the log and takes no requests.
+            LogError: the log cannot be opened.
+            AclogError: as NodeAcls, if a node has the log open.
         """
 
         def here(log: MetadataLog, attempt: WriteAttempt) -> tuple[int, list[AclCreateResult]]:
@@ -107,7 +107,7 @@ class LogAcls:
             return AclSet(url, image, origin.cluster_id, origin)
 
     def apply(self, plan: AclPlan, max_removed_percent: int | None) -> tuple[int, PlanResult]:
-        """As AclTarget: one batch, upon the state that was checked. Raises as ``create``."""
+        """As AclTarget: one batch, appended to the state that was checked. Raises as ``create``."""
         limit = self._workspace.max_removed_percent(max_removed_percent)
         give_up_s = time.monotonic() + self._workspace.config.acl_update_timeout_ms / 1000
 
@@ -120,7 +120,7 @@ class LogAcls:
                 try:
                     return _appended(log, change, image, attempt), change.results[0]
                 except LogMovedError:
-                    # Another node was quicker. What it wrote may leave the meaning as it is.
+                    # Another node has written; the effective permissions may be the same.
                     if time.monotonic() >= give_up_s:
                         raise
                 attempt.appends = False
@@ -130,13 +130,12 @@ class LogAcls:
     def _applied(
         self, log: MetadataLog, plan: AclPlan, image: AclsImage, limit: int, attempt: WriteAttempt
     ) -> tuple[int, PlanResult]:
-        """By requests to the cluster."""
         plan.require_log(log.identity.cluster_id, uuid_to_string(log.identity.topic_id))
-        left = ClusterPlan(plan, image, limit)
-        if not left.to_remove and not left.to_add:
-            return image.provenance.end_offset, PlanResult(acl_count=left.acl_count)
+        pending = ClusterPlan(plan, image, limit)
+        if not pending.to_remove and not pending.to_add:
+            return image.provenance.end_offset, PlanResult(acl_count=pending.acl_count)
         note(f"note: {NOT_ATOMIC}")
-        end_offset, (result,) = self._through_cluster(log, left, image, attempt)
+        end_offset, (result,) = self._through_cluster(log, pending, image, attempt)
         if result.exception is not None:
             raise result.exception
         return end_offset, result
@@ -144,7 +143,7 @@ class LogAcls:
     def _through_cluster(
         self, log: MetadataLog, change: _ClusterChange[_T], image: AclsImage, attempt: WriteAttempt
     ) -> tuple[int, list[_T]]:
-        """What a cluster answers, with the ids that its log has."""
+        """Send requests to the cluster; the results have the ids of its log."""
         attempt.appends = True
         end_offset = change.write(log)
         if end_offset is not None:
@@ -160,7 +159,7 @@ class LogAcls:
     ) -> _T:
         """Write to the log, or through the node that holds it."""
         url, timeout_ms = self._workspace.own_log_url, self._workspace.config.acl_update_timeout_ms
-        give_up_s = time.monotonic() + _HELD_S
+        give_up_s = time.monotonic() + _LOCK_TIMEOUT_S
         while True:
             try:
                 with write_attempt() as attempt, self._workspace.log(mode="write") as log:
@@ -170,7 +169,7 @@ class LogAcls:
 
                 directory = directory_of(url)
                 with write_attempt():
-                    node = NodeAcls.beside(directory, timeout_ms)
+                    node = NodeAcls.of_directory(directory, timeout_ms)
                 if node is None and time.monotonic() >= give_up_s:
                     raise Failure(
                         str(error),

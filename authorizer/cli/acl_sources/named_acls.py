@@ -62,16 +62,16 @@ class NamedAcls:
             return AclSet(name, _after(path, workspace) if is_plan(path) else _of_file(name, path))
         if "://" in source or Path(source.removeprefix("file:")).is_dir():
             return _of_store(name, source, at, self.cluster_id)
-        raise click.UsageError(f"`{name}` is no log, snapshot store, node, cluster or file. {_SEE}")
+        raise click.UsageError(f"`{name}` is not a log, snapshot store, node, cluster or file. {_SEE}")
 
 
 def _given_credentials() -> tuple[str, ...]:
-    """Of flags that hold paths; the token in the environment is there for the next command, too."""
+    """Options with credentials; a token in the environment needs none."""
     return tuple(map(str, words("--token-file", "--ca-file", "--certificate-file")))
 
 
 def _split(name: str) -> tuple[str, int | None]:
-    """``LOG@OFFSET``; a name that is there with an @ in it is that."""
+    """Split ``LOG@OFFSET``; an existing file may have an @ in its name."""
     source, separator, offset = name.rpartition("@")
     if separator and offset.isascii() and offset.isdigit() and not Path(name.removeprefix("file:")).exists():
         return source, int(offset)
@@ -79,14 +79,14 @@ def _split(name: str) -> tuple[str, int | None]:
 
 
 def _of_log(name: str, url: str, at_offset: int | None, client: Mapping[str, str]) -> AclSet:
-    with Waiting(f"looking at {shown(url)}"):
+    with Waiting(f"opening {shown(url)}"):
         opened = open_log(url, mode="read", client=client)
     with closing(opened) as log:
         note_guess(log)
         note_age(log)
         image = load_state(log, at_offset=at_offset, with_offsets=True).image
-        is_changed_here = at_offset is None and not log.is_read_only
-        flags = ("--log", url, *words("--config")) if is_changed_here else None
+        is_writable = at_offset is None and not log.is_read_only
+        flags = ("--log", url, *words("--config")) if is_writable else None
         return AclSet(
             name, image, log.identity.cluster_id, is_own=not log.is_cluster_metadata_log, acls_flags=flags
         )
@@ -113,7 +113,7 @@ def _of_node(url: str, workspace: Workspace) -> AclSet:
 
     address, at = _split(url)
     if at is not None:
-        raise Failure(f"{url}: a node gives its newest state", ExitCode.USAGE)
+        raise Failure(f"{url}: a node has only its newest state; remove @{at}", ExitCode.USAGE)
     with Waiting(f"asking {shown(url)}"):
         image = NodeAcls(address, workspace.config.acl_update_timeout_ms).image()
     return AclSet(url, image, acls_flags=("--sidecar", url, *_given_credentials()))

@@ -1,4 +1,4 @@
-"""The ACLs of a running node, through its ``/v1/acls``: over TCP, or by the socket in a log's directory."""
+"""NodeAcls: the ACLs of a running node, through its ``/v1/acls`` over TCP or a Unix socket."""
 
 from __future__ import annotations
 
@@ -33,36 +33,36 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-#: Beyond what the node gives a change (aclog.acl.update.timeout.ms): for the way there and back.
-_ON_THE_WAY_S: Final = 10.0
+#: Network time of a request, in addition to the node's aclog.acl.update.timeout.ms.
+_NETWORK_TIMEOUT_S: Final = 10.0
 
 
 class NodeAcls:
     """Implements EditableAcls; a connection lasts for one call."""
 
     def __init__(self, url: str, update_timeout_ms: int, *, names_caller: bool = True) -> None:
-        """``names_caller``: with the command's credentials (``authorizer.cli.sidecar``)."""
+        """``names_caller``: send the command's credentials (``authorizer.cli.sidecar``)."""
         self._url = url
         self._names_caller = names_caller
-        self._timeout_s = update_timeout_ms / 1000 + _ON_THE_WAY_S
+        self._timeout_s = update_timeout_ms / 1000 + _NETWORK_TIMEOUT_S
 
     @classmethod
-    def beside(cls, directory: Path, update_timeout_ms: int) -> Self | None:
-        """The node that writes the log in ``directory``; None if none takes requests there.
+    def of_directory(cls, directory: Path, update_timeout_ms: int) -> Self | None:
+        """The node that has the log in ``directory`` open; None if none takes requests there.
 
         Raises:
-            OSError: it was not reached, such as PermissionError for another user.
+            OSError: the connection failed, such as PermissionError for another user.
         """
         path = directory / SOCKET_FILE
         try:
-            connect_unix(path, _ON_THE_WAY_S).close()
+            connect_unix(path, _NETWORK_TIMEOUT_S).close()
         except (FileNotFoundError, ConnectionRefusedError):
             return None
         return cls(f"unix:{path}", update_timeout_ms, names_caller=False)
 
     def listed(self, filters: Sequence[ResourcePatternFilter]) -> tuple[int, AclTable]:
         """As EditableAcls. Raises SidecarError."""
-        # One request, for one state.
+        # A single request reads a single state.
         sent = AclBindingFilter(filters[0]) if len(filters) == 1 else AclBindingFilter()
         return self._ask(lambda: calls.listing(sent).then(_listed))
 
@@ -70,10 +70,11 @@ class NodeAcls:
         """As EditableAcls.
 
         Raises:
-            Failure: a text that is not Unicode.
-            SidecarRefusedError: the node's ACLs deny it.
-            SidecarOutcomeUnknownError: it has gone, or does not answer.
-            SidecarError: it is not there, not ready, or takes no such request. Nothing was written.
+            Failure: a text is not Unicode.
+            SidecarRefusedError: the node's ACLs deny the request.
+            SidecarOutcomeUnknownError: the connection broke, or no answer came.
+            SidecarError: the node is unreachable, not ready or does not accept the request. Nothing was
+                written.
         """
         return self._ask(lambda: calls.creation(bindings).then(_created))
 
@@ -103,16 +104,16 @@ class NodeAcls:
 
     def _ask(self, call: Callable[[], calls.Call[_T]]) -> _T:
         try:
-            asked = call()
+            request = call()
         except UnicodeEncodeError as error:
             raise Failure(f"not Unicode text: {error.object!r}", ExitCode.USAGE) from error
         try:
             with sidecar_client(
                 self._url, timeout_s=self._timeout_s, names_caller=self._names_caller
             ) as client:
-                return client.ask(asked)
+                return client.ask(request)
         except SidecarError as error:
-            if asked.is_change and not isinstance(error, SidecarOutcomeUnknownError | SidecarAnswerError):
+            if request.is_change and not isinstance(error, SidecarOutcomeUnknownError | SidecarAnswerError):
                 error.add_note("nothing was written")
             raise
 

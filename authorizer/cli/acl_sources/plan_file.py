@@ -1,4 +1,4 @@
-"""A plan as a file: what `aclog plan --output` writes, and what is done with it."""
+"""Plan files: what `aclog plan --output` writes and `aclog apply` reads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BEGINNING_BYTES: Final = 64
 
 
 def is_plan(path: Path) -> bool:
-    """Whether a file begins as a plan does."""
+    """Whether a file begins like a plan."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -30,17 +30,17 @@ def is_plan(path: Path) -> bool:
 
 
 def read_plan(path: Path) -> AclPlan:
-    """The plan of a file.
+    """Read a plan.
 
     Raises:
         OSError: it cannot be read.
-        PlanUnreadableError: it is no plan, or not as it was made.
+        PlanUnreadableError: it is not a plan, or it was modified.
     """
     from authorizer.analysis.plan import AclPlan
 
     text = path.read_bytes()
     if _CHANGES_BEGINNING.match(text):
-        raise PlanUnreadableError(f"{path} holds changes for `aclog plan`, and is no plan yet")
+        raise PlanUnreadableError(f"{path} has changes for `aclog plan` and is not a plan yet")
     try:
         return AclPlan.from_json(text)
     except PlanUnreadableError as error:
@@ -48,7 +48,7 @@ def read_plan(path: Path) -> AclPlan:
 
 
 def write_plan(plan: AclPlan, path: Path) -> None:
-    """Write it whole, or leave what was there. OSError: it cannot be written."""
+    """Write a plan atomically. Raises OSError."""
     from snapshot.files.atomic_file import atomic_write
 
     with atomic_write(path) as file:
@@ -56,10 +56,10 @@ def write_plan(plan: AclPlan, path: Path) -> None:
 
 
 def note_next_steps(changes: Path) -> None:
-    """Print what follows once ``changes`` were written."""
+    """Print the commands that apply the changes of a file."""
     where = words("--log") or ("--log", "URL")
     config = words("--config")
     plan = changes.with_suffix(".plan.json")
-    note(f"note: {changes} holds changes for `aclog plan`, and is no plan yet. To carry them out:")
+    note(f"note: {changes} has changes for `aclog plan` and is not a plan yet. To carry them out:")
     note("  " + command_line(["plan", str(changes), *where, *config, "--output", str(plan)]))
     note("  " + command_line(["apply", str(plan), *where, *config]))

@@ -1,1 +1,1 @@
-"""Commands about changes of ACLs before they are made: a plan, and its application."""
+"""``aclog plan`` and ``aclog apply``."""

@@ -1,4 +1,4 @@
-"""``aclog apply``: carry out a plan, if what it was made on still means the same."""
+"""``aclog apply``: apply a plan, if the effective permissions are still those of the plan."""
 
 from __future__ import annotations
 
@@ -75,12 +75,14 @@ def apply_command(
     from authorizer.analysis.plan_checks import ALL_PERCENT
     from authorizer.cli.acl_sources.plan_file import read_plan
 
-    wanted = read_plan(plan)
+    acl_plan = read_plan(plan)
     target = acl_target(Workspace.given(), sidecar=sidecar, bootstrap_servers=bootstrap_servers)
     try:
-        end_offset, result = target.apply(wanted, ALL_PERCENT if allow_mass_removal else max_removed_percent)
+        end_offset, result = target.apply(
+            acl_plan, ALL_PERCENT if allow_mass_removal else max_removed_percent
+        )
     except (SidecarRefusedError, PlanOutdatedError) as error:
-        # The node's ACLs deny the request, or the effective permissions have changed: a negative answer.
+        # The node's ACLs deny the request, or the effective permissions have changed: exit code 1.
         failure = failure_of(error)
         raise Failure(failure.message, ExitCode.NO, failure.hint) from error
     _print(end_offset, result, as_json=as_json)

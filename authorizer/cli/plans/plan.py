@@ -1,4 +1,4 @@
-"""``aclog plan``: what a file of changes, or of a wanted set, would change, and what that means."""
+"""``aclog plan``: the changes of ACLs and decisions to which a file of changes or of a desired set leads."""
 
 from __future__ import annotations
 
@@ -139,31 +139,31 @@ def plan_command(
     from records.request_traffic import Window
     from snapshot.restore import image_of
 
-    of_what = _scope_of(scope, everything=everything)
+    acl_scope = _scope_of(scope, everything=everything)
     workspace = Workspace.given()
     target = acl_target(workspace, sidecar=sidecar, bootstrap_servers=bootstrap_servers)
     settings = AuthorizerSettings.from_configs(workspace.config.properties)
     with _bad_lines():
-        wanted = DesiredStateFile.of(read_lines(file, may_be_empty=allow_empty), file)
-    if wanted.steps is not None and of_what is not None:
+        desired = DesiredStateFile.of(read_lines(file, may_be_empty=allow_empty), file)
+    if desired.steps is not None and acl_scope is not None:
         raise click.UsageError(f"{file} is a file of changes: it cannot be used with a scope (--all, ...)")
     before = target.load()
     settings = settings.with_version_of(before.image)
-    if not allow_empty and (emptied := wanted.emptied(before.table(), of_what)):
+    if not allow_empty and (emptied := desired.emptied(before.table(), acl_scope)):
         raise _would_empty(file, emptied, len(before.table()))
     with _bad_lines():
-        changed = wanted.changed(before.table(), of_what, lambda text: note(f"note: {text}"))
+        changed = desired.changed(before.table(), acl_scope, lambda text: note(f"note: {text}"))
     with Waiting("comparing"):
         result = changed.applied_to(before.table())
         after = AclSet(f"after {file}", image_of(result))
-        flips = decision_changes_by(changed, before.table(), settings)
+        decision_changes = decision_changes_by(changed, before.table(), settings)
         warnings = list(plan_warnings(changed, result))
     if requests:
         traffic = read_requests(requests, Window())
         warnings += denied_traffic_warnings(traffic, before.state(settings), after.state(settings))
     for each in unknown_release(after.state(settings)):
         note(f"note: {each}")
-    report = Report((before, after), changed, flips, (settings, settings), ("now", "then"))
+    report = Report((before, after), changed, decision_changes, (settings, settings), ("now", "then"))
     counts = PlanCounts.of(before.table(), changed, result)
     limit = workspace.max_removed_percent(max_removed_percent)
     _print(counts, limit, report, warnings, as_json=as_json)
@@ -197,7 +197,7 @@ def _scope_of(flags: Mapping[str, Any], *, everything: bool) -> Scope | None:
 
 @contextmanager
 def _bad_lines() -> Iterator[None]:
-    """Around what reads FILE: a line of it is wrong, not a log."""
+    """Report errors of FILE as errors of a line."""
     try:
         yield
     except RecordError as error:
@@ -237,5 +237,5 @@ def _print(
         answer(f"{doubtful('warning')}  {text}", 9)
     report.print()
     for _, text, _, acl in warnings:
-        what = "" if acl is None else f": {acl_line(acl)}"
-        answer(f"{doubtful('warning')}  {shown(text)}{what}", 9)
+        suffix = "" if acl is None else f": {acl_line(acl)}"
+        answer(f"{doubtful('warning')}  {shown(text)}{suffix}", 9)

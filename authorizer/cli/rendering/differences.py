@@ -1,4 +1,4 @@
-"""What differs between two states, ACL by ACL."""
+"""Differences: the ACLs that differ between two states."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from records.entries import AccessControlEntryRecord
     from snapshot.image import AclsImage
 
-#: Where a line of `log verify` begins, after its label.
+#: Width of a label of `log verify`.
 LABEL: Final = 12
 
 
@@ -28,7 +28,7 @@ class Differences:
 
     @classmethod
     def between(cls, here: AclsImage, there: AclsImage) -> Differences:
-        """Sorted by content, so that two runs show the same ones first."""
+        """Compare two states; sorted by content, so that two runs list the same ACLs first."""
         only_here, changed = [], []
         for acl in here:
             other = there.get(acl.record.id)
@@ -47,7 +47,7 @@ class Differences:
         return bool(self.only_here or self.only_there or self.changed)
 
     def to_json(self, at_most: int) -> dict[str, Any]:
-        """Counts, and the first of each kind."""
+        """As JSON: counts, and the first ACLs of each kind."""
         return {
             "onlyHereCount": len(self.only_here),
             "onlyThereCount": len(self.only_there),
@@ -60,15 +60,15 @@ class Differences:
         }
 
     def print(self, at_most: int) -> None:
-        """The same for people: ``-`` is only here, ``+`` only there, ``!`` has other content there."""
+        """Print them: ``-`` only here, ``+`` only there, ``!`` other content there."""
         sides = (
             ("-", "only here", [_text(record) for record in self.only_here]),
             ("+", "only there", [_text(record) for record in self.only_there]),
             ("!", "different", [f"{_text(here)}\n    there: {_text(there)}" for here, there in self.changed]),
         )
-        for sign, what, lines in sides:
+        for sign, title, lines in sides:
             if lines:
-                answer(f"  {len(lines)} {what}")
+                answer(f"  {len(lines)} {title}")
             for line in lines[:at_most]:
                 answer(f"  {sign} {line}", indent=6)
             if len(lines) > at_most:

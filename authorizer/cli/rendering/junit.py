@@ -1,4 +1,4 @@
-"""JUnit's XML, as CI servers read it."""
+"""JUnit XML for CI servers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def write_junit(path: Path, suite: str, results: Sequence[tuple[str, Sequence[str]]]) -> None:
-    """One test case for each name, with what is wrong."""
+    """Write one test case for each name, with its failures."""
     failures = sum(bool(found) for _, found in results)
     root = Element("testsuite", name=suite, tests=str(len(results)), failures=str(failures))
     for name, found in results:

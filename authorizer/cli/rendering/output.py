@@ -1,4 +1,4 @@
-"""How commands print: text that is safe on a terminal, JSON that is always UTF-8, progress on stderr."""
+"""Output of commands: terminal-safe text, UTF-8 JSON, and progress on stderr."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _NOTE: Final = "note:"
 _PRINTED_NOTES: Final = "authorizer.cli.notes"
 #: Before each line under a heading.
 MARGIN: Final = "   "
-#: Bytes of JSON lines that are gathered before one write.
+#: Buffered bytes of JSON lines.
 _BUFFER_BYTES: Final = 64 * 1024
-#: Time between two progress lines: on a terminal, where they overwrite one another, and elsewhere.
+#: Time between two progress lines: on a terminal, which overwrites the last one, and elsewhere.
 _PROGRESS_EVERY_S: Final = 0.2
 _PROGRESS_LINE_EVERY_S: Final = 5.0
 _WAITING_EVERY_S: Final = 1.0
 
 
 def shown(name: str) -> str:
-    """A name as text output shows it: control characters escaped, all else as it is."""
+    """Escape the control characters of a name for text output."""
     return name if name.isprintable() else name.translate(ESCAPED)
 
 
@@ -45,7 +45,7 @@ def utc(timestamp_ms: int) -> str:
 
 
 def json_line(value: Any) -> bytes:
-    """One line of JSON in UTF-8, whatever the locale; lone surrogates as JSON escapes."""
+    """Encode a value as one line of JSON in UTF-8; lone surrogates become JSON escapes."""
     try:
         return msgspec.json.encode(value) + b"\n"
     except UnicodeEncodeError:
@@ -54,12 +54,12 @@ def json_line(value: Any) -> bytes:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on one line of stdout."""
+    """Print a JSON document on one line of stdout."""
     click.echo(json_line(value), nl=False)
 
 
 def note(message: str) -> None:
-    """Print a note on stderr; the same note only once for a command."""
+    """Print a note on stderr, each note once in a command."""
     ctx = click.get_current_context(silent=True)
     printed = set() if ctx is None else ctx.meta.setdefault(_PRINTED_NOTES, set())
     if is_quiet() or message in printed:
@@ -72,12 +72,12 @@ def note(message: str) -> None:
 
 
 def answer(line: str, indent: int = 0) -> None:
-    """A line of an answer to a person; on a terminal wrapped, with what follows indented."""
+    """Print a line of text; a terminal wraps it, with ``indent`` before the continuation."""
     click.echo(wrapped(line, width(), indent))
 
 
 def step(title: str) -> None:
-    """A heading in a long output."""
+    """Print a heading."""
     click.echo("\n" + click.style(title, bold=True))
 
 
@@ -88,7 +88,7 @@ def say(*lines: str, indent: int = 0) -> None:
 
 
 def say_command(*words: str) -> None:
-    """A command to be pasted, under a heading: ``$ curl ...``."""
+    """Print a command to paste, below a heading: ``$ curl ...``."""
     prompt = f"{MARGIN}$ "
     columns = width()
     text = wrapped_command(words, None if columns is None else columns - len(prompt), indent=4)
@@ -96,7 +96,7 @@ def say_command(*words: str) -> None:
 
 
 class JsonLines:
-    """A long stream of JSON lines to stdout, written in large pieces; line by line on a terminal."""
+    """A stream of JSON lines to stdout, buffered unless stdout is a terminal."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -121,7 +121,7 @@ class JsonLines:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Also after an error: print the answers that precede it.
+        # After an error too: print the lines before it.
         if not isinstance(error, BrokenPipeError):
             self._flush()
 
@@ -131,7 +131,7 @@ class Progress:
 
     def __init__(self, what: str) -> None:
         self._terminal = sys.stderr.isatty()
-        self._on = shows_progress()
+        self._is_on = shows_progress()
         self._what = what
         self._started = self._printed = time.monotonic()
         self._every_s = _PROGRESS_EVERY_S if self._terminal else _PROGRESS_LINE_EVERY_S
@@ -139,7 +139,7 @@ class Progress:
 
     def at(self, done: int, total: int | None = None) -> None:
         """Report progress; prints at most a few times a second."""
-        if not self._on:
+        if not self._is_on:
             return
         now = time.monotonic()
         if now - self._printed < self._every_s:

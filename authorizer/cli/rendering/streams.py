@@ -1,8 +1,8 @@
-"""stdin, stdout and stderr as files that can fail: a full disk, a reader that has gone, one that is closed.
+"""Standard streams that report their failures: a full disk, a closed pipe, a closed stream.
 
-Without this an error of stdout says neither what failed nor that it was an output, and comes a second time
-while the interpreter ends, with an exit code of its own. Python sets a stream to None that is closed when it
-starts (``<&-``), and the next file that is opened gets its descriptor.
+By default an error of stdout does not name the stream, and is raised a second time, with another exit code,
+when the interpreter ends. Python sets a stream that is closed at its start (``<&-``) to None, and the next
+opened file gets its descriptor.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _STDERR_DESCRIPTOR: Final = 2
 
 
 class OutputError(OSError):
-    """What a command printed did not get where it was to go; ``filename`` says where that is."""
+    """Output was not written; ``filename`` names its target."""
 
 
 class OutputClosedError(OutputError):
-    """A command had something to print, and stdout is closed."""
+    """A command has output, and stdout is closed."""
 
 
 class InputClosedError(OSError):
-    """A command had something to read, and stdin is closed."""
+    """A command needs input, and stdin is closed."""
 
 
 class _ClosedInput(io.RawIOBase):
@@ -47,7 +47,7 @@ class _ClosedInput(io.RawIOBase):
 
 
 class _ClosedOutput(io.RawIOBase):
-    """The stdout or stderr of a process that was started without one; only stdout's use is an error."""
+    """The stdout or stderr of a process that was started without one; only output to stdout is an error."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -68,7 +68,7 @@ class _ClosedOutput(io.RawIOBase):
 
 
 class _Output(io.FileIO):
-    """A descriptor that is written to until it fails; what comes after that is dropped."""
+    """A descriptor that is written to until it fails; later output is dropped."""
 
     def __init__(self, descriptor: int, name: str | None) -> None:
         super().__init__(descriptor, "wb", closefd=False)
@@ -77,7 +77,7 @@ class _Output(io.FileIO):
 
     def write(self, data: Any, /) -> int:
         size_bytes = memoryview(data).nbytes
-        if self._has_failed or not size_bytes:  # click tries what it may write to by writing nothing
+        if self._has_failed or not size_bytes:  # click tests a stream by writing nothing
             return size_bytes
         try:
             return super().write(data)
@@ -91,10 +91,10 @@ class _Output(io.FileIO):
 
 
 def guard_streams() -> None:
-    """From now on stdin and stdout raise an error that names them where they fail; stderr fails in silence.
+    """Replace the standard streams: stdin and stdout raise errors that name them; stderr fails silently.
 
-    What cannot be remarked must not change an answer and its exit code. Names hold any character: one that
-    the locale cannot show is escaped.
+    A note that cannot be printed must not change an answer and its exit code. Characters that the locale
+    cannot encode are escaped.
     """
     _occupy_closed_descriptors()
     if sys.stdin is None:
@@ -110,7 +110,7 @@ def guard_streams() -> None:
 
 
 def _occupy_closed_descriptors() -> None:
-    """Without this the next file that is opened, perhaps a log, is where a library or a child prints."""
+    """Open /dev/null for closed descriptors, or libraries would print into the next opened file."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _STDERR_DESCRIPTOR:
         os.set_inheritable(descriptor, True)
     os.close(descriptor)
@@ -122,7 +122,7 @@ def _closed_output(descriptor: int) -> io.TextIOWrapper:
 
 
 def _guarded(stream: Any, name: str | None) -> Any:
-    # Where a program has put something else in their place, that is left alone.
+    # A stream that the calling program has replaced is unchanged.
     if not isinstance(stream, io.TextIOWrapper) or not isinstance(
         stream.buffer, io.BufferedWriter | io.FileIO
     ):
@@ -139,7 +139,7 @@ def _guarded(stream: Any, name: str | None) -> Any:
 
 
 def _target(descriptor: int) -> str:
-    """Where a redirection leads, if the system shows it."""
+    """The file of a redirection, if the system shows it."""
     with suppress(OSError):
         return f" ({Path(f'/proc/self/fd/{descriptor}').readlink()})"
     return ""

@@ -1,4 +1,4 @@
-"""Rows under headings: columns of a fixed width in a pipe, no wider than the screen on a terminal."""
+"""Text tables: fixed columns in a pipe, no wider than the screen on a terminal."""
 
 from __future__ import annotations
 
@@ -13,29 +13,24 @@ _INDENT: Final = "    "
 
 
 class Column(NamedTuple):
-    """A heading, and how wide its column is in a pipe; negative where text begins at the left."""
+    """A heading and the column's width in a pipe; negative: left-aligned."""
 
     heading: str
     width: int
 
 
 class Row(NamedTuple):
-    """As many cells as there are columns, styled or not, and what is to be said below them."""
+    """A cell for each column, styled or not, and a remark below the row."""
 
     cells: Sequence[str]
     remark: str | None = None
 
 
 def table_lines(columns: Sequence[Column], rows: Sequence[Row], screen: int | None) -> Iterator[str]:
-    """The headings, then the rows.
+    """Format the headings, then the rows; ``screen``: columns of the terminal, None for a pipe.
 
-    Columns that the screen has no room for follow each row, one a line and by name: an id or a digest is of
-    no use in part.
-
-    Args:
-        columns: in their order.
-        rows: in theirs.
-        screen: columns of the terminal; None for a pipe.
+    Columns that do not fit follow each row, one a line after their heading: a truncated id or digest is
+    useless.
     """
     widths = [abs(column.width) for column in columns]
     shown = len(columns)

@@ -1,7 +1,6 @@
-"""What a person's terminal gets, and a pipe does not: colour, and lines that break at its width.
+"""Colour and line wrapping for terminals; a pipe gets neither.
 
-Text is styled wherever it is made; ``click.echo`` takes the styles out again where ``colour`` or the stream
-says so. Whatever is piped has one line for each thing, however long.
+Text is always styled; ``click.echo`` removes the styles if ``colour`` or the stream requires it.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from typing import Final
 
 import click
 
-# Runs of spaces align columns; only a single one is a place to break.
+# Runs of spaces align columns; lines break only at single spaces.
 _BREAK: Final = re.compile(r"(?<=\S) (?=\S)")
 _CONTINUED: Final = " \\"
 
 
 def colour() -> bool | None:
-    """Whether to style, for click's contexts; None where it is for the stream to say.
+    """Whether click's contexts style text; None: only on a terminal.
 
-    https://no-color.org and https://force-color.org: set and not empty; the first one wins.
+    https://no-color.org wins over https://force-color.org; each variable counts if it is not empty.
     """
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
@@ -32,42 +31,42 @@ def colour() -> bool | None:
 
 
 def good(text: str) -> str:
-    """What was hoped for: ALLOWED, whole, complete."""
+    """Style a good result, such as ALLOWED."""
     return click.style(text, fg="green", bold=True)
 
 
 def bad(text: str) -> str:
-    """What was not: DENIED, DAMAGED, DIFFERENT."""
+    """Style a bad result, such as DENIED."""
     return click.style(text, fg="red", bold=True)
 
 
 def doubtful(text: str) -> str:
-    """What may matter, and may not: notes, snapshots that are not whole."""
+    """Style a warning, a note or an incomplete snapshot."""
     return click.style(text, fg="yellow")
 
 
 def verdict(text: str, *, is_good: bool) -> str:
-    """One or the other."""
+    """Style a good or a bad result."""
     return good(text) if is_good else bad(text)
 
 
 def width(*, err: bool = False) -> int | None:
-    """Columns of the terminal that stdout (or stderr) is; None where it is none."""
+    """Columns of the terminal of stdout or stderr; None for a pipe or a file."""
     stream = sys.stderr if err else sys.stdout
-    # COLUMNS first; 80 where nothing says how many there are.
+    # The variable COLUMNS wins; the default is 80.
     return shutil.get_terminal_size().columns if stream.isatty() else None
 
 
 def wrapped(line: str, columns: int | None, indent: int = 0) -> str:
-    """The line broken between words, what follows the first one indented; as it is where columns is None.
+    """Break a line between words and indent the continuation; unchanged if ``columns`` is None.
 
-    A word that is too long stays whole: an id must be copied in one piece.
+    Long words are not broken: an id must be copied in one piece.
     """
     return _filled(_BREAK.split(line), columns, indent, "")
 
 
 def wrapped_command(words: Sequence[str], columns: int | None, indent: int = 0) -> str:
-    r"""A command quoted for a shell, broken at flags with ``\`` at line ends: it still can be pasted."""
+    r"""Quote a command for a shell and break it before flags, with ``\`` at line ends."""
     pieces: list[str] = []
     for word in words:
         if pieces and not word.startswith("-") and pieces[-1].startswith("-"):
@@ -78,9 +77,9 @@ def wrapped_command(words: Sequence[str], columns: int | None, indent: int = 0) 
 
 
 def _filled(pieces: Sequence[str], columns: int | None, indent: int, line_end: str) -> str:
-    whole = " ".join(pieces)
-    if columns is None or unstyled_length(whole) <= columns:
-        return whole
+    line = " ".join(pieces)
+    if columns is None or unstyled_length(line) <= columns:
+        return line
     lines = [pieces[0]]
     for piece in pieces[1:]:
         if unstyled_length(lines[-1]) + 1 + unstyled_length(piece) + len(line_end) <= columns:
@@ -91,5 +90,5 @@ def _filled(pieces: Sequence[str], columns: int | None, indent: int, line_end: s
 
 
 def unstyled_length(text: str) -> int:
-    """How many characters of a text are seen."""
+    """Length of a text without its styles."""
     return len(click.unstyle(text))

@@ -1,1 +1,1 @@
-"""Commands about sets of ACLs: what they mean, and where two of them answer differently."""
+"""Commands about sets of ACLs: diff, lint, test, who-can and what-can."""

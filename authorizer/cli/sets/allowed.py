@@ -1,4 +1,4 @@
-"""``aclog who-can`` and ``aclog what-can``: what is allowed, in classes, with the ACLs that decide."""
+"""``aclog who-can`` and ``aclog what-can``: the allowed classes of requests, and the ACLs that decide."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def who_can_command(
 
     Prints principals, names, hosts and the ACL that decides. The result is exact for all names that could
     exist. If several ACLs decide, each for a part of a row, the row has one request that the first ACL
-    decides, and then the other ACLs (at most 20). "everybody" stands for all principals without ACLs of
+    decides, and then the other ACLs (at most 20). `everybody` stands for all principals without ACLs of
     their own there.
 
     Exit code 0: a principal may; 1: no principal may.

@@ -44,34 +44,36 @@ def print_allowed(
     as_json: bool,
     raw_cells: bool,
 ) -> None:
-    """As CSV, as JSON with a line for each operation, or for people."""
+    """Print them as CSV, as JSON with a line for each operation, or as text."""
     if as_csv:
         _print_csv(classes, acls, state, raw_cells=raw_cells)
         return
-    for questions in classes:
+    for request_class in classes:
         if as_json:
-            for operation in questions.operations:
-                decision = decide_witness(state, questions.witness, operation)
-                one = questions._replace(operations=(operation,))
-                others = acls.others(one, decision, is_allowed=True)
+            for operation in request_class.operations:
+                decision = decide_witness(state, request_class.witness, operation)
+                part = request_class._replace(operations=(operation,))
+                other_acls = acls.other_acls(part, decision, is_allowed=True)
                 print_json(
-                    questions.to_json(operation)
+                    request_class.to_json(operation)
                     | decision.to_json()
                     | {
-                        "otherAcls": [acl_json(record) for record in others.acls],
-                        "otherAclsComplete": others.is_complete,
+                        "otherAcls": [acl_json(record) for record in other_acls.acls],
+                        "otherAclsComplete": other_acls.is_complete,
                     }
                 )
         else:
-            answer(shown(f"{describe_principal(questions)}: {describe_class(questions)}"), indent=4)
-            decision = decide_witness(state, questions.witness, questions.operations[0])
-            others = acls.others(questions, decision, is_allowed=True)
-            if not others.acls:
+            answer(shown(f"{describe_principal(request_class)}: {describe_class(request_class)}"), indent=4)
+            decision = decide_witness(state, request_class.witness, request_class.operations[0])
+            other_acls = acls.other_acls(request_class, decision, is_allowed=True)
+            if not other_acls.acls:
                 answer(f"    by {decided_by(decision)}", indent=8)
                 continue
-            answer(f"    such as {shown(describe_witness(questions))}: by {decided_by(decision)}", indent=8)
-            answer(f"    other requests of the class by {others.count_text} more ACLs:", indent=8)
-            for record in others.acls:
+            answer(
+                f"    such as {shown(describe_witness(request_class))}: by {decided_by(decision)}", indent=8
+            )
+            answer(f"    other requests of the class by {other_acls.count_text} more ACLs:", indent=8)
+            for record in other_acls.acls:
                 answer(f"      {acl_line(record)}", indent=8)
 
 
@@ -81,20 +83,20 @@ def _print_csv(
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\r\n")
     rows.writerow(_CSV_HEADER)
-    for questions in classes:
-        decision = decide_witness(state, questions.witness, questions.operations[0])
-        others = acls.others(questions, decision, is_allowed=True)
+    for request_class in classes:
+        decision = decide_witness(state, request_class.witness, request_class.operations[0])
+        other_acls = acls.other_acls(request_class, decision, is_allowed=True)
         more = (
-            f" for {describe_witness(questions)}; other requests by {others.count_text} more ACLs"
-            if others.acls
+            f" for {describe_witness(request_class)}; other requests by {other_acls.count_text} more ACLs"
+            if other_acls.acls
             else ""
         )
         row = (
-            describe_principal(questions),
-            describe_operations(questions),
-            questions.resource_type.name,
-            describe_names(questions),
-            describe_hosts(questions),
+            describe_principal(request_class),
+            describe_operations(request_class),
+            request_class.resource_type.name,
+            describe_names(request_class),
+            describe_hosts(request_class),
             decided_by(decision) + more,
         )
         rows.writerow(row if raw_cells else [shown(cell_of_text(text)) for text in row])

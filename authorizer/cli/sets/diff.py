@@ -1,4 +1,4 @@
-"""``aclog diff``: how two sets of ACLs differ, and what that means."""
+"""``aclog diff``: the ACLs and the decisions in which two sets of ACLs differ."""
 
 from __future__ import annotations
 
@@ -80,43 +80,46 @@ def diff_command(*, before: str, after: str | None, releases: tuple[str, ...], a
     settings = AuthorizerSettings.from_configs(workspace.config.properties)
     one = NamedAcls(before, workspace).load()
     sets = one, one if after is None else NamedAcls(after, workspace).load()
-    by = _followed(settings, sets)
+    by_release = _settings_by_release(settings, sets)
     labels = "A", "B"
     if releases:
         first, last = releases[0], releases[-1]
-        by = settings.with_version(KafkaVersion(first)), settings.with_version(KafkaVersion(last))
+        by_release = settings.with_version(KafkaVersion(first)), settings.with_version(KafkaVersion(last))
         labels = labels if after is not None else (first, last)
     with Waiting("comparing"):
         changed = ChangedAcls.between(*(each.table() for each in sets))
-        if by[0].networks == by[1].networks:
-            flips = decision_changes_by(changed, sets[0].table(), by[0])
+        if by_release[0].networks == by_release[1].networks:
+            decision_changes = decision_changes_by(changed, sets[0].table(), by_release[0])
         else:
-            whose = changed.principals | with_networks(sets[0].table())
+            principals = changed.principals | with_networks(sets[0].table())
             # An ACL for User:* may change any principal's permissions; another ACL only its principal's.
-            chosen = None if WILDCARD_PRINCIPAL in whose else whose
+            compared = None if WILDCARD_PRINCIPAL in principals else principals
             meanings = (
-                EffectivePermissions.of(each.table(), how, chosen) for each, how in zip(sets, by, strict=True)
+                EffectivePermissions.of(each.table(), each_settings, compared)
+                for each, each_settings in zip(sets, by_release, strict=True)
             )
-            flips = list(decision_changes_between(*meanings)) if whose else []
-    if by[0].kafka_version is None or by[1].kafka_version is None:
+            decision_changes = list(decision_changes_between(*meanings)) if principals else []
+    if by_release[0].kafka_version is None or by_release[1].kafka_version is None:
         for each in dict.fromkeys(
-            text for one, how in zip(sets, by, strict=True) for text in unknown_release(one.state(how))
+            text
+            for one, each_settings in zip(sets, by_release, strict=True)
+            for text in unknown_release(one.state(each_settings))
         ):
             note(f"note: {each}")
-    report = Report(sets, changed, flips, by, labels)
+    report = Report(sets, changed, decision_changes, by_release, labels)
     if as_json:
         for row in report.to_json():
             print_json(row)
     else:
         report.print()
-    if flips:
+    if decision_changes:
         raise click.exceptions.Exit(ExitCode.NO)
 
 
-def _followed(
+def _settings_by_release(
     settings: AuthorizerSettings, sets: tuple[AclSet, AclSet]
 ) -> tuple[AuthorizerSettings, AuthorizerSettings]:
-    """By which release each set answers: a set of which nobody knows it answers by that of the other."""
+    """The settings of each set; a set of unknown release follows the other one's."""
     versions = [settings.version_for(each.image) for each in sets]
     first, second = (settings.with_version_of(each.image) for each in sets)
     is_known = [each.source in ("configured", "brokers") for each in versions]

@@ -25,42 +25,42 @@ if TYPE_CHECKING:
     from records.columns.acl_table import AclTable
     from records.entries import AccessControlEntryRecord
 
-#: Where a line begins, after its label.
+#: Width of a label.
 _LABEL: Final = 9
 
 
 class Report(NamedTuple):
-    """What differs, and what that means.
+    """The differences of two sets.
 
     Attributes:
-        settings: by which each of them answers.
-        labels: what the sets are called where both answer.
+        settings: of each set.
+        labels: of the decisions of each set.
     """
 
     sets: tuple[AclSet, AclSet]
     changed: ChangedAcls
-    flips: list[DecisionChange]
+    decision_changes: list[DecisionChange]
     settings: tuple[AuthorizerSettings, AuthorizerSettings]
     labels: tuple[str, str] = ("A", "B")
 
     def to_json(self) -> Iterator[dict[str, Any]]:
-        """For ``--json``: the ACLs, the flips of each operation, and whether all is the same."""
+        """As JSON: the ACLs, the changes of each operation's decisions, and a summary."""
         for kind, table in (("removed", self.changed.removed), ("added", self.changed.added)):
             for record in _sorted(table):
                 yield {"acl": kind} | acl_json(record)
         counts: Counter[str] = Counter()
-        for flip, decisions in self._decided():
-            for operation, (before, after) in zip(flip.request_class.operations, decisions, strict=True):
-                counts[flip.direction] += 1
+        for change, decisions in self._decided():
+            for operation, (before, after) in zip(change.request_class.operations, decisions, strict=True):
+                counts[change.direction] += 1
                 yield {
-                    "flip": flip.direction,
-                    "releases": flip.releases,
-                    **flip.request_class.to_json(operation),
+                    "flip": change.direction,
+                    "releases": change.releases,
+                    **change.request_class.to_json(operation),
                     "before": before.to_json(),
                     "after": after.to_json(),
                 }
         yield {
-            "same": not self.flips,
+            "same": not self.decision_changes,
             "aclsRemoved": len(self.changed.removed),
             "aclsAdded": len(self.changed.added),
             "granted": counts["granted"],
@@ -68,33 +68,31 @@ class Report(NamedTuple):
         }
 
     def print(self) -> None:
-        """The same for people."""
+        """Print the same as text."""
         for label, each in zip(self.labels, self.sets, strict=True):
             answer(f"{label:{_LABEL}}{shown(each.name)}, {len(each.image):,} ACLs", _LABEL)
         removed, added = _sorted(self.changed.removed), _sorted(self.changed.added)
         answer(f"{'ACLs':{_LABEL}}{len(removed)} removed, {len(added)} added", _LABEL)
         print_changed_acls(removed, added)
-        if not self.flips:
+        if not self.decision_changes:
             answer(f"{'meaning':{_LABEL}}{good('the same')}: every request has the same answer", _LABEL)
             return
         answer(f"{'meaning':{_LABEL}}{bad('DIFFERENT')}", _LABEL)
-        for flip, decisions in self._decided():
-            title = good("GRANTED") if flip.direction == "granted" else bad("REVOKED")
-            questions, ((before, after), *_) = flip.request_class, decisions
-            only = "" if flip.releases is None else f" ({flip.releases})"
-            answer(
-                f"  {title}{only}  {shown(f'{describe_principal(questions)}: {describe_class(questions)}')}",
-                indent=6,
-            )
-            answer(f"    such as {shown(describe_witness(questions))}", indent=6)
+        for change, decisions in self._decided():
+            title = good("GRANTED") if change.direction == "granted" else bad("REVOKED")
+            request_class, ((before, after), *_) = change.request_class, decisions
+            only = "" if change.releases is None else f" ({change.releases})"
+            text = shown(f"{describe_principal(request_class)}: {describe_class(request_class)}")
+            answer(f"  {title}{only}  {text}", indent=6)
+            answer(f"    such as {shown(describe_witness(request_class))}", indent=6)
             for label, decision in zip(self.labels, (before, after), strict=True):
                 answer(f"    {label}: {decision.result.value} by {decided_by(decision)}", indent=6)
 
     def _decided(self) -> Iterator[tuple[DecisionChange, list[tuple[Decision, Decision]]]]:
-        """Each class with what decides its witness on both sides, operation by operation."""
-        for version, flips in groupby(self.flips, key=attrgetter("version")):
-            some = list(flips)
-            classes = [flip.request_class for flip in some]
+        """Each class with the decisions of its witness on both sides, by operation."""
+        for version, group in groupby(self.decision_changes, key=attrgetter("version")):
+            changes = list(group)
+            classes = [change.request_class for change in changes]
             witnesses = [each.witness for each in classes]
             before, after = (
                 state_for_witnesses(
@@ -102,15 +100,15 @@ class Report(NamedTuple):
                 )
                 for each, how in zip(self.sets, self.settings, strict=True)
             )
-            for flip, asked in zip(some, classes, strict=True):
+            for change, request_class in zip(changes, classes, strict=True):
                 yield (
-                    flip,
+                    change,
                     [
                         (
-                            decide_witness(before, asked.witness, each),
-                            decide_witness(after, asked.witness, each),
+                            decide_witness(before, request_class.witness, each),
+                            decide_witness(after, request_class.witness, each),
                         )
-                        for each in asked.operations
+                        for each in request_class.operations
                     ],
                 )
 

@@ -142,10 +142,10 @@ def lint_command(
             keep_by_type=keep_by_type,
             topics=acls.image.metadata.known_topics,
         )
-    gathered: dict[str, list[str]] = {}
+    by_rule: dict[str, list[str]] = {}
     findings = lint.findings()
     if junit is not None:
-        findings = _gathered(findings, gathered)
+        findings = _collected(findings, by_rule)
     program = acls_command(acls.acls_flags)
     if as_json:
         counts = print_json_lines(lint, findings, program)
@@ -155,12 +155,12 @@ def lint_command(
         _write_changes(lint, changes)
         note_next_steps(changes)
     if junit is not None:
-        _write_junit(junit, gathered)
+        _write_junit(junit, by_rule)
     if counts.keys() - INFORMATIVE:
         raise click.exceptions.Exit(ExitCode.NO)
 
 
-def _gathered(findings: Iterable[Finding], by_rule: dict[str, list[str]]) -> Iterator[Finding]:
+def _collected(findings: Iterable[Finding], by_rule: dict[str, list[str]]) -> Iterator[Finding]:
     from authorizer.cli.rendering.acls import acl_line
 
     for each in findings:

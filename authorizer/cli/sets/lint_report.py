@@ -1,4 +1,4 @@
-"""What ``aclog lint`` prints: findings, with their proof and what mends them."""
+"""Report of ``aclog lint``: findings, each with its proof and its fix."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ if TYPE_CHECKING:
     from authorizer.analysis.lint import Finding, Lint
 
 _KAFKA_ACLS: Final = ("kafka-acls", "--bootstrap-server", "localhost:9092")
-# Most words come again and again.
+# Most words are repeated many times.
 _quoted: Final = lru_cache(1 << 12)(shlex.quote)
-#: Of an ACL, below its rule.
 _INDENT: Final = "  "
 
 
 def acls_command(flags: Sequence[str] | None) -> tuple[str, ...]:
-    """What changes the ACLs of a set: `aclog acls` with these flags, or kafka-acls where there are none."""
+    """The command that changes the set: `aclog acls` with these flags, or kafka-acls without flags."""
     return _KAFKA_ACLS if flags is None else (*command_words(), "acls", *flags)
 
 
@@ -40,13 +39,13 @@ def commands(finding: Finding, program: Sequence[str]) -> list[str]:
         return []
     lines = [removal]
     if finding.rule == "duplicate":
-        # A removal is one of all ids.
+        # A removal removes all ids.
         lines.append(("--add", *(change_flags(finding.acl) or ())))
     return [" ".join(map(_quoted, (*program, *words))) for words in lines]
 
 
 def finding_json(finding: Finding, program: Sequence[str]) -> dict[str, Any]:
-    """A line of ``--json``."""
+    """A finding as a line of ``--json``."""
     acl = acl_json(finding.acl)
     return {
         "finding": finding.rule,
@@ -63,7 +62,7 @@ def finding_json(finding: Finding, program: Sequence[str]) -> dict[str, Any]:
 
 
 def print_json_lines(lint: Lint, findings: Iterable[Finding], program: Sequence[str]) -> Counter[str]:
-    """All findings, and a summary; how many there are by rule."""
+    """Print all findings and a summary; returns the number of findings by rule."""
     counts: Counter[str] = Counter()
     with JsonLines() as lines:
         for finding in findings:
@@ -82,7 +81,7 @@ def print_json_lines(lint: Lint, findings: Iterable[Finding], program: Sequence[
 
 
 def print_text(lint: Lint, findings: Iterable[Finding], limit: int, program: Sequence[str]) -> Counter[str]:
-    """At most ``limit`` findings of each rule, and a summary; returns how many there are by rule."""
+    """Print at most ``limit`` findings of each rule and a summary; returns the number by rule."""
     counts: Counter[str] = Counter()
     for finding in findings:
         if not counts[finding.rule]:

@@ -1,4 +1,4 @@
-"""``aclog test``: expectations in a file, proven for all names, hosts and principals."""
+"""``aclog test``: expectations of a file, proven for all names, hosts and principals."""
 
 from __future__ import annotations
 
@@ -66,12 +66,17 @@ def test_command(*, file: Path, source: str | None, as_json: bool, junit: Path |
         raise Failure(str(error), ExitCode.USAGE, "`aclog test --help` has an example.") from error
     acls, settings = load_set(source)
     table = acls.table()
-    # What is expected must hold whatever the release is.
-    apart = settings.for_each_possible_release(has_networks=bool(for_networks(table).any()))
+    # Expectations must hold under the rules of each possible release.
+    possible_settings = settings.for_each_possible_release(has_networks=bool(for_networks(table).any()))
     results: list[tuple[str, list[RequestClass]]] = []
     with Waiting("testing"):
         for name, expected in tests:
-            found = [each for one in expected for how in apart for each in violations(table, how, one)]
+            found = [
+                violation
+                for expectation in expected
+                for each in possible_settings
+                for violation in violations(table, each, expectation)
+            ]
             results.append((name, list(dict.fromkeys(found))))
     for name, found in results:
         if as_json:
@@ -87,14 +92,13 @@ def test_command(*, file: Path, source: str | None, as_json: bool, junit: Path |
         raise click.exceptions.Exit(ExitCode.NO)
 
 
-def sentence(questions: RequestClass) -> str:
+def sentence(request_class: RequestClass) -> str:
     """The principals and the class of requests, with one example."""
     from authorizer.analysis.request_class_text import describe_class, describe_principal, describe_witness
 
-    return (
-        f"{describe_principal(questions)}: {describe_class(questions)}; such as {describe_witness(questions)}"
-    )
+    principal, text = describe_principal(request_class), describe_class(request_class)
+    return f"{principal}: {text}; such as {describe_witness(request_class)}"
 
 
-def _json(questions: RequestClass) -> dict[str, Any]:
-    return questions.to_json(questions.operations[0])
+def _json(request_class: RequestClass) -> dict[str, Any]:
+    return request_class.to_json(request_class.operations[0])

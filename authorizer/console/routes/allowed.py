@@ -158,7 +158,7 @@ def _class_json(
 ) -> dict[str, Any]:
     """The class in words, with the decision of its witness, and the ACLs that decide other requests of it."""
     witness, decision = questions.witness, decide_witness(state, questions.witness, operation)
-    deciding = acls.others(questions, decision, is_allowed=is_allowed)
+    deciding = acls.other_acls(questions, decision, is_allowed=is_allowed)
     return {
         "allowed": is_allowed,
         "who": describe_principal(questions),
