@@ -109,7 +109,7 @@ class Story:
             detail(f"{node.name} is ready at {node.url}")
 
     def _write_and_ask(self) -> None:
-        say(f"{FIRST_WRITES} ACLs are written one by one, and both nodes asked about each at once:")
+        say(f"{FIRST_WRITES} ACLs are written one by one; both nodes are queried about each immediately:")
         took_ms = []
         for number in range(FIRST_WRITES):
             began = time.perf_counter()
@@ -126,10 +126,10 @@ class Story:
         leader = self._cluster.leader(TOPIC)
         assert leader is not None
         say(f"Broker {leader} leads the topic. kill -9, and writing goes on:")
-        stop_asking = threading.Event()
+        stop_probing = threading.Event()
         answered = [0, 0]
-        asker = threading.Thread(target=self._ask_until, args=(stop_asking, answered))
-        asker.start()
+        prober = threading.Thread(target=self._probe_until, args=(stop_probing, answered))
+        prober.start()
         self._cluster.kill(leader)
         killed_s = time.monotonic()
         longest_s, failed, number = 0.0, 0, 0
@@ -142,15 +142,15 @@ class Story:
                     failed += 1
                 longest_s = max(longest_s, time.monotonic() - began)
         finally:
-            stop_asking.set()
-            asker.join()
+            stop_probing.set()
+            prober.join()
         detail(
             f"{number} ACLs acknowledged, {failed} writes failed and said so; "
             f"the longest took {longest_s:.1f} s"
         )
-        detail(f"meanwhile both nodes answered {answered[0]} questions, and failed to answer {answered[1]}")
+        detail(f"meanwhile both nodes answered {answered[0]} requests, and failed to answer {answered[1]}")
         if answered[1]:
-            self.wrong.append(f"{answered[1]} questions were not answered while a broker was down")
+            self.wrong.append(f"{answered[1]} requests were not answered while a broker was down")
         self._expect_all("after the election")
         self._cluster.start(leader)
         self._cluster.wait_for_brokers()
@@ -175,15 +175,15 @@ class Story:
 
     def _remove(self) -> None:
         say("Some of the ACLs are removed again:")
-        gone = self._readers[::3]
-        for name in gone:
+        removed = self._readers[::3]
+        for name in removed:
             pattern = ResourcePatternFilter(ResourceType.TOPIC, name, PatternType.LITERAL)
             [removal] = self._writer.authorizer.delete_acls(_CONTEXT, [AclBindingFilter(pattern)])
             if (error := removal.result(WRITE_TIMEOUT_S).exception) is not None:
                 raise error
-        self._readers = [name for name in self._readers if name not in gone]
-        self._removed += gone
-        detail(f"{len(gone)} removed, {len(self._readers)} left")
+        self._readers = [name for name in self._readers if name not in removed]
+        self._removed += removed
+        detail(f"{len(removed)} removed, {len(self._readers)} left")
         self._expect_all("after the removals")
 
     def _compare(self) -> None:
@@ -203,8 +203,8 @@ class Story:
             )
             if (state["acl_count"], state["digest"]) != (ours.acl_count, ours.digest):
                 self.wrong.append(f"{node.name} has another state than this process")
-        others = [word for node in self._nodes for word in ("--with", node.url)]
-        self._run("log", "verify", "--log", self._url, *others, "--with", str(self._store))
+        comparisons = [word for node in self._nodes for word in ("--with", node.url)]
+        self._run("log", "verify", "--log", self._url, *comparisons, "--with", str(self._store))
 
     # --- what the steps are made of ------------------------------------------------------------------------
 
@@ -243,8 +243,8 @@ class Story:
                     self.wrong.append(f"{when}, {node.name} decided wrongly about {name} at offset {offset}")
             detail(f"{node.name}: {len(names)} decisions as acknowledged, at offset {answers[0][1]}")
 
-    def _ask_until(self, stopped: threading.Event, answered: list[int]) -> None:
-        """Count the answers to one question, and the failures."""
+    def _probe_until(self, stopped: threading.Event, answered: list[int]) -> None:
+        """Count the answers to one request, and the failures."""
         while not stopped.is_set():
             for node in self._nodes:
                 try:

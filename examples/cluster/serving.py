@@ -35,13 +35,13 @@ class ServingNode:
         self.name = name
         self._port = free_ports(1)[0]
         self.url = f"http://{HOST}:{self._port}"
-        self._said = home / f"{name}.log"
+        self._log_file = home / f"{name}.log"
         self._environment = {**settings, "ACLOG_LISTENERS": f"PLAINTEXT://{HOST}:{self._port}"}
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Returns at once."""
-        with self._said.open("ab") as output:
+        """Start the process without waiting for it."""
+        with self._log_file.open("ab") as output:
             self._process = subprocess.Popen(
                 dying_with_parent([sys.executable, "-m", "authorizer.cli", "serve"]),
                 env=self._environment,
@@ -58,7 +58,9 @@ class ServingNode:
             if self._answers("/readyz"):
                 return
             time.sleep(0.1)
-        raise NotReadyError(f"{self.name} is not ready:\n{self._said.read_text(encoding='utf-8')[-2000:]}")
+        raise NotReadyError(
+            f"{self.name} is not ready:\n{self._log_file.read_text(encoding='utf-8')[-2000:]}"
+        )
 
     def may_read(self, principal: str, topic: str, *, min_offset: int = 0) -> tuple[bool, int]:
         """Whether it may, and at which offset that was decided; waits until ``min_offset`` is visible."""

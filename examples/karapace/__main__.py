@@ -19,7 +19,7 @@ from karapace.core import auth, auth_container
 from authorizer.client import CacheSettings, Client, Credentials
 from examples.karapace.rights import Rights
 
-#: How old a decision may be, whatever happens; changes are heard of at once.
+#: Maximum age of a cached decision; the change stream invalidates it earlier.
 MAX_AGE_S = 30.0
 TIMEOUT_S = 1.0
 

@@ -2,11 +2,11 @@
 
     Subject:orders-value   Read    Read or Write on the topic orders: either needs its schemas
     Subject:orders-key     Write   Write on the topic orders
-    Subject:*              Read    no: Karapace then asks about each subject by itself, so that a DENY counts
+    Subject:*              Read    no: Karapace then requests each subject separately, so that a DENY counts
     Config:                Read    DescribeConfigs on the cluster
     Config:                Write   AlterConfigs on the cluster
 
-A subject that is none of a topic's (TopicNameStrategy) is asked about as a topic of its whole name. Nothing
+A subject without a topic (TopicNameStrategy) is requested as a topic of its full name. Nothing
 here imports Karapace.
 """
 

@@ -1,4 +1,4 @@
-"""Every recorded answer of the real Kafka 4.3.1, compared; the totals are in the terminal summary."""
+"""Every recorded answer of Kafka 4.3.1, compared; the totals are in the terminal summary."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import pytest
 
 from support.oracle import EQUAL, LISTING_THREW, OTHER_STATE, case_names, compare, load_case
 
-# Profiles whose records a real controller never writes: only there may an answer differ, and only so.
+# Profiles with records that no real controller writes; only these may have the listed differences.
 MAY_DIFFER = {"dups": OTHER_STATE, "weird-records": LISTING_THREW}
 
 
 @pytest.mark.parametrize("name", case_names())
-def test_answers_are_the_real_kafkas(name: str, record_property: Callable[[str, object], None]) -> None:
+def test_answers_equal_those_of_kafka(name: str, record_property: Callable[[str, object], None]) -> None:
     """Result, rule, ACL, audit line and level, KIP-430 bits, by resource type, listings, counts, errors."""
     found = compare(load_case(name))
     for outcome, count in found.items():

@@ -45,7 +45,7 @@ def listed(binding: AclBinding) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("case", sorted(CASES.glob("*-filters")), ids=lambda path: path.name)
-def test_filters_match_what_kafka_lists(case: Path) -> None:
+def test_filters_match_the_acls_that_kafka_lists(case: Path) -> None:
     """Some 200 filters for each case, against the ACLs after any number of records."""
     records = [loads(line) for line in lines(case / "records.jsonl.gz")]
     queries = [json.loads(line) for line in lines(case / "queries.jsonl.gz")]

@@ -1,4 +1,4 @@
-"""The three logs that a real broker wrote: every batch header, record and byte against kafka-dump-log."""
+"""Three logs of a real broker: every batch header, record and byte, compared with kafka-dump-log."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def batches(path: Path) -> Iterator[tuple[bytes, RecordBatch]]:
 
 @cache
 def files(name: str) -> list[Path]:
-    """Segments, then checkpoints, as the dumps have them."""
+    """Segments, then checkpoints, in the order of the dumps."""
     return sorted(real_log(name).glob("*.log")) + sorted(real_log(name).glob("*.checkpoint"))
 
 
@@ -57,8 +57,8 @@ def dumped(name: str, what: str) -> list[dict[str, Any]]:
 
 
 @real_logs
-def test_every_batch_header(name: str) -> None:
-    """What kafka-dump-log prints of each, its CRC and position included."""
+def test_every_batch_header_equals_the_dump(name: str) -> None:
+    """All fields that kafka-dump-log prints, with CRC and position."""
     found = [
         {
             "file": path.name,
@@ -88,8 +88,8 @@ def test_every_batch_header(name: str) -> None:
 
 
 @real_logs
-def test_every_record(name: str) -> None:
-    """ACL, feature and transaction records and control records in full; others by place, type and version."""
+def test_every_record_equals_the_dump(name: str) -> None:
+    """ACL, feature, transaction and control records in full; others by offset, type and version."""
     found = []
     for path in files(name):
         for _, batch in batches(path):
@@ -108,8 +108,8 @@ def test_every_record(name: str) -> None:
 
 
 @real_logs
-def test_every_byte_is_written_again(name: str) -> None:
-    """Encoding what was decoded, with the same parameters, gives the broker's own bytes."""
+def test_encoding_restores_every_byte(name: str) -> None:
+    """Decoded batches, encoded with the same parameters, have the broker's bytes."""
     for path in files(name):
         for data, batch in batches(path):
             keys: list[bytes | None] = []
@@ -134,7 +134,7 @@ def test_every_byte_is_written_again(name: str) -> None:
 
 @real_logs
 def test_other_codecs_hold_every_acl_record(name: str) -> None:
-    """JSON and Avro give back what the log holds."""
+    """JSON and Avro restore the records of the log."""
     for path in files(name):
         for _, batch in batches(path):
             for logged in to_log_batch(batch).records:
@@ -144,14 +144,14 @@ def test_other_codecs_hold_every_acl_record(name: str) -> None:
 
 
 @real_logs
-def test_types_have_kafkas_names(name: str) -> None:
-    """Every type in the dumps is one that the name table has."""
+def test_record_types_have_kafkas_names(name: str) -> None:
+    """The name table has every type in the dumps."""
     names = {record_type_name(api_key) for api_key in range(64)}
     assert {line["type"] for line in dumped(name, "dump") if "type" in line} <= names
 
 
 def test_the_records_of_every_oracle_case_are_read() -> None:
-    """195 cases; written again they are the same, but for the key that says which batch a record was in."""
+    """195 cases; encoded again they are the same, except for the key of the record's batch."""
     paths = sorted(CASES.glob("*/records.jsonl*"))
     assert len(paths) == 195
     for path in paths:

@@ -1,4 +1,4 @@
-"""What each release of Kafka answered (tests/data/oracle/releases), compared."""
+"""The recorded answers of each release of Kafka (tests/data/oracle/releases), compared."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.release_oracle import VERSIONS, Json, recorded, recorded_states
 
 
 def replayed(state: Json, version: str | None) -> Replayed:
-    """An authorizer with the ACLs and settings of a state; None: of an unknown release."""
+    """An authorizer with the ACLs and settings of a state; ``version`` None is an unknown release."""
     found = Replayed(
         {
             "super.users": state["superUsers"],
@@ -35,12 +35,12 @@ def replayed(state: Json, version: str | None) -> Replayed:
     return found
 
 
-def own_answers(state: Json, version: str | None) -> list[Any]:
+def answers_of_aclog(state: Json, version: str | None) -> list[Any]:
     authorizer = replayed(state, version).authorizer
     answers = []
-    for question in state["queries"]:
-        kind = "authorize" if "resourceName" in question else "authorizeByResourceType"
-        found = answer_query(authorizer, {"kind": kind, **question})
+    for request in state["queries"]:
+        kind = "authorize" if "resourceName" in request else "authorizeByResourceType"
+        found = answer_query(authorizer, {"kind": kind, **request})
         answers.append(found.get("result", found.get("bits")))
     return answers
 
@@ -56,41 +56,43 @@ def test_every_release_was_recorded() -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_supported_operations_are_those_of_the_release(version: str) -> None:
     table, _ = recorded(version)
-    own = {
+    actual = {
         kind.name: {each.name for each in release(version).supported_operations(kind)}
         for kind in ResourceType
         if kind > ResourceType.ANY
     }
-    assert own == {kind: set(names) for kind, names in table.items()}
+    assert actual == {kind: set(names) for kind, names in table.items()}
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_answers_are_those_of_the_release(version: str) -> None:
-    """Of authorize, authorizeByResourceType and authorizedOperations."""
+    """Answers of authorize, authorizeByResourceType and authorizedOperations."""
     _, answers = recorded(version)
     for state, expected in zip(recorded_states(), answers, strict=True):
-        assert own_answers(state, release(version).value) == expected
+        assert answers_of_aclog(state, release(version).value) == expected
 
 
-def test_an_unknown_release_is_answered_with_what_all_of_them_answer() -> None:
-    """A result is ALLOWED if it is everywhere; an operation is authorized if it is wherever there is such."""
+def test_an_unknown_release_gets_the_answer_of_all_releases() -> None:
+    """A result is ALLOWED if all releases allow it; likewise an operation, of the releases that have it."""
     differing = 0
     for number, state in enumerate(recorded_states()):
         of_all = zip(*(recorded(version)[1][number] for version in VERSIONS), strict=True)
-        for question, own, theirs in zip(state["queries"], own_answers(state, None), of_all, strict=True):
-            differing += len(set(theirs)) > 1
-            if isinstance(own, str):
-                assert own == ("DENIED" if "DENIED" in theirs else "ALLOWED")
+        for request, actual, recorded_answers in zip(
+            state["queries"], answers_of_aclog(state, None), of_all, strict=True
+        ):
+            differing += len(set(recorded_answers)) > 1
+            if isinstance(actual, str):
+                assert actual == ("DENIED" if "DENIED" in recorded_answers else "ALLOWED")
             else:
-                kind = question["resourceType"]
+                kind = request["resourceType"]
                 expected = sum(
                     1 << AclOperation[name]
                     for name in recorded(VERSIONS[-1])[0][kind]
                     if all(
                         bits >> AclOperation[name] & 1
-                        for version, bits in zip(VERSIONS, theirs, strict=True)
+                        for version, bits in zip(VERSIONS, recorded_answers, strict=True)
                         if name in recorded(version)[0][kind]
                     )
                 )
-                assert own == expected
+                assert actual == expected
     assert differing > 50

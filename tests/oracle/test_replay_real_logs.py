@@ -1,4 +1,4 @@
-"""The real broker's logs through the real directory log: by every way there, the ACLs that it listed."""
+"""Logs of a real broker through the directory log: every load gives the ACLs that the broker listed."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from support.sim_history import EMPTY_STATE, State, fold, state_of
 from support.sim_publisher import Witness
 
 REAL_LOGS = {"kraft-small": 281, "kraft-trimmed": 2054, "kraft-large": 71029}
-#: What Kafka 4.3.1 registers with.
+#: The registration of Kafka 4.3.1.
 BROKERS = {1: SupportedLevels(7, 30)}
-#: Those whose beginning is still there.
+#: Logs that still start at offset 0.
 WHOLE_LOGS = ["kraft-small", "kraft-large"]
 TRIMMED_START = 1675
 TRIMMED_CHECKPOINT_END = 1890
-PATIENCE_S = 60.0
+READY_TIMEOUT_S = 60.0
 
 
 def load(name: str, *, checkpoints: bool = False, at_offset: int | None = None) -> LoadResult:
@@ -84,7 +84,7 @@ def states_of(name: str, state: State, start: int) -> Iterator[tuple[int, int, S
 
 
 def listed(name: str) -> Counter[tuple[str, ...]]:
-    """What describeAcls returned at the end."""
+    """The last result of describeAcls."""
     found: Counter[tuple[str, ...]] = Counter()
     with (real_log_home(name) / "acls.jsonl").open(encoding="utf-8") as lines:
         for acl in map(json.loads, lines):
@@ -117,7 +117,7 @@ def bindings(image: AclsImage) -> Counter[tuple[str, ...]]:
 
 @pytest.mark.parametrize("name", REAL_LOGS)
 def test_the_final_acls_are_those_that_the_broker_listed(name: str) -> None:
-    """From the newest checkpoint on, by content and number; no gap, nothing strange, nothing refused."""
+    """From the newest checkpoint on, by content and number; without gaps, unknown or refused records."""
     result = load(name, checkpoints=True)
     assert bindings(result.image) == listed(name)
     assert result.image.provenance.end_offset == REAL_LOGS[name]
@@ -129,7 +129,7 @@ def test_the_final_acls_are_those_that_the_broker_listed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WHOLE_LOGS)
-def test_from_the_start_and_from_the_checkpoint_it_is_the_same_state(name: str) -> None:
+def test_a_load_from_the_start_equals_a_load_from_the_checkpoint(name: str) -> None:
     """I12: digests, contents and features agree, and the digest is that of the content."""
     whole, continued = load(name).image, load(name, checkpoints=True).image
     assert whole.digest == continued.digest == digest_of(acl.record for acl in whole)
@@ -138,8 +138,8 @@ def test_from_the_start_and_from_the_checkpoint_it_is_the_same_state(name: str) 
 
 
 @pytest.mark.parametrize("name", WHOLE_LOGS)
-def test_what_else_the_log_knows_is_what_the_dump_says(name: str) -> None:
-    """Topics, features and brokers: of the log, of the newest checkpoint and its tail, of the dump."""
+def test_other_metadata_of_the_log_equals_the_dump(name: str) -> None:
+    """Topics, features and brokers, from the log and from the newest checkpoint with its tail."""
     expected = MetadataImage.EMPTY
     for _, record in dumped(name):
         if isinstance(record, FeatureLevelRecord | OtherRecord):
@@ -152,7 +152,7 @@ def test_what_else_the_log_knows_is_what_the_dump_says(name: str) -> None:
 
 @pytest.mark.parametrize("name", WHOLE_LOGS)
 def test_the_state_at_a_checkpoints_end_is_the_checkpoint(name: str) -> None:
-    """What the broker wrote itself at that offset, for each of its checkpoints."""
+    """For each checkpoint that the broker wrote."""
     with DirectoryLog.open(real_log(name), mode="read") as log:
         checkpoints = log.checkpoints()
     assert checkpoints
@@ -165,7 +165,7 @@ def test_the_state_at_a_checkpoints_end_is_the_checkpoint(name: str) -> None:
 
 @pytest.mark.slow
 def test_every_offset_of_the_small_log_has_the_state_of_the_dump() -> None:
-    """Without checkpoints, and with them, against a naive fold of what kafka-dump-log printed."""
+    """Without checkpoints and with them, compared with a naive fold of the records in the dump."""
     for offset, settled, state in states_of("kraft-small", EMPTY_STATE, 0):
         for checkpoints in (False, True):
             image = load("kraft-small", checkpoints=checkpoints, at_offset=offset).image
@@ -186,24 +186,24 @@ def test_offsets_of_the_trimmed_log_have_the_state_of_the_dump() -> None:
 
 @pytest.mark.slow
 def test_offsets_of_the_large_log_have_the_state_of_the_dump() -> None:
-    """A few of them; the naive fold copies everything for each record."""
+    """Only some offsets, because the naive fold copies the state for each record."""
     offsets = [1, 20_000, 54_577, 71_028]
     records: list[MetadataRecord] = []
     for offset, record in dumped("kraft-large"):
-        # Its only transaction, the bootstrap records, ends at once.
+        # Its only transaction, the bootstrap records, ends immediately.
         if record is not None:
             records.append(record)
         if offset in offsets[1:]:
             assert state_of(load("kraft-large", at_offset=offset).image) == fold(records)
 
 
-def test_the_trimmed_log_without_its_checkpoint() -> None:
-    """I11: not a partial answer but an error."""
+def test_a_trimmed_log_without_its_checkpoint_is_refused() -> None:
+    """I11: an error, not a partial state."""
     with pytest.raises(LogGapError, match="log starts at 1675 and no snapshot covers it"):
         load("kraft-trimmed")
 
 
-def test_offsets_before_the_trimmed_logs_checkpoint() -> None:
+def test_an_offset_before_the_checkpoint_of_a_trimmed_log_is_refused() -> None:
     """The error names the earliest one."""
     with pytest.raises(OffsetUnavailableError, match=f"the earliest offset is {TRIMMED_CHECKPOINT_END - 1}"):
         load("kraft-trimmed", checkpoints=True, at_offset=TRIMMED_START + 10)
@@ -211,7 +211,7 @@ def test_offsets_before_the_trimmed_logs_checkpoint() -> None:
 
 
 @pytest.mark.parametrize("name", REAL_LOGS)
-def test_the_loader_comes_to_the_same_state(name: str, tmp_path: Path) -> None:
+def test_the_loader_gives_the_same_state(name: str, tmp_path: Path) -> None:
     """With its thread, and again from a stored snapshot of that state."""
     store = SnapshotStore(tmp_path)
     expected = load(name, checkpoints=True).image
@@ -221,7 +221,7 @@ def test_the_loader_comes_to_the_same_state(name: str, tmp_path: Path) -> None:
             sources: list[SnapshotSource] = [StoredSnapshots(store), CheckpointFiles(log)]
             with closing(Loader(log, sources, [witness])) as loader:
                 loader.start()
-                assert loader.wait_until_ready(PATIENCE_S)
+                assert loader.wait_until_ready(READY_TIMEOUT_S)
                 assert loader.status().digest == expected.digest
             assert witness.image.metadata == expected.metadata
             assert expected.metadata.brokers == BROKERS

@@ -1,10 +1,10 @@
-"""The recorded answers of the real Kafka 4.3.1, through HTTP: a node follows a case's records, and is asked.
+"""The recorded answers of Kafka 4.3.1, compared over HTTP with a node that follows the records of each case.
 
-Each answer is compared with the recorded one; where that is Java's alone (``support.oracle``,
-docs/compatibility.md), with the authorizer's own, which ``test_authorizer_decisions`` compares with the
+Each answer is compared with the recorded one; where only Java gives that (``support.oracle``,
+docs/compatibility.md), with the authorizer's, which ``test_authorizer_decisions`` compares with the
 definition.
-Decisions are asked by ``/access/v1/evaluations``, as ``aclog check --batch --sidecar`` asks them; some are
-explained, too. The audit line is not answered over HTTP.
+Decisions are requested by ``/access/v1/evaluations``, like ``aclog check --batch --sidecar``; some are
+explained, too. The audit line is not part of an HTTP answer.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from support.oracle import RECORDED_VERSION, Case, Replayed, case_names, load_ca
 
 Json = dict[str, Any]
 
-#: Of this number of decisions one is explained.
+#: One of this many decisions is explained.
 EXPLAINED = 25
-#: Records that are appended at once.
+#: Records of one append.
 BATCH = 5_000
-#: Whose records a real controller never writes: what Java answered there may be Java's alone.
+#: Profiles with records that no real controller writes; only Java may give the recorded answer.
 STRANGE = ("dups", "weird-records")
 #: Asked before the log is loaded: over HTTP that is a 503, whatever is asked (test_sidecar_start.py).
 UNREADY = ("0074-super", "0114-super")
@@ -48,7 +48,7 @@ NAMES = [name for name in case_names() if name not in UNREADY]
 
 
 def cases() -> list[ParameterSet]:
-    """All of them; the gate has the first one of each kind, for test_authorizer_decisions has all of them."""
+    """All cases; the gate has the first of each kind, because test_authorizer_decisions has all of them."""
     kinds: set[str] = set()
     found = []
     for name in NAMES:
@@ -60,7 +60,7 @@ def cases() -> list[ParameterSet]:
 
 @contextmanager
 def sidecar_of_case(case: Case, home: Path) -> Iterator[tuple[Node, Client]]:
-    """A node on an empty log with the case's settings, and a client that may ask everything: the log's owner.
+    """A node on an empty log with the case's settings, and a client without restrictions: the log's owner.
 
     Raises:
         ConfigError: Java's configure() throws as well.
@@ -88,7 +88,7 @@ def sidecar_of_case(case: Case, home: Path) -> Iterator[tuple[Node, Client]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", cases())
-def test_answers_over_http_are_the_real_kafkas(
+def test_answers_over_http_equal_those_of_kafka(
     name: str, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     case = load_case(name)
@@ -97,14 +97,18 @@ def test_answers_over_http_are_the_real_kafkas(
         with sidecar_of_case(case, tmp_path) as (node, client):
             replayed = Replayed(case.properties)
             start = 0
-            for end, asked in case.queries.items():
+            for end, recorded_queries in case.queries.items():
                 append(node, case, start, end)
                 replayed.apply(case.records[start:end])
                 start = end
-                found += compared(client, replayed, asked)
+                found += compared(client, replayed, recorded_queries)
     except ConfigError as error:
         refusal = {"error": f"configure: IllegalArgumentException: {error.__cause__}"}
-        assert all(expected == refusal for asked in case.queries.values() for _, expected in asked)
+        assert all(
+            expected == refusal
+            for recorded_queries in case.queries.values()
+            for _, expected in recorded_queries
+        )
         return
     for outcome, count in found.items():
         record_property(f"oracle over HTTP: {outcome}", count)
@@ -114,38 +118,38 @@ def test_answers_over_http_are_the_real_kafkas(
 
 
 def append(node: Node, case: Case, start: int, end: int) -> None:
-    """These records of the case, visible."""
+    """Append these records of the case, and wait until they are visible."""
     for at in range(start, end, BATCH):
         node.log.append(case.records[at : min(at + BATCH, end)])
     assert node.visible(end).result(SOON_S)
 
 
-def compared(client: Client, replayed: Replayed, asked: list[tuple[Json, Json]]) -> Counter[str]:
-    """How many answers were the recorded ones, and how many the authorizer's own for a known reason."""
+def compared(client: Client, replayed: Replayed, recorded_queries: list[tuple[Json, Json]]) -> Counter[str]:
+    """Counts of answers equal to the recorded ones, and of answers with a known difference."""
     found: Counter[str] = Counter()
     sidecar = SidecarAuthorizer(client, None)
     decisions = []
-    for query, _ in asked:
+    for query, _ in recorded_queries:
         with suppress(KeyError, ValueError, DecodeError):
             if query.get("kind", "authorize") == "authorize":
                 decisions.append(request_of_query(query))
     sidecar.ask_all(decisions)
-    for number, (query, recorded) in enumerate(asked):
+    for number, (query, recorded) in enumerate(recorded_queries):
         expected = {key: value for key, value in recorded.items() if key != "audit"}
-        own = {
+        of_library = {
             key: value for key, value in answer_query(replayed.authorizer, query).items() if key != "audit"
         }
         try:
-            over_http = answered(client, sidecar, query)
+            over_http = answer_over_http(client, sidecar, query)
         except DecodeError:
-            # Nobody asks for these; the library decides even so.
-            assert is_no_question(query), query
-            found["no question over HTTP"] += 1
+            # The HTTP API refuses these requests; the library decides them.
+            assert is_not_askable_over_http(query), query
+            found["not askable over HTTP"] += 1
             continue
         if over_http == expected:
             found["equal"] += 1
         else:
-            assert over_http == own, query
+            assert over_http == of_library, query
             found["Java's alone"] += 1
         if number % EXPLAINED == 0 and "rule" in over_http:
             context, action = request_of_query(query)
@@ -166,8 +170,8 @@ def compared(client: Client, replayed: Replayed, asked: list[tuple[Json, Json]])
     return found
 
 
-def answered(client: Client, sidecar: SidecarAuthorizer, query: Json) -> Json:
-    """KIP-430 by its own endpoint, all else as the command asks it."""
+def answer_over_http(client: Client, sidecar: SidecarAuthorizer, query: Json) -> Json:
+    """KIP-430 by its endpoint, all other queries like the command."""
     if query.get("kind") != "authorizedOperations":
         return answer_query(sidecar, {key: value for key, value in query.items() if key != "audit"})
     host = host_address(query["host"])
@@ -181,11 +185,11 @@ def answered(client: Client, sidecar: SidecarAuthorizer, query: Json) -> Json:
         operations = client.ask(call)
     except SidecarRequestError as error:
         raise DecodeError(str(error)) from error
-    said = {"bits": operations.bits, "operations": operations.operations}
-    return said if host == query["host"] else {**said, "hostAddress": host}
+    answer = {"bits": operations.bits, "operations": operations.operations}
+    return answer if host == query["host"] else {**answer, "hostAddress": host}
 
 
-def is_no_question(query: Json) -> bool:
+def is_not_askable_over_http(query: Json) -> bool:
     """Whether it names an operation or a type that only filters and newer records have."""
     return (
         AclOperation.from_name(str(query.get("operation", "READ"))) <= AclOperation.ANY
@@ -193,6 +197,6 @@ def is_no_question(query: Json) -> bool:
     )
 
 
-def test_no_case_is_left_out() -> None:
-    """195 random cases and the real logs, but for two."""
+def test_no_case_is_missing_over_http() -> None:
+    """195 random cases and the real logs, except for two."""
     assert len(NAMES) == 195 - len(UNREADY) + len(REAL_LOGS)

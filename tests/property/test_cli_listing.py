@@ -1,4 +1,4 @@
-"""`aclog acls --list` by column, beside the same made of one ACL after the other."""
+"""`aclog acls --list` by column, compared with a listing made from one ACL after the other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from records.entries import AccessControlEntryRecord
 from support.acl_strategies import acls
 from support.data import real_log
 
-# What could forge a line, and what is not printable and forges none.
+# Characters that could forge a line, and harmless characters that are not printable.
 FORGING = st.sampled_from(("a\nb", "\x1b[2J", "\x85", "\u2028", "\ud800", "a\u00a0b"))
 
 
@@ -76,32 +76,34 @@ def listed_one_by_one(records: Iterable[AccessControlEntryRecord]) -> str:
 
 
 @given(any_acls, st.integers(1, 5))
-def test_by_column_is_one_by_one(records: list[AccessControlEntryRecord], piece_rows: int) -> None:
-    """Same order, same escapes, each ACL once whatever ids it has, wherever a piece ends."""
+def test_a_listing_by_column_equals_one_by_record(
+    records: list[AccessControlEntryRecord], piece_rows: int
+) -> None:
+    """Same order, same escapes, each ACL once for all its ids, wherever a piece ends."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kafka_acls_listing, "_PIECE_ROWS", piece_rows)
         assert "".join(listing(columns_of(records))) == listed_one_by_one(records)
 
 
 @given(any_acls.filter(bool), st.data())
-def test_of_a_principal(records: list[AccessControlEntryRecord], data: st.DataObject) -> None:
-    """Its ACLs alone, under its name; nobody's are none."""
+def test_a_listing_of_one_principal(records: list[AccessControlEntryRecord], data: st.DataObject) -> None:
+    """It has that principal's ACLs alone, under its name; an unknown principal has none."""
     principal = data.draw(st.sampled_from([record.principal for record in records]) | st.just("User:nobody"))
     of_principal = [record for record in records if record.principal == principal]
     text = "".join(listing_of_principal(principal, columns_of(records)))
     assert text == f"ACLs for principal `{shown(principal)}`\n" + listed_one_by_one(of_principal)
 
 
-def test_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a terminal, or where it is asked for, stderr says how far the log is read."""
+def test_progress_is_printed_to_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal, or with --progress, stderr shows how much of the log was read."""
     monkeypatch.setattr(output, "_PROGRESS_LINE_EVERY_S", 0.0)
     command = ["acls", "--log", str(real_log("kraft-small")), "--list"]
     assert "offsets: 281 of 281 (100 %)" in CliRunner().invoke(cli, [*command, "--progress"]).stderr
     assert "offsets: " not in CliRunner().invoke(cli, command).stderr
 
 
-def test_a_whole_listing_makes_no_object_of_an_acl(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two hundred thousand of them would take a second; it stays with their columns."""
+def test_a_complete_listing_creates_no_acl_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Objects for 200,000 ACLs would take a second; the listing reads the columns."""
 
     def refused(*_: object) -> None:
         raise AssertionError("rows were made into objects")

@@ -1,4 +1,4 @@
-"""Decoding by column, as the Spark jobs do it, gives what decoding one record after another gives."""
+"""Decoding by column in the Spark jobs, compared with decoding one record after another."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ cuts = st.lists(st.integers(0, 40), max_size=5)
 
 @st.composite
 def places(draw: st.DrawFn, count: int) -> list[tuple[int, int]]:
-    """Offsets, some of them missing, and timestamps, which may go back and before 1970."""
+    """Offsets with gaps, and timestamps, which may decrease and may be before 1970."""
     steps = draw(st.lists(st.integers(1, 3), min_size=count, max_size=count))
     times = draw(st.lists(st.integers(-(10**13), 10**13), min_size=count, max_size=count))
     offsets = [sum(steps[: at + 1]) for at in range(count)]
@@ -82,10 +82,10 @@ def decoded_one_by_one(rows: Iterable[Row]) -> list[tuple[int, int, MetadataReco
 
 
 @given(data=st.data(), records=histories, cuts=cuts)
-def test_any_history_in_any_split(
+def test_any_history_is_decoded_alike_in_any_split(
     data: st.DataObject, records: list[MetadataRecord], cuts: list[int]
 ) -> None:
-    """Frames, Avro and tombstones mixed, gaps, from anywhere on: equal records in equal order."""
+    """Mixed frames, Avro and tombstones, with gaps, from any start: equal records in equal order."""
     written = [data.draw(messages(record)) for record in records]
     where = data.draw(places(len(records)))
     rows = [Row(*place, *message) for place, message in zip(where, written, strict=True)]
@@ -95,10 +95,10 @@ def test_any_history_in_any_split(
 
 
 @given(data=st.data(), records=histories, kind=st.sampled_from(["frames", "avro"]), cuts=cuts)
-def test_one_kind_of_value(
+def test_a_log_with_one_kind_of_value(
     data: st.DataObject, records: list[MetadataRecord], kind: str, cuts: list[int]
 ) -> None:
-    """What a directory log and what a topic of aclog's own holds."""
+    """The values of a directory log, and those of a topic that aclog writes."""
     written = one_kind(records, kind)
     where = data.draw(places(len(written)))
     rows = [Row(*place, *message) for place, message in zip(where, written, strict=True)]
@@ -106,7 +106,7 @@ def test_one_kind_of_value(
 
 
 @given(data=st.data(), first=histories, second=histories, cuts=cuts)
-def test_logs_do_not_mix(
+def test_interleaved_logs_do_not_mix(
     data: st.DataObject, first: list[MetadataRecord], second: list[MetadataRecord], cuts: list[int]
 ) -> None:
     """Two logs in one task, in any interleaving."""
@@ -119,14 +119,14 @@ def test_logs_do_not_mix(
     }
     mixed = [next(waiting[turn]) for turn in turns]
     found: dict[str, list[object]] = {"c-1": [], "c-2": []}
-    for cluster_id, own in rows_by_log(split_batches(mixed, cuts)):
-        found[cluster_id] += [(logged.offset, logged.record) for logged in decode_rows(own, 0, "log")]
+    for cluster_id, log_rows in rows_by_log(split_batches(mixed, cuts)):
+        found[cluster_id] += [(logged.offset, logged.record) for logged in decode_rows(log_rows, 0, "log")]
     assert found == {"c-1": [*enumerate(first)], "c-2": [*enumerate(second)]}
 
 
 @st.composite
 def damaged(draw: st.DrawFn, message: Message) -> Message:
-    """A message some byte of which may be another one, missing, or one too many."""
+    """A message with one byte changed, removed or added, or an undamaged one."""
     key, value = message
     which = draw(st.sampled_from(["nothing", "key", "value", "value"]))
     raw = bytearray((key if which == "key" else value) or b"")
@@ -144,7 +144,7 @@ def damaged(draw: st.DrawFn, message: Message) -> Message:
 
 
 def outcome(decoding: Callable[[], object]) -> object:
-    """What it returns, or what it says is wrong, and where."""
+    """The result, or the error with its offset."""
     try:
         return decoding()
     except DecodeError as error:
@@ -152,8 +152,10 @@ def outcome(decoding: Callable[[], object]) -> object:
 
 
 @given(data=st.data(), records=st.lists(acl_records() | strange_acl_records(), max_size=8), cuts=cuts)
-def test_damaged_messages(data: st.DataObject, records: list[MetadataRecord], cuts: list[int]) -> None:
-    """I7: the same records, or the same error with the offset of the first message that is wrong."""
+def test_damaged_messages_give_the_same_records_or_the_same_error(
+    data: st.DataObject, records: list[MetadataRecord], cuts: list[int]
+) -> None:
+    """I7: the error has the offset of the first damaged message."""
     written = [data.draw(damaged(data.draw(messages(record)))) for record in records]
     rows = [Row(5 + at, 7, *message) for at, message in enumerate(written)]
     assert outcome(lambda: decoded(split_batches(rows, cuts))) == outcome(lambda: decoded_one_by_one(rows))

@@ -1,4 +1,4 @@
-"""A history is every state of its log: the intervals in which an offset lies are the ACLs in force there."""
+"""The stored history of a log: the intervals that contain an offset are the ACLs in force there."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def logs(draw: st.DrawFn) -> list[list[LogRecord]]:
 
 
 class FollowedHistory:
-    """What the job keeps of a log, batch by batch, without Spark."""
+    """The output of the job for a log, batch by batch, without Spark."""
 
     def __init__(self) -> None:
         self.store = SnapshotStore(f"memory://{uuid.uuid4().hex}")
@@ -49,12 +49,12 @@ class FollowedHistory:
         self.changes: list[dict[str, Any]] = []
         self.ended: list[dict[str, Any]] = []
 
-    def take(self, records: Sequence[LogRecord], end: int, *, shards: int = 2, **planned: Any) -> None:
+    def process(self, records: Sequence[LogRecord], end: int, *, shards: int = 2, **planned: Any) -> None:
         of = plan(self.store, end, **({"base": self.base} | planned), shards=shards, wants_changes=True)
-        result, told = folded(of, records)
-        # Spark hands them on in any order.
-        random.Random(len(told)).shuffle(told)
-        table = net_changes(pa.Table.from_pylist(told, CHANGES_ARROW))
+        result, changes = folded(of, records)
+        # Spark delivers them in any order.
+        random.Random(len(changes)).shuffle(changes)
+        table = net_changes(pa.Table.from_pylist(changes, CHANGES_ARROW))
         self.changes += table.to_pylist()
         self.ended += ended_intervals(table).to_pylist()
         self.base = self.store.commit(result.manifest, attempts="job")
@@ -72,18 +72,18 @@ class FollowedHistory:
 
 
 def state_at(records: Sequence[Counted], offset: int, before: State = EMPTY_STATE) -> State:
-    """The plain fold of what counts up to there."""
+    """The naive fold of the records that are applied up to the offset."""
     return fold([each.logged.record for each in records if each.applied_offset <= offset], before)  # type: ignore[misc]
 
 
 @given(logs(), st.integers(1, 3))
 @settings(max_examples=examples(gate=30, deep=150))
-def test_the_intervals_are_the_state_at_every_offset(batches: list[list[LogRecord]], shards: int) -> None:
+def test_the_intervals_give_the_state_at_every_offset(batches: list[list[LogRecord]], shards: int) -> None:
     """Records of a metadata transaction count together, however often they change one id."""
     history = FollowedHistory()
     everything = counted([entry for batch in batches for entry in batch])
     for batch in batches:
-        history.take(batch, batch[-1].offset + 1, shards=shards)
+        history.process(batch, batch[-1].offset + 1, shards=shards)
     for offset in range(batches[-1][-1].offset + 1 if batches else 0):
         assert history.at(offset) == state_at(everything, offset).acls
 
@@ -91,68 +91,68 @@ def test_the_intervals_are_the_state_at_every_offset(batches: list[list[LogRecor
 @given(logs())
 @settings(max_examples=examples(gate=30, deep=150))
 def test_the_changes_lead_from_state_to_state(batches: list[list[LogRecord]]) -> None:
-    """Each (offset, id) is told once, in order, and tells just what became another."""
+    """Each (offset, id) has at most one change, in order, and only for different content."""
     history = FollowedHistory()
     everything = counted([entry for batch in batches for entry in batch])
     for batch in batches:
-        history.take(batch, batch[-1].offset + 1)
+        history.process(batch, batch[-1].offset + 1)
     keys = [(change["offset"], change["id"]) for change in history.changes]
     assert keys == sorted(set(keys))
-    told = dict(EMPTY_STATE.acls)
+    acls = dict(EMPTY_STATE.acls)
     for change in history.changes:
         before, after = (
             None if change[name] is None else as_record(change[name] | {"id": change["id"]})
             for name in ("before", "after")
         )
-        assert told.pop(change["id"], None) == before
+        assert acls.pop(change["id"], None) == before
         assert (before is None, after is None) == {
             "added": (True, False),
             "removed": (False, True),
             "replaced": (False, False),
         }[change["change"]]
         if after is not None:
-            told[change["id"]] = after
+            acls[change["id"]] = after
         # The last change of this offset: the state is complete.
         if (
             change is history.changes[-1]
             or history.changes[keys.index((change["offset"], change["id"])) + 1]["offset"] != change["offset"]
         ):
-            assert told == state_at(everything, change["offset"]).acls
+            assert acls == state_at(everything, change["offset"]).acls
 
 
 @given(logs(), logs())
 @settings(max_examples=examples(gate=30, deep=150))
-def test_a_state_built_anew_leaves_the_history_without_holes(
+def test_a_rebuilt_state_leaves_no_gap_in_the_history(
     first: list[list[LogRecord]], second: list[list[LogRecord]]
 ) -> None:
-    """I10: the log forgot removals and first writings meanwhile; what was told stays as it was told."""
+    """I10: the log was compacted meanwhile; reported changes do not change."""
     history = FollowedHistory()
-    told = counted([entry for batch in first for entry in batch])
+    reported = counted([entry for batch in first for entry in batch])
     start = first[-1][-1].offset + 1 if first else 0
     for batch in first:
-        history.take(batch, batch[-1].offset + 1)
-    # What is left of the log: other records, some of them at offsets that were told already.
+        history.process(batch, batch[-1].offset + 1)
+    # The compacted log: other records, some at offsets whose changes are already reported.
     shift = start // 2
     still_there = [
         LogRecord(entry.offset + shift, entry.timestamp_ms, entry.record)
         for batch in second
         for entry in batch
     ]
-    left = counted(still_there)
+    remaining = counted(still_there)
     end = max([start, *(entry.offset + 1 for entry in still_there)]) + 1
-    history.take(still_there, end, base=None, before=history.base, start=start)
+    history.process(still_there, end, base=None, before=history.base, start=start)
     for offset in range(start):
-        assert history.at(offset) == state_at(told, offset).acls
-    assert history.at(end - 1) == state_at(left, end).acls
+        assert history.at(offset) == state_at(reported, offset).acls
+    assert history.at(end - 1) == state_at(remaining, end).acls
 
 
 @given(logs())
 @settings(max_examples=examples(gate=30, deep=150))
-def test_a_batch_that_comes_again_writes_the_same_files(batches: list[list[LogRecord]]) -> None:
-    """Whatever the order in which its changes come: same names, same bytes."""
+def test_a_repeated_batch_writes_the_same_files(batches: list[list[LogRecord]]) -> None:
+    """Same names and same bytes for any order of its changes."""
     history = FollowedHistory()
     for batch in batches:
-        history.take(batch, batch[-1].offset + 1)
+        history.process(batch, batch[-1].offset + 1)
     if not history.changes:
         return
     url = f"memory://{uuid.uuid4().hex}"
@@ -177,13 +177,13 @@ def test_a_batch_that_comes_again_writes_the_same_files(batches: list[list[LogRe
 
 
 @given(st.lists(st.tuples(st.integers(1, 20), st.integers(0, 30)), min_size=1, max_size=12))
-def test_coarse_spans_are_the_batches_that_were_read_late(steps: list[tuple[int, int]]) -> None:
-    """In order, never overlapping; an end that lies in no batch's span is exact."""
+def test_coarse_spans_are_the_late_batches(steps: list[tuple[int, int]]) -> None:
+    """Spans are in order and do not overlap; an end outside all spans is exact."""
     coverage = Coverage.beginning(IDENTITY, 0, 0)
     start, spans = 0, []
-    for size, ahead in steps:
+    for size, read_ahead in steps:
         end = start + size
-        spans.append((start, max(end, start + ahead)))
+        spans.append((start, max(end, start + read_ahead)))
         coverage = coverage.with_coarse(*spans[-1])
         coverage = coverage.with_coarse(*spans[-1])
         start = end
@@ -191,7 +191,7 @@ def test_coarse_spans_are_the_batches_that_were_read_late(steps: list[tuple[int,
     assert bounds == sorted(bounds)
     for end in range(60):
         assert coverage.is_coarse(end) == any(since < end < until for since, until in spans) or any(
-            # Two that overlap are one.
+            # Overlapping spans are merged.
             since < end < until
             for since, until in coverage.coarse
         )

@@ -1,4 +1,4 @@
-"""Folding by shards is the plain fold, whatever the batches and the shards, and whoever wrote the base."""
+"""The fold by shards, compared with a naive fold, for any batches, any shards and any writer of the base."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from support.strategies import record_lists, strange_acl_records
 
 @st.composite
 def logs(draw: st.DrawFn) -> list[list[LogRecord]]:
-    """A log in batches; none ends within a transaction, some are empty of what counts."""
+    """A log in batches; none ends within a transaction, some contain no ACL record."""
     batches = draw(st.lists(record_lists(max_size=10, with_transactions=True), min_size=1, max_size=4))
     found, start = [], 0
     for records in batches:
@@ -43,8 +43,8 @@ def memory_store() -> SnapshotStore:
     return SnapshotStore(f"memory://{uuid.uuid4().hex}")
 
 
-def replayed(image: AclsImage, records: list[Counted], end: int, *, applied: bool = False) -> AclsImage:
-    """The plain fold of what counts."""
+def folded_image(image: AclsImage, records: list[Counted], end: int, *, applied: bool = False) -> AclsImage:
+    """The naive fold of the applied records."""
     delta = AclsDelta(image)
     for found in records:
         offset = found.applied_offset if applied else found.logged.offset
@@ -53,8 +53,8 @@ def replayed(image: AclsImage, records: list[Counted], end: int, *, applied: boo
 
 
 def changes_of(image: AclsImage, records: list[Counted]) -> list[Any]:
-    """What the plain fold changes, one by one."""
-    told = []
+    """The changes of the naive fold, one by one."""
+    changes = []
     delta = AclsDelta(image)
     for found in records:
         record = found.logged.record
@@ -66,7 +66,7 @@ def changes_of(image: AclsImage, records: list[Counted]) -> list[Any]:
         if before == after:
             continue
         change = "added" if before is None else "removed" if after is None else "replaced"
-        told.append(
+        changes.append(
             {
                 "topic_id": uuid_to_string(IDENTITY.topic_id),
                 "offset": found.applied_offset,
@@ -77,14 +77,14 @@ def changes_of(image: AclsImage, records: list[Counted]) -> list[Any]:
                 "after": None if after is None else _readable(after),
             }
         )
-    return sorted(told, key=lambda row: (row["offset"], row["id"]))
+    return sorted(changes, key=lambda row: (row["offset"], row["id"]))
 
 
 def kinds(image: AclsImage) -> Counter[tuple[int, ...]]:
     return Counter(_kind_of(acl.record) for acl in image)
 
 
-def told_kinds(result: LogResult) -> Counter[tuple[int, ...]]:
+def counted_kinds(result: LogResult) -> Counter[tuple[int, ...]]:
     found: Counter[tuple[int, ...]] = Counter()
     for row in result.summary.acl_counts:
         found[row.resource_type, row.pattern_type, row.operation, row.permission_type] += row.count
@@ -93,16 +93,16 @@ def told_kinds(result: LogResult) -> Counter[tuple[int, ...]]:
 
 @given(logs(), st.data())
 @settings(max_examples=examples(gate=30, deep=150))
-def test_every_batch_ends_in_the_state_of_the_plain_fold(
+def test_every_batch_gives_the_state_of_the_naive_fold(
     batches: list[list[LogRecord]], data: st.DataObject
 ) -> None:
-    """Rows, digest, counts and features; the number of shards may change, and a node may write a base."""
+    """Rows, digest, counts and features agree for any number of shards and any writer of the base."""
     store = memory_store()
     image, base, end = AclsImage.EMPTY, None, 0
     for batch in batches:
         end += max(1, len(batch))
         records = counted(batch)
-        before, image = image, replayed(image, records, end)
+        before, image = image, folded_image(image, records, end)
         if data.draw(st.booleans(), label="a node writes this one"):
             ref = SnapshotStore(store.url, rows_per_part=2).write(image, IDENTITY, log_end_time_ms=5)
             base = store.read(ref).manifest
@@ -115,15 +115,15 @@ def test_every_batch_ends_in_the_state_of_the_plain_fold(
         assert (stored.image.digest, len(stored.image)) == (image.digest, len(image))
         assert stored.image.metadata.features == image.metadata.features
         assert store.verify(base.ref, IDENTITY) == ()
-        assert told_kinds(result) == kinds(image)
+        assert counted_kinds(result) == kinds(image)
         assert changes == []
         assert result.summary.counts.added - result.summary.counts.removed == len(image) - len(before)
 
 
 @given(logs(), st.integers(1, 5))
 @settings(max_examples=examples(gate=30, deep=150))
-def test_the_changes_are_those_of_the_plain_fold(batches: list[list[LogRecord]], shards: int) -> None:
-    """One by one, each from the offset on from which it counts; and by so much the counts change."""
+def test_the_changes_are_those_of_the_naive_fold(batches: list[list[LogRecord]], shards: int) -> None:
+    """Each change has the offset from which it is in force, and the counts change accordingly."""
     store = memory_store()
     image, base, end = AclsImage.EMPTY, None, 0
     for batch in batches:
@@ -132,7 +132,7 @@ def test_the_changes_are_those_of_the_plain_fold(batches: list[list[LogRecord]],
         of = plan(store, end, base=base, shards=shards, wants_changes=True, wants_count_deltas=True)
         result, changes = folded(of, batch)
         assert in_order(changes) == in_order(changes_of(image, records))
-        before, image = image, replayed(image, records, end, applied=True)
+        before, image = image, folded_image(image, records, end, applied=True)
         base = store.commit(result.manifest, attempts="job")
         assert contents(store.read(base.ref).image) == contents(image)
         moved = kinds(before)
@@ -144,46 +144,46 @@ def test_the_changes_are_those_of_the_plain_fold(batches: list[list[LogRecord]],
 
 
 def in_order(changes: list[Any]) -> list[Any]:
-    """By id, and of one id as they were told."""
+    """The changes by id; those of one id in their order."""
     return sorted(changes, key=lambda change: bytes(change["id"]))
 
 
 @given(logs(), st.integers(1, 4), st.data())
 @settings(max_examples=examples(gate=30, deep=150))
-def test_what_was_told_before_is_not_told_again(
+def test_changes_of_earlier_batches_are_not_repeated(
     batches: list[list[LogRecord]], shards: int, data: st.DataObject
 ) -> None:
-    """A state was lost: the log is read again from an older one, and changes are told from the batch on."""
+    """A state was lost: the job reads older records again, and reports only the batch's changes."""
     store = memory_store()
     ends = [0]
     for batch in batches:
         ends.append(ends[-1] + max(1, len(batch)))
     at = data.draw(st.integers(0, len(batches) - 1), label="batches before")
     everything = [found for batch in batches for found in counted(batch)]
-    told = [found for found in everything if found.applied_offset >= ends[at]]
-    untold = [found for found in everything if found.applied_offset < ends[at]]
-    image = replayed(AclsImage.EMPTY, untold, ends[at], applied=True)
+    new = [found for found in everything if found.applied_offset >= ends[at]]
+    old = [found for found in everything if found.applied_offset < ends[at]]
+    image = folded_image(AclsImage.EMPTY, old, ends[at], applied=True)
     of = plan(store, ends[-1], base=None, shards=shards, start=ends[at], wants_changes=True)
     result, changes = folded(of, [logged for batch in batches for logged in batch])
-    assert in_order(changes) == in_order(changes_of(image, told))
+    assert in_order(changes) == in_order(changes_of(image, new))
     base = store.commit(result.manifest, attempts="job")
-    assert store.read(base.ref).image.digest == replayed(image, told, ends[-1]).digest
+    assert store.read(base.ref).image.digest == folded_image(image, new, ends[-1]).digest
 
 
 @given(logs(), logs(), st.integers(1, 4))
 @settings(max_examples=examples(gate=30, deep=150))
-def test_a_state_built_anew_tells_the_difference(
+def test_a_rebuilt_state_reports_the_difference(
     before: list[list[LogRecord]], after: list[list[LogRecord]], shards: int
 ) -> None:
-    """I10: against the state that could not be continued; applied to that one, it gives the other one."""
+    """I10: the changes lead from the state that could not be continued to the rebuilt one."""
     store = memory_store()
-    old = replayed(AclsImage.EMPTY, [found for batch in before for found in counted(batch)], 500)
+    old = folded_image(AclsImage.EMPTY, [found for batch in before for found in counted(batch)], 500)
     ref = store.write(old, IDENTITY, log_end_time_ms=5)
     stale = store.read(ref).manifest
     records = [found for batch in after for found in counted(batch)]
     of = plan(store, 1_000, base=None, shards=shards, start=500, before=stale, wants_changes=True)
     result, changes = folded(of, [logged for batch in after for logged in batch])
-    image = replayed(AclsImage.EMPTY, records, 1_000, applied=True)
+    image = folded_image(AclsImage.EMPTY, records, 1_000, applied=True)
     rows = {acl.record.id: _readable(acl) for acl in old}
     for change in changes:
         assert rows.pop(change["id"], None) == change["before"]
@@ -191,23 +191,22 @@ def test_a_state_built_anew_tells_the_difference(
             rows[change["id"]] = change["after"]
         if change["change"] == "removed":
             assert change["offset"] == 999
-    assert {key: _place_free(row) for key, row in rows.items()} == {
-        acl.record.id: _place_free(_readable(acl)) for acl in image
+    assert {key: _without_offset(row) for key, row in rows.items()} == {
+        acl.record.id: _without_offset(_readable(acl)) for acl in image
     }
     assert result.manifest.digest == image.digest
 
 
-def _place_free(row: dict[str, Any]) -> dict[str, Any]:
-    """The ACL alone: one that is the same is not told, also where it was written again."""
+def _without_offset(row: dict[str, Any]) -> dict[str, Any]:
+    """The ACL alone: an equal ACL that was written again is no change."""
     return {name: value for name, value in row.items() if name not in {"offset", "timestamp_ms"}}
 
 
 @given(st.lists(strange_acl_records(), max_size=12), st.integers(1, 5))
-def test_any_content_is_folded(records: list[MetadataRecord], shards: int) -> None:
-    """Any codes, texts and ids."""
+def test_any_codes_texts_and_ids_are_folded(records: list[MetadataRecord], shards: int) -> None:
     store = memory_store()
     result, _ = folded(plan(store, 20, base=None, shards=shards), logged(records))
-    image = replayed(AclsImage.EMPTY, counted(logged(records)), 20)
+    image = folded_image(AclsImage.EMPTY, counted(logged(records)), 20)
     base: SnapshotManifest = store.commit(result.manifest, attempts="job")
     assert contents(store.read(base.ref).image) == contents(image)
     assert base.digest == image.digest

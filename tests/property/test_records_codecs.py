@@ -1,4 +1,4 @@
-"""The codecs and batches under fuzz: any bytes give a value or a DecodeError that says where (style 2.5)."""
+"""Codecs and batches under fuzz: any bytes give a value or a DecodeError with its position."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ known_records: st.SearchStrategy[MetadataRecord] = st.one_of(
 
 
 def mutations(valid: bytes) -> Iterator[bytes]:
-    """Every flipped bit, every cut, every byte left out, and some bytes put in anywhere."""
+    """Every flipped bit, every cut, every removed byte, and some inserted bytes."""
     for at in range(len(valid)):
         for bit in range(8):
             yield valid[:at] + bytes((valid[at] ^ 1 << bit,)) + valid[at + 1 :]
@@ -71,7 +71,7 @@ def mutations(valid: bytes) -> Iterator[bytes]:
 
 
 def value_or_error(decode: Callable[[bytes], T], data: bytes) -> T | DecodeError:
-    """What decoding gave. Any other exception than a DecodeError ends the test."""
+    """The decoded value or the DecodeError. Any other exception fails the test."""
     try:
         return decode(data)
     except DecodeError as error:
@@ -81,8 +81,8 @@ def value_or_error(decode: Callable[[bytes], T], data: bytes) -> T | DecodeError
     return located
 
 
-def same_reading(first: object, second: object) -> bool:
-    """Equal values, or errors that say the same."""
+def is_same_outcome(first: object, second: object) -> bool:
+    """Whether both are equal values, or errors with the same text."""
     if isinstance(first, DecodeError) and isinstance(second, DecodeError):
         return (type(first), str(first)) == (type(second), str(second))
     return first == second
@@ -104,17 +104,17 @@ def test_avro_values_roundtrip(record: AclRecord) -> None:
     assert avro.decode(avro.encode(record)) == record
 
 
-def by_column(decode: Callable[[bytes], MetadataRecord], data: bytes, beside: bytes) -> MetadataRecord:
-    """As where many values are read: by column between two others, and alone only what is not plain."""
+def by_column(decode: Callable[[bytes], MetadataRecord], data: bytes, neighbour: bytes) -> MetadataRecord:
+    """Decode as the readers of many values do: by column between two others, and alone if that fails."""
     places = np.zeros(3, np.int64)
-    table = RecordTable(Values.of([beside, data, beside]), places, places)
+    table = RecordTable(Values.of([neighbour, data, neighbour]), places, places)
     return decode(data) if 1 in table.unread else next(table.records(1, 2))
 
 
-def accepted_and_refused_alike(decode: Callable[[bytes], MetadataRecord], data: bytes, beside: bytes) -> bool:
-    """Whether both decoders of a format read the same from these bytes, value or error."""
+def have_same_outcome(decode: Callable[[bytes], MetadataRecord], data: bytes, neighbour: bytes) -> bool:
+    """Whether both decoders of a format give the same value or error for these bytes."""
     alone = value_or_error(decode, data)
-    return same_reading(alone, value_or_error(lambda value: by_column(decode, value, beside), data))
+    return is_same_outcome(alone, value_or_error(lambda value: by_column(decode, value, neighbour), data))
 
 
 FRAME = kraft.encode_frame(AccessControlEntryRecord(Uuid(bytes(16)), 2, "a", 3, "b", "c", 4, 5))
@@ -124,7 +124,7 @@ VALUE = avro.encode(AccessControlEntryRecord(Uuid(bytes(16)), 2, "a", 3, "b", "c
 @given(access_control_entry_records() | known_records)
 @settings(max_examples=examples(gate=20, deep=150))
 def test_damaged_frames_give_a_record_or_an_error(record: MetadataRecord) -> None:
-    """Wherever the frame lies, and whichever decoder reads it."""
+    """At any position, with either decoder."""
     for data in mutations(kraft.encode_frame(record)):
         found = value_or_error(kraft.decode_frame, data)
         around = value_or_error(
@@ -133,17 +133,17 @@ def test_damaged_frames_give_a_record_or_an_error(record: MetadataRecord) -> Non
         if isinstance(around, DecodeError):
             assert around.position is not None
             around = type(around)(around.reason, position=around.position - 1)
-        assert same_reading(found, around)
-        assert accepted_and_refused_alike(kraft.decode_frame, data, FRAME)
+        assert is_same_outcome(found, around)
+        assert have_same_outcome(kraft.decode_frame, data, FRAME)
 
 
 @given(acl_records() | access_control_entry_records())
 @settings(max_examples=examples(gate=20, deep=150))
 def test_damaged_avro_values_give_a_record_or_an_error(record: AclRecord) -> None:
-    """Whichever decoder reads it."""
+    """With either decoder."""
     assert avro.decode(avro.encode(record)) == record
     for data in mutations(avro.encode(record)):
-        assert accepted_and_refused_alike(avro.decode, data, VALUE)
+        assert have_same_outcome(avro.decode, data, VALUE)
 
 
 acl_header = FRAME[:19]
@@ -151,14 +151,14 @@ acl_header = FRAME[:19]
 
 @given(st.binary(max_size=60) | st.binary(max_size=60).map(lambda tail: acl_header + tail))
 @example(acl_header + b"\x02\x80\x01")
-def test_any_bytes_as_a_frame(data: bytes) -> None:
-    assert accepted_and_refused_alike(kraft.decode_frame, data, FRAME)
+def test_any_bytes_give_a_frame_or_an_error(data: bytes) -> None:
+    assert have_same_outcome(kraft.decode_frame, data, FRAME)
 
 
 @given(st.sampled_from([0, 1]), st.binary(max_size=60))
-def test_any_bytes_as_an_avro_value(index: int, tail: bytes) -> None:
-    assert accepted_and_refused_alike(avro.decode, tail, VALUE)
-    assert accepted_and_refused_alike(avro.decode, list(avro._CODEC._writers)[index] + tail, VALUE)
+def test_any_bytes_give_an_avro_value_or_an_error(index: int, tail: bytes) -> None:
+    assert have_same_outcome(avro.decode, tail, VALUE)
+    assert have_same_outcome(avro.decode, list(avro._CODEC._writers)[index] + tail, VALUE)
 
 
 @given(st.binary(max_size=40))
@@ -168,12 +168,12 @@ def test_any_bytes_as_an_avro_value(index: int, tail: bytes) -> None:
 @example(b"\x04\x02\xff\x06\x02u\x02*\x06\x06")
 @example(b"\x04\x00\x06\x00\x00\x06\x06")
 @example(b"\x04\x02t\x06\x02u\x02*\x06\x06\x00")
-def test_any_bytes_after_the_id_of_an_avro_acl(tail: bytes) -> None:
-    assert accepted_and_refused_alike(avro.decode, avro.ACL_HEADER + bytes(16) + tail, VALUE)
+def test_any_bytes_after_the_id_give_an_avro_acl_or_an_error(tail: bytes) -> None:
+    assert have_same_outcome(avro.decode, avro.ACL_HEADER + bytes(16) + tail, VALUE)
 
 
 @given(st.text() | st.binary())
-def test_any_line_as_json(line: str | bytes) -> None:
+def test_any_line_gives_a_json_record_or_an_error(line: str | bytes) -> None:
     with suppress(DecodeError):
         json.loads(line)
 
@@ -187,8 +187,10 @@ def test_any_line_as_json(line: str | bytes) -> None:
     acl_records(),
     st.data(),
 )
-def test_any_object_as_a_json_payload(odd: object, record: AclRecord, data: st.DataObject) -> None:
-    """One key of a payload, or of its data, is something else."""
+def test_any_json_payload_gives_a_record_or_an_error(
+    odd: object, record: AclRecord, data: st.DataObject
+) -> None:
+    """One key of a payload, or of its data, has any other value."""
     payload = json.to_json(record)
     holder = data.draw(st.sampled_from([payload, payload["data"]]))
     holder[data.draw(st.sampled_from(sorted(holder)) | st.text(max_size=5))] = odd
@@ -197,19 +199,21 @@ def test_any_object_as_a_json_payload(odd: object, record: AclRecord, data: st.D
 
 
 @given(st.sampled_from(ControlType), st.binary(max_size=60), st.booleans())
-def test_any_bytes_as_a_control_record(control_type: ControlType, tail: bytes, known: bool) -> None:
+def test_any_bytes_give_a_control_record_or_an_error(
+    control_type: ControlType, tail: bytes, known: bool
+) -> None:
     value = b"\x00\x00" + tail if known else tail
     value_or_error(lambda data: describe_control(ControlRecord(control_type, 0, data)), value)
 
 
 @given(st.sampled_from(Compression), st.binary(max_size=200))
-def test_any_bytes_as_compressed_records(compression: Compression, data: bytes) -> None:
+def test_any_compressed_bytes_give_bytes_or_an_error(compression: Compression, data: bytes) -> None:
     with suppress(DecodeError):
         assert len(decompress(compression, data, max_bytes=1000)) <= 1000
 
 
 def encoded(records: list[MetadataRecord], **options: int) -> bytes:
-    """A batch of those of the records that can be encoded; one at least."""
+    """A batch of the records that can be encoded; at least one."""
     frames = [kraft.encode_frame(record) for record in records if not isinstance(record, OtherRecord)]
     return encode_batch(
         frames or [kraft.encode_frame(EndTransactionRecord())],
@@ -221,7 +225,7 @@ def encoded(records: list[MetadataRecord], **options: int) -> bytes:
 
 
 def signed(data: bytes) -> bytes:
-    """A batch with its length and CRC made right, so that damage reaches the records."""
+    """The batch with its length and CRC corrected, so that the reader decodes the damaged records."""
     length, crc = len(data) - 12, google_crc32c.value(data[ATTRIBUTES_AT:])
     return data[:8] + struct.pack(">i", length) + data[12:17] + struct.pack(">I", crc) + data[ATTRIBUTES_AT:]
 
@@ -244,7 +248,7 @@ def test_batches_roundtrip(records: list[MetadataRecord], compression: Compressi
 @given(record_lists(max_size=3))
 @settings(max_examples=examples(gate=20, deep=150))
 def test_damaged_batches_give_a_batch_or_an_error(records: list[MetadataRecord]) -> None:
-    """With their CRC as it was, and made right again."""
+    """With the original CRC, and with a corrected one."""
     data = encoded(records)
     for damaged in mutations(data):
         value_or_error(read_batch, damaged)
@@ -265,8 +269,8 @@ def test_damaged_compressed_batches_give_a_batch_or_an_error(
 
 
 @given(st.sampled_from(OTHER_RECORDS), st.data())
-def test_a_damaged_record_of_another_type_passes_by(record: OtherRecord, data: st.DataObject) -> None:
-    """I7 is about ACLs: of others any bytes behind the header give a record of the same type."""
+def test_a_damaged_record_of_another_type_is_skipped(record: OtherRecord, data: st.DataObject) -> None:
+    """I7 concerns ACLs: for other types any bytes after the header give a record of that type."""
     frame = bytearray(other_frame(record))
     for at in data.draw(st.lists(st.integers(3, len(frame) - 1), min_size=1, max_size=4)):
         frame[at] = data.draw(st.integers(0, 255))
@@ -278,6 +282,6 @@ def test_a_damaged_record_of_another_type_passes_by(record: OtherRecord, data: s
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_as_a_batch(data: bytes) -> None:
+def test_any_bytes_give_a_batch_or_an_error(data: bytes) -> None:
     value_or_error(read_batch, data)
     value_or_error(read_batch, signed(encoded([])[:61] + data))

@@ -1,4 +1,4 @@
-"""Records as columns of bytes are what they are one after another."""
+"""Records decoded by column, compared with records decoded one after another."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ compressions = st.just(Compression.NONE) | st.sampled_from([Compression.ZSTD, Co
 
 @st.composite
 def batches(draw: st.DrawFn) -> list[RecordBatch]:
-    """Most of them as a KRaft leader writes them; others with keys, nulls, large values, compression."""
+    """Mostly batches of a KRaft leader; others with keys, nulls, large values, compression."""
     found: list[RecordBatch] = []
     offset = 0
     for is_plain in draw(st.lists(st.sampled_from([True, True, False]), max_size=6)):
@@ -45,7 +45,7 @@ def batches(draw: st.DrawFn) -> list[RecordBatch]:
 
 @given(batches=batches())
 def test_columns_hold_the_records_in_order(batches: list[RecordBatch]) -> None:
-    """Offsets, times and values of batches of any shape, of all records that are said to be plain."""
+    """Offsets, times and values agree for all records that the batch reports as plain."""
     candidates = [batch for batch in batches if may_be_plain(batch)]
     spans = find_records(candidates)[0] if candidates else None
     if spans is None:

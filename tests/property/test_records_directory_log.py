@@ -1,4 +1,4 @@
-"""A directory log does what a list of batches does, whatever happens to it and however it is read."""
+"""The directory log, compared with a list of batches under appends, crashes and concurrent readers."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from support.strategies import acl_records, strange_acl_records
 RECORDS = st.lists(acl_records() | strange_acl_records(), min_size=1, max_size=4)
 
 
-class OwnLog(RuleBasedStateMachine):
-    """The writer, a reader that follows, and readers that come and go, against a list of batches."""
+class ManagedLog(RuleBasedStateMachine):
+    """The writer, a reader that follows, and short-lived readers, compared with a list of batches."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class OwnLog(RuleBasedStateMachine):
         return sum(map(len, self.expected))
 
     def batches_from(self, offset: int) -> list[list[AclRecord]]:
-        """What is expected of a read at ``offset``: the batches from the one that contains it."""
+        """The expected result of a read at ``offset``: the batches from the one that contains it."""
         at, start = 0, 0
         while start + len(self.expected[at]) <= offset:
             start += len(self.expected[at])
@@ -83,30 +83,30 @@ class OwnLog(RuleBasedStateMachine):
         self.log.close()
         self.log = self.open_to_write()
 
-    @rule(data=st.data(), whole=st.lists(RECORDS, max_size=2), torn=RECORDS)
-    def crash(self, data: st.DataObject, whole: list[list[AclRecord]], torn: list[AclRecord]) -> None:
-        """The writer dies between a write and its acknowledgement: whole batches and a torn one are left."""
+    @rule(data=st.data(), complete=st.lists(RECORDS, max_size=2), truncated=RECORDS)
+    def crash(self, data: st.DataObject, complete: list[list[AclRecord]], truncated: list[AclRecord]) -> None:
+        """The writer dies before an acknowledgement: complete batches and a truncated one remain."""
         self.log.close()
         last = max(self.directory.glob("*.log"))
         offset = self.end
-        for records in whole:
+        for records in complete:
             append_bytes(last, self.encoded(records, offset))
             offset += len(records)
-        rest = self.encoded(torn, offset)
-        append_bytes(last, rest[: data.draw(st.integers(0, len(rest) - 1))])
+        encoded_end = self.encoded(truncated, offset)
+        append_bytes(last, encoded_end[: data.draw(st.integers(0, len(encoded_end) - 1))])
         self.log = self.open_to_write()
-        self.expected += whole  # kept: see records/log/directory/recovery.py
+        self.expected += complete  # stored: see records/log/directory/recovery.py
 
     def encoded(self, records: list[AclRecord], offset: int) -> bytes:
         values = [encode_frame(record) for record in records]
         return encode_batch(values, base_offset=offset, epoch=1, timestamp_ms=1)
 
     @precondition(lambda self: self.end > 0)
-    @rule(data=st.data(), max_bytes=st.sampled_from([1, 500, 1 << 20]), fresh=st.booleans())
-    def read_anywhere(self, data: st.DataObject, max_bytes: int, fresh: bool) -> None:
+    @rule(data=st.data(), max_bytes=st.sampled_from([1, 500, 1 << 20]), is_new_reader=st.booleans())
+    def read_anywhere(self, data: st.DataObject, max_bytes: int, is_new_reader: bool) -> None:
         offset = data.draw(st.integers(0, self.end - 1))
         expected = self.batches_from(offset)
-        if fresh:
+        if is_new_reader:
             with DirectoryLog.open(self.directory) as reader:
                 found = reader.read(offset, max_bytes=max_bytes)
         else:
@@ -131,7 +131,7 @@ def contents(batches: list[LogBatch]) -> list[list[object]]:
     return [[record.record for record in batch.records] for batch in batches]
 
 
-TestOwnLog = OwnLog.TestCase
+TestOwnLog = ManagedLog.TestCase
 TestOwnLog.settings = settings(
     stateful_step_count=25, max_examples=max(10, settings().max_examples // 2), deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
@@ -143,8 +143,10 @@ TestOwnLog.settings = settings(
     cuts=st.lists(st.floats(0, 1), max_size=12),
     max_bytes=st.sampled_from([1, 200, 1 << 20]),
 )
-def test_bytes_of_a_broker_come_in_any_pieces(counts: list[int], cuts: list[float], max_bytes: int) -> None:
-    """However a foreign segment grows, a follower reads whole batches in order, in the end all of them."""
+def test_a_follower_reads_a_broker_log_that_grows_in_any_pieces(
+    counts: list[int], cuts: list[float], max_bytes: int
+) -> None:
+    """A follower reads only complete batches, in order, and finally all of them."""
     data, offset = b"", 0
     for count in counts:
         data += batch_bytes(offset, count)
@@ -166,34 +168,34 @@ def test_bytes_of_a_broker_come_in_any_pieces(counts: list[int], cuts: list[floa
 
 @given(
     counts=st.lists(st.integers(1, 4), min_size=2, max_size=6),
-    kept=st.integers(0, 5),
+    uncut=st.integers(0, 5),
     again=st.lists(st.integers(1, 4), max_size=6),
     read_before=st.booleans(),
 )
 def test_a_truncated_log_is_never_mixed_with_what_follows(
-    counts: list[int], kept: int, again: list[int], read_before: bool
+    counts: list[int], uncut: int, again: list[int], read_before: bool
 ) -> None:
     """A follower cuts its log at any batch and writes another history.
 
-    A reader that had read what was cut is told, and whoever reads from the start reads one history.
+    A reader of the removed batches gets an error, and a new reader reads one history.
     """
     ends = [sum(counts[:at]) for at in range(len(counts) + 1)]
-    kept = min(kept, len(counts))
+    uncut = min(uncut, len(counts))
     data = [batch_bytes(start, count) for start, count in zip(ends, counts, strict=False)]
     with tempfile.TemporaryDirectory() as home:
         path = write_segment(Path(home), 0, *data)
         with DirectoryLog.open(home) as log:
             if read_before:
                 read_batches(log)
-            os.truncate(path, sum(map(len, data[:kept])))
-            offset = ends[kept]
+            os.truncate(path, sum(map(len, data[:uncut])))
+            offset = ends[uncut]
             for count in again:
                 append_bytes(path, batch_bytes(offset, count, epoch=2))
                 offset += count
-            if read_before and kept < len(counts):
+            if read_before and uncut < len(counts):
                 assert log.wait(ends[-1], 0)
                 with pytest.raises(OffsetOutOfRangeError):
                     log.read(ends[-1])
             batches = read_batches(log)
             assert_holds_acls(batches, 0, offset)
-            assert [batch.epoch for batch in batches] == [1] * kept + [2] * len(again)
+            assert [batch.epoch for batch in batches] == [1] * uncut + [2] * len(again)

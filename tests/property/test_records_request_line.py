@@ -1,4 +1,4 @@
-"""What the audit log and the decision log write is read back; a line that is not clear is refused."""
+"""Readers of the audit log and the decision log read every written line and refuse an ambiguous one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STATE = AuthorizerState(
 FROM = " from host = "
 AT = datetime(2026, 11, 23, 6, 59, 41, 42000, tzinfo=UTC)
 AT_MS = 1_795_417_181_042
-#: What a client may call itself, or a group, to be taken for another line.
+#: Names that a client or a group may choose to forge a line.
 NASTY = (
     *(" is Allowed", "Principal = ", " operation = READ", FROM, " on resource = Topic:LITERAL:x"),
     *(
@@ -91,7 +91,9 @@ def decided(draw: st.DrawFn) -> tuple[RequestContext | HttpRequestContext, Actio
     return context, action, Decision(result, rule, acl)
 
 
-def meant(context: RequestContext | HttpRequestContext, action: Action, decision: Decision) -> Logged:
+def expected_logged(
+    context: RequestContext | HttpRequestContext, action: Action, decision: Decision
+) -> Logged:
     pattern = action.resource_pattern
     return Logged(
         Request(
@@ -112,8 +114,8 @@ def line_of(context: RequestContext | HttpRequestContext, action: Action, decisi
 
 
 @given(decided(), st.sampled_from(sorted(PREFIXES)), st.sampled_from(SUFFIXES))
-def test_kafkas_line_is_read_back(drawn: tuple, prefix: str, suffix: str) -> None:
-    """Whatever is around it; where a name looks like a part of it the line is refused, and never misread."""
+def test_a_kafka_audit_line_is_read_back(drawn: tuple, prefix: str, suffix: str) -> None:
+    """With any prefix and suffix; a line whose names look like its syntax is refused, never misread."""
     text = line_of(*drawn).event
     line = (prefix + text + suffix).encode()
     is_clear = text.partition(COUNT)[0].count(FROM) == text.count(COUNT) == 1
@@ -123,14 +125,14 @@ def test_kafkas_line_is_read_back(drawn: tuple, prefix: str, suffix: str) -> Non
             reader.read(line)
         return
     at_ms = PREFIXES[prefix]
-    wanted = RequestLine(meant(*drawn), 1, at_ms, at_ms, False)
+    wanted = RequestLine(expected_logged(*drawn), 1, at_ms, at_ms, False)
     assert reader.read(line) == wanted
     assert reader.read(line) == wanted
 
 
 @given(decided())
-def test_a_cut_line_is_refused(drawn: tuple) -> None:
-    """One that ends before its count is not a shorter one."""
+def test_a_truncated_line_is_refused(drawn: tuple) -> None:
+    """A line that ends before its count is not taken for a shorter line."""
     text = line_of(*drawn).event
     for end in {len("Principal = "), text.rindex(COUNT), text.rindex(COUNT) + len(COUNT)}:
         with pytest.raises(DecodeError):
@@ -138,16 +140,16 @@ def test_a_cut_line_is_refused(drawn: tuple) -> None:
 
 
 @given(decided())
-def test_an_audit_line_is_read_back(drawn: tuple) -> None:
-    """JSON as `aclog serve` writes it: any name."""
+def test_a_json_audit_line_is_read_back(drawn: tuple) -> None:
+    """JSON of `aclog serve`, with any name."""
     line = msgspec.json.encode(line_of(*drawn))
-    assert RequestLines().read(line) == RequestLine(meant(*drawn), 1, AT_MS, AT_MS, False)
-    assert logged_of(line.decode()) == meant(*drawn)
+    assert RequestLines().read(line) == RequestLine(expected_logged(*drawn), 1, AT_MS, AT_MS, False)
+    assert logged_of(line.decode()) == expected_logged(*drawn)
 
 
 @given(decided(), st.sampled_from([1, 1, 100]), st.integers(1, 5))
 def test_a_decision_event_is_read_back(drawn: tuple, one_in: int, count: int) -> None:
-    """Folded, it is several decisions; sampled, it says so."""
+    """A folded event counts several decisions; a sampled event has its rate."""
     context, action, decision = drawn
     answered = DecidedAction(
         *(STATE, context, action, DEBUG, 0, decision.result, NO_COVER, NO_COVER, decision, AT.timestamp())
@@ -156,7 +158,7 @@ def test_a_decision_event_is_read_back(drawn: tuple, one_in: int, count: int) ->
     event.data.count = count
     event.data.last_time = AT.replace(second=59)
     found = RequestLines().read(encode_event(event))
-    assert found == RequestLine(meant(*drawn), count, AT_MS, AT_MS + 18_000, one_in > 1)
+    assert found == RequestLine(expected_logged(*drawn), count, AT_MS, AT_MS + 18_000, one_in > 1)
 
 
 def test_half_a_surrogate_pair_is_read_back() -> None:
@@ -170,7 +172,7 @@ def test_half_a_surrogate_pair_is_read_back() -> None:
     line = json.dumps({**line_of(*drawn).facts(), "logger": "kafka.authorizer.logger"}).encode()
     found = RequestLines().read(line)
     assert found is not None
-    assert found.logged == meant(*drawn)
+    assert found.logged == expected_logged(*drawn)
 
 
 REST = b" from host = h on resource = Topic:LITERAL:x for request = Fetch with resourceRefCount = 1"
@@ -193,7 +195,7 @@ BAD_LINES = (
 )
 
 
-def test_other_lines_are_passed_by_and_bad_ones_refused() -> None:
+def test_other_lines_are_skipped_and_malformed_ones_refused() -> None:
     reader = RequestLines()
     for line in OTHER_LINES:
         assert reader.read(line) is None, line
@@ -202,8 +204,8 @@ def test_other_lines_are_passed_by_and_bad_ones_refused() -> None:
             reader.read(line)
 
 
-def test_lines_of_older_kafkas() -> None:
-    """AclAuthorizer's: another letter, names in title case, and no rule."""
+def test_lines_of_older_kafka_releases_are_read() -> None:
+    """AclAuthorizer writes another case, names in title case, and no rule."""
     line = (
         b"[2021-01-02 03:04:05,006] INFO Principal = User:CN=Jane,O=x is Denied Operation = DescribeConfigs "
         b"from host = 10.0.0.1 on resource = TransactionalId:LITERAL:a b for request = Fetch with "
@@ -253,8 +255,8 @@ some_lines = st.lists(
 )
 
 
-def one_by_one(lines: list[bytes], window: Window) -> Traffic:
-    """Each taken to pieces by a reader that knows no other."""
+def read_one_by_one(lines: list[bytes], window: Window) -> Traffic:
+    """The traffic from a new reader for each line."""
     traffic = Traffic()
     for line in lines:
         reader = TrafficReader(window)
@@ -267,11 +269,11 @@ def one_by_one(lines: list[bytes], window: Window) -> Traffic:
     some_lines,
     st.sampled_from([Window(), Window(AT_MS), Window(None, AT_MS + 1), Window(AT_MS, AT_MS + 500)]),
 )
-def test_lines_together_say_what_each_says(lines: list[bytes], window: Window) -> None:
-    """What is remembered of lines before changes nothing: counts, the window's ends, and what is bad."""
+def test_lines_read_together_give_the_sum_of_single_lines(lines: list[bytes], window: Window) -> None:
+    """The reader's cache of earlier lines changes neither counts, window ends nor refused lines."""
     reader = TrafficReader(window)
     reader.read(lines[:7], "log")
     reader.settle()
     reader.read(lines[7:], "log")
-    assert reader.settle() == one_by_one(lines, window)
-    assert reader.settle() == one_by_one(lines, window)
+    assert reader.settle() == read_one_by_one(lines, window)
+    assert reader.settle() == read_one_by_one(lines, window)

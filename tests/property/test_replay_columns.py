@@ -1,4 +1,4 @@
-"""Records by column, from bytes to image: what comes out is what comes of one record after another."""
+"""Records by column, from bytes to image, compared with one record after another."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from support.strategies import (
 
 BATCH_RECORDS_MAX = 5
 
-#: Ids of which pairs begin with the same eight bytes, which is all that the fold by column looks at first.
+#: Ids in pairs with the same first eight bytes; the fold by column first compares only these.
 TWIN_IDS = [Uuid(bytes([head]) * 8 + bytes([tail]) * 8) for head in range(8) for tail in range(2)]
 
 
@@ -53,7 +53,7 @@ twins = st.builds(
     access_control_entry_records() | remove_access_control_entry_records(),
     st.sampled_from(TWIN_IDS),
 )
-#: Mostly what is plain, so that whole batches are; and everything else that a log may hold.
+#: Mostly plain records, so that complete batches are plain; and all other records of a log.
 pieces = (
     st.lists(access_control_entry_records() | twins, min_size=1, max_size=BATCH_RECORDS_MAX)
     | st.lists(plain_records() | twins, min_size=1, max_size=BATCH_RECORDS_MAX)
@@ -64,7 +64,7 @@ pieces = (
 
 @st.composite
 def batches(draw: st.DrawFn, start: int = 0, epoch: int = 1) -> list[RecordBatch]:
-    """Batches one after the other; some compressed, some behind a gap, a transaction cut into two."""
+    """Consecutive batches; some compressed, some after a gap, with a transaction across two."""
     made = []
     for records in draw(st.lists(pieces, max_size=6)):
         cut = draw(st.integers(0, len(records)))
@@ -86,27 +86,27 @@ def batches(draw: st.DrawFn, start: int = 0, epoch: int = 1) -> list[RecordBatch
 
 
 def damaged(batch: RecordBatch, at: int, bit: int) -> RecordBatch:
-    """The batch with one bit flipped behind its header, and the CRC that fits."""
+    """The batch with one flipped bit after its header, and a matching CRC."""
     covered = bytearray(batch.covered)
     covered[40 + at % (len(covered) - 40)] ^= 1 << bit
     head = struct.pack(">qiib", batch.base_offset, 9 + len(covered), batch.epoch, 2)
     return decode_batch(head + struct.pack(">I", google_crc32c.value(bytes(covered))) + bytes(covered))
 
 
-#: A few ids, so that nearly each of them is met again.
+#: Few ids, so that nearly each of them occurs again.
 crowded = st.lists(st.lists(twins, min_size=1, max_size=5), max_size=8)
 few = st.lists(st.lists(twins, min_size=1, max_size=2), max_size=2)
 
 
 @contextmanager
 def small_steps() -> Iterator[None]:
-    """The limit above which changes become columns, for logs of a few records."""
+    """Lower the limit above which changes become columns, for logs of a few records."""
     with patch("snapshot.image._MERGE_MINIMUM", 1):
         yield
 
 
-def told(effect: Effect) -> tuple[object, ...]:
-    """All that an effect says; of what it publishes, all that a publisher may look at."""
+def observed(effect: Effect) -> tuple[object, ...]:
+    """All values of an effect; of a publication, all that a publisher may read."""
     if not isinstance(effect, Publish):
         values = [str(value) if isinstance(value, Exception) else value for value in astuple(effect)]
         return (type(effect), *values)
@@ -130,13 +130,13 @@ def told(effect: Effect) -> tuple[object, ...]:
     )
 
 
-def driven(
+def effects_of(
     snapshot: AclsImage | None,
     reads: Sequence[tuple[list[LogBatch], DecodeError | None]],
     target: int,
     high_watermark: int,
 ) -> list[tuple[object, ...]]:
-    """What a core says to all these reads."""
+    """The effects of a core for these reads."""
     core = Core()
     loaded = None
     if snapshot is not None:
@@ -157,14 +157,14 @@ def driven(
         effects += core.step(BatchesRead(batches=read, high_watermark=high_watermark, now_ms=0))
         if error is not None:
             effects += core.step(ReadFailed(error))
-    return [told(effect) for effect in effects]
+    return [observed(effect) for effect in effects]
 
 
 @given(batches(), st.booleans(), st.integers(0), st.integers(0), st.integers(0, 7))
-def test_any_bytes_are_decoded_as_one_by_one(
+def test_any_bytes_are_decoded_as_by_record(
     log: list[RecordBatch], damage: bool, which: int, at: int, bit: int
 ) -> None:
-    """Also wrong ones: the same batches, and the same error with the same places."""
+    """Also damaged bytes give the same batches, and the same error with the same position."""
     if damage and log:
         which %= len(log)
         log[which] = damaged(log[which], at, bit)
@@ -176,8 +176,8 @@ def test_any_bytes_are_decoded_as_one_by_one(
 
 @given(st.data())
 @settings(max_examples=examples(gate=30, deep=150))
-def test_a_log_by_column_is_the_log(data: st.DataObject) -> None:
-    """Whatever is read at once, from the start or behind a snapshot: the same effects, to the letter."""
+def test_a_log_read_by_column_has_the_same_effects(data: st.DataObject) -> None:
+    """Reads of any size, from the start or from a snapshot, give identical effects."""
     before = data.draw(batches(), label="before the snapshot")
     with small_steps():
         snapshot, start = None, 0
@@ -213,17 +213,19 @@ def test_a_log_by_column_is_the_log(data: st.DataObject) -> None:
             columns.append(by_column(log[:size]))
             records.append(one_by_one(log[:size]))
             log = log[size:]
-        assert driven(snapshot, columns, target, end_offset) == driven(snapshot, records, target, end_offset)
+        assert effects_of(snapshot, columns, target, end_offset) == effects_of(
+            snapshot, records, target, end_offset
+        )
 
 
 @given(few, few, crowded, st.lists(st.sampled_from("ccccrrg"), min_size=8, max_size=8))
-def test_a_fold_by_column_is_the_fold(
+def test_a_fold_by_column_equals_the_fold_by_record(
     columns: list[list[MetadataRecord]],
     changes: list[list[MetadataRecord]],
     tail: list[list[MetadataRecord]],
     ways: list[str],
 ) -> None:
-    """On any image, with rows and changes: by column (c) and by record (r) in turns, with looks at it (g)."""
+    """On any image, with rows and changes: folds by column (c), by record (r), and reads of the image (g)."""
     image = replayed(chain.from_iterable(columns)).merged()
     image = replayed(chain.from_iterable(changes), image)
     start = image.provenance.end_offset

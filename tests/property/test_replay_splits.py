@@ -1,6 +1,6 @@
-"""However the records come, in batches, reads, transactions, snapshots: the states are those of the log.
+"""Replay of every split into batches, reads, transactions and snapshots: the states are those of the log.
 
-As Kafka's RecordTestUtils: one list of records, every way to cut it.
+As Kafka's RecordTestUtils: one list of records, every way to split it.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ records_to_split = record_lists(RECORDS_MAX, with_transactions=True).map(
 
 
 def split(records: Sequence[MetadataRecord], cuts: int) -> list[LogBatch]:
-    """One way to cut the records into batches: bit n of ``cuts`` is the cut after record n."""
+    """One split of the records into batches: bit n of ``cuts`` is a cut after record n."""
     count = len(records)
     bounds = [0, *(index for index in range(1, count) if cuts >> (index - 1) & 1), count]
     return [batch_of(records[start:end], start) for start, end in pairwise(bounds) if start < end]
 
 
 def every_split(records: Sequence[MetadataRecord]) -> Iterator[list[LogBatch]]:
-    """All ways to cut the records into batches."""
+    """All splits of the records into batches."""
     return (split(records, cuts) for cuts in range(1 << max(0, len(records) - 1)))
 
 
@@ -47,7 +47,7 @@ def all_cuts() -> st.SearchStrategy[int]:
 
 
 def cut(batches: list[LogBatch], data: st.DataObject) -> Iterator[list[LogBatch]]:
-    """Some way to cut the batches into reads, after one that brings nothing."""
+    """A split of the batches into reads, after an empty read."""
     rest = batches
     size = 0
     while rest:
@@ -64,7 +64,7 @@ def history_of(batches: Sequence[LogBatch]) -> History:
 
 
 class Driven:
-    """A core, and what it published."""
+    """A core, and the images that it published."""
 
     def __init__(self, high_watermark: int, snapshot: AclsImage | None = None) -> None:
         self.core = Core()
@@ -98,7 +98,7 @@ class Driven:
 
 @given(records=records_to_split)
 def test_every_split_into_batches_ends_in_the_same_state(records: list[MetadataRecord]) -> None:
-    """I1, I2, I12: one read for each batch, so that every state that may be seen is seen."""
+    """I1, I2, I12: one read for each batch, so that every visible state is compared."""
     end_offset = len(records)
     expected = history_of([batch_of([record], offset) for offset, record in enumerate(records)])
     for batches in every_split(records):
@@ -110,7 +110,7 @@ def test_every_split_into_batches_ends_in_the_same_state(records: list[MetadataR
             assert state_of(last) == expected.last_state
             assert last.provenance.end_offset == end_offset
         assert last.digest == digest_of(acl.record for acl in last)
-        # A node shows exactly the states at the ends of batches outside of transactions.
+        # A node publishes exactly the states at the ends of batches outside of transactions.
         states = history_of(batches).states
         assert {image.provenance.end_offset: state_of(image) for image in driven.published} == states
 
@@ -119,7 +119,7 @@ def test_every_split_into_batches_ends_in_the_same_state(records: list[MetadataR
 def test_every_split_into_reads_shows_only_states_of_the_log(
     records: list[MetadataRecord], cuts: int, data: st.DataObject
 ) -> None:
-    """I2, I4: offsets go on, nothing is published before the first target, and the end is the same."""
+    """I2, I4: offsets increase, nothing is published before the target, and the last state is the same."""
     batches = split(records, cuts)
     states = history_of(batches).states
     # The high watermark is always the end of a batch.
@@ -138,10 +138,10 @@ def test_every_split_into_reads_shows_only_states_of_the_log(
 
 
 @given(records=records_to_split, cuts=all_cuts(), data=st.data())
-def test_a_snapshot_and_the_tail_are_the_full_log(
+def test_a_snapshot_and_the_tail_equal_the_full_log(
     records: list[MetadataRecord], cuts: int, data: st.DataObject
 ) -> None:
-    """I5: from every state that was ever published, also if the log still holds what lies below it."""
+    """I5: from every published state, also if the log still has the records below it."""
     batches = split(records, cuts)
     whole = Driven(0)
     for batch in batches:
@@ -158,8 +158,8 @@ def test_a_snapshot_and_the_tail_are_the_full_log(
 
 
 @given(records=records_to_split, cuts=all_cuts())
-def test_the_state_at_every_offset(records: list[MetadataRecord], cuts: int) -> None:
-    """load_image: records up to the offset, less those of a transaction that is open there."""
+def test_load_image_gives_the_state_at_every_offset(records: list[MetadataRecord], cuts: int) -> None:
+    """Records up to the offset count, except those of a transaction that is open there."""
     log = SimLog()
     for batch in split(records, cuts):
         log.append(records[batch.base_offset : batch.end_offset])
@@ -176,10 +176,10 @@ def test_the_state_at_every_offset(records: list[MetadataRecord], cuts: int) -> 
     compacted=st.integers(0, RECORDS_MAX * 3),
     data=st.data(),
 )
-def test_compaction_ahead_of_the_reader_is_never_seen(
+def test_compaction_ahead_of_the_reader_is_not_visible(
     records: list[MetadataRecord], forget: bool, before: int, compacted: int, data: st.DataObject
 ) -> None:
-    """I6: read some, then the log is compacted, then the rest: only states of the log, and the last one."""
+    """I6: with a compaction between two reads the core publishes only states of the log, finally the last."""
     log = SimLog()
     for record in records:
         log.append([record])
@@ -187,7 +187,7 @@ def test_compaction_ahead_of_the_reader_is_never_seen(
     driven.read(log.batches[:before], log.high_watermark())
     log.compact(compacted, now_ms=0)
     if forget and before >= compacted:
-        # What the reader has seen may be forgotten; what it has not, is not, as long as I10 holds.
+        # Compaction may remove records that the reader has read; while I10 holds, it keeps the unread ones.
         log.compact(compacted, now_ms=1)
     while driven.core.position < log.high_watermark():
         size = data.draw(st.integers(1, 4), label="batches in a read")
@@ -195,15 +195,17 @@ def test_compaction_ahead_of_the_reader_is_never_seen(
     states = log.history.states
     assert all(state_of(image) == states[image.provenance.end_offset] for image in driven.published)
     assert state_of(driven.published[-1]) == log.history.last_state
-    # Whoever comes only now sees the last state at once, or nothing.
+    # A new reader sees only the last state, or nothing.
     late = Driven(log.high_watermark())
     late.read(log.read(0), log.high_watermark())
     assert [state_of(image) for image in late.published] == [log.history.last_state]
 
 
 @given(before=record_lists(), after=record_lists())
-def test_the_delta_between_two_images(before: list[MetadataRecord], after: list[MetadataRecord]) -> None:
-    """AclsDelta.between leads from any image to any other, digest, features, offsets and all."""
+def test_the_delta_between_two_images_gives_the_second(
+    before: list[MetadataRecord], after: list[MetadataRecord]
+) -> None:
+    """AclsDelta.between any two images gives the second, with digest, features and offsets."""
     old, new = (Driven(0), Driven(0))
     for driven, records, start in ((old, before, 0), (new, after, 0)):
         if records:

@@ -1,4 +1,4 @@
-"""What a command asks of a node's /v1/acls, and what the node answers, arrive as they were sent."""
+"""JSON requests and answers of /v1/acls: the other side decodes what was sent."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from support.acl_strategies import acls, filters
 
 
 @given(st.lists(acls(), max_size=4))
-def test_new_acls(records: list[AccessControlEntryRecord]) -> None:
-    """Codes that have a name; ANY and MATCH too, which are for Kafka's checks to refuse."""
+def test_new_acls_arrive_unchanged(records: list[AccessControlEntryRecord]) -> None:
+    """All codes with a name, also ANY and MATCH, which Kafka's checks refuse."""
     bindings = [binding for binding in map(AccessControlEntryRecord.binding, records) if is_named(binding)]
     assert bindings_of(creation_body(bindings)) == bindings
 
@@ -30,38 +30,37 @@ def is_named(binding: object) -> bool:
 
 
 @given(st.lists(filters().filter(lambda each: not each.is_unknown), max_size=4))
-def test_filters_of_a_removal_and_of_a_listing(wanted: list[AclBindingFilter]) -> None:
-    """Name and nothing, the empty name and no name are told apart."""
-    assert filters_of(deletion_body(wanted)) == wanted
-    for each in wanted:
+def test_filters_of_removals_and_listings_arrive_unchanged(expected: list[AclBindingFilter]) -> None:
+    """A missing name and an empty name are different."""
+    assert filters_of(deletion_body(expected)) == expected
+    for each in expected:
         assert listing_of(listing_query(each).encode("ascii")) == (each, None, None)
 
 
 _Answer = TypeVar("_Answer", CreationResult, DeletionResult)
 
 
-def sent(answer: _Answer) -> _Answer:
+def decoded(answer: _Answer) -> _Answer:
     """The answer as the client decodes it."""
     return msgspec.json.decode(msgspec.json.encode(answer), type=type(answer))
 
 
 @given(st.none() | acls())
-def test_results_of_a_creation(record: AccessControlEntryRecord | None) -> None:
-    """A record with codes that have no name keeps them."""
-    result = sent(CreationResult.of(AclCreateResult(record=record))).value()
+def test_results_of_a_creation_arrive_unchanged(record: AccessControlEntryRecord | None) -> None:
+    """Codes without a name do not change."""
+    result = decoded(CreationResult.of(AclCreateResult(record=record))).value()
     assert (result.exception, result.record) == (None, record)
 
 
 @given(st.lists(acls(), max_size=3))
-def test_results_of_a_removal(records: list[AccessControlEntryRecord]) -> None:
+def test_results_of_a_removal_arrive_unchanged(records: list[AccessControlEntryRecord]) -> None:
     deleted = tuple(AclBindingDeleteResult(record.binding(), record=record) for record in records)
-    result = sent(DeletionResult.of(AclDeleteResult(deleted))).value()
+    result = decoded(DeletionResult.of(AclDeleteResult(deleted))).value()
     assert result == AclDeleteResult(deleted)
     assert [each.record for each in result.acl_binding_delete_results] == records
 
 
-def test_errors() -> None:
-    """By Kafka's exception; the other side raises the same."""
+def test_errors_arrive_as_the_same_exceptions() -> None:
     error = InvalidRequestError("Invalid operation ANY")
     created, deleted = AclCreateResult(error), AclDeleteResult(exception=error)
     assert msgspec.to_builtins(CreationResult.of(created)) == {
@@ -71,6 +70,6 @@ def test_errors() -> None:
             "message": "Invalid operation ANY",
         }
     }
-    for back in (sent(CreationResult.of(created)).value(), sent(DeletionResult.of(deleted)).value()):
+    for back in (decoded(CreationResult.of(created)).value(), decoded(DeletionResult.of(deleted)).value()):
         assert type(back.exception) is InvalidRequestError
         assert str(back.exception) == str(error)

@@ -1,8 +1,8 @@
-"""The sidecar's protocol beside stock uvicorn: random streams have the same answers, in the same order.
+"""The sidecar's protocol, compared with stock uvicorn: random streams get the same answers in the same order.
 
-Both have the same application. What ours does otherwise on purpose is said in `support.driven_protocols`, and
-nowhere else: an answer before its request was complete is the last one, garbage is refused after the answers
-to what came before, an evaluation goes to the application when it is complete.
+Both have the same application. `support.driven_protocols` lists the intended differences of our protocol:
+an answer before its request is complete is the last one, garbage is refused after the answers
+to earlier requests, and the application gets an evaluation when it is complete.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ STREAMS = examples(gate=1_500, deep=6_000)
 
 
 class Both:
-    """One application behind two protocols; tokens of alice and bob are known to it."""
+    """One application behind two protocols; it knows tokens of alice and bob."""
 
     def __init__(self, node: Node, tokens_file: Path) -> None:
         self.tokens = []
@@ -65,7 +65,7 @@ class Both:
         self._stock = protocol_settings(when_complete(app, (EVALUATION, EVALUATIONS)))
 
     async def learn_tokens(self) -> None:
-        """So that none is checked in a thread, and answers do not depend on that thread's pace."""
+        """Cache the tokens, so that no thread checks one and answers do not depend on its speed."""
         for token in self.tokens:
             await self._authenticator.caller([b"Bearer " + token], Origin(LISTENER, ANONYMOUS, "127.0.0.1"))
 
@@ -102,7 +102,7 @@ def both(tmp_path: Path) -> Iterator[Both]:
 
 @pytest.mark.slow
 def test_random_streams_are_answered_as_by_stock_uvicorn(both: Both) -> None:
-    """Whose requests, decisions, order, and whether the connection is closed."""
+    """Callers, decisions, order, and the end of the connection are compared."""
     seen: Counter[str] = Counter()
 
     async def compare() -> None:
@@ -118,7 +118,7 @@ def test_random_streams_are_answered_as_by_stock_uvicorn(both: Both) -> None:
 
     asyncio.run(compare())
     print(f"{STREAMS} streams: {dict(seen)}")
-    # It would be easy to compare nothing.
+    # The streams contain answers to compare.
     assert seen["answers"] > 2 * STREAMS
     assert min(seen[status] for status in ("100", "200", "400", "401", "403", "404", "405", "421")) > 0
     assert STREAMS / 10 < seen["closed"] < STREAMS

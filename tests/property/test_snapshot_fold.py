@@ -1,4 +1,4 @@
-"""The fold as a whole: any way of cutting a log into deltas gives the images that the log has."""
+"""The fold of a log: any split into deltas gives the images of the log."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from support.strategies import acl_records, record_lists, strange_acl_records
 
 
 def mirror(records: list[MetadataRecord]) -> tuple[dict[Uuid, AppliedAcl], dict[str, int]]:
-    """The rules in their plainest form: (ACLs by id, features)."""
+    """The rules in their simplest form: (ACLs by id, features)."""
     acls: dict[Uuid, AppliedAcl] = {}
     features: dict[str, int] = {}
     for entry in logged(records):
@@ -46,8 +46,8 @@ def state(image: AclsImage) -> tuple[object, ...]:
 
 
 @given(record_lists(with_transactions=True))
-def test_fold_is_the_plain_fold(records: list[MetadataRecord]) -> None:
-    """Replaying as one delta gives what the rules say, digest and count included."""
+def test_the_fold_equals_the_naive_fold(records: list[MetadataRecord]) -> None:
+    """Replay as one delta gives the naive state, with digest and count."""
     image = replayed(records)
     acls, features = mirror(records)
     assert contents(image) == acls
@@ -58,7 +58,7 @@ def test_fold_is_the_plain_fold(records: list[MetadataRecord]) -> None:
 
 @given(record_lists(max_size=6))
 def test_every_split_into_deltas_gives_the_same_image(records: list[MetadataRecord]) -> None:
-    """All ways of cutting the records into batches end in one image, and each image on the way is right."""
+    """All splits of the records into batches give one last image, and each intermediate image is right."""
     expected = state(replayed(records))
     for cuts in range(len(records)):
         for where in combinations(range(1, len(records)), cuts):
@@ -71,8 +71,8 @@ def test_every_split_into_deltas_gives_the_same_image(records: list[MetadataReco
 
 
 @given(st.lists(acl_records(), max_size=40), st.data())
-def test_every_image_stays_as_it_was_made(records: list[MetadataRecord], data: st.DataObject) -> None:
-    """Images made along the way are unchanged when the last one is made."""
+def test_later_images_do_not_change_earlier_ones(records: list[MetadataRecord], data: st.DataObject) -> None:
+    """The intermediate images are the same after the last one is made."""
     image = AclsImage.EMPTY
     made = []
     while records:
@@ -85,8 +85,8 @@ def test_every_image_stays_as_it_was_made(records: list[MetadataRecord], data: s
 
 
 @given(st.lists(strange_acl_records(), max_size=12))
-def test_digest_follows_any_content(records: list[MetadataRecord]) -> None:
-    """Any codes, texts and ids: the digest of the fold is the digest of what is left."""
+def test_the_digest_follows_any_content(records: list[MetadataRecord]) -> None:
+    """For any codes, texts and ids the digest of the fold is the digest of the remaining ACLs."""
     image = replayed(records)
     assert image.digest == digest_of(found.record for found in image)
     assert len(image) == len(list(image))
@@ -94,26 +94,26 @@ def test_digest_follows_any_content(records: list[MetadataRecord]) -> None:
 
 @given(record_lists(), record_lists())
 def test_changes_lead_from_image_to_image(before: list[MetadataRecord], after: list[MetadataRecord]) -> None:
-    """What a publisher is told, applied to the image it had, is the image it gets; no more is told."""
+    """The changes of a delta, applied to its base image, give the new image, and each is a real change."""
     image = replayed(before)
     delta = AclsDelta(image)
     for entry in logged(after, start=image.provenance.end_offset):
         delta.replay(entry)
-    told = contents(image)
+    applied = contents(image)
     for was, is_now in delta.changed():
         assert was != is_now
         if is_now is None:
             assert was is not None
-            del told[was.record.id]
+            del applied[was.record.id]
         else:
-            assert told.get(is_now.record.id) == was
-            told[is_now.record.id] = is_now
-    assert told == contents(delta.apply(Provenance(0, 0, 0)))
+            assert applied.get(is_now.record.id) == was
+            applied[is_now.record.id] = is_now
+    assert applied == contents(delta.apply(Provenance(0, 0, 0)))
 
 
 @given(record_lists())
-def test_image_rows_image(records: list[MetadataRecord]) -> None:
-    """The rows of an image give the image, in whatever order and pieces they come."""
+def test_the_rows_of_an_image_restore_it(records: list[MetadataRecord]) -> None:
+    """The rows may come in any order and in any pieces."""
     image = replayed(records)
     rows = sorted(image, key=lambda found: found.record.id, reverse=True)
     tables = [AclTable.of(rows[:2]), AclTable.of(rows[2:])]

@@ -36,8 +36,8 @@ def memory_store(rows_per_part: int) -> SnapshotStore:
 
 @given(any_records, st.integers(1, 5))
 @settings(max_examples=examples(gate=40, deep=200))
-def test_image_snapshot_image(records: list[MetadataRecord], rows_per_part: int) -> None:
-    """A stored image is the image, in however many parts; its digest computed anew is its digest."""
+def test_a_stored_image_is_read_back(records: list[MetadataRecord], rows_per_part: int) -> None:
+    """The stored image is equal for any number of parts, and its recomputed digest is its digest."""
     image = replayed(records)
     store = memory_store(rows_per_part)
     ref = store.write(image, IDENTITY, log_end_time_ms=0)
@@ -54,8 +54,10 @@ def test_image_snapshot_image(records: list[MetadataRecord], rows_per_part: int)
 
 @given(record_lists(), record_lists())
 @settings(max_examples=examples(gate=40, deep=200))
-def test_snapshot_and_tail_is_the_full_log(head: list[MetadataRecord], tail: list[MetadataRecord]) -> None:
-    """A node that starts from a snapshot ends where one that read everything does."""
+def test_a_snapshot_and_the_tail_give_the_full_log(
+    head: list[MetadataRecord], tail: list[MetadataRecord]
+) -> None:
+    """A node that starts from a snapshot has the same state as one that read the full log."""
     store = memory_store(3)
     store.write(replayed(head), IDENTITY, log_end_time_ms=0)
     found = store.latest(IDENTITY)
@@ -67,7 +69,7 @@ def test_snapshot_and_tail_is_the_full_log(head: list[MetadataRecord], tail: lis
 
 
 @given(any_records)
-def test_image_checkpoint_image(records: list[MetadataRecord]) -> None:
+def test_a_checkpoint_restores_acls_and_features(records: list[MetadataRecord]) -> None:
     """Kafka's format holds the ACLs and feature levels of any image."""
     image = replayed(records)
     with tempfile.TemporaryDirectory() as directory:
@@ -82,8 +84,8 @@ def test_image_checkpoint_image(records: list[MetadataRecord]) -> None:
 
 @given(any_records)
 @settings(max_examples=examples(gate=40, deep=200))
-def test_image_text_image(records: list[MetadataRecord]) -> None:
-    """JSON lines and CSV give every ACL back, whatever its text and codes."""
+def test_text_formats_restore_every_acl(records: list[MetadataRecord]) -> None:
+    """JSON lines and CSV restore ACLs with any text and codes."""
     image = replayed(records)
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "state"
@@ -104,8 +106,8 @@ def state(image: AclsImage) -> set[AccessControlEntryRecord]:
 
 
 @given(any_records)
-def test_kip11_document_means_the_acls(records: list[MetadataRecord]) -> None:
-    """Multiplied out, its entries are the ACLs, each once."""
+def test_a_kip11_document_has_every_acl_once(records: list[MetadataRecord]) -> None:
+    """Its entries, multiplied out, are the ACLs."""
     acls = [record for record in records if isinstance(record, AccessControlEntryRecord)]
     grants = [
         (
@@ -126,8 +128,8 @@ def test_kip11_document_means_the_acls(records: list[MetadataRecord]) -> None:
 
 
 @given(st.text(st.characters(), min_size=1))
-def test_any_cluster_id_has_a_directory_of_its_own(cluster_id: str) -> None:
-    """One plain name, below the store, from which the id is known."""
+def test_every_cluster_id_has_a_separate_directory(cluster_id: str) -> None:
+    """It is one plain name below the store, which decodes to the id."""
     directory = cluster_directory(cluster_id)
     assert parse_cluster_directory(directory) == cluster_id
     assert "/" not in directory
@@ -137,8 +139,8 @@ def test_any_cluster_id_has_a_directory_of_its_own(cluster_id: str) -> None:
 
 @given(st.lists(access_control_entry_records(), min_size=1, max_size=10))
 @settings(max_examples=examples(gate=40, deep=200))
-def test_offsets_survive_unless_a_checkpoint_lost_them(records: list[MetadataRecord]) -> None:
-    """ACLs that came from a checkpoint have no offsets, those of the tail have; both are stored."""
+def test_offsets_are_stored_unless_a_checkpoint_lost_them(records: list[MetadataRecord]) -> None:
+    """ACLs from a checkpoint have no offsets, those of the tail have offsets; both are stored."""
     image = replayed(records)
     half = {
         acl_id: AppliedAcl(acl.record, None, acl.timestamp_ms) if acl_id[-1] % 2 else acl

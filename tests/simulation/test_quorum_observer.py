@@ -1,9 +1,9 @@
-"""An observer of a simulated quorum: no state is ever published that the log did not have, whatever happens.
+"""An observer of a simulated quorum publishes only states of the log, under any faults.
 
-Elections, leaders that do not know yet that they are none, batches that are never committed, snapshots that
-trim the log, controllers that are away, clocks that jump, connections that end anywhere, and bytes that are
-no answer.
-`ACLOG_QUORUM_RUNS` says how many seeds.
+Faults: elections, stale leaders, batches that are never committed, snapshots that
+trim the log, missing controllers, clocks that jump, connections that end anywhere, and invalid
+answers.
+`ACLOG_QUORUM_RUNS` is the number of seeds.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ YEAR_MS = 365 * 86_400_000
 
 
 class Witness:
-    """Compares each published image with what the quorum has committed."""
+    """Compares each published image with the committed states of the quorum."""
 
     name = "witness"
 
     def __init__(self, quorum: SimQuorum) -> None:
         self.quorum = quorum
         self.end_offset = 0
-        self.went_back = 0
+        self.decreases = 0
 
     def on_update(self, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest) -> None:
         end_offset = image.provenance.end_offset
         assert end_offset in self.quorum.digests, f"{end_offset} is no end of a committed batch"
         assert image.digest == self.quorum.digests[end_offset], end_offset
-        self.went_back += end_offset < self.end_offset
+        self.decreases += end_offset < self.end_offset
         self.end_offset = end_offset
 
     def on_ready(self) -> None:
@@ -66,7 +66,7 @@ class Witness:
 
 
 class JumpingClock(SystemClock):
-    """A wall clock that is set now and then, by up to a year."""
+    """A wall clock that sometimes jumps by up to a year."""
 
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)
@@ -78,17 +78,17 @@ class JumpingClock(SystemClock):
         return super().now_ms() + self._ahead_ms
 
 
-class Surfaced(BaseException):
-    """A fault that no test expects; not an Exception, so that nothing on the way takes it for a fault."""
+class UnexpectedFault(BaseException):
+    """A fault that no test expects; not an Exception, so that no handler catches it."""
 
 
-class Raising:
+class RaisingFaultHandler:
     def handle(self, part: str, message: str, error: Exception) -> Verdict:
-        raise Surfaced(f"{part}: {message}") from error
+        raise UnexpectedFault(f"{part}: {message}") from error
 
 
 class Follow(Protocol):
-    """A node on a quorum, of which it is given these controllers; by default all."""
+    """Start a node on a quorum with the addresses of these controllers; by default all."""
 
     def __call__(
         self, quorum: SimQuorum, controllers: Sequence[int] = ...
@@ -97,7 +97,7 @@ class Follow(Protocol):
 
 @pytest.fixture
 def follow(monkeypatch: pytest.MonkeyPatch) -> Follow:
-    """A node on that quorum, which the test turns itself; nothing waits for a clock."""
+    """A node that the test iterates; nothing waits for a clock."""
     monkeypatch.setattr(session, "_PAUSE_MIN_S", 0.0)
     monkeypatch.setattr(session, "_PAUSE_MAX_S", 0.0)
     monkeypatch.setattr(session, "LEADER_TIMEOUT_S", 0.02)
@@ -113,12 +113,12 @@ def follow(monkeypatch: pytest.MonkeyPatch) -> Follow:
         log, witness = QuorumLog.open(f"kraft://{names}", lazily=True), Witness(quorum)
         clock = JumpingClock(quorum.committed)
         sources = [CheckpointFiles(log)]
-        return log, Loader(log, sources, [witness], fault_handler=Raising(), clock=clock), witness
+        return log, Loader(log, sources, [witness], fault_handler=RaisingFaultHandler(), clock=clock), witness
 
     return started
 
 
-def turn_to_the_end(quorum: SimQuorum, loader: Loader, witness: Witness) -> None:
+def run_to_the_end(quorum: SimQuorum, loader: Loader, witness: Witness) -> None:
     for _ in range(TURNS_MAX):
         loader.iterate()
         if loader.status().ready and witness.end_offset == quorum.committed:
@@ -127,8 +127,8 @@ def turn_to_the_end(quorum: SimQuorum, loader: Loader, witness: Witness) -> None
 
 
 @pytest.mark.parametrize("seed", [pytest.param(range(each, RUNS, 4), id=f"{each}") for each in range(4)])
-def test_what_is_published_was_committed(seed: range, follow: Follow) -> None:
-    """In all runs; published offsets never go back, and after the last fault everything is there."""
+def test_only_committed_states_are_published(seed: range, follow: Follow) -> None:
+    """In all runs published offsets never decrease, and after the last fault all records are applied."""
     for each in seed:
         quorum = SimQuorum(each, fetch_version=17 + each % 2)
         chance = random.Random(each)
@@ -140,16 +140,16 @@ def test_what_is_published_was_committed(seed: range, follow: Follow) -> None:
                     quorum.happen()
                 loader.iterate()
                 if chance.random() < 0.3:
-                    with suppress(LogError):  # the next turn says it
+                    with suppress(LogError):  # the next iteration reports it
                         log.wait(loader.status().position, 0.0005)
             quorum.settle()
-            turn_to_the_end(quorum, loader, witness)
+            run_to_the_end(quorum, loader, witness)
         except BaseException:
             print(f"seed {each}")
             raise
         finally:
             log.close()
-        assert witness.went_back == 0, f"seed {each}"
+        assert witness.decreases == 0, f"seed {each}"
 
 
 def leader_of(quorum: SimQuorum) -> SimNode:
@@ -162,39 +162,39 @@ def committed_by(quorum: SimQuorum, batches: int) -> None:
     quorum.settle()
 
 
-def test_a_history_that_was_lost_is_loaded_anew(follow: Follow) -> None:
-    """A cluster put back from a backup: its log is truncated and written on, which the node says (I11)."""
+def test_a_truncated_history_is_reloaded(follow: Follow) -> None:
+    """A cluster restored from a backup: its log is truncated and continued, which the node reports (I11)."""
     quorum = SimQuorum(1)
     committed_by(quorum, 20)
     log, loader, witness = follow(quorum)
     with log:
-        turn_to_the_end(quorum, loader, witness)
+        run_to_the_end(quorum, loader, witness)
         quorum.lose(sorted(quorum.digests)[5])
         committed_by(quorum, 40)
-        turn_to_the_end(quorum, loader, witness)
+        run_to_the_end(quorum, loader, witness)
     assert loader.metrics.reloads >= 1
 
 
-def test_a_snapshot_that_trims_the_log_while_the_observer_is_away(follow: Follow) -> None:
-    """Then its place is gone: it takes the leader's snapshot, whole, and goes on; so does a new one."""
+def test_an_observer_behind_a_trimmed_log_loads_the_snapshot(follow: Follow) -> None:
+    """It loads the leader's snapshot and continues; so does a new observer."""
     quorum = SimQuorum(2)
     committed_by(quorum, 5)
     log, loader, witness = follow(quorum)
     with log:
-        turn_to_the_end(quorum, loader, witness)
+        run_to_the_end(quorum, loader, witness)
         committed_by(quorum, 20)
         quorum.take_snapshot(trims=True)
         committed_by(quorum, 5)
-        turn_to_the_end(quorum, loader, witness)
+        run_to_the_end(quorum, loader, witness)
         assert loader.metrics.snapshots_loaded == 1
-        assert witness.went_back == 0
+        assert witness.decreases == 0
     log, loader, witness = follow(quorum)
     with log:
-        turn_to_the_end(quorum, loader, witness)
+        run_to_the_end(quorum, loader, witness)
         assert loader.metrics.snapshots_loaded == 1
 
 
-def test_a_leader_that_cannot_be_routed_to(follow: Follow) -> None:
+def test_an_unroutable_leader_is_named_and_the_next_one_is_found(follow: Follow) -> None:
     """KAFKA-20514: no busy loop, an error that names it, and the next leader is found (KAFKA-19605)."""
     quorum = SimQuorum(3)
     committed_by(quorum, 3)
@@ -204,28 +204,28 @@ def test_a_leader_that_cannot_be_routed_to(follow: Follow) -> None:
     with log:
         for _ in range(3):
             loader.iterate()
-        # Of whom it asked last: those that do not lead, or the one that does.
+        # The error of the last attempt: at a controller that does not lead, or at the leader.
         assert re.search("no leader could be asked|cannot connect", str(loader.status().error))
         quorum.unroutable = set()
-        turn_to_the_end(quorum, loader, witness)
+        run_to_the_end(quorum, loader, witness)
 
 
-def test_a_controller_that_was_named_goes_away_for_good(follow: Follow) -> None:
-    """The others are known from what it answered."""
+def test_the_loss_of_the_configured_controller_does_not_matter(follow: Follow) -> None:
+    """The observer knows the other controllers from an earlier answer."""
     quorum = SimQuorum(4)
     committed_by(quorum, 3)
     log, loader, witness = follow(quorum, controllers=(0,))
     with log:
-        turn_to_the_end(quorum, loader, witness)
+        run_to_the_end(quorum, loader, witness)
         quorum.unroutable = {0}
         committed_by(quorum, 3)
         while leader_of(quorum).id == 0:
             quorum.settle()
-        turn_to_the_end(quorum, loader, witness)
+        run_to_the_end(quorum, loader, witness)
 
 
-def test_a_controller_that_has_just_started(follow: Follow) -> None:
-    """It cannot say yet which cluster it is of: the next one does; where none does, that is said."""
+def test_a_controller_that_has_just_started_is_skipped(follow: Follow) -> None:
+    """It does not know its cluster id yet: another controller does; if none does, the error says so."""
     quorum = SimQuorum(5)
     committed_by(quorum, 3)
     quorum.starting = {0, 1, 2}
@@ -236,13 +236,13 @@ def test_a_controller_that_has_just_started(follow: Follow) -> None:
         quorum.starting = {0, 1}
         with QuorumLog.open(log.url) as opened:
             assert opened.identity.cluster_id == CLUSTER_ID
-        turn_to_the_end(quorum, loader, witness)
+        run_to_the_end(quorum, loader, witness)
 
 
 def test_any_bytes_give_an_error_or_a_record_of_the_log(follow: Follow) -> None:
-    """Answers with bytes of another value, or none of an answer's: no hang, and no record but the log's.
+    """Answers with changed or random bytes: no hang, and no record that the log does not have.
 
-    What says where a batch stands is not in its checksum, here as in Kafka: that is left to TCP's and TLS's.
+    As in Kafka, the checksum does not cover a batch's offset; TCP and TLS protect it.
     """
     read, refused = 0, 0
     for seed in range(TAMPERED_RUNS):

@@ -1,7 +1,7 @@
-"""A Spark job's ranges of a simulated quorum: each batch's state is one that it had, whatever happens.
+"""Ranges of a Spark job on a simulated quorum: under any faults each batch's state is one of the quorum.
 
-What Spark does between them is left out: the driver plans, a task reads what was planned, a state is stored.
-`ACLOG_QUORUM_RUNS` says how many seeds.
+Spark itself is left out: the driver plans a range, a task reads it, and the state is stored.
+`ACLOG_QUORUM_RUNS` is the number of seeds.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ IDENTITY = LogIdentity(CLUSTER_ID, METADATA_TOPIC_ID)
 
 @pytest.fixture
 def url_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[SimQuorum, float], str]:
-    """The URL of a quorum's log, whose observers ask it from then on, and look so long for a leader."""
+    """Connect observers to a quorum with this leader timeout; returns the URL of its log."""
     for name in (
         "session._PAUSE_MIN_S",
         "session._PAUSE_MAX_S",
@@ -47,46 +47,46 @@ def url_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[SimQuorum, float], str]
     ):
         monkeypatch.setattr(f"records.log.quorum.{name}", 0.0)
 
-    def found(quorum: SimQuorum, patience_s: float) -> str:
-        monkeypatch.setattr("records.log.quorum.session.LEADER_TIMEOUT_S", patience_s)
+    def url(quorum: SimQuorum, leader_timeout_s: float) -> str:
+        monkeypatch.setattr("records.log.quorum.session.LEADER_TIMEOUT_S", leader_timeout_s)
         monkeypatch.setattr("records.log.protocol.connection.socket.create_connection", quorum.connect)
         return "kraft://" + ",".join(str(node.address) for node in quorum.nodes)
 
-    return found
+    return url
 
 
 class Job:
-    """One, with its checkpoint (``place``) and its store.
+    """A job with its checkpoint (``position``) and its store.
 
     Attributes:
-        place: where the last batch ended; None: there was none.
-        began: where each checkpoint began.
+        position: where the last batch ended; None before the first batch.
+        starts: where each checkpoint began.
     """
 
     def __init__(self, quorum: SimQuorum, url: str) -> None:
         self._quorum, self._url = quorum, url
         self._store = SnapshotStore(f"memory://{uuid.uuid4().hex}")
-        self.place: OffsetAndEpoch | None = None
-        self.began: list[int] = []
+        self.position: OffsetAndEpoch | None = None
+        self.starts: list[int] = []
 
     def run(self, max_offsets: int | None) -> None:
         """From its start to the end of one batch."""
         states = LogStates(FollowedLog(url=self._url, identity=IDENTITY), self._store)
         try:
-            if self.place is None:
-                self.place = OffsetAndEpoch(states.choose_start(keep=3), None)
-                self.began.append(self.place.offset)
-            planned = self._planned(self.place, max_offsets)
-            if planned is not None:
-                self._commit(states, planned)
+            if self.position is None:
+                self.position = OffsetAndEpoch(states.choose_start(keep=3), None)
+                self.starts.append(self.position.offset)
+            log_range = self._plan(self.position, max_offsets)
+            if log_range is not None:
+                self._commit(states, log_range)
         finally:
             states.close()
 
     def start_again(self) -> None:
         """With another checkpoint."""
-        self.place = None
+        self.position = None
 
-    def _planned(self, start: OffsetAndEpoch, max_offsets: int | None) -> LogRange | None:
+    def _plan(self, start: OffsetAndEpoch, max_offsets: int | None) -> LogRange | None:
         ranges = LogRanges(self._url, IDENTITY, {})
         try:
             end = ranges.next_end(start, below=ranges.high_watermark(), max_offsets=max_offsets)
@@ -97,19 +97,19 @@ class Job:
         topic_id = uuid_to_string(METADATA_TOPIC_ID)
         return LogRange(self._url, CLUSTER_ID, topic_id, start.offset, end.offset, end.epoch)
 
-    def _commit(self, states: LogStates, planned: LogRange) -> None:
-        state = states.next_state(planned.end, end_time_ms=None)
+    def _commit(self, states: LogStates, log_range: LogRange) -> None:
+        state = states.next_state(log_range.end, end_time_ms=None)
         if state is not None:
             base = AclsImage.EMPTY if state.base is None else self._store.read(state.base.ref).image
             delta = AclsDelta(base)
-            for batch in read_ranges(planned.to_row(), base.provenance.end_offset, {}):
+            for batch in read_ranges(log_range.to_row(), base.provenance.end_offset, {}):
                 for logged in batch.records:
                     if logged.offset >= base.provenance.end_offset:
                         delta.replay(logged)
             image = delta.apply(state.provenance)
-            assert image.digest == self._quorum.digests[planned.end], planned
+            assert image.digest == self._quorum.digests[log_range.end], log_range
             self._store.write(image, IDENTITY, log_end_time_ms=state.log_end_time_ms)
-        self.place = OffsetAndEpoch(planned.end, planned.end_epoch)
+        self.position = OffsetAndEpoch(log_range.end, log_range.end_epoch)
 
 
 def committed_by(quorum: SimQuorum, batches: int) -> None:
@@ -118,8 +118,8 @@ def committed_by(quorum: SimQuorum, batches: int) -> None:
     quorum.settle()
 
 
-def test_each_state_was_the_quorums(url_of: Callable[[SimQuorum, float], str]) -> None:
-    """In all runs; a job stops only where its place is gone, and another checkpoint begins at a snapshot."""
+def test_every_state_was_a_state_of_the_quorum(url_of: Callable[[SimQuorum, float], str]) -> None:
+    """A job stops only if its position no longer exists; a new checkpoint begins at a snapshot."""
     for seed in range(RUNS):
         quorum, chance = SimQuorum(seed, fetch_version=17 + seed % 2), random.Random(seed)
         job = Job(quorum, url_of(quorum, 0.02))
@@ -130,7 +130,7 @@ def test_each_state_was_the_quorums(url_of: Callable[[SimQuorum, float], str]) -
                     quorum.happen()
             elif step == STEPS:
                 quorum.settle()
-            elif job.place is not None and job.place.offset == quorum.committed:
+            elif job.position is not None and job.position.offset == quorum.committed:
                 break
             try:
                 job.run(chance.choice([None, 5]))
@@ -141,11 +141,11 @@ def test_each_state_was_the_quorums(url_of: Callable[[SimQuorum, float], str]) -
                     raise
                 job.start_again()
         else:
-            pytest.fail(f"seed {seed}: never at {quorum.committed}, but at {job.place}")
+            pytest.fail(f"seed {seed}: never at {quorum.committed}, but at {job.position}")
 
 
-def test_a_job_begins_at_the_leaders_snapshot(url_of: Callable[[SimQuorum, float], str]) -> None:
-    """Where the log has lost its start; and goes on at its place, though the leader has a newer one."""
+def test_a_job_begins_at_the_snapshot_of_the_leader(url_of: Callable[[SimQuorum, float], str]) -> None:
+    """The log no longer has its start; the job then continues at its position despite a newer snapshot."""
     quorum = SimQuorum(2)
     job = Job(quorum, url_of(quorum, SOON_S))
     committed_by(quorum, 20)
@@ -153,12 +153,12 @@ def test_a_job_begins_at_the_leaders_snapshot(url_of: Callable[[SimQuorum, float
     first = quorum.committed
     committed_by(quorum, 5)
     job.run(None)
-    assert job.began == [first]
+    assert job.starts == [first]
     committed_by(quorum, 5)
     quorum.take_snapshot(trims=False)
     committed_by(quorum, 5)
     job.run(None)
-    assert (job.began, job.place and job.place.offset) == ([first], quorum.committed)
+    assert (job.starts, job.position and job.position.offset) == ([first], quorum.committed)
     committed_by(quorum, 5)
     quorum.take_snapshot(trims=True)
     last = quorum.committed
@@ -167,4 +167,4 @@ def test_a_job_begins_at_the_leaders_snapshot(url_of: Callable[[SimQuorum, float
         job.run(None)
     job.start_again()
     job.run(None)
-    assert (job.began, job.place and job.place.offset) == ([first, last], quorum.committed)
+    assert (job.starts, job.position and job.position.offset) == ([first, last], quorum.committed)

@@ -1,7 +1,7 @@
-"""Changes asked of a simulated quorum: what is said of each is so, whatever happens to its controllers.
+"""Changes of a simulated quorum: each reported outcome is true, under any faults of its controllers.
 
-Elections before and after a change is appended, answers that are lost, cut or no answers at all, leaders that
-do not know yet that they are none. `ACLOG_QUORUM_RUNS` says how many seeds.
+Faults: elections before and after a change is appended, answers that are lost, truncated or invalid, and
+stale leaders. `ACLOG_QUORUM_RUNS` is the number of seeds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TRIES = 500
 
 @pytest.fixture
 def writer_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[SimControllers], QuorumWriter]:
-    """Nothing waits for a clock."""
+    """A writer that waits for no clock."""
     monkeypatch.setattr(session, "_PAUSE_MIN_S", 0.0)
     monkeypatch.setattr(session, "_PAUSE_MAX_S", 0.0)
     monkeypatch.setattr("records.log.quorum.writer._RETRY_INTERVAL_S", 0.0)
@@ -48,75 +48,75 @@ def acl(name: str) -> AclContent:
     return (2, name, 3, "User:w", "*", 3, 3)
 
 
-class Asked:
-    """What should be there, by what was said; None: that was not said."""
+class CheckedWriter:
+    """Records the expected presence of each ACL by the reported outcomes; None if the outcome is unknown."""
 
     def __init__(self, quorum: SimControllers, writer: QuorumWriter) -> None:
         self.quorum = quorum
         self.writer = writer
-        self.is_there: dict[str, bool | None] = {}
+        self.is_present: dict[str, bool | None] = {}
         self.removals = 0
         self.unknown = 0
 
     def create(self, name: str) -> bool:
-        return self._ask(name, lambda: self.writer.create([acl(name)]).end_offset, there=True)
+        return self._check(name, lambda: self.writer.create([acl(name)]).end_offset, is_present=True)
 
     def delete(self, name: str) -> bool:
-        def ask() -> int:
+        def write() -> int:
             answered = self.writer.delete([(2, name, 3, None, None, 1, 1)])
             (removals,) = answered.results
             assert not isinstance(removals, Refusal)
             assert [each.acl for each in removals] in ([acl(name)], []), removals
-            if self.is_there[name] is not None:
-                assert bool(removals) is self.is_there[name]
+            if self.is_present[name] is not None:
+                assert bool(removals) is self.is_present[name]
             return answered.end_offset
 
         before = self.quorum.removals[name]
         try:
-            return self._ask(name, ask, there=False)
+            return self._check(name, write, is_present=False)
         finally:
             assert self.quorum.removals[name] - before <= 1, name
 
-    def _ask(self, name: str, ask: Callable[[], int], *, there: bool) -> bool:
+    def _check(self, name: str, write: Callable[[], int], *, is_present: bool) -> bool:
         try:
-            end_offset = ask()
+            end_offset = write()
         except LogOutcomeUnknownError:
-            self.is_there[name] = None
+            self.is_present[name] = None
             self.unknown += 1
             return False
         except LogError:
-            self.is_there.setdefault(name, False)  # nothing was written
+            self.is_present.setdefault(name, False)  # nothing was written
             return False
-        held = {record.content for record in self.quorum.states[end_offset].values()}
-        assert (acl(name) in held) is there, name
-        self.is_there[name] = there
+        committed_acls = {record.content for record in self.quorum.states[end_offset].values()}
+        assert (acl(name) in committed_acls) is is_present, name
+        self.is_present[name] = is_present
         return True
 
 
 @pytest.mark.parametrize("seed", [pytest.param(range(each, RUNS, 2), id=f"{each}") for each in range(2)])
-def test_what_is_said_is_so(seed: range, writer_of: Callable[[SimControllers], QuorumWriter]) -> None:
-    """Done: it is below the offset that is named. Not done: never. Unknown: a removal is not done twice."""
+def test_reported_outcomes_are_true(seed: range, writer_of: Callable[[SimControllers], QuorumWriter]) -> None:
+    """Success: visible at the reported offset. Failure: never. Unknown: a removal is done at most once."""
     done = unknown = 0
     for each in seed:
         quorum, chance = SimControllers(each, fetch_version=17 + each % 2), random.Random(each)
-        asked = Asked(quorum, writer_of(quorum))
+        checked = CheckedWriter(quorum, writer_of(quorum))
         try:
             for step in range(STEPS):
                 quorum.faults = chance.choice([0.0, 0.0, 0.1, 0.5])
                 for _ in range(chance.randint(0, 3)):
                     quorum.happen()
                 name = f"w{step}"
-                if chance.random() < 0.4 and asked.is_there:
-                    done += asked.delete(chance.choice(list(asked.is_there)))
+                if chance.random() < 0.4 and checked.is_present:
+                    done += checked.delete(chance.choice(list(checked.is_present)))
                 else:
-                    done += asked.create(name)
+                    done += checked.create(name)
             quorum.settle()
-            for name, is_there in asked.is_there.items():
-                held = {record.resource_name for record in quorum.states[quorum.committed].values()}
-                assert is_there in (None, name in held), name
-            assert any(asked.create("last") for _ in range(TRIES))
+            for name, is_present in checked.is_present.items():
+                committed_acls = {record.resource_name for record in quorum.states[quorum.committed].values()}
+                assert is_present in (None, name in committed_acls), name
+            assert any(checked.create("last") for _ in range(TRIES))
         except BaseException:
             print(f"seed {each}")
             raise
-        unknown += asked.unknown
+        unknown += checked.unknown
     assert done > unknown > 0

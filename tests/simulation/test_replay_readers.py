@@ -1,7 +1,7 @@
-"""Readers in other threads, during thousands of updates: every state that they see is one that the log had.
+"""Readers in other threads see only states of the log during thousands of updates.
 
-The writer adds a DENY before the ALLOW that it guards and takes them away in reverse, in batches of their own
-or in one: no reader may ever meet an ALLOW without its DENY. Here with images; the authorizer has its own.
+The writer adds a DENY before the ALLOW that it limits and removes them in reverse, in separate batches
+or in one: no reader may see an ALLOW without its DENY. The authorizer has a similar test.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ NAMES: Final = 8
 READERS: Final = 3
 DENY: Final = 2
 ALLOW: Final = 3
-PATIENCE_S: Final = 60.0
+TIMEOUT_S: Final = 60.0
 
 
 class Holder:
-    """What an authorizer is, as far as threads go: one reference, assigned by the loader, read by anybody."""
+    """Like an authorizer for threads: one reference, assigned by the loader, read by any thread."""
 
     name = "holder"
 
@@ -62,7 +62,7 @@ def acl(name: int, permission: int) -> AccessControlEntryRecord:
 
 
 class Writer:
-    """Appends rounds, and knows the digest at the end of every batch before anybody can see it."""
+    """Appends rounds, and knows the digest at the end of every batch before it is visible."""
 
     def __init__(self, log: SimLog, seed: int) -> None:
         self._log = log
@@ -95,7 +95,7 @@ class Writer:
 
 
 class Reader:
-    """Takes the reference once, as a request does, and looks at all of what it finds."""
+    """Reads the reference once, as a request does, and checks the complete state."""
 
     def __init__(self, holder: Holder, writer: Writer) -> None:
         self._holder = holder
@@ -120,8 +120,8 @@ class Reader:
 
 
 @contextmanager
-def switching_often() -> Iterator[None]:
-    """Threads change places as often as they can."""
+def frequent_switches() -> Iterator[None]:
+    """Let the interpreter switch threads as often as possible."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     try:
@@ -139,22 +139,22 @@ def test_readers_see_only_states_of_the_log() -> None:
     readers = [Reader(holder, writer) for _ in range(READERS)]
     threads = [threading.Thread(target=reader.read_until, args=(done,)) for reader in readers]
     loader = Loader(log, (), [holder])
-    with switching_often():
+    with frequent_switches():
         loader.start()
         for thread in threads:
             thread.start()
         try:
             for _ in range(ROUNDS):
                 writer.round()
-                assert loader.wait_for(log.end_offset - 4, PATIENCE_S)
-            assert loader.wait_for(log.end_offset, PATIENCE_S)
+                assert loader.wait_for(log.end_offset - 4, TIMEOUT_S)
+            assert loader.wait_for(log.end_offset, TIMEOUT_S)
         finally:
             done.set()
             for thread in threads:
-                thread.join(PATIENCE_S)
+                thread.join(TIMEOUT_S)
             loader.close()
     assert [reader.problem for reader in readers] == [None] * READERS
     assert len(holder.image) == 0
-    # Else nothing was tested.
+    # The readers have seen many states.
     assert holder.updates > 3 * ROUNDS
     assert min(len(reader.states) for reader in readers) > 10

@@ -1,6 +1,6 @@
-"""Many seeded worlds (support.sim_world): whatever happens, nothing is shown that the log never had.
+"""Many seeded worlds (support.sim_world): a node shows only states of the log, under any faults.
 
-ACLOG_SIM_SEED=N repeats one of them; ACLOG_SIM_WORLDS=N runs N from a random seed on, for hunting.
+ACLOG_SIM_SEED=N repeats one of them; ACLOG_SIM_WORLDS=N runs N worlds from a random seed on.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from support.sim_world import World
 
 WORLDS = 300
 STEPS = 150
-#: Worlds in one test: a test is what pytest-xdist hands out.
+#: Worlds in one test; pytest-xdist distributes tests.
 GROUP = 50
 
 
@@ -49,14 +49,14 @@ def run_world(seed: int) -> World:
 
 
 @pytest.mark.parametrize("group", groups(), ids=lambda group: f"{group[0]}-{group[-1]}")
-def test_a_node_shows_only_what_the_log_had(group: list[int]) -> None:
-    """I1 to I13 in time: see support.sim_world for what happens and what is checked."""
+def test_a_node_shows_only_states_of_the_log(group: list[int]) -> None:
+    """I1 to I13 over time: support.sim_world has the faults and the checks."""
     for seed in group:
         run_world(seed)
 
 
 def test_a_seed_repeats_its_world() -> None:
-    """Else a failure could not be looked at."""
+    """A failure can be reproduced."""
     first, second = run_world(7), run_world(7)
     assert first.log.batches == second.log.batches
     assert first.node.calls == second.node.calls
@@ -64,7 +64,7 @@ def test_a_seed_repeats_its_world() -> None:
 
 
 def test_the_worlds_are_eventful() -> None:
-    """What the checks are for does happen: in the last node of some worlds, every counter moves."""
+    """The events that the checks need happen: every counter of the last node is positive in some world."""
     counts: Counter[str] = Counter()
     for seed in range(GROUP):
         metrics = run_world(seed).loader.metrics

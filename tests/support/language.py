@@ -55,7 +55,7 @@ PHRASES = (
     r"private app",
     r"questions?",
     r"short way",
-    r"somebody(?:'s)?",
+    r"(?<!User:)somebody(?:'s)?",
     r"torn",
     r"what (?:goes|stays)",
     r"who(?:ever)? asks",

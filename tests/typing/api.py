@@ -99,7 +99,7 @@ def decisions(authorizer: Authorizer) -> bool:
 
 
 def reasons(authorizer: StandardAuthorizer) -> None:
-    """What aclog's own says beyond KIP-504; on one state, for several questions."""
+    """The decisions of aclog's authorizer beyond KIP-504, on one state for several requests."""
     state = authorizer.state
     assert_type(authorizer.decide(CONTEXT, READ, state).result, AuthorizationResult)
     assert_type(authorizer.explain(CONTEXT, READ).fix, tuple[tuple[str, ...], ...])

@@ -32,13 +32,18 @@ REWRITTEN = (
     "docs/runbooks.md",
     "docs/security.md",
     "docs/tutorial.md",
+    "examples",
     "records/log/polled",
     "records/log/protocol",
     "records/log/quorum",
     "replay",
     "snapshot",
+    "tests/data",
+    "tests/oracle",
     "tests/scenarios",
+    "tests/simulation",
     "tests/support",
+    "tests/typing",
 )  # fmt: skip
 
 

@@ -151,7 +151,7 @@ def test_checkpoint_names_are_kafkas() -> None:
 
 
 @pytest.mark.parametrize("image", [IMAGE, AclsImage.EMPTY, image_of(1)], ids=repr)
-def test_image_checkpoint_image(tmp_path: Path, image: AclsImage) -> None:
+def test_a_checkpoint_restores_acls_and_features(tmp_path: Path, image: AclsImage) -> None:
     """ACLs, features and provenance come back; offsets and times of the ACLs are not in the format."""
     path = write_checkpoint(image, tmp_path / "new" / "directory")
     assert path.name == checkpoint_name(image.provenance.end_offset, image.provenance.epoch)

@@ -49,7 +49,7 @@ def write(store: SnapshotStore, image: AclsImage, **options: Any) -> SnapshotRef
     )
 
 
-def test_image_snapshot_image(store: SnapshotStore) -> None:
+def test_a_stored_image_is_read_back(store: SnapshotStore) -> None:
     """Everything comes back: ACLs with offsets and times, digest, features, provenance; in several parts."""
     image = replayed(
         [FeatureLevelRecord(METADATA_VERSION_FEATURE, 30), *(acl(n) for n in range(8)), acl(3, host="h")]
