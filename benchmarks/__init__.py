@@ -1,4 +1,4 @@
-"""Benchmarks: aclog beside Kafka's own StandardAuthorizer, in one run, alternating, on CPU time.
+"""Benchmarks: aclog and Kafka's StandardAuthorizer, measured alternately in one run, in CPU time.
 
-``python -m benchmarks --help`` says how; docs/performance-tables.md has the figures and how to read them.
+``python -m benchmarks --help`` shows the options; docs/performance-tables.md has the figures.
 """

@@ -95,9 +95,9 @@ def main(  # noqa: PLR0913 - a command takes its options as arguments
     cache: Path,
     write: bool,
 ) -> None:
-    """Measure aclog beside Kafka's own StandardAuthorizer, taking turns, on CPU time.
+    """Measure aclog and Kafka's StandardAuthorizer alternately, in CPU time.
 
-    The first run fetches Kafka's jars and makes the workloads. A whole run takes about 40 minutes on two
+    The first run fetches Kafka's jars and makes the workloads. A complete run takes about 40 minutes on two
     cores, 12 with --quick, and needs 8 GB of memory; without spark, quorum and console. Exit code 1:
     decisions differ, or a goal was missed.
     """
@@ -162,9 +162,8 @@ def measure(settings: Settings, names: set[str], chosen: list[str] | None) -> Ru
 def measure_apart(count: int, names: set[str], options: list[str], json_file: Path | None) -> list[Run]:
     """``count`` runs, each in a process of its own.
 
-    In one process the questions of a later run lie scattered over the memory that an earlier one left free,
-    and a small workload, whose ACLs stay in the processor's caches, then waits for its questions: up to 1.8
-    times as long.
+    In one process the requests of a later run are allocated in the fragmented memory that an earlier one left
+    free. A small workload, whose ACLs stay in the processor's caches, is then up to 1.8 times as slow.
 
     Raises:
         SystemExit: a run failed; what it printed says why.
@@ -180,13 +179,13 @@ def measure_apart(count: int, names: set[str], options: list[str], json_file: Pa
             if not file.exists():
                 raise SystemExit(1)
             runs += read_runs(file)
-            if json_file is not None:  # at once: a later run may be broken off
+            if json_file is not None:  # after each run, since a later run may be interrupted
                 write_runs(json_file, runs)
     return runs
 
 
 def of_cases(run: Run, section: str) -> Run:
-    """What it has of the cases of one section."""
+    """The cases of one section of a run."""
     names = {case.name for case in CASES if case.section == section}
     return replace(run, rows={name: rows for name, rows in run.rows.items() if name in names})
 

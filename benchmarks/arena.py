@@ -1,4 +1,4 @@
-"""One workload, and both sides ready to be asked: aclog here, Kafka's own in a Java process."""
+"""One workload, and both sides ready to decide: aclog here, Kafka's authorizer in a Java process."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _STRIDE = 256
 
 _What = TypeVar("_What")
 
-#: Who asks, and for what.
-Asked = tuple[AuthorizableRequestContext, Sequence[Action]]
+#: The arguments of authorize.
+RequestArguments = tuple[AuthorizableRequestContext, Sequence[Action]]
 Authorize = Callable[[AuthorizableRequestContext, Sequence[Action]], list[AuthorizationResult]]
 
 
@@ -31,7 +31,7 @@ class DecisionsDifferError(Exception):
 
 
 class Arena:
-    """Made for one workload; both sides load it when they are first needed."""
+    """Both sides for one workload, which they load on first use."""
 
     def __init__(self, workload: str, settings: Settings) -> None:
         self.workload = workload
@@ -40,7 +40,7 @@ class Arena:
         self._requests: dict[str, list[Request]] = {}
         self._java_lists: set[str] = set()
         self._compared: dict[str, int] = {}
-        self._everyone_asked = False
+        self._is_warm = False
 
     @cached_property
     def ours(self) -> Subject:
@@ -64,7 +64,7 @@ class Arena:
             self.ours.close()
 
     def requests(self, name: str) -> list[Request]:
-        """A list, the same objects each time."""
+        """The requests of a list; the same objects on each call."""
         if name not in self._requests:
             self._requests[name] = read_requests(self.directory, name)
         return self._requests[name]
@@ -96,7 +96,7 @@ class Arena:
         return compared
 
     def give_java(self, name: str) -> None:
-        """Let Java read a list, and get warm on it."""
+        """Let Java read a list and warm up on it."""
         if name not in self._java_lists:
             self._java_lists.add(name)
             file = str(list_file(self.directory, name))
@@ -114,27 +114,27 @@ class Arena:
         self.give_java(name)
         return lambda: float(self.java.tell("authorize", list=name, seconds=self.settings.round_s)["ns"])
 
-    def have_everyone_asked(self) -> None:
-        """A principal's first questions take longer (benchmarks.cases.first_question): be done with them."""
-        if not self._everyone_asked:
-            self._everyone_asked = True
-            self.ours.have_asked_often(self.requests(PRINCIPALS))
+    def warm_up_principals(self) -> None:
+        """Send the first requests of all principals, which take longer (benchmarks.cases.first_question)."""
+        if not self._is_warm:
+            self._is_warm = True
+            self.ours.send_until_cached(self.requests(PRINCIPALS))
 
     def our_round(self, name: str) -> Callable[[], float]:
         """The same of aclog."""
-        self.have_everyone_asked()
-        asked = [(request.context, request.actions) for request in self.requests(name)]
-        return timed_calls(self.ours.authorizer.authorize, asked, self.settings.round_s)
+        self.warm_up_principals()
+        calls = [(request.context, request.actions) for request in self.requests(name)]
+        return timed_calls(self.ours.authorizer.authorize, calls, self.settings.round_s)
 
     def _raise_where_different(self, name: str, ours: str, theirs: str, *, allow: bool) -> None:
         differing = [at for at, pair in enumerate(zip(ours, theirs, strict=True)) if pair[0] != pair[1]]
         count = len(ours) // actions_per_request(name)
-        asked = sampled(self.requests(name), count)[differing[0] // actions_per_request(name)]
-        action = asked.actions[differing[0] % len(asked.actions)]
+        request = sampled(self.requests(name), count)[differing[0] // actions_per_request(name)]
+        action = request.actions[differing[0] % len(request.actions)]
         setting = f"allow.everyone.if.no.acl.found={str(allow).lower()}"
         raise DecisionsDifferError(
             f"{self.workload} {name}, {setting}: {len(differing)} of {len(ours)} decisions differ, first: "
-            f"{asked.context.principal} from {asked.context.client_address}: {action}: "
+            f"{request.context.principal} from {request.context.client_address}: {action}: "
             f"aclog {ours[differing[0]]}, Kafka {theirs[differing[0]]}"
         )
 
@@ -146,11 +146,11 @@ def sampled(requests: list[Request], count: int) -> list[Request]:
 
 def timed_calls(
     ask: Callable[[AuthorizableRequestContext, _What], object],
-    asked: Sequence[tuple[AuthorizableRequestContext, _What]],
+    calls: Sequence[tuple[AuthorizableRequestContext, _What]],
     seconds: float,
 ) -> Callable[[], float]:
-    """Rounds of calls, each going on where the last one ended: ns of CPU for each call."""
-    endless = cycle(asked)
+    """Rounds of calls, each of which continues after the last one: ns of CPU for each call."""
+    endless = cycle(calls)
 
     def a_round() -> float:
         calls, took_s = 0, 0.0

@@ -1,7 +1,7 @@
 """A protocol that answers with the same bytes each time: ``python -m benchmarks.bare_server PORT SOCKET``.
 
-As little as a server on asyncio can be that reads HTTP whole: httptools and uvloop, as under the sidecar.
-What it answers at a path is the newest body that was PUT there; before that, nothing.
+The smallest asyncio server that parses complete HTTP requests: httptools and uvloop, as in the sidecar.
+It answers with the newest body that was PUT at the path, or an empty body.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A cold start: from imported modules to the first decision, in a process of its own. Then everybody asks.
+"""A cold start in a separate process: from imported modules to the first decision, then all principals.
 
 ``python -m benchmarks.cold_start WORKLOAD LOG [SNAPSHOTS]`` prints one JSON object, a ``Started``. LOG is a
 path or a URL. Without SNAPSHOTS it starts from the log alone.
@@ -32,10 +32,10 @@ class Started:
         index_s: the index's part of it: it is built once more.
         size_bytes: memory that only this process has, after the first decision; without what it had before.
         peak_bytes: the most that the process had in memory by then, with the interpreter and all imports.
-        first_ns: the first question of each principal that has ACLs, but for the one that made the first
-            decision; ascending.
-        second_ns: the same questions once more; ascending.
-        asked_bytes: as ``size_bytes``, when all of these have asked often.
+        first_ns: the first request of each principal that has ACLs, without the one of the first decision;
+            ascending.
+        second_ns: the same requests a second time; ascending.
+        asked_bytes: as ``size_bytes``, when all of these have sent many requests.
     """
 
     acls: int
@@ -47,7 +47,7 @@ class Started:
     peak_bytes: int
     first_ns: list[int]
     second_ns: list[int]
-    asked_bytes: int
+    warm_bytes: int
 
 
 def main(workload: str, log: str, snapshots: str | None = None) -> None:
@@ -55,16 +55,18 @@ def main(workload: str, log: str, snapshots: str | None = None) -> None:
     setup_logging("console", "ERROR")
     first = read_requests(Path(workload), "zipf")[:1]
     known = first[0].context.principal
-    others = [each for each in read_requests(Path(workload), PRINCIPALS) if each.context.principal != known]
+    later_requests = [
+        each for each in read_requests(Path(workload), PRINCIPALS) if each.context.principal != known
+    ]
     before_bytes = unshared_bytes()
     began_cpu, began_wall = time.process_time(), time.perf_counter()
     subject = Subject.open(log, None if snapshots is None else Path(snapshots))
     subject.decide(first, allow_everyone=False)
     cpu_s, wall_s = time.process_time() - began_cpu, time.perf_counter() - began_wall
     size_bytes, peak = unshared_bytes() - before_bytes, peak_bytes()
-    first_ns, second_ns = asked_ns(subject, others), asked_ns(subject, others)
-    subject.have_asked_often(others)
-    asked_bytes = unshared_bytes() - before_bytes
+    first_ns, second_ns = call_times_ns(subject, later_requests), call_times_ns(subject, later_requests)
+    subject.send_until_cached(later_requests)
+    warm_bytes = unshared_bytes() - before_bytes
     started = Started(
         acls=len(subject.image),
         imports_s=imports_s,
@@ -75,12 +77,12 @@ def main(workload: str, log: str, snapshots: str | None = None) -> None:
         peak_bytes=peak,
         first_ns=first_ns,
         second_ns=second_ns,
-        asked_bytes=asked_bytes,
+        warm_bytes=warm_bytes,
     )
     print(msgspec.json.encode(started).decode())
 
 
-def asked_ns(subject: Subject, requests: Sequence[Request]) -> list[int]:
+def call_times_ns(subject: Subject, requests: Sequence[Request]) -> list[int]:
     """CPU of each call, ascending."""
     authorize = subject.authorizer.authorize
     clock = time.thread_time_ns

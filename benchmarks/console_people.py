@@ -1,8 +1,8 @@
-"""People at the console: what their pages ask, asked without a browser.
+"""People at the console: the requests of their pages, without a browser.
 
-Chromium takes more of two cores than the node does, which would spoil what is measured of the node. So one
-real page is recorded, and each of these people asks what it asked: an action every second, and between them
-the look whether there is something new, which the page takes every two seconds.
+Chromium takes more of two cores than the node does, which would distort the node's figures. So the requests
+of one real page are recorded, and each person repeats them: an action every second, and the page's poll for
+news every two seconds.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ _LOOK_S = 2.0
 _LOOK = "/console/v1/now"
 _ANSWER_S = 120.0
 
-# What is not known yet while the past is looked through is refused, and the page asks again when more is.
+# Unknown offsets are refused while the past is scanned, and the page retries when more is known.
 _ANSWERS = (200, 410)
 
-#: What one thing that somebody does makes the page ask, in order.
+#: The requests of the page for one action of a person, in order.
 Action = Sequence[str]
 
 
 @contextmanager
 def people(port: int, actions: Sequence[Action], count: int) -> Iterator[None]:
-    """So many, each at another place of the actions, over and over. RuntimeError: one got no answer."""
+    """Threads that repeat the actions from different starts. Raises RuntimeError: one got no answer."""
     is_over = threading.Event()
     failures: list[Exception] = []
 
-    def look(first: int) -> None:
+    def view(first: int) -> None:
         try:
             with closing(HTTPConnection("127.0.0.1", port, timeout=_ANSWER_S)) as connection:
-                _look(connection, islice(cycle(actions), first, None), is_over, first / count)
-        except Exception as error:  # noqa: BLE001 - said by who waits for it
+                _view(connection, islice(cycle(actions), first, None), is_over, first / count)
+        except Exception as error:  # noqa: BLE001 - raised after the block
             failures.append(error)
 
     threads = [
-        threading.Thread(target=look, args=(number * len(actions) // count,)) for number in range(count)
+        threading.Thread(target=view, args=(number * len(actions) // count,)) for number in range(count)
     ]
     for thread in threads:
         thread.start()
@@ -51,13 +51,13 @@ def people(port: int, actions: Sequence[Action], count: int) -> Iterator[None]:
         for thread in threads:
             thread.join()
     if failures:
-        raise RuntimeError("somebody at the console got no answer") from failures[0]
+        raise RuntimeError("a person at the console got no answer") from failures[0]
 
 
-def _look(
+def _view(
     connection: HTTPConnection, actions: Iterator[Action], is_over: threading.Event, begin_s: float
 ) -> None:
-    looked_s = time.monotonic()
+    polled_s = time.monotonic()
     is_over.wait(begin_s % _ACTION_S)
     for action in actions:
         if is_over.is_set():
@@ -65,9 +65,9 @@ def _look(
         began_s = time.monotonic()
         for path in action:
             _get(connection, path)
-        if began_s - looked_s > _LOOK_S:
+        if began_s - polled_s > _LOOK_S:
             _get(connection, _LOOK)
-            looked_s = began_s
+            polled_s = began_s
         is_over.wait(max(0.0, began_s + _ACTION_S - time.monotonic()))
 
 

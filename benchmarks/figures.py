@@ -1,4 +1,4 @@
-"""What a benchmark says: measurements with their spread, and how they compare with a goal."""
+"""Results of a benchmark: measurements with their spread, and their comparison with a goal."""
 
 from __future__ import annotations
 
@@ -34,7 +34,12 @@ class Spread:
         """Round by round: what slows down the machine for a while slows down both."""
         if len(self.values) != len(other.values):
             return Spread.of(self.median / other.median)
-        return Spread(tuple(mine / theirs for mine, theirs in zip(self.values, other.values, strict=True)))
+        return Spread(
+            tuple(
+                our_value / their_value
+                for our_value, their_value in zip(self.values, other.values, strict=True)
+            )
+        )
 
 
 #: Of a goal; the one that is not met must be seen in a long table.

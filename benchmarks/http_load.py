@@ -1,4 +1,4 @@
-"""A client of the sidecar in a process of its own: ``python -m benchmarks.http_load``.
+"""A client of the sidecar in a separate process: ``python -m benchmarks.http_load``.
 
 For each line of stdin, an Order as JSON, it opens connections and sends requests on each, one after the
 other's answer, for that long; it answers with a line of JSON, an Outcome.
@@ -25,7 +25,7 @@ _OK = b"HTTP/1.1 200 "
 
 
 class Order(msgspec.Struct):
-    """What is to be asked.
+    """The requests to send.
 
     Attributes:
         address: a port on loopback, or the path of a socket.
@@ -41,7 +41,7 @@ class Order(msgspec.Struct):
 
 
 class Outcome(msgspec.Struct):
-    """What came of it."""
+    """The result of an order."""
 
     requests: int
     seconds: float
@@ -50,7 +50,7 @@ class Outcome(msgspec.Struct):
 
 
 class _Connection(asyncio.Protocol):
-    """Sends the next request when the answer to the one before is whole."""
+    """Sends the next request when the answer to the former one is complete."""
 
     def __init__(self, requests: Iterator[bytes], took_ns: list[int], is_over: Callable[[], bool]) -> None:
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()

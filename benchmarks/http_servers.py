@@ -1,4 +1,4 @@
-"""The sidecar as users run it, and the bare server beside it, each in a process of its own."""
+"""The sidecar as users run it, and the bare server, each in a separate process."""
 
 from __future__ import annotations
 
@@ -56,16 +56,16 @@ class Server:
         return HTTPConnection("127.0.0.1", self.port, timeout=timeout_s)
 
 
-def evaluation(asked: Request, *, explain: bool = False) -> dict[str, object]:
+def evaluation(request: Request, *, explain: bool = False) -> dict[str, object]:
     """AuthZEN's JSON for a request of one action; it is logged as the action says."""
-    (action,) = asked.actions
-    pattern, principal = action.resource_pattern, asked.context.principal
+    (action,) = request.actions
+    pattern, principal = action.resource_pattern, request.context.principal
     return {
         "subject": {"type": principal.principal_type, "id": principal.name},
         "action": {"name": action.operation.name},
         "resource": {"type": pattern.resource_type.name, "id": pattern.name},
         "context": {
-            "host": asked.context.client_address,
+            "host": request.context.client_address,
             "explain": explain,
             "log_if_allowed": action.log_if_allowed,
             "log_if_denied": action.log_if_denied,
@@ -114,12 +114,12 @@ def running(
     """A server that is ready when it answers 200 at these paths. What it prints explains a failure."""
     environ = {**os.environ, **environ}
     with (
-        tempfile.NamedTemporaryFile() as said,
-        subprocess.Popen(command, stdout=said, stderr=said, cwd=ROOT, env=environ) as process,
+        tempfile.NamedTemporaryFile() as output_file,
+        subprocess.Popen(command, stdout=output_file, stderr=output_file, cwd=ROOT, env=environ) as process,
     ):
         try:
             for each in ready:
-                _wait_until_ready(process, port, each, Path(said.name))
+                _wait_until_ready(process, port, each, Path(output_file.name))
             yield Server(port, path, _children(process.pid) or (process.pid,))
         finally:
             process.terminate()
@@ -134,7 +134,7 @@ def _thread_cpu_ns(thread: Path) -> int:
     return int((thread / "schedstat").read_text(encoding="ascii").split()[0])
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], port: int, path: str, said: Path) -> None:
+def _wait_until_ready(process: subprocess.Popen[bytes], port: int, path: str, output_file: Path) -> None:
     deadline = time.monotonic() + _READY_S
     while time.monotonic() < deadline and process.poll() is None:
         try:
@@ -145,7 +145,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], port: int, path: str, sa
         except OSError:
             pass
         time.sleep(0.05)
-    raise RuntimeError(f"{process.args!r} did not start: {said.read_text(encoding='utf-8')[-2000:]}")
+    raise RuntimeError(f"{process.args!r} did not start: {output_file.read_text(encoding='utf-8')[-2000:]}")
 
 
 def free_port() -> int:

@@ -1,8 +1,8 @@
 """OPA with a workload's ACLs: ``python -m benchmarks.opa`` builds it, by Go, into ``.cache/opa``.
 
-Policy and data are as one who knows OPA would write them for Kafka's ACLs: the ACLs are data, by what they
-do, type and principal, literals by name; the policy looks up what covers a name and lets a denial win. What
-is denied is in its decision log, on stdout, as it is in aclog's audit log.
+Policy and data are idiomatic for OPA: the ACLs are data, by effect, type and principal, literals by name; the
+policy looks up the patterns that cover a name and lets a denial win. Denied requests are in its decision log,
+on stdout, as they are in aclog's audit log.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ allow if {
     not says("deny")
 }
 
-askers := [sprintf("%s:%s", [input.subject.type, input.subject.id]), "User:*"]
+callers := [sprintf("%s:%s", [input.subject.type, input.subject.id]), "User:*"]
 
 says(effect) if {
-    some asker in askers
-    some acl in covering(data.acls[effect][input.resource.type][asker])
+    some caller in callers
+    some acl in covering(data.acls[effect][input.resource.type][caller])
     acl.host in ["*", input.context.host]
     input.action.name in acl.operations
 }

@@ -1,6 +1,6 @@
-"""A node on a cluster's own log: ``python -m benchmarks.quorum_follower URL``.
+"""A node on the cluster's metadata log: ``python -m benchmarks.quorum_follower URL``.
 
-It says ``ready`` when it decides. Each line of its input is a question, and each answer a line:
+It prints ``ready`` when it is. Each line of its input is a query, and each answer a line:
 
     seen NAME  when an ACL on the topic NAME decided here first, by the clock that all processes share
     cpu        seconds of CPU of all its threads

@@ -3,7 +3,7 @@
 Beside the lists of `benchmarks.workload` each workload gets
 
     bulk           requests with 500 actions each, as when a client asks for the metadata of 500 topics
-    principals     one question of each principal that has ACLs, aimed at one of them
+    principals     one request of each principal that has ACLs, aimed at one of them
     audited        ``distinct``, with the flags that an action has unless it says otherwise: the audit log is
                    asked to say what was decided
     updates.jsonl  ACLs that are not among its own
@@ -29,7 +29,7 @@ from records.principal import WILDCARD_PRINCIPAL, parse_kafka_principal
 
 BULK = "bulk"
 BULK_ACTIONS = 500
-# Few enough for the questions themselves to stay in the processor's caches, as a request just read does.
+# Few enough for the requests to stay in the processor's caches, as one that was just parsed.
 _BULK_REQUESTS = 20
 _UPDATES = 2_000
 
@@ -74,10 +74,10 @@ def read_requests(workload: Path, name: str) -> list[Request]:
     size = actions_per_request(name)
     requests = []
     for start in range(0, len(queries), size):
-        asker = queries[start]
+        caller = queries[start]
         context = RequestContext(
-            parse_kafka_principal(asker.principal),
-            asker.host,
+            parse_kafka_principal(caller.principal),
+            caller.host,
             listener_name="CLIENTS",
             security_protocol=SecurityProtocol.SASL_SSL,
             request_type=3,
@@ -128,14 +128,14 @@ def _write_bulk(workload: Path, file: Path) -> None:
     topics = sorted({query.resourceName for query in queries if query.resourceType == TOPIC})
     lines = []
     for _ in range(_BULK_REQUESTS):
-        asker = random.choice(queries)
+        caller = random.choice(queries)
         names: Sequence[str] = random.sample(topics, min(BULK_ACTIONS, len(topics)))
         names = [names[i % len(names)] for i in range(BULK_ACTIONS)]
         lines += [
             json.dumps(
                 {
-                    "principal": asker.principal,
-                    "host": asker.host,
+                    "principal": caller.principal,
+                    "host": caller.host,
                     "operation": DESCRIBE,
                     "resourceType": TOPIC,
                     "resourceName": name,
@@ -159,12 +159,12 @@ def _write_principals(workload: Path, file: Path) -> None:
             if random.randrange(seen[acl.principal]) == 0:  # each of its ACLs is as likely in the end
                 aims[acl.principal] = acl
     aims.pop(WILDCARD_PRINCIPAL, None)
-    askers = sorted(aims)
-    random.shuffle(askers)
-    _write(file, [json.dumps(_question_at(aims[asker])) + "\n" for asker in askers])
+    callers = sorted(aims)
+    random.shuffle(callers)
+    _write(file, [json.dumps(_query_at(aims[caller])) + "\n" for caller in callers])
 
 
-def _question_at(acl: _Acl) -> dict[str, object]:
+def _query_at(acl: _Acl) -> dict[str, object]:
     """What the ACL answers, unless another one does."""
     name = acl.resourceName
     if acl.patternType == PREFIXED:

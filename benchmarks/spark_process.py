@@ -35,7 +35,7 @@ from snapshot.jobs.sources.topic_source import read_topics_stream
 from snapshot.store.snapshot_store import SnapshotStore
 
 #: Spark's listeners hear of things some time after they happened.
-_HEARD_S = 60.0
+_LISTENER_TIMEOUT_S = 60.0
 
 
 def query(task: Task) -> Done:
@@ -43,7 +43,7 @@ def query(task: Task) -> Done:
     spark = _spark(needs_kafka=log.topic is not None)
     checkpoint = f"file://{task.scratch}/checkpoint-of-{task.what}"
     if task.what == "nothing":
-        with _heard(spark) as batches:
+        with _listening(spark) as batches:
             began = time.perf_counter()
             _read_only(spark, log, checkpoint, task.max_offsets)
             took = time.perf_counter() - began
@@ -55,7 +55,7 @@ def query(task: Task) -> Done:
     def note(report: BatchReport) -> None:
         records[report.batch_id] = sum(of_log.records for of_log in report.logs)
 
-    with _heard(spark) as batches:
+    with _listening(spark) as batches:
         began = time.perf_counter()
         run_snapshots(spark, settings, note)
         took = time.perf_counter() - began
@@ -83,13 +83,13 @@ def _spark(*, needs_kafka: bool) -> SparkSession:
 
 
 @contextmanager
-def _heard(spark: SparkSession) -> Iterator[list[Batch]]:
+def _listening(spark: SparkSession) -> Iterator[list[Batch]]:
     """The batches of the query that runs in the block; all of them once it is left."""
     listener = _Listener()
     spark.streams.addListener(listener)
     try:
         yield listener.batches
-        if not listener.ended.wait(_HEARD_S):
+        if not listener.ended.wait(_LISTENER_TIMEOUT_S):
             raise RuntimeError("Spark does not say that the query has ended")
     finally:
         spark.streams.removeListener(listener)

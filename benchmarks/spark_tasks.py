@@ -80,10 +80,10 @@ def answer_tasks(do: Callable[[Task], Done]) -> None:
 def done_of(
     store: SnapshotStore, identity: LogIdentity, *, took_s: float, batches: Sequence[Batch] = ()
 ) -> Done:
-    """Of the newest snapshot. Raises RuntimeError: it is not whole."""
+    """The newest snapshot. Raises RuntimeError: it is incomplete."""
     manifest = store.survey(identity)[-1].manifest
     if manifest is None:
-        raise RuntimeError(f"the newest snapshot in {store.url} is not whole")
+        raise RuntimeError(f"the newest snapshot in {store.url} is incomplete")
     return Done(
         took_s=took_s,
         batches=batches,

@@ -30,7 +30,7 @@ FEW_RECORDS = 5
 #: ... and in an import.
 MANY_RECORDS = 500
 _RECORDS_PER_ACL = 10
-# For who asks over an open listener: to see all ACLs of a node.
+# Lets callers on an open listener read all ACLs of a node.
 _MAY_SEE = AccessControlEntryRecord(
     Uuid(bytes(15) + b"\1"),
     ResourceType.CLUSTER,

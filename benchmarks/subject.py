@@ -77,8 +77,8 @@ class Subject:
         """What the authorizer decides by."""
         return self._last.image
 
-    def have_asked_often(self, requests: Sequence[Request]) -> None:
-        """Ask these so often that who asks has rights made of its ACLs, if they are not thousands."""
+    def send_until_cached(self, requests: Sequence[Request]) -> None:
+        """Send the requests until their principals' rights are cached, unless one has thousands of ACLs."""
         for _ in range(OFTEN):
             self.decide(requests, allow_everyone=False)
 

@@ -21,10 +21,10 @@ _STRIDE = 256
 def main(log: str, snapshots: str, workload: str, name: str, share: str) -> None:
     setup_logging("console", "ERROR")
     subject = Subject.open(Path(log), Path(snapshots))
-    requests = [(asked.context, asked.actions) for asked in read_requests(Path(workload), name)]
+    requests = [(request.context, request.actions) for request in read_requests(Path(workload), name)]
     first = int(float(share) * len(requests))
     requests = requests[first:] + requests[:first]
-    subject.have_asked_often(read_requests(Path(workload), PRINCIPALS))
+    subject.send_until_cached(read_requests(Path(workload), PRINCIPALS))
     print("ready", flush=True)
     for line in sys.stdin:
         start_s, seconds = map(float, line.split())

@@ -6,7 +6,7 @@
     w2           1,000,000 ACLs  many tenants: dotted names, 30 % prefixed, 5 % deny, some hosts
     tenant-N     N ACLs          w2's shape
     fleet        400,000 ACLs    80,000 principals with five each
-    strangers    300,000 ACLs    two thirds are nested prefixes for User:*; who asks has none
+    strangers    300,000 ACLs    two thirds are nested prefixes for User:*; the callers have none
     mesh         200,000 ACLs    X.509 principals, 60 % with one of 512 hosts, 20 % deny
     fleet-N, strangers-N, mesh-N: the same shapes with N ACLs
 

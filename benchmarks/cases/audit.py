@@ -4,8 +4,8 @@ What is denied is written at INFO, a line each; what is allowed is DEBUG, which 
 line is text with the time, by slf4j-simple, with a write for each. Here it is
 
 - JSON, with the facts as keys beside Kafka's text, as ``aclog serve`` writes it: decisions wait in a queue
-  for a thread that makes and writes lines. The CPU of the thread that decides is measured, which is what a
-  question waits for, and that of the whole process, until all lines are written. None may be lost.
+  for a thread that makes and writes lines. The CPU of the thread that decides is measured, for
+  which a request waits, and that of the entire process, until all lines are written. None may be lost.
 - The same with ``aclog.audit.queue.max.lines`` 0: each line before its decision is answered.
 - Text with the time, by a handler of the standard library's logging, as a program has it that uses aclog as a
   library.
@@ -44,7 +44,7 @@ _GOALS = {"w3": Goal("at least", 1.2), "w2": Goal("at least", 8)}
 _COMPARED = 500
 # Calls after which lines may be caught up with: fewer than may wait.
 _STRIDE = 16_384
-_LOOK_S = 0.005
+_POLL_S = 0.005
 
 
 def measure(arena: Arena) -> Iterator[Row]:
@@ -54,7 +54,7 @@ def measure(arena: Arena) -> Iterator[Row]:
         arena.java.tell("log-to", file=str(java_file))
         with _logged_as_text(ours_file):
             compared = arena.check_decisions(AUDITED)
-        queued, at_once = (
+        queued, unqueued = (
             stack.enter_context(_Served(arena, ours_file, max_lines=room))
             for room in (BY_NAME[AUDIT_QUEUE].read(None), 0)
         )
@@ -64,13 +64,13 @@ def measure(arena: Arena) -> Iterator[Row]:
             arena.settings.rounds,
             partial(_java_round, arena, java_file),
             queued.round,
-            at_once.round,
+            unqueued.round,
             partial(_text_round, arena, ours_file),
         )
         arena.java.tell("log-to", file=None)
     goal = _GOALS.get(arena.workload)
     for how, ours, goal_here in (
-        ("JSON, whole process", process, goal),
+        ("JSON, entire process", process, goal),
         ("JSON, deciding thread", Spread(tuple(queued.deciding_ns)), goal),
         ("JSON, without a queue", synchronous, None),
         ("text, by logging", as_text, goal),
@@ -137,14 +137,14 @@ class _Served:
             yield
             self._wait()
             # The last lines are being written.
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
             self._handler.setStream(before or sys.stderr)
         if self._audit.lost or self._audit.failures:
             raise RuntimeError(f"{self._audit.lost} lines were lost, {self._audit.failures} failed")
 
     def _wait(self) -> None:
         while self._audit.waiting:
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
 
     def __enter__(self) -> Self:
         return self
@@ -183,8 +183,10 @@ def _compare_lines(arena: Arena, served: _Served, java_file: Path) -> int:
     ours = served.lines(sampled(arena.requests(AUDITED), _COMPARED))
     if ours != theirs:
         pairs = zip([*ours, "nothing"], [*theirs, "nothing"], strict=False)
-        mine, other = next(pair for pair in pairs if pair[0] != pair[1])
-        raise DecisionsDifferError(f"{arena.workload}: aclog's audit log says {mine!r}, Kafka's {other!r}")
+        our_line, their_line = next(pair for pair in pairs if pair[0] != pair[1])
+        raise DecisionsDifferError(
+            f"{arena.workload}: aclog's audit log says {our_line!r}, Kafka's {their_line!r}"
+        )
     return len(ours)
 
 

@@ -15,8 +15,8 @@ _GOALS = {"w3": Goal("at least", 2.5), "w2": Goal("at least", 80)}
 def measure(arena: Arena) -> Iterator[Row]:
     compared = arena.check_decisions(BULK)
     progress(f"{arena.workload}: authorize, {BULK_ACTIONS} actions")
-    at_once = arena.requests(BULK)
-    one_by_one = [(asked.context, [action]) for asked in at_once for action in asked.actions]
+    together = arena.requests(BULK)
+    one_by_one = [(request.context, [action]) for request in together for action in request.actions]
     single = timed_calls(arena.ours.authorizer.authorize, one_by_one, arena.settings.round_s)
     rounds = (_each(arena.java_round(BULK)), single, _each(arena.our_round(BULK)))
     java, singles, bulk = alternate(arena.settings.rounds, *rounds)

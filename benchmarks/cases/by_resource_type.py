@@ -53,7 +53,7 @@ def _decide(arena: Arena, requests: list[Request]) -> tuple[str, float]:
     """A letter for each, and the CPU of one call in ns."""
     authorize = arena.ours.authorizer.authorize_by_resource_type
     began = time.thread_time_ns()
-    results = [authorize(asked.context, AclOperation.READ, ResourceType.TOPIC) for asked in requests]
+    results = [authorize(request.context, AclOperation.READ, ResourceType.TOPIC) for request in requests]
     took = time.thread_time_ns() - began
     letters = "".join("A" if result is AuthorizationResult.ALLOWED else "D" for result in results)
     return letters, took / len(requests)

@@ -40,7 +40,7 @@ class Updates(Protocol):
     """Updates that can be started and stopped, many times."""
 
     def start(self) -> None:
-        """Return at once."""
+        """Return without waiting."""
 
     def stop(self) -> tuple[float, float]:
         """Records and publishes per second since the start; none is under way any more."""
@@ -85,7 +85,7 @@ def _rows(
                 applied.append(rates)
         return 0.0
 
-    _latencies_ns(subject, requests)  # not counted: every asker's first question is in it
+    _latencies_ns(subject, requests)  # not counted: it contains the first request of every caller
     alternate(arena.settings.rounds, *(partial(a_round, kind) for kind in kinds))
     records, publishes = (Spread(tuple(rates)).median for rates in zip(*applied, strict=True))
     for percent in _PERCENTILES:

@@ -70,7 +70,7 @@ print(len(before - after), len(after - before))
 
 
 def measure(arena: Arena) -> Iterator[Row]:
-    """Help, completion, and one question of a small log."""
+    """Help, completion, and one check on a small log."""
     log = str(log_directory(arena.directory))
     for what, args, environ, goal in (
         ("aclog check --help", ("check", "--help"), {}, Goal("at most", 3, 2)),
@@ -103,14 +103,14 @@ def measure_listing(arena: Arena) -> Iterator[Row]:
 
 
 def measure_lint(arena: Arena) -> Iterator[Row]:
-    """What is amiss with the ACLs of a large log, and which can go: all proven, ten of each rule printed."""
+    """Findings and removable ACLs of a large log: all proven, ten of each rule printed."""
     progress(f"{arena.workload}: aclog lint")
     yield _row(
         arena,
         "aclog lint",
         [_ACLOG, "lint", "--log", str(log_directory(arena.directory))],
         [sys.executable, "-c", _EACH_WITH_EACH, str(arena.directory / "acls.jsonl")],
-        against="Python: each ACL beside each other one of its principal",
+        against="Python: each ACL compared with each other one of its principal",
         goal=Goal("at most", 30, of="ours"),
     )
 

@@ -1,4 +1,4 @@
-"""The console as users run it: a real Chromium, and decisions beside people who look.
+"""The console as users run it: a real Chromium, and decisions while people view.
 
 ``aclog serve --console`` at its defaults, the process that decides and the console's, on a log with the ACLs
 and a past of small changes. By the clock, as a person waits: Chromium and the node share the machine's cores,
@@ -76,7 +76,7 @@ def measure(arena: Arena) -> Iterator[Row]:
             yield from _views(arena, server, browser)
             yield from _steps(arena, server, browser)
             actions = _recorded(server, browser)
-        yield from _beside_people(arena, past, server, actions)
+        yield from _with_people(arena, past, server, actions)
 
 
 @contextmanager
@@ -108,11 +108,11 @@ def _page(browser: Browser, server: Server) -> Iterator[tuple[Page, list[Request
         page = context.new_page()
         page.set_default_timeout(_SOON_S * 1000)
         page.add_init_script(_WATCH)
-        asked: list[Request] = []
-        page.on("requestfinished", lambda each: asked.append(each))  # noqa: PLW0108 - a method takes no mark
+        requests: list[Request] = []
+        page.on("requestfinished", lambda each: requests.append(each))  # noqa: PLW0108 - a bound method does not work here
         page.goto(f"http://127.0.0.1:{server.port}/", wait_until="commit")
         page.locator("td button.cell").first.wait_for()
-        yield page, asked
+        yield page, requests
 
 
 def _shown_ns(page: Page) -> float:
@@ -133,10 +133,10 @@ def _views(arena: Arena, server: Server, browser: Browser) -> Iterator[Row]:
     progress(f"{arena.workload}: views of the console")
     looks, weights = [], []
     for _ in range(arena.settings.rounds):
-        with _page(browser, server) as (page, asked):
+        with _page(browser, server) as (page, requests):
             looks.append(_shown_ns(page))
             page.locator(".shown-state").wait_for()
-            sizes = [each.sizes() for each in asked]
+            sizes = [each.sizes() for each in requests]
         weights.append(sum(each["responseBodySize"] + each["responseHeadersSize"] for each in sizes) / 1e3)
     yield _row(arena, "first view", "ns", looks, _VIEW)
     yield _row(
@@ -188,9 +188,9 @@ def _moments(server: Server) -> list[dict[str, int]]:
 
 
 def _recorded(server: Server, browser: Browser) -> list[Action]:
-    """What a real page asks while somebody looks, steps, filters, opens a row and asks a question."""
+    """The requests of a real page while a person views, steps, filters, opens a row and sends a query."""
     moments = [each["end_offset"] - 1 for each in _moments(server)]
-    asked: list[tuple[int, str]] = []
+    requested: list[tuple[int, str]] = []
     number = 0
     with browser.new_context() as context:
         page = context.new_page()
@@ -198,7 +198,7 @@ def _recorded(server: Server, browser: Browser) -> list[Action]:
 
         def note(url: str) -> None:
             parts = urlsplit(url)
-            asked.append((number, f"{parts.path}?{parts.query}".rstrip("?")))
+            requested.append((number, f"{parts.path}?{parts.query}".rstrip("?")))
 
         page.on("request", lambda request: note(request.url))
         doings: list[Callable[[], object]] = [
@@ -215,7 +215,7 @@ def _recorded(server: Server, browser: Browser) -> list[Action]:
             doing()
             page.locator(".shown-state").wait_for()
             page.wait_for_load_state("networkidle")
-    actions = [[path for _, path in paths] for _, paths in groupby(asked, key=lambda each: each[0])]
+    actions = [[path for _, path in paths] for _, paths in groupby(requested, key=lambda each: each[0])]
     # The same steps at other moments, too: a person does not go over the same ones for ever.
     more = [
         [path.replace(f"at_offset={one}", f"at_offset={other}") for path in action]
@@ -226,36 +226,36 @@ def _recorded(server: Server, browser: Browser) -> list[Action]:
     return [*actions, *more]
 
 
-def _beside_people(arena: Arena, past: Path, server: Server, actions: Sequence[Action]) -> Iterator[Row]:
-    """Decisions' p99 by the load generator of the requests, alone and beside people."""
-    audited = [evaluation(asked) for asked in arena.requests(AUDITED)]
+def _with_people(arena: Arena, past: Path, server: Server, actions: Sequence[Action]) -> Iterator[Row]:
+    """p99 of decisions by the load generator, alone and while people use the console."""
+    audited = [evaluation(request) for request in arena.requests(AUDITED)]
     seconds = _LOAD_ROUNDS * arena.settings.round_s
-    note = f"each does something every second; {_CONNECTIONS} connections, the node on one core"
+    note = f"each causes an action every second; {_CONNECTIONS} connections, the node on one core"
     with running_client() as client, bodies_file(audited) as file:
 
         def alone(server: Server) -> float:
             return client.load(Order(server.port, ONE, str(file), _CONNECTIONS, seconds)).p99_ns
 
-        def beside(server: Server) -> float:
+        def p99_with_people(server: Server) -> float:
             with people(server.port, actions, _PEOPLE):
                 return alone(server)
 
-        progress(f"{arena.workload}: decisions beside people who look")
+        progress(f"{arena.workload}: decisions while people view")
         server.keep_to(0)
         with_people, without = alternate(
-            arena.settings.rounds, partial(beside, server), partial(alone, server)
+            arena.settings.rounds, partial(p99_with_people, server), partial(alone, server)
         )
-        before, walking = [], []
+        before, scanning = [], []
         for _ in range(min(3, arena.settings.rounds)):
-            progress(f"{arena.workload}: decisions while the past is walked")
+            progress(f"{arena.workload}: decisions while the past is scanned")
             with _console(arena, past) as started:
                 started.keep_to(0)
                 before.append(alone(started))
-                walking.append(beside(started))
-    looked_at = f"p99 of a decision while {_PEOPLE} people look"
+                scanning.append(p99_with_people(started))
+    people_row = f"p99 of a decision while {_PEOPLE} people use the console"
     for what, ours, other in (
-        (looked_at, with_people, without),
-        (f"{looked_at}, from their first look on", Spread(tuple(walking)), Spread(tuple(before))),
+        (people_row, with_people, without),
+        (f"{people_row}, from their first poll on", Spread(tuple(scanning)), Spread(tuple(before))),
     ):
         yield Row(
             what=what,
@@ -263,7 +263,7 @@ def _beside_people(arena: Arena, past: Path, server: Server, actions: Sequence[A
             unit="ns",
             ours=ours,
             other=other,
-            against="nobody looks",
+            against="without people",
             ratio=ours.over(other),
             goal=_P99,
             note=note,

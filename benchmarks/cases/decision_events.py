@@ -1,9 +1,8 @@
-"""authorize() with a decision log: an event in a file for each decision, DENIED beside ALLOWED.
+"""authorize() with a decision log: an event in a file for each decision, DENIED compared with ALLOWED.
 
-The list ``audited`` is asked in two halves, by its answers. The CPU of the thread that decides is measured,
-which is what a question waits for, and that of the whole process, until all events are written; and both
-again without a decision log, where what is allowed is written nowhere, and what is denied is a line of the
-audit log.
+The list ``audited`` is split by its decisions. Measured are the CPU of the thread that decides, for which a
+request waits, and that of the entire process until all events are written. Both are measured again without a
+decision log: then an allowed request is not logged, and a denied one is a line of the audit log.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ def measure(arena: Arena) -> Iterator[Row]:
         )
     deciding = [Spread(tuple(side.deciding_ns)) for side in sides]
     for log, at, goal in (("an event each", 0, _GOAL), ("no events", 2, None)):
-        for how, spreads in (("deciding thread", deciding), ("whole process", process)):
+        for how, spreads in (("deciding thread", deciding), ("entire process", process)):
             yield Row(
                 what=f"authorize(context, [action]), denied, {log}, {how}",
                 workload=arena.workload,
@@ -70,7 +69,7 @@ def measure(arena: Arena) -> Iterator[Row]:
                 against="allowed",
                 ratio=faster(spreads[at + 1], spreads[at]),
                 goal=goal,
-                note=f"{len(denied)} denied and {len(allowed)} allowed questions",
+                note=f"{len(denied)} denied and {len(allowed)} allowed requests",
             )
 
 
@@ -118,7 +117,7 @@ class _Decided:
 
 
 class _Side:
-    """Half of the questions, asked of one of them.
+    """The allowed or the denied half of the requests, on one authorizer.
 
     Attributes:
         deciding_ns: of each round, CPU of the thread that decides, for a call.
@@ -130,7 +129,7 @@ class _Side:
         self._requests = requests
 
     def round(self, seconds: float) -> float:
-        """ns of CPU of the whole process for each call."""
+        """ns of CPU of the process for each call."""
         process_s = -time.process_time()
         decided = self._decided
         calls, deciding_s = decided_in_pieces(decided.decide, self._requests, seconds, decided.catch_up)

@@ -1,7 +1,7 @@
-"""The first question of a principal after a start: it is answered from the rows.
+"""The first request of a principal after a start, which is answered from the rows.
 
-Java has no such thing: beside it stands what each of its decisions on these questions costs. And then, with
-the same questions over and over, what they cost here when everyone has asked so often that rights are made.
+It is compared with the mean of Java's decisions on the same requests. Further rows repeat the requests, also
+when the rights of all principals are cached.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def measure(arena: Arena) -> Iterator[Row]:
     second = Spread(tuple(mean(start.second_ns) for start in starts))
     for name, first in firsts.items():
         yield Row(
-            what=f"first question of a principal, {name}",
+            what=f"first request of a principal, {name}",
             workload=arena.workload,
             unit="ns",
             ours=first,
@@ -48,7 +48,7 @@ def measure(arena: Arena) -> Iterator[Row]:
             note=f"of {len(starts[0].first_ns):,} principals; {compared} decisions equal",
         )
     yield Row(
-        what="the same question a second time, mean",
+        what="the same request a second time, mean",
         workload=arena.workload,
         unit="ns",
         ours=second,
@@ -57,7 +57,7 @@ def measure(arena: Arena) -> Iterator[Row]:
         ratio=faster(theirs, second),
     )
     yield Row(
-        what="the same question when all have asked often, mean",
+        what="the same request when all principals have sent many, mean",
         workload=arena.workload,
         unit="ns",
         ours=ours,

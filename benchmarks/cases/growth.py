@@ -29,6 +29,6 @@ def measure(arena: Arena) -> Iterator[Row]:
     for what, unit, value in (
         ("load, for each ACL", "ns", started.cpu_s * 1e9 / acls),
         ("memory, for each ACL", "B", started.size_bytes / acls),
-        ("memory when every principal has asked, for each ACL", "B", started.asked_bytes / acls),
+        ("memory when every principal has sent many requests, for each ACL", "B", started.warm_bytes / acls),
     ):
         yield Row(what=f"{what}, of {acls:,}", workload=arena.workload, unit=unit, ours=Spread.of(value))

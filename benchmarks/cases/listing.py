@@ -21,7 +21,7 @@ from records.entries import AccessControlEntryRecord
 from records.ids import Uuid
 
 _GOALS = {"w2": Goal("at least", 50, 1_000)}
-#: In Kafka's order: every ACL has to be looked at, on both sides.
+#: In Kafka's order; both sides must read every ACL.
 _EVERYTHING = "everything"
 _IDS = 10_000
 _SCANS = 3  # of Java in each round: a scan of a million ACLs takes a third of a second

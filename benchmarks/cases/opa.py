@@ -1,4 +1,4 @@
-"""Requests to the sidecar beside OPA, which answers the same questions by the same ACLs.
+"""Requests to the sidecar compared with OPA, which answers the same requests by the same ACLs.
 
 Each server has one core, the same one, and what it denies is in its log; the client has the other cores.
 By the clock, as users see it, and by the CPU of the server's process.
@@ -32,16 +32,16 @@ _WARM_S = 2.0
 def measure(arena: Arena) -> Iterator[Row]:
     progress(f"{arena.workload}: requests over HTTP beside OPA")
     program = opa_program()
-    asked = [evaluation(each) for each in arena.requests(AUDITED)]
+    evaluations = [evaluation(each) for each in arena.requests(AUDITED)]
     with ExitStack() as stack:
         log = stack.enter_context(writable_log(arena.directory))
         client = stack.enter_context(running_client())
-        file = stack.enter_context(bodies_file(asked))
+        file = stack.enter_context(bodies_file(evaluations))
         servers = [(stack.enter_context(running_sidecar(log)), ONE, file)]
         if program is not None:
             opa = stack.enter_context(running_opa(program, [acl.record for acl in arena.ours.image]))
             _compare(arena, opa)
-            inputs = stack.enter_context(bodies_file([{"input": each} for each in asked]))
+            inputs = stack.enter_context(bodies_file([{"input": each} for each in evaluations]))
             servers.append((opa, PATH, inputs))
         for server, path, bodies in servers:
             server.keep_to(_CORE)
@@ -66,8 +66,8 @@ def _rows(arena: Arena, connections: int, goal: Goal, loads: list[list[Load]]) -
         ("CPU of the server for a request", "ns", "cpu_ns"),
         ("p99 by the clock", "ns", "p99_ns"),
     ):
-        ours, *others = (Spread(tuple(getattr(each, field) for each in of_server)) for of_server in loads)
-        theirs = others[0] if others else None
+        ours, *rest = (Spread(tuple(getattr(each, field) for each in of_server)) for of_server in loads)
+        theirs = rest[0] if rest else None
         is_rate = field == "rate"
         ratio = None
         if theirs is not None:
@@ -86,10 +86,10 @@ def _rows(arena: Arena, connections: int, goal: Goal, loads: list[list[Load]]) -
 
 
 def _compare(arena: Arena, opa: Server) -> None:
-    asked = sampled(arena.requests("distinct"), _COMPARED)
+    sample = sampled(arena.requests("distinct"), _COMPARED)
     with closing(opa.connection(_ANSWER_S)) as connection:
-        bodies = (json.dumps({"input": evaluation(each)}).encode("ascii") for each in asked)
+        bodies = (json.dumps({"input": evaluation(each)}).encode("ascii") for each in sample)
         answers = [json.loads(ask(connection, PATH, body))["result"] for body in bodies]
     theirs = "".join("A" if answer else "D" for answer in answers)
-    if theirs != arena.ours.decide(asked, allow_everyone=False):
+    if theirs != arena.ours.decide(sample, allow_everyone=False):
         raise DecisionsDifferError(f"{arena.workload}: OPA does not decide as aclog")

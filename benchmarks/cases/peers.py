@@ -146,8 +146,10 @@ def _casbin(acls: Sequence[AccessControlEntryRecord]) -> Callable[[Request], boo
     return decide
 
 
-def _covers(name: str, pattern: str, asked: str) -> bool:
-    return asked.startswith(name) if pattern == PatternType.PREFIXED.name else name in {asked, WILDCARD}
+def _covers(name: str, pattern: str, requested: str) -> bool:
+    return (
+        requested.startswith(name) if pattern == PatternType.PREFIXED.name else name in {requested, WILDCARD}
+    )
 
 
 def _cedar(acls: Sequence[AccessControlEntryRecord]) -> Callable[[Request], bool]:
@@ -157,13 +159,13 @@ def _cedar(acls: Sequence[AccessControlEntryRecord]) -> Callable[[Request], bool
     def decide(request: Request) -> bool:
         context, (action,) = request.context, request.actions
         pattern = action.resource_pattern
-        asked = {
+        cedar_request = {
             "principal": f"Principal::{json.dumps(str(context.principal))}",
             "action": f'Action::"{action.operation.name}"',
             "resource": f'Type::"{pattern.resource_type.name}"',
             "context": {"name": pattern.name, "host": context.client_address},
         }
-        return bool(cedarpy.is_authorized(asked, policies, []).allowed)
+        return bool(cedarpy.is_authorized(cedar_request, policies, []).allowed)
 
     return decide
 

@@ -10,7 +10,7 @@ from authorizer.api.authorizer_api import (
     AuthorizationResult,
     RequestContext,
 )
-from benchmarks.arena import Arena, Asked, Authorize, timed_calls
+from benchmarks.arena import Arena, Authorize, RequestArguments, timed_calls
 from benchmarks.counting import BytecodeCounter
 from benchmarks.figures import Row, Spread, alternate
 from benchmarks.settings import progress
@@ -31,25 +31,27 @@ _NO_ACLS = Action(
 
 def measure(arena: Arena) -> Iterator[Row]:
     progress(f"{arena.workload}: profile")
-    arena.have_everyone_asked()
+    arena.warm_up_principals()
     authorize = arena.ours.authorizer.authorize
     requests = arena.requests(_LIST)
-    askers = [request.context for request in requests]
-    as_asked: list[Asked] = [(request.context, request.actions) for request in requests]
+    callers = [request.context for request in requests]
+    requested_calls: list[RequestArguments] = [(request.context, request.actions) for request in requests]
 
-    def timed(call: Authorize, asked: Sequence[Asked]) -> Callable[[], float]:
-        return timed_calls(call, asked, arena.settings.round_s)
+    def timed(call: Authorize, calls: Sequence[RequestArguments]) -> Callable[[], float]:
+        return timed_calls(call, calls, arena.settings.round_s)
 
     steps: dict[str, Callable[[], float]] = {
-        "a loop that calls a function that returns []": timed(_nothing, as_asked),
-        "authorize without actions: state, super users, the asker's rights": timed(
-            authorize, [(asker, []) for asker in askers]
+        "a loop that calls a function that returns []": timed(_nothing, requested_calls),
+        "authorize without actions: state, super users, the caller's rights": timed(
+            authorize, [(caller, []) for caller in callers]
         ),
         "one action on a type without ACLs: its fields, result, count": timed(
-            authorize, [(asker, [_NO_ACLS]) for asker in askers]
+            authorize, [(caller, [_NO_ACLS]) for caller in callers]
         ),
-        "one action as asked: look-ups of names, prefixes and hosts": timed(authorize, as_asked),
-        "the same, with context and action made for it: by the caller": timed(_anew(authorize), as_asked),
+        "one action as requested: lookups of names, prefixes and hosts": timed(authorize, requested_calls),
+        "the same, with context and action made for it: by the caller": timed(
+            _anew(authorize), requested_calls
+        ),
     }
     before: Spread | None = None
     for (what, _), ours in zip(steps.items(), alternate(arena.settings.rounds, *steps.values()), strict=True):
@@ -67,12 +69,12 @@ def measure(arena: Arena) -> Iterator[Row]:
 
 
 def _anew(authorize: Authorize) -> Authorize:
-    """With objects of its own for each question, as a gateway has them."""
+    """With new objects for each request, as in a gateway."""
 
     def ask(context: AuthorizableRequestContext, actions: Sequence[Action]) -> list[AuthorizationResult]:
         (action,) = actions
-        asker, pattern = context.principal, action.resource_pattern
-        principal = KafkaPrincipal(asker.principal_type, asker.name)
+        caller, pattern = context.principal, action.resource_pattern
+        principal = KafkaPrincipal(caller.principal_type, caller.name)
         pattern = ResourcePattern(pattern.resource_type, pattern.name, pattern.pattern_type)
         return authorize(
             RequestContext(principal, context.client_address),

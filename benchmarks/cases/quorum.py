@@ -1,4 +1,4 @@
-"""A cluster's own log, followed on real brokers: how soon a change decides here, and what following costs.
+"""The cluster's metadata log, followed on real brokers: the delay of changes, and the cost of following.
 
 Two clusters, one after the other: a broker that is its own controller, and a broker with three controllers,
 all on this machine. Whatever another program takes of its cores is in what is measured by the clock.
@@ -59,15 +59,15 @@ def measure(arena: Arena) -> Iterator[Row]:
     between = _SNAPSHOT_BYTES_AN_ACL * len(arena.ours.image)
     snapshots = {"metadata.log.max.record.bytes.between.snapshots": str(between)}
     with jar_broker(snapshots, users=(USER,)) as broker:
-        url, asked = f"kraft://{broker.controllers}", _asking(broker.sasl_servers)
-        cluster = _Cluster(arena, "one controller", broker.bootstrap_servers, url, asked)
+        url, consumer = f"kraft://{broker.controllers}", _consumer_of(broker.sasl_servers)
+        cluster = _Cluster(arena, "one controller", broker.bootstrap_servers, url, consumer)
         filled = cluster.fill()
         yield from cluster.starts(filled)
         yield from cluster.changes()
         yield from cluster.costs()
     with kafka_quorum((USER,)) as quorum:
-        url, asked = f"kraft://{quorum.controllers}", _asking(quorum.sasl_servers)
-        cluster = _Cluster(arena, "three controllers", quorum.bootstrap_servers, url, asked)
+        url, consumer = f"kraft://{quorum.controllers}", _consumer_of(quorum.sasl_servers)
+        cluster = _Cluster(arena, "three controllers", quorum.bootstrap_servers, url, consumer)
         yield from cluster.changes()
         yield from cluster.costs()
 
@@ -81,18 +81,18 @@ def measure(arena: Arena) -> Iterator[Row]:
 class _Cluster:
     """One of the two, and what is measured on it."""
 
-    def __init__(self, arena: Arena, name: str, servers: str, url: str, asked: Consumer) -> None:
+    def __init__(self, arena: Arena, name: str, servers: str, url: str, consumer: Consumer) -> None:
         """``asked``: a client of the broker's, as `USER`."""
-        self._asked = asked
+        self._consumer = consumer
         self._arena = arena
         self._name = name
         self._admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
         self._url = url
         self._window_s = 10 * arena.settings.round_s
 
-    def create(self, acls: list[AclBinding], *, patience_s: float = 0) -> None:
+    def create(self, acls: list[AclBinding], *, retry_s: float = 0) -> None:
         """These ACLs; the cluster has answered."""
-        deadline_s = time.monotonic() + patience_s
+        deadline_s = time.monotonic() + retry_s
         while True:
             try:
                 for future in self._admin.create_acls(acls).values():
@@ -170,17 +170,17 @@ class _Cluster:
                     name = _name()
                     self.create([_acl(name, USER)])
                     returned_s = time.monotonic()
-                    while not _may_see(self._asked, name):
+                    while not _may_see(self._consumer, name):
                         pass
                     there.append(time.monotonic() - returned_s)
-        mine, theirs = (sorted(second * 1e9 for second in seconds) for seconds in (here, there))
+        here_ns, there_ns = (sorted(second * 1e9 for second in seconds) for seconds in (here, there))
         for percent, goal in _SEEN_GOALS.items():
             yield self._row(
                 f"createAcls returned until decided here, p{percent:g}",
                 "ns",
-                Spread.of(percentile(mine, percent)),
+                Spread.of(percentile(here_ns, percent)),
                 goal,
-                other=Spread.of(percentile(theirs, percent)),
+                other=Spread.of(percentile(there_ns, percent)),
                 against="the broker's own authorizer, as a client sees it",
                 note="0: it decided before the client had its answer",
             )
@@ -195,10 +195,10 @@ class _Cluster:
             for _ in range(self._arena.settings.rounds):
                 with closing(QuorumLog.open(self._url)) as log:
                     before = log.read(log.high_watermark() - 1)[0]
-                gone = leader()
-                away(gone)
-                self.create([_acl(_name(), USER)], patience_s=_SOON_S)
-                back(gone)
+                former_leader = leader()
+                away(former_leader)
+                self.create([_acl(_name(), USER)], retry_s=_SOON_S)
+                back(former_leader)
                 with closing(QuorumLog.open(self._url)) as log:
                     elected_s = _first_of_next(log, before) / 1000
                 seconds.append(follower.ask("elected") - elected_s)
@@ -351,7 +351,7 @@ def _acl(topic: str, user: str) -> AclBinding:
     )  # fmt: skip
 
 
-def _asking(servers: str | None) -> Consumer:
+def _consumer_of(servers: str | None) -> Consumer:
     from support.sasl_clients import sasl_client  # noqa: PLC0415
 
     assert servers is not None

@@ -21,12 +21,12 @@ def measure(arena: Arena) -> Iterator[Row]:
         arena.check_decisions(name)
         compared = check_results(arena, name)
         progress(f"{arena.workload}: decide, {name}")
-        arena.have_everyone_asked()
-        asked = [(asked.context, asked.actions[0]) for asked in arena.requests(name)]
+        arena.warm_up_principals()
+        calls = [(request.context, request.actions[0]) for request in arena.requests(name)]
         theirs, ours = alternate(
             arena.settings.rounds,
             arena.java_round(name),
-            timed_calls(decide, asked, arena.settings.round_s),
+            timed_calls(decide, calls, arena.settings.round_s),
         )
         yield Row(
             what=f"decide(context, action), with its reason, {name}",
@@ -46,7 +46,7 @@ def check_results(arena: Arena, name: str) -> int:
     requests = sampled(arena.requests(name), min(arena.settings.decisions_checked, len(arena.requests(name))))
     expected = arena.ours.decide(requests, allow_everyone=False)
     decide = arena.ours.authorizer.decide
-    results = [decide(asked.context, asked.actions[0]).result for asked in requests]
+    results = [decide(request.context, request.actions[0]).result for request in requests]
     found = "".join("A" if result is AuthorizationResult.ALLOWED else "D" for result in results)
     if found != expected:
         raise DecisionsDifferError(f"{arena.workload} {name}: decide does not answer as authorize does")

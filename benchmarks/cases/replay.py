@@ -56,7 +56,7 @@ def _row(arena: Arena, what: str, directory: Path, acls: int, goal: Goal | None 
 
 def replayed_per_s(directory: Path, records: int, acls: int) -> float:
     """Records per second of CPU: read, checked, decoded, folded, hashed into the digest."""
-    # A node that starts has none of the other parts' questions in memory, which the garbage collector would
+    # A starting node has none of the other cases' requests in memory, which the garbage collector would
     # look through again and again.
     gc.freeze()
     began = time.thread_time()

@@ -1,8 +1,8 @@
-"""Questions about the whole set: its meaning, a change of it, who can do something below a prefix.
+"""Queries about a complete set: its effective permissions, a change, who can do something below a prefix.
 
-No other tool answers them. Beside aclog stands a plain enumeration: the decider, asked about every
-principal, name and host that an ACL mentions and one fresh each, for one operation. Nobody could wait for it:
-a sample of its questions is asked, and the time is that of all.
+No other tool answers them. They are compared with an enumeration: decisions for every principal, name and
+host that an ACL mentions, and one new one each, for one operation. It would take too long, so a sample of its
+requests is timed and extrapolated to all.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _GOALS = {
 
 
 class _Enumeration(NamedTuple):
-    """Every question that could be asked, of which some are."""
+    """All possible requests, of which a sample is timed."""
 
     principals: list[str]
     names: list[str]
@@ -53,8 +53,8 @@ class _Enumeration(NamedTuple):
         return (len(self.principals) + _FRESH) * (len(self.names) + _FRESH) * (len(self.hosts) + _FRESH)
 
     def seconds(self, state: AuthorizerState, rng: random.Random) -> float:
-        """CPU of all of them, by a sample."""
-        questions = [
+        """CPU of all requests, extrapolated from a sample."""
+        sample = [
             (
                 RequestContext(parse_kafka_principal(rng.choice(self.principals)), rng.choice(self.hosts)),
                 Action(
@@ -64,7 +64,7 @@ class _Enumeration(NamedTuple):
             )
             for _ in range(_SAMPLE)
         ]
-        took = _seconds(lambda: [decide(state, *question) for question in questions])
+        took = _seconds(lambda: [decide(state, *request) for request in sample])
         return took / _SAMPLE * self.total
 
 
@@ -80,16 +80,16 @@ def measure(arena: Arena) -> Iterator[Row]:
     everything = _Enumeration(principals, names, hosts)
     touched = _Enumeration(sorted(edits.principals), names, hosts)
     below = _Enumeration(principals, [each for each in names if each.startswith(prefix)], hosts)
-    meaning = EffectivePermissions.of(table, settings)
+    permissions = EffectivePermissions.of(table, settings)
     rounds, loads = arena.settings.rounds, arena.settings.loads
 
     def row(
-        what: str, unit: str, goal: str | None, asked: _Enumeration, work: Callable[[], object], times: int
+        what: str, unit: str, goal: str | None, requests: _Enumeration, work: Callable[[], object], times: int
     ) -> Row:
         progress(f"{arena.workload}: {what}")
         scale = _MS_PER_S if unit == "ms" else 1
         other, ours = alternate(
-            times, lambda: asked.seconds(state, rng) * scale, lambda: _seconds(work) * scale
+            times, lambda: requests.seconds(state, rng) * scale, lambda: _seconds(work) * scale
         )
         return Row(
             what=what,
@@ -100,11 +100,11 @@ def measure(arena: Arena) -> Iterator[Row]:
             against="enumeration",
             ratio=faster(other, ours),
             goal=None if goal is None else _GOALS[goal],
-            note=f"{asked.total:,} questions, by {_SAMPLE:,} of them",
+            note=f"{requests.total:,} requests, extrapolated from {_SAMPLE:,}",
         )
 
     yield row(
-        "the whole meaning",
+        "the effective permissions",
         "s",
         "meaning",
         everything,
@@ -112,13 +112,13 @@ def measure(arena: Arena) -> Iterator[Row]:
         loads,
     )
     yield row(
-        "its digest", "s", None, everything, lambda: EffectivePermissions.digest_of(table, settings), loads
+        "their digest", "s", None, everything, lambda: EffectivePermissions.digest_of(table, settings), loads
     )
     yield Row(
-        what="the digest of a meaning that is there",
+        what="the digest of computed effective permissions",
         workload=arena.workload,
         unit="s",
-        ours=Spread(tuple(_seconds(lambda: meaning.digest) for _ in range(loads))),
+        ours=Spread(tuple(_seconds(lambda: permissions.digest) for _ in range(loads))),
     )
     yield row(
         f"diff after {EDITS} edits",

@@ -34,17 +34,17 @@ _PAUSE_S = 0.002
 
 def measure(arena: Arena) -> Iterator[Row]:
     progress(f"{arena.workload}: {_EVALUATIONS:,} evaluations over HTTP")
-    asked = list(islice(cycle(arena.requests(AUDITED)), _EVALUATIONS))
-    one = _body(evaluation(asked[0]))
-    many = _body({"evaluations": list(map(evaluation, asked))})
+    requests = list(islice(cycle(arena.requests(AUDITED)), _EVALUATIONS))
+    one = _body(evaluation(requests[0]))
+    many = _body({"evaluations": list(map(evaluation, requests))})
     with (
         writable_log(arena.directory) as log,
         running_sidecar(log) as sidecar_server,
         running_bare_server() as bare_server,
     ):
-        sidecar, bare = _Asked(sidecar_server), _Asked(bare_server)
+        sidecar, bare = _MeasuredServer(sidecar_server), _MeasuredServer(bare_server)
         answer = sidecar.ask(MANY, many)
-        _check(arena, asked, answer)
+        _check(arena, requests, answer)
         bare.ask(ONE, sidecar.ask(ONE, one), method="PUT")
         bare.ask(MANY, answer, method="PUT")
         rounds = [partial(side.disturbed, one, many) for side in (sidecar, bare)]
@@ -77,16 +77,16 @@ def _body(value: object) -> bytes:
     return json.dumps(value).encode("ascii")
 
 
-def _check(arena: Arena, asked: Sequence[Request], answer: bytes) -> None:
+def _check(arena: Arena, requests: Sequence[Request], answer: bytes) -> None:
     state = arena.ours.authorizer.state
     # Not by the authorizer itself, whose audit log would be on the terminal.
-    expected = [decide(state, each.context, each.actions[0]).is_allowed for each in asked]
+    expected = [decide(state, each.context, each.actions[0]).is_allowed for each in requests]
     if [each["decision"] for each in json.loads(answer)["evaluations"]] != expected:
         raise DecisionsDifferError(f"{arena.workload}: the sidecar does not answer as authorize does")
 
 
-class _Asked:
-    """One of the two, from outside."""
+class _MeasuredServer:
+    """One of the two servers, measured over HTTP."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -94,11 +94,11 @@ class _Asked:
         self._alone_ns: list[float] = []
 
     def longest(self) -> Spread:
-        """Of each round, the longest that a request of the other caller took."""
+        """Of each round, the longest request of the other caller."""
         return Spread(tuple(self._longest_ns))
 
     def alone(self) -> Spread:
-        """Of each round, the median of the same requests while nothing else was asked."""
+        """Of each round, the median of the same requests without other requests."""
         return Spread(tuple(self._alone_ns))
 
     def ask(self, path: str, body: bytes, *, method: str = "POST") -> bytes:
@@ -106,7 +106,7 @@ class _Asked:
             return ask(connection, path, body, method)
 
     def disturbed(self, one: bytes, many: bytes) -> float:
-        """Ask for many at once, and for one again and again until these are answered; ns for the many."""
+        """Send a batch, and single requests until the batch is answered; returns ns for the batch."""
         took: list[int] = []
 
         def ask_many() -> None:

@@ -37,7 +37,7 @@ _WARM_S = 2.0
 
 def measure(arena: Arena) -> Iterator[Row]:
     progress(f"{arena.workload}: requests over HTTP")
-    audited = [evaluation(asked) for asked in arena.requests(AUDITED)]
+    audited = [evaluation(request) for request in arena.requests(AUDITED)]
     with (
         writable_log(arena.directory) as log,
         running_sidecar(log) as sidecar,
@@ -78,14 +78,16 @@ def _requests(
     where = f"{transport}, {connections} connection{'s' if connections > 1 else ''}"
 
     def row(what: str, unit: str, field: str, goal: Goal | None = None, *, less_is_more: bool = True) -> Row:
-        mine, others = (Spread(tuple(getattr(each, field) for each in side)) for side in (ours, theirs))
-        ratio = others.over(mine) if less_is_more else mine.over(others)
+        our_spread, their_spread = (
+            Spread(tuple(getattr(each, field) for each in side)) for side in (ours, theirs)
+        )
+        ratio = their_spread.over(our_spread) if less_is_more else our_spread.over(their_spread)
         return Row(
             what=f"{what}, {where}",
             workload=arena.workload,
             unit=unit,
-            ours=mine,
-            other=others,
+            ours=our_spread,
+            other=their_spread,
             against=_BARE,
             ratio=ratio,
             goal=goal,
@@ -97,28 +99,30 @@ def _requests(
 
 
 def _batches(arena: Arena, client: LoadClient, sidecar: Server) -> Iterator[Row]:
-    """Questions that are not to be logged, here and there; with the ACL that decided, and without.
+    """Batches that are not logged, over HTTP and by the library, with and without the deciding ACL.
 
-    Those of a request are about one client, as a gateway asks which of many topics to show; or each about
-    another.
+    The evaluations of a batch are of one client, as for a gateway that filters topics, or of different ones.
     """
     compared = check_results(arena, "distinct")
-    arena.have_everyone_asked()
+    arena.warm_up_principals()
     requests = arena.requests("distinct")
     groups = [
         requests[at : at + BULK_ACTIONS] for at in range(0, len(requests) - BULK_ACTIONS + 1, BULK_ACTIONS)
     ]
-    of_one = [[Request(group[0].context, asked.actions) for asked in group] for group in groups]
+    of_one = [[Request(group[0].context, request.actions) for request in group] for group in groups]
     authorizer = arena.ours.authorizer
-    for whose, asked_groups, goal in (("one client", of_one, _OF_LIBRARY), ("as many clients", groups, None)):
-        calls = [(asked.context, asked.actions[0]) for group in asked_groups for asked in group]
+    for whose, request_groups, goal in (
+        ("one client", of_one, _OF_LIBRARY),
+        ("as many clients", groups, None),
+    ):
+        calls = [(request.context, request.actions[0]) for group in request_groups for request in group]
         for reason, explain, decide in (
             ("with", True, authorizer.decide),
             ("without", False, authorizer.answer),
         ):
             batches = [
-                {"evaluations": [evaluation(asked, explain=explain) for asked in group]}
-                for group in asked_groups
+                {"evaluations": [evaluation(request, explain=explain) for request in group]}
+                for group in request_groups
             ]
             with bodies_file(batches) as file:
                 order = Order(sidecar.port, MANY, str(file), 1, 2 * arena.settings.round_s)

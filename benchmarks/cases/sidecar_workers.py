@@ -46,7 +46,7 @@ class _Round:
 
 def measure(arena: Arena) -> Iterator[Row]:
     progress(f"{arena.workload}: requests to {_WORKERS} workers")
-    bodies = [evaluation(asked) for asked in arena.requests(AUDITED)]
+    bodies = [evaluation(request) for request in arena.requests(AUDITED)]
     with (
         writable_log(arena.directory) as log,
         writable_log(arena.directory) as other_log,
@@ -80,15 +80,15 @@ def measure(arena: Arena) -> Iterator[Row]:
         goal: Goal | None = None,
         note: str = "",
     ) -> Row:
-        mine, others = (Spread(tuple(getattr(each, field) for each in side)) for side in sides)
+        our_spread, their_spread = (Spread(tuple(getattr(each, field) for each in side)) for side in sides)
         return Row(
             what=f"{what}, {_WORKERS} workers, {_CONNECTIONS} connections",
             workload=arena.workload,
             unit=unit,
-            ours=mine,
-            other=others,
+            ours=our_spread,
+            other=their_spread,
             against=_AGAINST,
-            ratio=others.over(mine) if unit == "ns" else mine.over(others),
+            ratio=their_spread.over(our_spread) if unit == "ns" else our_spread.over(their_spread),
             goal=goal,
             note=note,
         )

@@ -38,10 +38,10 @@ from records.log.topic import TopicLog
 
 _READ_ONLY = "the source into a noop sink"
 _PLAIN = "load_image, without Spark"
-#: As many large batches as the whole log has, if it is no longer than ``Settings.log_records``.
+#: As many large batches as the complete log has, if it is no longer than ``Settings.log_records``.
 _LARGE_OF_LOG = 10
 _LARGE_MIN = 500
-#: And the whole log once more in batches of this size, where large ones are larger, and few ACLs in force.
+#: The complete log is also read in batches of this size, where large ones are larger, and few ACLs in force.
 _MEDIUM = 10_000
 _MEDIUM_ACLS_MAX = 100_000
 _SMALL = 2_000
@@ -104,7 +104,7 @@ class _Measured:
         self._scratch = scratch
         self._large = max(log_records // _LARGE_OF_LOG, _LARGE_MIN)
         # At its end there are some batches with all ACLs in force.
-        self._whole = max(log_records, len(acls) + self._large * rounds)
+        self._record_count = max(log_records, len(acls) + self._large * rounds)
         self._small_batches = _SMALL_PER_ROUND * rounds
 
     def rows(self) -> Iterator[Row]:
@@ -118,7 +118,7 @@ class _Measured:
             self._write(first, churn(self._acls), _SMALL)
             yield self._start(spark, first)
 
-            self._write(log, records, self._whole)
+            self._write(log, records, self._record_count)
             large = self._both(spark, log, self._large)
             folded = plain.do("fold", log)
             _check_same(large.job, folded)
@@ -133,7 +133,7 @@ class _Measured:
             self._write(log, records, _SMALL * self._small_batches)
             small = self._both(spark, log, _SMALL)
             _check_same(small.job, plain.do("fold", log))
-            yield from self._batches(small, _SMALL, self._whole)
+            yield from self._batches(small, _SMALL, self._record_count)
             yield from self._memory(spark, plain)
             yield self._files(large.job, folded)
 
@@ -164,10 +164,10 @@ class _Measured:
         return _Beside(spark.do("snapshots", log, max_offsets, again=again), source)
 
     def _rates(self, beside: _Beside, size: int, folded: Done) -> Iterator[Row]:
-        ours = Spread.of(self._whole / beside.job.took_s)
-        has_goals = self._kind == "directory" and self._whole >= _GOAL_RECORDS
+        ours = Spread.of(self._record_count / beside.job.took_s)
+        has_goals = self._kind == "directory" and self._record_count >= _GOAL_RECORDS
         for other, against in ((beside.source, _READ_ONLY), (folded, _PLAIN)):
-            theirs = Spread.of(self._whole / other.took_s)
+            theirs = Spread.of(self._record_count / other.took_s)
             yield self._row(
                 f"log to snapshots, batches of {size:,}",
                 "/s",
@@ -176,13 +176,13 @@ class _Measured:
                 against=against,
                 ratio=ours.over(theirs),
                 goal=_RATE_GOALS.get(size) if has_goals and against == _READ_ONLY else None,
-                note=f"{self._whole:,} records; {beside.job.count:,} ACLs in the end; digests equal",
+                note=f"{self._record_count:,} records; {beside.job.count:,} ACLs in the end; digests equal",
             )
             yield self._row(
                 f"CPU of all processes for a record, batches of {size:,}",
                 "ns",
-                Spread.of(beside.job.cpu_s * 1e9 / self._whole),
-                other=Spread.of(other.cpu_s * 1e9 / self._whole),
+                Spread.of(beside.job.cpu_s * 1e9 / self._record_count),
+                other=Spread.of(other.cpu_s * 1e9 / self._record_count),
                 against=against,
                 ratio=Spread.of(other.cpu_s / beside.job.cpu_s),
                 goal=_CPU_GOALS.get(size) if has_goals and against == _READ_ONLY else None,
@@ -204,7 +204,7 @@ class _Measured:
         )
 
     def _late(self, batches: Sequence[Batch], size: int, seen: int) -> Sequence[Batch]:
-        """Whole ones, when everything was added."""
+        """The full batches after all ACLs were added."""
         late = []
         for batch in batches:
             if seen >= len(self._acls) and batch.records >= size * 0.9:

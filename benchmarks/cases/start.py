@@ -2,7 +2,7 @@
 
 Java's side is kinder than a broker's start: its records are in memory already and are not parsed. Its heap is
 measured after the collector has run; ours is what the operating system says that the process has. What a
-principal was granted is worked out at its first question: so memory is measured after the start, and again
+principal was granted is computed at its first request: so memory is measured after the start, and again
 when every principal has asked.
 """
 
@@ -65,7 +65,7 @@ def measure(arena: Arena) -> Iterator[Row]:
         ),
         (
             "memory when every principal has asked",
-            Spread.of(*(start.asked_bytes / 1e6 for start in starts)),
+            Spread.of(*(start.warm_bytes / 1e6 for start in starts)),
             f"{len(starts[0].first_ns) + 1:,} principals, often; {asking.median:.2f} s of CPU for them",
         ),
     ):

@@ -93,7 +93,7 @@ def _replay(arena: Arena, url: str) -> Iterator[Row]:
     _load(url)
     ours, theirs = _Rates(partial(_load, url)), _Rates(partial(_consume, url))
     wall = alternate(arena.settings.rounds, ours.by_the_clock, theirs.by_the_clock)
-    for what, (mine, other), goal in (
+    for what, (our_spread, other), goal in (
         ("topic log to image, by the clock", wall, None),
         ("topic log to image, for a second of CPU of all threads", (ours.of_cpu, theirs.of_cpu), _GOAL),
     ):
@@ -101,10 +101,10 @@ def _replay(arena: Arena, url: str) -> Iterator[Row]:
             what=what,
             workload=arena.workload,
             unit="/s",
-            ours=mine,
+            ours=our_spread,
             other=other,
             against=_AGAINST,
-            ratio=mine.over(other),
+            ratio=our_spread.over(other),
             goal=goal,
         )
 

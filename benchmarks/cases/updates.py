@@ -8,7 +8,7 @@ from contextlib import closing
 from itertools import islice
 
 from authorizer.api.authorizer_api import Action, AuthorizationResult, RequestContext
-from benchmarks.arena import Arena, Asked
+from benchmarks.arena import Arena, RequestArguments
 from benchmarks.figures import Goal, Row, Spread, alternate
 from benchmarks.requests import updates_file
 from benchmarks.settings import progress
@@ -47,7 +47,7 @@ def measure(arena: Arena) -> Iterator[Row]:
     our_removes: list[float] = []
     our_adds_seen: list[float] = []
     our_removes_seen: list[float] = []
-    questions = [_question(acl) for acl in added]
+    calls = [_call_of(acl) for acl in added]
 
     def java() -> float:
         answer = arena.java.tell("update", file=str(file))
@@ -58,19 +58,19 @@ def measure(arena: Arena) -> Iterator[Row]:
     def ours() -> float:
         our_adds.append(_published_ns(arena.ours, added))
         our_removes.append(_published_ns(arena.ours, removed))
-        our_adds_seen.append(_seen_ns(arena.ours, added, questions))
-        our_removes_seen.append(_seen_ns(arena.ours, removed, questions))
+        our_adds_seen.append(_seen_ns(arena.ours, added, calls))
+        our_removes_seen.append(_seen_ns(arena.ours, removed, calls))
         return 0.0
 
     # What was made of a principal's ACLs is kept, so updates have to change it.
-    arena.have_everyone_asked()
+    arena.warm_up_principals()
     before = arena.our_round(_LIST)
     undisturbed = Spread(tuple(before() for _ in range(arena.settings.rounds)))
     java()  # not counted: the compiler gets to know it
     java_adds.clear()
     java_removes.clear()
     alternate(arena.settings.rounds, java, ours)
-    for what, mine, theirs, java_method in (
+    for what, our_ns, their_ns, java_method in (
         ("adds an ACL: fold and index", our_adds, java_adds, "addAcl"),
         ("removes an ACL: fold and index", our_removes, java_removes, "removeAcl"),
         ("adds an ACL: the same and its principal's next decision", our_adds_seen, java_adds, "addAcl"),
@@ -81,7 +81,7 @@ def measure(arena: Arena) -> Iterator[Row]:
             "removeAcl",
         ),
     ):
-        one, other = Spread(tuple(mine)), Spread(tuple(theirs))
+        one, other = Spread(tuple(our_ns)), Spread(tuple(their_ns))
         yield Row(
             what=f"update that {what}",
             workload=arena.workload,
@@ -115,17 +115,17 @@ def _published_ns(subject: Subject, records: Sequence[MetadataRecord]) -> float:
     return (time.thread_time_ns() - began) / len(records)
 
 
-def _seen_ns(subject: Subject, records: Sequence[MetadataRecord], questions: Sequence[Asked]) -> float:
+def _seen_ns(subject: Subject, records: Sequence[MetadataRecord], calls: Sequence[RequestArguments]) -> float:
     """CPU of one publish and of a decision that has to know of it."""
     authorize = subject.authorizer.authorize
     began = time.thread_time_ns()
-    for record, (context, actions) in zip(records, questions, strict=True):
+    for record, (context, actions) in zip(records, calls, strict=True):
         subject.publish([record])
         authorize(context, actions)
     return (time.thread_time_ns() - began) / len(records)
 
 
-def _question(acl: AccessControlEntryRecord) -> Asked:
+def _call_of(acl: AccessControlEntryRecord) -> RequestArguments:
     """Of the ACL's principal, about its name."""
     pattern = ResourcePattern(ResourceType(acl.resource_type), acl.resource_name, PatternType.LITERAL)
     action = Action(AclOperation.DESCRIBE, pattern, log_if_allowed=False, log_if_denied=False)
@@ -172,14 +172,14 @@ class _Grant:
 
     def __init__(self, number: int, principal: str) -> None:
         topic = f"newcomer-{number}"
-        asker = parse_kafka_principal(principal)
-        if asker == _EVERYONE:
-            asker = KafkaPrincipal("User", f"newcomer-{number}")
+        caller = parse_kafka_principal(principal)
+        if caller == _EVERYONE:
+            caller = KafkaPrincipal("User", f"newcomer-{number}")
         pattern = ResourcePattern(ResourceType.TOPIC, topic, PatternType.LITERAL)
-        entry = AccessControlEntry(str(asker), "*", AclOperation.READ, AclPermissionType.ALLOW)
+        entry = AccessControlEntry(str(caller), "*", AclOperation.READ, AclPermissionType.ALLOW)
         binding = AclBinding(pattern, entry)
         self.acl = AccessControlEntryRecord.from_binding(binding_uuid(binding), binding)
-        self._context = RequestContext(asker, "10.255.0.1")
+        self._context = RequestContext(caller, "10.255.0.1")
         self._action = Action(AclOperation.READ, pattern, log_if_allowed=False, log_if_denied=False)
 
     def expect(self, subject: Subject, result: AuthorizationResult) -> None:

@@ -1,1 +1,1 @@
-"""The shapes that workloads have: how their ACLs and questions are drawn."""
+"""The shapes of workloads: how their ACLs and requests are drawn."""

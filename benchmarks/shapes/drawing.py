@@ -1,4 +1,4 @@
-"""What every shape is drawn with: ACLs, questions, ids, and Zipf's law."""
+"""Functions for drawing all shapes: ACLs, requests, ids, and Zipf's law."""
 
 from __future__ import annotations
 

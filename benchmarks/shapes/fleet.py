@@ -34,7 +34,7 @@ def fleet(size: int) -> Workload:
 
     def draw() -> Query:
         """Four of five ask for what they have; the others for something of another site."""
-        asker, *_ = acls = random.choice(acls_of)
+        caller, *_ = acls = random.choice(acls_of)
         has_it = random.random() < 0.8
         aim = random.choice(acls if has_it else random.choice(acls_of))
         name = aim.resource_name
@@ -42,21 +42,21 @@ def fleet(size: int) -> Workload:
             name += f"v{random.randrange(100)}"
         operation = random.choice((READ, WRITE, DESCRIBE)) if aim.operation == ALL else aim.operation
         host = f"10.{random.randrange(8)}.{random.randrange(200)}.{random.randrange(1, 250)}"
-        return Query(asker.principal, host, operation, aim.resource_type, name)
+        return Query(caller.principal, host, operation, aim.resource_type, name)
 
     acls = [acl for of_device in acls_of for acl in of_device]
     return with_queries(random, acls, draw, distinct=min(100_000, size), pool=20_000, zipf=100_000)
 
 
 def _acls_of(site: str, device: str) -> list[Acl]:
-    own = f"{site}.{device}"
+    device_name = f"{site}.{device}"
     return [
         Acl(resource_type, name, pattern_type, f"User:{device}", "*", operation, ALLOW)
         for resource_type, name, pattern_type, operation in (
             (TOPIC, f"{site}.telemetry", LITERAL, WRITE),
             (TOPIC, f"{site}.commands", LITERAL, READ),
             (TOPIC, f"{site}.firmware.", PREFIXED, READ),
-            (TOPIC, f"{own}.", PREFIXED, ALL),
-            (GROUP, own, LITERAL, READ),
+            (TOPIC, f"{device_name}.", PREFIXED, ALL),
+            (GROUP, device_name, LITERAL, READ),
         )
     ]

@@ -1,4 +1,4 @@
-"""Strangers: who asks has no ACLs, and two thirds of all ACLs are nested prefixes for everyone."""
+"""Strangers: the callers have no ACLs, and two thirds of all ACLs are nested prefixes for everyone."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def strangers(size: int) -> Workload:
         name = random.choice(names)
         if random.random() < 0.1:
             name = name.rsplit(".", 3)[0] + ".elsewhere"
-        asker = f"User:stranger-{random.randrange(_STRANGERS)}"
+        caller = f"User:stranger-{random.randrange(_STRANGERS)}"
         host = f"10.4.{random.randrange(16)}.{random.randrange(1, 250)}"
-        return Query(asker, host, random.choice((READ, WRITE)), TOPIC, f"{name}.{random.randrange(10)}")
+        return Query(caller, host, random.choice((READ, WRITE)), TOPIC, f"{name}.{random.randrange(10)}")
 
     return with_queries(random, acls, draw, distinct=min(100_000, size), pool=20_000, zipf=100_000)

@@ -195,7 +195,7 @@ def _query_at(
     topics_of: dict[str, list[str]],
     principals: list[str],
 ) -> Query:
-    """A question that ``aim`` answers, as far as hosts and other ACLs let it."""
+    """A request that ``aim`` decides, as far as hosts and other ACLs permit."""
     name = aim.resource_name
     if aim.pattern_type == PREFIXED:
         if aim.resource_type == TOPIC:

@@ -53,7 +53,7 @@ PHRASES = (
     r"own logs?",
     r"passed on",
     r"private app",
-    r"questions?",
+    r"(?<!-)questions?",  # `--only first-question` is an id
     r"short way",
     r"(?<!User:)somebody(?:'s)?",
     r"torn",
