@@ -76,7 +76,7 @@ class Workspace:
     @contextmanager
     def log(self, mode: Mode = "read") -> Iterator[MetadataLog]:
         """The log, open."""
-        url = self.log_url if mode == "read" else self.own_log_url
+        url = self.log_url if mode == "read" else self.writable_log_url
         with Waiting(f"looking at {shown(url)}"):
             opened = open_log(url, mode=mode, client=self.config.kafka)
         with closing(opened) as log:
@@ -90,7 +90,7 @@ class Workspace:
         return self.config.require_log_url()
 
     @property
-    def own_log_url(self) -> str:
+    def writable_log_url(self) -> str:
         """The log's URL, to write to it: that of a broker's own file is not meant."""
         if self.config.log_url is None and self.config.brokers_log is not None:
             key = self.config.brokers_log.key

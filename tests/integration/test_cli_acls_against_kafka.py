@@ -374,7 +374,8 @@ def test_a_script_that_finds_no_log_ends_with_1(
     monkeypatch.delenv("ACLOG_LOG_URL", raising=False)
     assert run([*BOOTSTRAP.split(), "--list"]) == 1
     assert capsys.readouterr().out == (
-        "Error while executing ACL command: the environment does not name the log: set ACLOG_LOG_URL\n"
+        "Error while executing ACL command: "
+        "Variable ACLOG_LOG_URL is not set. Set it to the URL of the log.\n"
     )
     monkeypatch.setenv("ACLOG_LOG_URL", str(tmp_path / "missing"))
     assert run([*BOOTSTRAP.split(), "--list"]) == 1

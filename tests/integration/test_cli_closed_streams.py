@@ -96,7 +96,10 @@ def test_without_stdin(command: str, home: Path) -> None:
 def test_a_removal_without_stdin_names_the_flag(home: Path) -> None:
     """What reads nothing else needs no stdin."""
     asked = run("acls --log log --remove --topic t", "<&-", home)
-    assert "stdin is closed, and a removal asks for y or n: --force removes without asking" in asked.stderr
+    assert (
+        "stdin is closed, and a removal needs the answer y or n: --force removes without asking"
+        in asked.stderr
+    )
     assert run("acls --log log --remove --topic t --force", "<&-", home).returncode == 0
 
 

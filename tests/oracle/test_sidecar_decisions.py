@@ -133,7 +133,7 @@ def compared(client: Client, replayed: Replayed, recorded_queries: list[tuple[Js
         with suppress(KeyError, ValueError, DecodeError):
             if query.get("kind", "authorize") == "authorize":
                 decisions.append(request_of_query(query))
-    sidecar.ask_all(decisions)
+    sidecar.prefetch(decisions)
     for number, (query, recorded) in enumerate(recorded_queries):
         expected = {key: value for key, value in recorded.items() if key != "audit"}
         of_library = {

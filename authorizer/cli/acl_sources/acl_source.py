@@ -81,8 +81,8 @@ class AclTarget(AclSource, Protocol):
 class EditableAcls(AclTarget, Protocol):
     """A log or a running node, whose ACLs `aclog acls` changes. Each call also returns an end offset."""
 
-    def listed(self, filters: Sequence[ResourcePatternFilter]) -> tuple[int, AclTable]:
-        """ACLs of one state: at least those on the resources that a filter means; no filter means all."""
+    def list_acls(self, filters: Sequence[ResourcePatternFilter]) -> tuple[int, AclTable]:
+        """ACLs of one state: at least those that a filter matches; without a filter all."""
 
     def create(self, bindings: Sequence[AclBinding]) -> tuple[int, list[AclCreateResult]]:
         """Create ACLs: one result for each binding, once the ACLs can be read."""

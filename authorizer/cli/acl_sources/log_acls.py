@@ -58,7 +58,7 @@ class LogAcls:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
-    def listed(self, filters: Sequence[ResourcePatternFilter]) -> tuple[int, AclTable]:
+    def list_acls(self, filters: Sequence[ResourcePatternFilter]) -> tuple[int, AclTable]:
         """As EditableAcls: all ACLs. A node may be writing the log."""
         with self._workspace.log() as log:
             image = self._workspace.state(log).image
@@ -158,7 +158,7 @@ class LogAcls:
         self, here: Callable[[MetadataLog, WriteAttempt], _T], through: Callable[[NodeAcls], _T]
     ) -> _T:
         """Write to the log, or through the node that holds it."""
-        url, timeout_ms = self._workspace.own_log_url, self._workspace.config.acl_update_timeout_ms
+        url, timeout_ms = self._workspace.writable_log_url, self._workspace.config.acl_update_timeout_ms
         give_up_s = time.monotonic() + _LOCK_TIMEOUT_S
         while True:
             try:

@@ -60,7 +60,7 @@ class NodeAcls:
             return None
         return cls(f"unix:{path}", update_timeout_ms, names_caller=False)
 
-    def listed(self, filters: Sequence[ResourcePatternFilter]) -> tuple[int, AclTable]:
+    def list_acls(self, filters: Sequence[ResourcePatternFilter]) -> tuple[int, AclTable]:
         """As EditableAcls. Raises SidecarError."""
         # A single request reads a single state.
         sent = AclBindingFilter(filters[0]) if len(filters) == 1 else AclBindingFilter()
@@ -84,7 +84,7 @@ class NodeAcls:
 
     def image(self) -> AclsImage:
         """The ACLs. Raises SidecarError."""
-        end_offset, table = self.listed(())
+        end_offset, table = self.list_acls(())
         return restore_image([table], provenance=Provenance(end_offset, -1, 0))
 
     def load(self) -> AclSet:

@@ -1,8 +1,7 @@
-"""``aclog acls``: kafka-acls on a log of one's own, and its listing of any log.
+"""``aclog acls``: kafka-acls on a log that can be changed, and its listing of any log.
 
-One difference from kafka-acls, on purpose: a command is one request and one atomic batch, where kafka-acls
-sends one for each resource and may stop half way. As in each of Kafka's requests, an ACL that is refused
-stops none of the others.
+One command is one request and one atomic batch; kafka-acls sends one request for each resource and may stop
+halfway. As in Kafka's requests, a refused ACL does not stop the others.
 """
 
 from __future__ import annotations
@@ -62,9 +61,9 @@ if TYPE_CHECKING:
     from authorizer.cli.acl_sources.acl_source import EditableAcls
     from records.columns.acl_table import AclTable
 
-# What is wrong with the ACLs themselves: other errors say by themselves what was written.
+# Errors of the ACLs themselves. The texts of other errors state what was written.
 _INVALID_REQUESTS: Final = (InvalidRequestError, UnsupportedLevelError, PolicyViolationError)
-_ASKS: Final = "a removal asks for y or n: --force removes without asking"
+_NEEDS_ANSWER: Final = "a removal needs the answer y or n: --force removes without asking"
 _OPERATIONS: Final = ", ".join(known.title for known in AclOperation if known > AclOperation.ANY)
 
 
@@ -76,27 +75,28 @@ def _flag(name: str, text: str) -> Any:
     return click.option(name, is_flag=True, help=text)
 
 
-_actions = shared(
+_action_options = shared(
     _flag("--add", "Add ACLs."),
     _flag("--remove", "Remove ACLs."),
-    _flag("--list", "List ACLs: those of the resources named, or all."),
+    _flag("--list", "List the ACLs of the given resources, or all ACLs."),
 )
-_resources = shared(
+_pattern_options = shared(
     resource_options(wildcard=True, multiple=True),
     click.option(
         "--resource-pattern-type",
         type=PATTERN_TYPE,
         default=PatternType.LITERAL.name,
         show_default=True,
-        help="How names are meant. --add takes LITERAL and PREFIXED; --list and --remove also ANY (this very "
-        "name, with any pattern type) and MATCH (all that affects the resource; take care with --remove).",
+        help="Pattern type of the names. --add takes LITERAL and PREFIXED; --list and --remove also take ANY "
+        "(the same name, with any pattern type) and MATCH (all patterns that match the resource; take care "
+        "with --remove).",
     ),
 )
-_entries = shared(
-    _repeatable("--allow-principal", "TYPE:NAME", "Who is allowed; User:'*' is everyone."),
-    _repeatable("--deny-principal", "TYPE:NAME", "Who is denied. A DENY wins over every ALLOW."),
-    _repeatable("--allow-host", "HOST", "From where it is allowed.  [default: '*' with --allow-principal]"),
-    _repeatable("--deny-host", "HOST", "From where it is denied.  [default: '*' with --deny-principal]"),
+_entry_options = shared(
+    _repeatable("--allow-principal", "TYPE:NAME", "Principal to allow; User:'*' for all principals."),
+    _repeatable("--deny-principal", "TYPE:NAME", "Principal to deny. A DENY wins over every ALLOW."),
+    _repeatable("--allow-host", "HOST", "Host to allow.  [default: '*' with --allow-principal]"),
+    _repeatable("--deny-host", "HOST", "Host to deny.  [default: '*' with --deny-principal]"),
     click.option(
         "--operation",
         metavar="OPERATION",
@@ -107,50 +107,52 @@ _entries = shared(
     _repeatable("--principal", "TYPE:NAME", "With --list: only ACLs of exactly this principal."),
     _flag("--producer", "Write, Describe, Create on topics; Write, Describe on transactional ids."),
     _flag("--consumer", "Read, Describe on --topic; Read on --group."),
-    _flag("--idempotent", "With --producer: IdempotentWrite on the cluster as well."),
-    _flag("--force", "Do not ask before removing."),
+    _flag("--idempotent", "With --producer: also IdempotentWrite on the cluster."),
+    _flag("--force", "Remove without asking."),
 )
 
 
-def _not_here(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+def _refuse_broker_option(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
     if value is not None:
-        raise click.UsageError(f"{param.opts[0]} is a broker's; here --log names the log", ctx)
+        raise click.UsageError(f"{param.opts[0]} is an option of kafka-acls; here --log names the log", ctx)
 
 
-# kafka-acls' own way to name the cluster; the error names the flag to use here.
-_elsewhere = shared(
+# Options of kafka-acls that name the cluster: the error names the option to use instead.
+_broker_options = shared(
     *(
-        click.option(flag, hidden=True, expose_value=False, callback=_not_here)
+        click.option(flag, hidden=True, expose_value=False, callback=_refuse_broker_option)
         for flag in ("--bootstrap-server", "--bootstrap-controller", "--command-config")
     )
 )
 
 
 @click.command("acls", cls=Command)
-@_actions
+@_action_options
 @log_option
 @sidecar_options
-@_resources
-@_entries
+@_pattern_options
+@_entry_options
 @snapshots_option
 @config_option
 @json_option
 @progress_option
-@_elsewhere
+@_broker_options
 def acls_command(*, sidecar: str | None, as_json: bool, force: bool, **flags: Any) -> None:
     """Add, remove or list ACLs, with the flags and output of kafka-acls.
 
-    --list reads any log, a broker's __cluster_metadata-0 too. --add and --remove need a topic, a directory
-    that aclog made, or a cluster by its controllers (kraft://HOST:PORT), which takes Alter on the cluster;
-    where an `aclog serve` is running on that directory, they go through it. The whole command is one atomic
-    batch, of all that can be: as in a request to Kafka, an ACL that is refused (an empty name, a network
-    below metadata.version 4.4-IV1) stops none of the others, and is an error.
+    --list reads any log, including a broker's __cluster_metadata-0. --add and --remove need a topic, a
+    directory that aclog created, or a cluster by its controllers (kraft://HOST:PORT; needs Alter on the
+    cluster). If an `aclog serve` runs on the directory, changes go through it. A command is one atomic batch.
+    As in a request to Kafka, a refused ACL (an empty name, a network below metadata.version 4.4-IV1) does not
+    stop the others; the command then ends with an error.
 
-    --sidecar asks a running node, wherever its log is. Over HTTP, its own ACLs say who may: to list takes
-    Describe on the cluster, to change takes Alter. Who you are there, a token says (`aclog token create`).
+    --sidecar lists and changes the ACLs of a running node. Over HTTP its own ACLs decide: listing needs
+    Describe on the cluster, changes need Alter. A token identifies the caller (`aclog token create`).
 
-    Exit codes are aclog's. Scripts that were written for kafka-acls run unchanged with aclog-kafka-acls,
-    which has its exit codes too; ACLOG_LOG_URL names the log there.
+    Exit code 0: done; 1: the node's ACLs deny it; 2: wrong usage or a refused ACL.
+
+    Scripts that were written for kafka-acls run unchanged with aclog-kafka-acls, which has the exit codes of
+    kafka-acls. It reads the log's URL from ACLOG_LOG_URL.
 
     \b
     Examples:
@@ -161,15 +163,15 @@ def acls_command(*, sidecar: str | None, as_json: bool, force: bool, **flags: An
       aclog acls --sidecar http://127.0.0.1:8180 --list
       aclog acls --sidecar https://acls.example.org --token-file admin.token --list
     """
-    wanted = AclsFlags(**flags)
+    acls_flags = AclsFlags(**flags)
     with _usage_errors():
-        wanted.check()
+        acls_flags.check()
     acls = editable_acls(Workspace.given(), sidecar=sidecar)
     try:
         with _usage_errors():
-            perform(acls, wanted, force=force, as_json=as_json)
+            perform(acls, acls_flags, force=force, as_json=as_json)
     except SidecarRefusedError as error:
-        # This is what was asked for, and the node's own ACLs deny it.
+        # The request was valid, and the node's own ACLs deny it.
         raise Failure(failure_of(error).message, ExitCode.NO) from error
 
 
@@ -181,24 +183,24 @@ def _usage_errors() -> Iterator[None]:
         raise click.UsageError(str(error)) from error
 
 
-def perform(acls: EditableAcls, given: AclsFlags, *, force: bool, as_json: bool = False) -> None:
-    """What checked flags ask for, and print it as kafka-acls does."""
-    if given.list:
-        _list(acls, given.resource_filters(), given.principals_listed(), as_json=as_json)
-    elif given.add:
-        _add(acls, given.bindings_to_add(), as_json=as_json)
+def perform(acls: EditableAcls, flags: AclsFlags, *, force: bool, as_json: bool = False) -> None:
+    """Carry out checked flags, and print the result as kafka-acls does."""
+    if flags.list:
+        _list(acls, flags.resource_filters(), flags.principals_listed(), as_json=as_json)
+    elif flags.add:
+        _add(acls, flags.bindings_to_add(), as_json=as_json)
     else:
-        _remove(acls, given.entries_by_resource(), force=force, as_json=as_json)
+        _remove(acls, flags.entries_by_resource(), force=force, as_json=as_json)
 
 
 def _list(
-    acls: EditableAcls, wanted: Sequence[ResourcePatternFilter], principals: Sequence[str], *, as_json: bool
+    acls: EditableAcls, filters: Sequence[ResourcePatternFilter], principals: Sequence[str], *, as_json: bool
 ) -> None:
     from authorizer.cli.acls.kafka_acls_listing import listing, listing_of_principal
 
-    end_offset, columns = acls.listed(wanted)
-    if wanted:
-        columns = _matching(columns, wanted)
+    end_offset, columns = acls.list_acls(filters)
+    if filters:
+        columns = _matching(columns, filters)
     if as_json:
         records = [acl.record for acl in columns]
         chosen = [record for record in records if not principals or record.principal in principals]
@@ -209,8 +211,8 @@ def _list(
         click.echo(piece, nl=False)
 
 
-def _add(acls: EditableAcls, wanted: Mapping[ResourcePattern, Entries], *, as_json: bool) -> None:
-    bindings = [AclBinding(pattern, entry) for pattern, entries in wanted.items() for entry in entries]
+def _add(acls: EditableAcls, new_entries: Mapping[ResourcePattern, Entries], *, as_json: bool) -> None:
+    bindings = [AclBinding(pattern, entry) for pattern, entries in new_entries.items() for entry in entries]
     end_offset, results = acls.create(bindings)
     by_binding = dict(zip(bindings, results, strict=True))
     refused = [
@@ -220,7 +222,7 @@ def _add(acls: EditableAcls, wanted: Mapping[ResourcePattern, Entries], *, as_js
         if as_json:
             _print_added(end_offset, by_binding)
         else:
-            _print_adding(wanted, by_binding)
+            _print_adding(new_entries, by_binding)
     if refused:
         raise _refusal(*refused[0], len(refused), len(by_binding))
 
@@ -258,11 +260,12 @@ def _print_adding(
             click.echo(adding(pattern, tuple(new)), nl=False)
 
 
-def _refusal(binding: AclBinding, error: ApiError, refused: int, wanted: int) -> ApiError:
-    """The first of them, in Kafka's words, and what became of the others."""
-    if refused < wanted:
+def _refusal(binding: AclBinding, error: ApiError, refused_count: int, count: int) -> ApiError:
+    """The error of the first refused ACL, in Kafka's words, with a note about the other ACLs."""
+    if refused_count < count:
         error.add_note(
-            f"{refused} of {wanted} ACLs refused, the first {shown(str(binding))}; the others are in force"
+            f"{refused_count} of {count} ACLs refused, the first {shown(str(binding))}; the others are in "
+            "force"
         )
     elif isinstance(error, _INVALID_REQUESTS):
         error.add_note("nothing was written")
@@ -270,12 +273,16 @@ def _refusal(binding: AclBinding, error: ApiError, refused: int, wanted: int) ->
 
 
 def _remove(
-    acls: EditableAcls, wanted: Mapping[ResourcePatternFilter, Entries], *, force: bool, as_json: bool
+    acls: EditableAcls,
+    entries_by_filter: Mapping[ResourcePatternFilter, Entries],
+    *,
+    force: bool,
+    as_json: bool,
 ) -> None:
     with write_attempt():
         confirmed = [
             (where, entries)
-            for where, entries in wanted.items()
+            for where, entries in entries_by_filter.items()
             if force or _confirm(where, entries, as_json=as_json)
         ]
         filters = [
@@ -304,20 +311,20 @@ def _confirm(where: ResourcePatternFilter, entries: Entries, *, as_json: bool) -
     try:
         answer: str = sys.stdin.readline()
     except InputClosedError as error:
-        raise click.UsageError(f"stdin is closed, and {_ASKS}") from error
+        raise click.UsageError(f"stdin is closed, and {_NEEDS_ANSWER}") from error
     if not answer:
-        raise click.UsageError(f"stdin ended before an answer, and {_ASKS}")
+        raise click.UsageError(f"stdin ended before an answer, and {_NEEDS_ANSWER}")
     return answer.strip().lower() == "y"
 
 
-def _matching(columns: AclTable, wanted: Iterable[ResourcePatternFilter]) -> AclTable:
+def _matching(columns: AclTable, filters: Iterable[ResourcePatternFilter]) -> AclTable:
     from records.columns.acl_table import AclTable
 
     acls = {acl.record.id: acl for acl in columns}
     records = [acl.record for acl in acls.values()]
     found = {
         record.id: acls[record.id]
-        for where in wanted
+        for where in filters
         for record in matching_records(records, AclBindingFilter(where))
     }
     return AclTable.of(found.values())

@@ -1,8 +1,7 @@
-"""How kafka-acls prints the ACLs that there are: a block for each resource. No I/O.
+"""Text output of kafka-acls: a block of ACLs for each resource. No I/O.
 
-By column, for there may be hundreds of thousands: each text is escaped once, and numbers are sorted in place
-of texts. Control characters in names are escaped: a name from a log
-could otherwise forge lines.
+There may be hundreds of thousands of ACLs, so the code works by column: it escapes each text once and sorts
+numbers instead of texts. Control characters in names are escaped, because a name could otherwise forge lines.
 """
 
 from __future__ import annotations
@@ -27,11 +26,10 @@ if TYPE_CHECKING:
     from records.columns.acl_table import AclTable
     from records.columns.text_column import TextColumn
 
-#: ACLs whose text is made at once: a few megabytes.
+#: ACLs in one piece of text: a few megabytes.
 _PIECE_ROWS: Final = 20_000
-# Codes are int8; numpy takes a negative one from the end of a list of this length.
+# Number of int8 codes; numpy indexes a list of this length from its end for a negative code.
 _CODES: Final = 256
-# After a block.
 _END: Final = "\n"
 
 
@@ -77,7 +75,7 @@ def listing(columns: AclTable) -> Iterator[str]:
 
 
 def listing_of_principal(principal: str, columns: AclTable) -> Iterator[str]:
-    """``--list --principal``: an exact comparison of text, no wildcard."""
+    """``--list --principal``: ACLs of exactly this principal, without wildcards."""
     texts = columns.principals.texts
     code = texts.index(principal) if principal in texts else -1
     yield f"ACLs for principal `{shown(principal)}`\n"
@@ -85,8 +83,8 @@ def listing_of_principal(principal: str, columns: AclTable) -> Iterator[str]:
 
 
 def _in_order(columns: AclTable) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
-    """The rows by resource, then entry, one for each ACL; and where a resource begins."""
-    by = (  # the last one is the first to sort by
+    """Row numbers by resource, then entry, without duplicates; and whether each row begins a resource."""
+    by = (  # np.lexsort sorts by the last key first
         columns.permission_types,
         columns.operations,
         _ranks(columns.hosts),
@@ -101,7 +99,7 @@ def _in_order(columns: AclTable) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.b
 
 
 def _ranks(column: TextColumn) -> npt.NDArray[np.int32]:
-    """For each row, which place its text has among all texts."""
+    """For each row, the rank of its text among all texts."""
     ranks = np.empty(len(column.texts), np.int32)
     ranks[sorted(range(len(column.texts)), key=column.texts.__getitem__)] = np.arange(
         len(column.texts), dtype=np.int32
@@ -110,7 +108,7 @@ def _ranks(column: TextColumn) -> npt.NDArray[np.int32]:
 
 
 def _begins(keys: Sequence[npt.NDArray[np.integer]]) -> npt.NDArray[np.bool_]:
-    """Where any of the keys is another one than in the row before."""
+    """Whether any key of a row differs from the previous row."""
     begins = np.zeros(len(keys[0]), np.bool_)
     begins[:1] = True
     for key in keys:
@@ -119,23 +117,23 @@ def _begins(keys: Sequence[npt.NDArray[np.integer]]) -> npt.NDArray[np.bool_]:
 
 
 def _names_by_code(kind: type[IntEnum]) -> list[str]:
-    """By int8, negative ones from the end."""
+    """Names by int8 code; negative codes index from the end."""
     codes = [*range(_CODES // 2), *range(-_CODES // 2, 0)]
     return [code_to_name(kind, code) for code in codes]
 
 
 def adding(pattern: ResourcePattern, entries: Entries) -> str:
-    """``--add``: what is being added to one resource."""
+    """``--add``: the entries to add to one resource."""
     return f"Adding ACLs for resource `{shown(str(pattern))}`: \n {_tabbed(entries)}\n\n"
 
 
 def already_there(binding: AclBinding) -> str:
-    """``--add``: an ACL that needs no adding."""
+    """``--add``: an ACL that exists."""
     return f"Acl {shown(str(binding))} already exists.\n"
 
 
 def confirmation(where: ResourcePatternFilter, entries: Entries) -> str:
-    """``--remove``: the question asked before."""
+    """``--remove``: the prompt before a removal."""
     if not entries:
         return f"Are you sure you want to delete all ACLs for resource filter `{shown(str(where))}`? (y/n)\n"
     return (

@@ -1,13 +1,13 @@
 """``aclog-kafka-acls``: kafka-acls under another name, for scripts that were written for it.
 
-Its flags, exit codes (0 and 1) and output are those of org.apache.kafka.tools.AclCommand 4.3.1, and a test
-runs both side by side. What aclog needs comes from the environment: the log from ACLOG_LOG_URL. The rules:
+Flags, exit codes (0 and 1) and output are those of org.apache.kafka.tools.AclCommand 4.3.1; a test runs both
+side by side. The environment variable ACLOG_LOG_URL names the log. The rules:
 
 - Arguments are split as joptsimple does (``analysis.files.kafka_acls_flags``).
-- Wrong usage goes to stderr, with the flags that there are. What Kafka's classes refuse, and whatever goes
-  wrong later, goes to stdout after ``Error while executing ACL command:``; the hint goes to stderr.
-- Three differences: no Java stack trace follows, the text of the flags is aclog's own, and stdin answers the
-  question before a removal, be it a terminal or not.
+- Wrong usage goes to stderr, with the list of flags. Arguments that Kafka's classes refuse and later errors
+  go to stdout after ``Error while executing ACL command:``; the hint goes to stderr.
+- Three differences: there is no Java stack trace, the help of the flags is aclog's, and the prompt before a
+  removal reads stdin even if that is no terminal.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from authorizer.cli.workspace import Workspace
 from authorizer.configuration.keys.names import LOG_URL
 from authorizer.configuration.keys.table import BY_NAME
 
-#: Whose AclCommand this is; what --version prints.
+#: The release of Kafka whose AclCommand this is; --version prints it.
 KAFKA_VERSION: Final = "4.3.1"
 
 _FAILED: Final = 1
@@ -49,10 +49,10 @@ _LOG_VARIABLE: Final = BY_NAME[LOG_URL].variable
 
 
 #: Help for the flags that `aclog acls` does not have.
-_OWN_HELP: Final = {
-    "bootstrap-server": f"Taken, and not used: {_LOG_VARIABLE} names the log.",
-    "bootstrap-controller": "As --bootstrap-server; one of the two must be there.",
-    COMMAND_CONFIG: "Taken, and not used: settings of the Kafka client are ACLOG_KAFKA_... variables.",
+_EXTRA_HELP: Final = {
+    "bootstrap-server": f"Accepted and ignored: {_LOG_VARIABLE} names the log.",
+    "bootstrap-controller": "As --bootstrap-server. One of the two is required.",
+    COMMAND_CONFIG: "Accepted and ignored: client settings are variables ACLOG_KAFKA_...",
     "help": "Print usage information.",
     "version": "Display Kafka version.",
 }
@@ -65,10 +65,10 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
 
 def run(args: Sequence[str]) -> int:
-    """Do what kafka-acls would do, and return its exit code."""
+    """Do what kafka-acls does; returns its exit code."""
     try:
         _execute(args)
-        # As in aclog's own commands: a reader that has gone is noticed here.
+        # Raises BrokenPipeError here, not at exit, if the reader of the pipe has ended.
         sys.stdout.flush()
     except ThrownError as error:
         click.echo(f"{_THROWN}{error}")
@@ -80,9 +80,9 @@ def run(args: Sequence[str]) -> int:
         return ExitCode.OK  # Java's System.out hides the error
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
-    except Exception as error:  # noqa: BLE001 - whatever it is, kafka-acls says so and ends with 1
+    except Exception as error:  # noqa: BLE001 - kafka-acls prints every error and ends with 1
         failure = error if isinstance(error, Failure) else failure_of(error)
-        # Where stdout is what failed, stderr is left.
+        # If stdout failed, only stderr is available.
         click.echo(f"{_THROWN}{failure.message}", err=isinstance(error, OutputError))
         if failure.hint:
             click.echo(failure.hint, err=True)
@@ -92,7 +92,7 @@ def run(args: Sequence[str]) -> int:
 
 
 def _execute(args: Sequence[str]) -> None:
-    """AclCommand.main, in its order: what is wrong first is said."""
+    """AclCommand.main: the same checks in the same order."""
     given = parse_arguments(args)
     if not args or "help" in given:
         raise click.UsageError(_TITLE)
@@ -110,21 +110,21 @@ def _execute(args: Sequence[str]) -> None:
     flags = with_pattern_type(flags, given)
     workspace = Workspace.given()
     if workspace.config.log_url is None:
-        raise ThrownError(f"the environment does not name the log: set {_LOG_VARIABLE}")
+        raise ThrownError(f"Variable {_LOG_VARIABLE} is not set. Set it to the URL of the log.")
     from authorizer.cli.acl_sources.log_acls import LogAcls
 
     perform(LogAcls(workspace), flags, force="force" in given)
 
 
 def usage() -> str:
-    """A line or more for each flag, as wrong usage prints them."""
+    """The list of flags that wrong usage prints."""
     context = click.Context(acls_command)
     rows = [
         record
         for param in acls_command.params
         if param.opts[0].removeprefix("--") in VALUES_BY_FLAG and (record := param.get_help_record(context))
     ]
-    rows += [(f"--{flag}", text) for flag, text in _OWN_HELP.items()]
+    rows += [(f"--{flag}", text) for flag, text in _EXTRA_HELP.items()]
     formatter = click.HelpFormatter(width=_WIDTH)
     with formatter.section("Options"):
         formatter.write_dl(sorted(rows))

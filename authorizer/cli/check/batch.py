@@ -1,9 +1,8 @@
-"""``aclog check --batch``: a file of requests, one JSON line each, in order (tests/data/oracle/README.md).
+"""``aclog check --batch``: a file of queries, one JSON line each, answered in order.
 
-A request may name its state. ``atOffset`` n: after the first n records of the --records file, or of the log.
-``logOffset``: after the record at that offset of the log; it has precedence.
-
-Requests for one state of a sidecar are sent together; a sidecar has the states that its node holds.
+A query may name its state. ``atOffset`` n: after the first n records of the --records file, or of the log.
+``logOffset``: after the record at that offset of the log; it has precedence. Queries for one state of a
+sidecar are sent together. tests/data/oracle/README.md describes the lines.
 """
 
 from __future__ import annotations
@@ -43,13 +42,13 @@ if TYPE_CHECKING:
     from records.log.base import MetadataLog
 
 
-#: Requests in memory at a time: those of one state are answered together, in any order.
+#: Queries in memory at a time; those of one state are answered together.
 _CHUNK: Final = 50_000
 _BAD_RECORD: Final = "A line of --records is one JSON object, as `aclog log dump` prints it."
 
 
 def answer_batch(workspace: Workspace, queries: str, records: str | None) -> None:
-    """Print one answer for each line, by a log or a file of records."""
+    """Print one answer for each line, from a log or a file of records."""
     with ExitStack() as opened:
         if records is None:
             log = opened.enter_context(workspace.log())
@@ -63,7 +62,7 @@ def answer_batch(workspace: Workspace, queries: str, records: str | None) -> Non
 
 
 def answer_batch_of_sidecar(url: str, queries: str) -> None:
-    """Print one answer for each line, by a running node."""
+    """Print one answer for each line, from a running node."""
     from authorizer.cli.sidecar import sidecar_client
 
     with sidecar_client(url) as client:
@@ -90,23 +89,23 @@ def _print_answers(queries: str, states: _States) -> None:
 
 
 class _States(ABC):
-    """Answers lines on the states that they ask for."""
+    """Answers each query on the state that it names."""
 
-    #: Whether the offsets of a log can be asked for.
+    #: Whether a query may name an offset of a log.
     has_log_offsets = True
 
     @abstractmethod
     def authorizer(self, end_offset: int | None, queries: Sequence[dict[str, Any]]) -> BatchAuthorizer:
-        """What answers these; ``end_offset``: everything below counts; None for the newest state.
+        """An authorizer for these queries on the state at ``end_offset``; None for the newest state.
 
         Raises:
-            OffsetUnavailableError, SidecarRequestError: it has no such state.
+            OffsetUnavailableError, SidecarRequestError: there is no such state.
         """
 
     def answers(self, lines: list[bytes], *, first_line: int, bad: list[str]) -> list[dict[str, Any]]:
-        """One for each line; what is wrong with lines goes to ``bad`` as well."""
+        """One answer for each line; also appends the errors of lines to ``bad``."""
         found: list[dict[str, Any]] = [{}] * len(lines)
-        asked: dict[int | None, list[tuple[int, dict[str, Any]]]] = {}
+        by_end_offset: dict[int | None, list[tuple[int, dict[str, Any]]]] = {}
 
         def refuse(number: int, error: Exception) -> None:
             found[number] = {"error": f"{type(error).__name__}: {error}"}
@@ -115,10 +114,10 @@ class _States(ABC):
         for number, line in enumerate(lines):
             try:
                 query = payload_of(line)
-                asked.setdefault(self._end_offset(query), []).append((number, query))
+                by_end_offset.setdefault(self._end_offset(query), []).append((number, query))
             except DecodeError as error:
                 refuse(number, error)
-        for end_offset, queries in asked.items():
+        for end_offset, queries in by_end_offset.items():
             try:
                 authorizer = self.authorizer(end_offset, [query for _, query in queries])
             except (OffsetUnavailableError, SidecarRequestError) as error:
@@ -133,14 +132,14 @@ class _States(ABC):
         return found
 
     def _end_offset(self, query: dict[str, Any]) -> int | None:
-        """Where the state asked for ends: everything below counts; None for the newest state."""
+        """The end offset of the state that a query names; None for the newest state."""
         if self.has_log_offsets and "logOffset" in query:
             return _offset(query, "logOffset") + 1
         return _offset(query, "atOffset") if "atOffset" in query else None
 
 
 class _SidecarStates(_States):
-    """Those that a node holds."""
+    """The states that a node holds."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -149,18 +148,18 @@ class _SidecarStates(_States):
         from authorizer.cli.check.sidecar_authorizer import SidecarAuthorizer
 
         authorizer = SidecarAuthorizer(self._client, None if end_offset is None else end_offset - 1)
-        asked = []
+        requests = []
         for query in queries:
             # The answer to this line reports the error.
             with suppress(KeyError, ValueError, DecodeError):
                 if query.get("kind", "authorize") == "authorize":
-                    asked.append(request_of_query(query))
-        authorizer.ask_all(asked)
+                    requests.append(request_of_query(query))
+        authorizer.prefetch(requests)
         return authorizer
 
 
 class _LogStates(_States):
-    """Those of a log, or of a file of records."""
+    """The states of a log, or of a file of records."""
 
     def __init__(self, workspace: Workspace, log: MetadataLog, *, from_file: bool) -> None:
         self._workspace = workspace
@@ -180,12 +179,12 @@ class _LogStates(_States):
         authorizer.load(self._image(end_offset))
         self._note_unknown(authorizer.state)
         if end_offset is None:
-            # All lines of all chunks that name no offset are answered on one state.
+            # Answer all queries without an offset, in all chunks, on one state.
             self._newest = authorizer
         return authorizer
 
     def _note_unknown(self, state: AuthorizerState) -> None:
-        """Say once what the answers rest on that is not known."""
+        """Note once each unknown setting or release that the answers depend on."""
         settings = self._workspace.settings(is_own=not (self._from_file or self._log.is_cluster_metadata_log))
         for each in (*unknown_settings(settings), *unknown_release(state)):
             if each not in self._noted:
@@ -206,19 +205,19 @@ class _LogStates(_States):
 def _offset(query: dict[str, Any], key: str) -> int:
     value = query[key]
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise DecodeError(f"{key} must be an integer from 0 on, not `{value}`")
+        raise DecodeError(f"{key} must be an integer of at least 0, not `{value}`")
     return value
 
 
-# One read of the state machine: enough that its overhead does not count.
+#: Large enough that the overhead of a read is small.
 _RECORDS_PER_READ: Final = 10_000
 
 
 class RecordsLog(LogDefaults):
-    """Implements MetadataLog over lines that were read before.
+    """Implements MetadataLog over lines in memory, without the control records of a dump.
 
     Raises:
-        DecodeError: a line that is not a record; control records of a dump are left out.
+        DecodeError: a line is not a record.
     """
 
     def __init__(self, lines: Iterable[bytes], source: str) -> None:
@@ -268,7 +267,9 @@ class RecordsLog(LogDefaults):
         return offset < len(self._batches)
 
     def append(self, records: Sequence[MetadataRecord], *, after: int | None = None) -> int:
-        raise LogReadOnlyError(f"{self._source}: a file of records is only read, not {len(records)} appended")
+        raise LogReadOnlyError(
+            f"Cannot append {len(records)} records to {self._source}: a file of records is read-only"
+        )
 
     def close(self) -> None:
-        """Nothing is open."""
+        """No resource is open."""

@@ -31,6 +31,8 @@ from authorizer.cli.workspace import Workspace
 from records.acl import AclOperation, PatternType, ResourcePattern
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from authorizer.engine.explanation.explain import Explanation
     from records.principal import KafkaPrincipal
 
@@ -105,16 +107,16 @@ def check_command(
     """Decide whether a principal may do an operation, as the broker would.
 
     Prints ALLOWED or DENIED, the rule, the end offset of the state, and the request. Super users and
-    allow.everyone.if.no.acl.found come from --config. Without --host it also prints from which hosts the
-    result would differ, if there are any.
+    allow.everyone.if.no.acl.found come from --config. Without --host it also prints the hosts for which the
+    result differs, if there are any.
 
     With --batch the requests come from a file: kind authorize (the default), authorizedOperations,
     authorizeByResourceType, acls or aclCount, each with an optional atOffset (after the first n records) or
     logOffset (after the record at this offset of the log).
 
-    With --sidecar a running node decides, with its own super users and settings. It has the states that it
-    published last (--at-offset). A caller needs Describe on the cluster, or an entry in
-    aclog.describe.principals, to ask about other principals. A token or a certificate identifies you.
+    With --sidecar a running node decides, with its own super users and settings. --at-offset names one of the
+    states that the node published last. Requests of other principals need Describe on the cluster, or an
+    entry in aclog.describe.principals. A token or a certificate identifies the caller.
 
     Exit code 0: ALLOWED, or all requests of --batch are answered; 1: DENIED.
 
@@ -127,24 +129,12 @@ def check_command(
     """
     require_one_source(sidecar, "--log", "--snapshots", "--config", "--as")
     if queries is not None:
-        _refuse_beside_batch(principal, operation, resource, at_offset, explain=explain)
-        if queries == records == "-":
-            raise click.UsageError("--batch and --records cannot both read stdin")
-        if sidecar is not None:
-            if records is not None:
-                raise click.UsageError("--records cannot be used with --sidecar")
-            from authorizer.cli.check.batch import answer_batch_of_sidecar
-
-            answer_batch_of_sidecar(sidecar, queries)
-            return
-        from authorizer.cli.check.batch import answer_batch
-
-        workspace = Workspace.given()
-        answer_batch(workspace, queries, records)
+        _refuse_with_batch(principal, operation, resource, at_offset, explain=explain)
+        _check_batch(sidecar, queries, records)
         return
     if records is not None:
         raise click.UsageError("--records needs --batch")
-    context, action = _question(principal, operation, resource, host)
+    context, action = _request(principal, operation, resource, host)
     if sidecar is None:
         explanation, quality = _explained_by_log(context, action, at_offset)
     else:
@@ -161,39 +151,59 @@ def check_command(
     if host_assumed and explanation.other_hosts is not None and not explain:
         note(f"note: --host was not given, so {host} is assumed; {explanation.other_hosts}")
     if as_json:
-        shown = explanation.to_json()
+        document = explanation.to_json()
         if not explain:
-            shown = {key: shown[key] for key in _PLAIN_ANSWER}
-        print_json(shown | {"hostAssumed": host_assumed} | quality.to_json())
+            document = {key: document[key] for key in _PLAIN_ANSWER}
+        print_json(document | {"hostAssumed": host_assumed} | quality.to_json())
     elif explain:
-        # What only a broker writes, only a broker's tool can change.
-        named = words("--log", "--config") if sidecar is None else ("--sidecar", sidecar)
-        flags = None if quality.is_read_only else named
-        certain_end = quality.uncommitted_from
-        for line in explanation_lines(
-            explanation,
-            columns=width(),
-            log_flags=flags,
-            uncommitted_from=certain_end,
-            host_assumed=host_assumed,
-        ):
-            click.echo(line)
-        if quality.age_ms is not None:
-            click.echo(f"The cluster answered {quality.age_ms / 1000:.1f} s ago.")
+        source_flags = words("--log", "--config") if sidecar is None else ("--sidecar", sidecar)
+        # Only a broker's tool can change a log that aclog cannot write to.
+        log_flags = None if quality.is_read_only else source_flags
+        _print_explanation(explanation, quality, log_flags, host_assumed=host_assumed)
     else:
         answer(decision_line(explanation), indent=2)
     if not explanation.decision.is_allowed:
         raise click.exceptions.Exit(ExitCode.NO)
 
 
+def _check_batch(sidecar: str | None, queries: str, records: str | None) -> None:
+    if queries == records == "-":
+        raise click.UsageError("--batch and --records cannot both read stdin")
+    if sidecar is None:
+        from authorizer.cli.check.batch import answer_batch
+
+        answer_batch(Workspace.given(), queries, records)
+        return
+    if records is not None:
+        raise click.UsageError("--records cannot be used with --sidecar")
+    from authorizer.cli.check.batch import answer_batch_of_sidecar
+
+    answer_batch_of_sidecar(sidecar, queries)
+
+
+def _print_explanation(
+    explanation: Explanation, quality: _AnswerQuality, log_flags: Sequence[str] | None, *, host_assumed: bool
+) -> None:
+    for line in explanation_lines(
+        explanation,
+        columns=width(),
+        log_flags=log_flags,
+        uncommitted_from=quality.uncommitted_from,
+        host_assumed=host_assumed,
+    ):
+        click.echo(line)
+    if quality.age_ms is not None:
+        click.echo(f"The cluster answered {quality.age_ms / 1000:.1f} s ago.")
+
+
 class _AnswerQuality(NamedTuple):
-    """What an answer is worth.
+    """Facts that limit an answer.
 
     Attributes:
-        is_read_only: whether the cluster's own tools alone change the ACLs, as far as is known.
+        is_read_only: whether only the cluster's own tools can change the ACLs, as far as is known.
         uncommitted_from: as of MetadataLog.
-        age_ms: how old it may be; None: the log is not one of polls, or it is one of its past.
-        is_polled: whether the ACLs are what brokers answered, who do not say when each was written.
+        age_ms: maximum age of the ACLs of a polled cluster; None for other logs and for past states.
+        is_polled: whether the ACLs are answers of brokers, which do not tell when each was written.
     """
 
     is_read_only: bool
@@ -212,7 +222,6 @@ class _AnswerQuality(NamedTuple):
 def _explained_by_log(
     context: RequestContext, action: Action, at_offset: int | None
 ) -> tuple[Explanation, _AnswerQuality]:
-    """The decision, and what it is worth."""
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.engine.explanation.explain import explain
 
@@ -230,25 +239,22 @@ def _explained_by_log(
 def _explained_by_sidecar(
     url: str, context: RequestContext, action: Action, at_offset: int | None
 ) -> tuple[Explanation, _AnswerQuality]:
-    """The same by a running node."""
     import msgspec
 
     from authorizer.client import AuthorizationRequest, calls
     from authorizer.engine.explanation.explain import explanation_from_json
 
     pattern = action.resource_pattern
-    question = AuthorizationRequest(
+    request = AuthorizationRequest(
         context.principal, action.operation, pattern.resource_type, pattern.name, context.client_address
     )
     with sidecar_client(url) as client:
-        explained = client.ask(calls.explanation(question, at_offset=at_offset))
-    shown = explanation_from_json(msgspec.to_builtins(explained), context, action)
-    return shown, _AnswerQuality(
-        explained.high_watermark_is_guess, explained.uncommitted_from, explained.age_ms
-    )
+        answer = client.ask(calls.explanation(request, at_offset=at_offset))
+    explanation = explanation_from_json(msgspec.to_builtins(answer), context, action)
+    return explanation, _AnswerQuality(answer.high_watermark_is_guess, answer.uncommitted_from, answer.age_ms)
 
 
-def _question(
+def _request(
     principal: KafkaPrincipal | None, operation: AclOperation | None, resource: dict[str, Any], host: str
 ) -> tuple[RequestContext, Action]:
     missing = [
@@ -266,7 +272,7 @@ def _question(
     return RequestContext(principal, address), Action(operation, pattern)
 
 
-def _refuse_beside_batch(
+def _refuse_with_batch(
     principal: KafkaPrincipal | None,
     operation: AclOperation | None,
     resource: dict[str, Any],
@@ -274,13 +280,13 @@ def _refuse_beside_batch(
     *,
     explain: bool,
 ) -> None:
-    given = {
+    values = {
         "--principal": principal,
         "--operation": operation,
         "--at-offset": at_offset,
         "--explain": explain or None,
         **{flag_of(name): None if value is False else value for name, value in resource.items()},
     }
-    for flag, value in given.items():
+    for flag, value in values.items():
         if value is not None:
             raise click.UsageError(f"{flag} cannot be used with --batch: set it in the lines of the file")

@@ -1,4 +1,4 @@
-"""An explanation as text: the decision, what decided, what nearly did, and what would allow it."""
+"""Text form of an explanation: the decision, its reason, near misses and commands that would allow it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from authorizer.engine.explanation.explain import Explanation
     from records.columns.acl_table import AppliedAcl
 
-#: Where what is said begins, after its label.
+#: Column of the text after a label.
 _INDENT: Final = 14
-_WAYS: Final = ("to allow it", "or in Kafka")
-#: A broker's usual address: where its directory is, this can be pasted as it is.
+_COMMAND_LABELS: Final = ("to allow it", "or in Kafka")
+#: With a broker's usual address, so that a user on its machine can paste the command.
 _KAFKA_ACLS: Final = ("kafka-acls", "--bootstrap-server", "localhost:9092")
 
 
@@ -29,7 +29,7 @@ def decision_line(explanation: Explanation) -> str:
     decision = explanation.decision
     return (
         f"{_result(decision)} by {decided_by(decision)} at end offset {explanation.end_offset}: "
-        f"{_question(explanation)}"
+        f"{_request(explanation)}"
     )
 
 
@@ -41,32 +41,32 @@ def explanation_lines(
     uncommitted_from: int | None = None,
     host_assumed: bool = False,
 ) -> Iterator[str]:
-    """All of it; the ACLs in words, each with its place in the log and its id.
+    """The lines of an explanation; each ACL has its offset and id.
 
     Args:
         explanation: of one decision.
-        columns: where to wrap; None for a pipe, which has one line for each thing.
-        log_flags: those that lead ``aclog acls`` to the log; None where it cannot write to that.
-        uncommitted_from: ACLs written there or later are marked; None: all is known to be committed.
-        host_assumed: nobody said which host asks.
+        columns: where to wrap; None for a pipe, which gets one line for each item.
+        log_flags: options that name the log for ``aclog acls``; None if aclog cannot write to it.
+        uncommitted_from: ACLs from this offset on are marked; None: all ACLs are known to be committed.
+        host_assumed: whether the host is an assumption.
     """
     for label, text in _lines(explanation, uncommitted_from, host_assumed=host_assumed):
         yield wrapped(f"  {label:11} {text}" if label else text, columns, _INDENT)
-    ways = [_KAFKA_ACLS] if log_flags is None else [(*command_words(), "acls", *log_flags), _KAFKA_ACLS]
-    narrower = None if columns is None else columns - _INDENT
-    for label, words in zip(_WAYS, ways, strict=False):
+    commands = [_KAFKA_ACLS] if log_flags is None else [(*command_words(), "acls", *log_flags), _KAFKA_ACLS]
+    command_columns = None if columns is None else columns - _INDENT
+    for label, words in zip(_COMMAND_LABELS, commands, strict=False):
         for number, flags in enumerate(explanation.fix):
-            command = wrapped_command([*words, *map(shown, flags)], narrower, indent=4)
+            command = wrapped_command([*words, *map(shown, flags)], command_columns, indent=4)
             yield f"  {'' if number else label:11} " + command.replace("\n", "\n" + " " * _INDENT)
 
 
 def _lines(
     explanation: Explanation, uncommitted_from: int | None, *, host_assumed: bool
 ) -> Iterator[tuple[str, str]]:
-    """Each line's label and text; the first has no label."""
+    """Label and text of each line; the first line has no label."""
     decision = explanation.decision
     yield "", f"{_result(decision)} by {decision.rule.value} at end offset {explanation.end_offset}"
-    yield "asked", _question(explanation) + (" (assumed: --host was not given)" if host_assumed else "")
+    yield "asked", _request(explanation) + (" (assumed: --host was not given)" if host_assumed else "")
     yield "because", explanation.reason
     yield "rules of", str(explanation.kafka_version)
     for each in explanation.notes:
@@ -80,7 +80,7 @@ def _lines(
         yield " ", f"{miss.field} would have to be {shown(miss.requested)}, not {shown(miss.value)}"
 
 
-def _question(explanation: Explanation) -> str:
+def _request(explanation: Explanation) -> str:
     context, action = explanation.context, explanation.action
     pattern = action.resource_pattern
     resource = pattern_text(
@@ -90,8 +90,8 @@ def _question(explanation: Explanation) -> str:
             "resourceName": shown(pattern.name),
         }
     )
-    who, where = shown(str(context.principal)), shown(context.client_address)
-    return f"{who} {action.operation.name} on {resource} from {where}"
+    principal, host = shown(str(context.principal)), shown(context.client_address)
+    return f"{principal} {action.operation.name} on {resource} from {host}"
 
 
 def _result(decision: Decision) -> str:
@@ -100,7 +100,7 @@ def _result(decision: Decision) -> str:
 
 def _acl(acl: AppliedAcl, uncommitted_from: int | None) -> str:
     record = acl.record
-    # A checkpoint keeps neither the offset nor the time of the record that wrote an ACL.
+    # A checkpoint has neither the offset nor the time of the record that added an ACL.
     place = "from a checkpoint" if acl.timestamp_ms >= 0 else "brokers do not say when it was written"
     if acl.offset is not None:
         place = f"offset {acl.offset}, {utc(acl.timestamp_ms)}"

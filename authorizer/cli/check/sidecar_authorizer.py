@@ -1,4 +1,4 @@
-"""SidecarAuthorizer: what ``batch_query.answer`` asks, asked of a sidecar."""
+"""SidecarAuthorizer: answers the queries of a batch through a sidecar."""
 
 from __future__ import annotations
 
@@ -26,36 +26,38 @@ if TYPE_CHECKING:
 
 
 class SidecarAuthorizer:
-    """Implements batch_query.Answering, on one state of a sidecar.
+    """Implements batch_query.BatchAuthorizer, on one state of a sidecar.
 
-    Each call may raise DecodeError, for what a sidecar is not asked or refuses; another SidecarError is not
-    about the question.
+    Each call raises DecodeError for a query that the sidecar refuses or cannot answer. Other SidecarErrors
+    are not about the query.
     """
 
     def __init__(self, client: Client, at_offset: int | None) -> None:
-        """``at_offset``: the last record that counts, inclusive; None for the newest state."""
+        """``at_offset``: answer on the state after this record; None for the newest state."""
         self._client = client
         self._at_offset = at_offset
-        self._known: dict[AuthorizationRequest, Answer | SidecarError] = {}
+        self._answers: dict[AuthorizationRequest, Answer | SidecarError] = {}
 
     @property
     def state(self) -> AuthorizerState:
-        raise DecodeError("a sidecar answers without the line of its audit log: ask without `audit`")
+        raise DecodeError(
+            "a sidecar answers without the line of its audit log: remove `audit` from the query"
+        )
 
-    def ask_all(self, asked: Iterable[tuple[AuthorizableRequestContext, Action]]) -> None:
-        """Get what ``decide`` will be asked, many in one request."""
-        questions = [_question(context, action) for context, action in asked]
-        for at in range(0, len(questions), calls.REQUESTS_MAXIMUM):
-            part = questions[at : at + calls.REQUESTS_MAXIMUM]
+    def prefetch(self, requests: Iterable[tuple[AuthorizableRequestContext, Action]]) -> None:
+        """Get decisions that ``decide`` will need, many in one call."""
+        sent = [_request(context, action) for context, action in requests]
+        for start in range(0, len(sent), calls.REQUESTS_MAXIMUM):
+            part = sent[start : start + calls.REQUESTS_MAXIMUM]
             answers = self._client.ask(calls.decisions(part, at_offset=self._at_offset))
-            self._known.update(zip(part, answers, strict=True))
+            self._answers.update(zip(part, answers, strict=True))
 
     def decide(self, context: AuthorizableRequestContext, action: Action) -> Decision:
         require_literal(action)
-        question = _question(context, action)
-        if question not in self._known:
-            self.ask_all([(context, action)])
-        answer = self._known[question]
+        request = _request(context, action)
+        if request not in self._answers:
+            self.prefetch([(context, action)])
+        answer = self._answers[request]
         if isinstance(answer, SidecarError):
             _refuse(answer)
         acl = None if answer.acl is None else applied_acl_from_json(msgspec.to_builtins(answer.acl))
@@ -98,7 +100,7 @@ class SidecarAuthorizer:
             listing = self._client.ask(calls.listing(acl_filter, at_offset=self._at_offset))
         except SidecarRequestError as error:
             _refuse(error)
-        # An ACL with two ids is one ACL here.
+        # An ACL with two ids (I8) is one binding.
         return iter(dict.fromkeys(acl.record().binding() for acl in listing.acls))
 
     def acl_count(self) -> int:
@@ -107,7 +109,7 @@ class SidecarAuthorizer:
         return len(self._client.ask(calls.listing(at_offset=self._at_offset)).acls)
 
 
-def _question(context: AuthorizableRequestContext, action: Action) -> AuthorizationRequest:
+def _request(context: AuthorizableRequestContext, action: Action) -> AuthorizationRequest:
     pattern = action.resource_pattern
     return AuthorizationRequest(
         context.principal,
@@ -122,7 +124,7 @@ def _question(context: AuthorizableRequestContext, action: Action) -> Authorizat
 
 
 def _refuse(error: SidecarError) -> NoReturn:
-    """A question that cannot be answered is its line's fault; who may not ask fails the command."""
+    """Raise DecodeError for a wrong query, which fails its line only; other errors fail the command."""
     if isinstance(error, SidecarRequestError):
         raise DecodeError(str(error)) from error
     raise error

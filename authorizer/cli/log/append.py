@@ -79,7 +79,7 @@ def append_command(
     workspace = Workspace.given()
     with write_attempt() as attempt:
         with Progress("lines checked") as checked:
-            kind = kind_of(workspace.own_log_url)
+            kind = kind_of(workspace.writable_log_url)
             if kind == QUORUM:
                 raise click.UsageError(
                     "a cluster's controllers alone append to its log. They change ACLs for `aclog acls "
@@ -101,7 +101,7 @@ def append_command(
             from records.log.directory import DirectoryLog
 
             with (
-                DirectoryLog.open(workspace.own_log_url, mode=mode, cluster_id=cluster_id) as log,
+                DirectoryLog.open(workspace.writable_log_url, mode=mode, cluster_id=cluster_id) as log,
                 Waiting("appending"),
             ):
                 start = log.high_watermark()

@@ -78,7 +78,7 @@ def create_command(
       aclog log create --log kafka://localhost:9092/acls --replication-factor 1 --min-insync-replicas 1
     """
     workspace = Workspace.given()
-    url, client = workspace.own_log_url, workspace.config.kafka
+    url, client = workspace.writable_log_url, workspace.config.kafka
     for_topics = {
         "replication_factor": replication_factor,
         "min_insync_replicas": min_insync_replicas,
