@@ -85,15 +85,15 @@ class Workspace:
     @property
     def log_url(self) -> str:
         """The log's URL, to read it; click.UsageError if none is named."""
-        if self.config.log_url is None and self.config.brokers_log is None:
+        if self.config.log_url is None and self.config.broker_log is None:
             raise click.UsageError(_missing("--log", LOG_URL))
         return self.config.require_log_url()
 
     @property
     def writable_log_url(self) -> str:
         """The log's URL, to write to it: that of a broker's own file is not meant."""
-        if self.config.log_url is None and self.config.brokers_log is not None:
-            key = self.config.brokers_log.key
+        if self.config.log_url is None and self.config.broker_log is not None:
+            key = self.config.broker_log.key
             raise click.UsageError(
                 f"{_missing('--log', LOG_URL)} The broker's log, which {key} names, is only read."
             )
@@ -135,7 +135,7 @@ class Workspace:
         """
         from authorizer.engine.decisions.state import AuthorizerSettings
 
-        of_brokers = not is_own and self.config.brokers_log is None
+        of_brokers = not is_own and self.config.broker_log is None
         return AuthorizerSettings.from_configs(self.config.properties, of_brokers=of_brokers)
 
     def sources(self) -> list[SnapshotSource]:

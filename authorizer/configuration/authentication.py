@@ -1,4 +1,4 @@
-"""What the keys of authentication must be together: checked at the start, not at the first request."""
+"""Validation of the keys of authentication together, at the start."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from authorizer.api.authorizer_api import Endpoint
 
 
-def require_authentication_whole(values: Mapping[str, Any], listeners: Sequence[Endpoint]) -> None:
-    """Refuse half of what an issuer's tokens take, and listeners that would answer no caller.
+def require_complete_authentication(values: Mapping[str, Any], listeners: Sequence[Endpoint]) -> None:
+    """Refuse incomplete settings of an issuer, and listeners that would answer no caller.
 
     Args:
         values: of all keys, by their names.
-        listeners: where the sidecar listens.
+        listeners: the sidecar's listeners.
 
     Raises:
-        ConfigError: naming what is missing.
+        ConfigError: names the missing key.
     """
     jwks, issuer, audience = (values[key] for key in (AUTH_OIDC_JWKS, AUTH_OIDC_ISSUER, AUTH_OIDC_AUDIENCE))
     if jwks is not None and not issuer:

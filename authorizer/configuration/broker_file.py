@@ -1,4 +1,4 @@
-"""A broker's or controller's own properties file: how it differs from one of aclog's, and where its log is.
+"""Properties file of a broker or controller: how to recognize it, and where its metadata log is.
 
 Source: KafkaConfig.metadataLogDir (metadata.log.dir, else the first of log.dirs), KafkaConfig.logDirs
 (log.dirs, else log.dir).
@@ -23,7 +23,7 @@ LOG_DIR: Final = "log.dir"
 _PROCESS_ROLES: Final = "process.roles"
 _ZOOKEEPER: Final = "zookeeper.connect"
 
-#: A file that sets one of these is a broker's or a controller's: its ``listeners`` are not ours.
+#: A file that sets one of these is a broker's or a controller's: its ``listeners`` are not the sidecar's.
 BROKER_KEYS: Final = (
     _PROCESS_ROLES,
     METADATA_LOG_DIR,
@@ -38,8 +38,8 @@ BROKER_KEYS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class BrokersLog:
-    """The directory of a broker's metadata log, and the key and value that name it; only to be read."""
+class BrokerLog:
+    """The directory of a broker's metadata log, and the key and value that name it; read-only."""
 
     key: str
     value: str
@@ -47,11 +47,11 @@ class BrokersLog:
 
     @property
     def url(self) -> str:
-        """The log's path, once it is sure that the directory is there.
+        """The log's path, after a check that the directory exists.
 
         Raises:
-            ConfigError: it is not on this machine.
-            OSError: the directory may not be looked at.
+            ConfigError: the directory is not on this machine.
+            OSError: the directory is not accessible.
         """
         try:
             self.directory.stat()
@@ -65,17 +65,17 @@ class BrokersLog:
         return str(self.directory)
 
 
-def is_brokers(properties: Mapping[str, str]) -> bool:
-    """Whether a file's properties are those of a broker or a controller."""
+def is_broker_file(properties: Mapping[str, str]) -> bool:
+    """Whether the properties are those of a broker or a controller."""
     return any(key in properties for key in BROKER_KEYS)
 
 
-def brokers_log(properties: Mapping[str, str]) -> BrokersLog | None:
-    """The metadata log of the broker whose file this is; None for other files, and for one with ZooKeeper."""
+def broker_log_of(properties: Mapping[str, str]) -> BrokerLog | None:
+    """Return the metadata log that a broker's file names; None for other files, and with ZooKeeper."""
     if _ZOOKEEPER in properties and _PROCESS_ROLES not in properties:
         return None
     for key in (METADATA_LOG_DIR, LOG_DIRS, LOG_DIR):
         value = properties.get(key, "")
         for directory in split_list(value)[:1]:
-            return BrokersLog(key, value, Path(directory) / METADATA_LOG_DIRECTORY)
+            return BrokerLog(key, value, Path(directory) / METADATA_LOG_DIRECTORY)
     return None

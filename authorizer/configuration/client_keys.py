@@ -1,7 +1,7 @@
-"""Kafka client settings without their prefix, in a file that is no broker's: refused, as nothing reads them.
+"""Refuses Kafka client settings without their prefix, in a file that is not a broker's.
 
-A client.properties as Kafka's own tools take it (``--command-config``) says how to reach the cluster. Without
-the prefix ``aclog.kafka.`` its settings were ignored, and a port with TLS was spoken to in the clear.
+Without the prefix ``aclog.kafka.``, the settings of a client.properties (Kafka's ``--command-config``) would
+be ignored, and a TLS port would be contacted in the clear.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _CLIENT_KEYS: Final = frozenset(
     }
 )
 _SASL: Final = "sasl."
-#: Those of ``sasl.`` that only a broker has.
-_BROKERS_SASL: Final = (
+#: Keys with the prefix ``sasl.`` that only a broker has.
+_BROKER_SASL: Final = (
     "sasl.enabled.mechanisms",
     "sasl.kerberos.principal.to.local.rules",
     "sasl.mechanism.controller.protocol",
@@ -47,7 +47,7 @@ _BROKERS_SASL: Final = (
     "sasl.oauthbearer.expected.",
     "sasl.server.",
 )
-#: Also the keys of aclog's own listeners with TLS.
+#: Also keys of aclog's listeners with TLS.
 _STORES: Final = ("ssl.truststore.", "ssl.keystore.", "ssl.key.")
 
 _SERVERS: Final = "--log kafka://HOST:PORT/TOPIC, kraft://HOST:PORT or describe://HOST:PORT says where it is"
@@ -56,8 +56,8 @@ _AUTHORITIES: Final = f"write {CLIENT_PREFIX}ssl.ca.location, the authorities in
 _CERTIFICATE: Final = (
     f"write {CLIENT_PREFIX}ssl.certificate.location and {CLIENT_PREFIX}ssl.key.location, files in PEM"
 )
-#: What the client library calls otherwise than Java's, by the beginning of Java's name.
-_OTHER_NAMES: Final = {
+#: How to write keys whose names differ between Java's client and librdkafka, by the prefix of Java's name.
+_ADVICE: Final = {
     "bootstrap.": _SERVERS,
     "metadata.broker.list": _SERVERS,
     "sasl.jaas.config": _USER,
@@ -66,28 +66,28 @@ _OTHER_NAMES: Final = {
 }
 
 
-def refuse_client_keys(in_file: Mapping[str, str], *, has_tls_listener: bool) -> None:
+def refuse_client_keys(properties: Mapping[str, str], *, has_tls_listener: bool) -> None:
     """Raise ConfigError for the first key that only a Kafka client would read.
 
     Args:
-        in_file: the properties of a file that is no broker's.
+        properties: the properties of a file that is no broker's.
         has_tls_listener: whether ``ssl.truststore.*`` and the like are read, by a listener.
     """
-    found = [name for name in in_file if _is_clients(name, has_tls_listener=has_tls_listener)]
-    if not found:
+    refused = [name for name in properties if _is_client_key(name, has_tls_listener=has_tls_listener)]
+    if not refused:
         return
-    name = found[0]
-    way = next((way for begins, way in _OTHER_NAMES.items() if name.startswith(begins)), None)
-    others = f". The same goes for {', '.join(found[1:])}" if len(found) > 1 else ""
+    name = refused[0]
+    advice = next((text for prefix, text in _ADVICE.items() if name.startswith(prefix)), None)
+    more = f". The same applies to {', '.join(refused[1:])}" if len(refused) > 1 else ""
     raise ConfigError(
         name,
-        in_file[name],
+        properties[name],
         "without a prefix it is a setting of another Kafka client, which nothing here reads; "
-        f"{way or f'write {CLIENT_PREFIX}{name}'}{others}",
+        f"{advice or f'write {CLIENT_PREFIX}{name}'}{more}",
     )
 
 
-def _is_clients(name: str, *, has_tls_listener: bool) -> bool:
+def _is_client_key(name: str, *, has_tls_listener: bool) -> bool:
     if name.startswith(_SASL):
-        return not name.startswith(_BROKERS_SASL)
+        return not name.startswith(_BROKER_SASL)
     return name in _CLIENT_KEYS or (name.startswith(_STORES) and not has_tls_listener)

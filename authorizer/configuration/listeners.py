@@ -1,11 +1,11 @@
 """Listeners as Kafka writes them: ``NAME://HOST:PORT,...`` and ``NAME:PROTOCOL,...``.
 
-Beside Kafka's there are Unix sockets, ``NAME:///path``: an Endpoint whose host is the path.
+In addition to Kafka's there are Unix sockets, ``NAME:///path``: an Endpoint whose host is the path.
 
 Source: SocketServerConfigs.listenerListToEndPoints, CoreUtils.listenerListToEndPoints (names and ports are
-distinct), KafkaConfig.effectiveListenerSecurityProtocolMap and earlyStartListeners. Reading is Kafka's and
-takes every protocol, because a broker's own file must be readable; what aclog can serve is asked apart
-(``require_served``), and only by what binds a port.
+distinct), KafkaConfig.effectiveListenerSecurityProtocolMap and earlyStartListeners. Parsing accepts every
+protocol, as in Kafka, because a broker's own file must be readable; ``require_served`` checks what aclog can
+serve, before a port is bound.
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ LISTENERS_ALLOWED: Final = (
 PROTOCOL_MAP_ALLOWED: Final = (
     f"NAME:PROTOCOL, separated by commas; protocols are {', '.join(each.name for each in SecurityProtocol)}"
 )
-#: Each protocol is also a listener's name by itself.
+#: The name of a protocol is also the name of a listener with that protocol.
 DEFAULT_PROTOCOL_MAP: Final = {each.name: each for each in SecurityProtocol}
+
+#: In place of names in ``aclog.console.listeners``.
+EVERY_LISTENER: Final = "*"
 
 _LISTENER: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 _UNIX_LISTENER: Final = re.compile(r"([^:/]+)://(/.*[^/])")
@@ -37,12 +40,12 @@ _PORT_MAX: Final = 65535
 
 
 def split_list(text: str) -> list[str]:
-    """The parts of a comma-separated list, trimmed, empty ones left out."""
+    """Split a comma-separated list into trimmed parts, without empty ones."""
     return [part for part in (part.strip() for part in text.split(",")) if part]
 
 
 def parse_protocol_map(text: str, *, key: str) -> dict[str, SecurityProtocol]:
-    """By listener name (upper case, as Kafka normalises them)."""
+    """Parse protocols by listener name (upper case, as Kafka normalises them)."""
     protocols: dict[str, SecurityProtocol] = {}
     for part in split_list(text):
         name, colon, protocol = part.rpartition(":")
@@ -55,13 +58,16 @@ def parse_protocol_map(text: str, *, key: str) -> dict[str, SecurityProtocol]:
 def with_controller_listeners(
     protocols: Mapping[str, SecurityProtocol], controller_names: Iterable[str], listeners: str
 ) -> dict[str, SecurityProtocol]:
-    """The default map plus PLAINTEXT for controller listeners, as a KRaft broker assumes.
+    """Add PLAINTEXT for controller listeners to the default map, as a KRaft broker does.
 
-    Only where the map was not set, and nothing in sight is SSL or SASL: then a missing entry is a mistake.
+    Nothing is added if any listener is named SSL or SASL: then a missing entry is a mistake.
     """
-    named = [*controller_names, *(part.partition("://")[0].upper() for part in split_list(listeners))]
+    listener_names = [
+        *controller_names,
+        *(part.partition("://")[0].upper() for part in split_list(listeners)),
+    ]
     secured = {each.name for each in SecurityProtocol} - {SecurityProtocol.PLAINTEXT.name}
-    if secured.intersection(named):
+    if secured.intersection(listener_names):
         return dict(protocols)
     return {**protocols, **dict.fromkeys(controller_names, SecurityProtocol.PLAINTEXT)}
 
@@ -69,7 +75,7 @@ def with_controller_listeners(
 def parse_listeners(
     text: str, *, key: str, protocols: Mapping[str, SecurityProtocol]
 ) -> tuple[Endpoint, ...]:
-    """In the order given; an empty host (every interface) is None, port 0 any free one.
+    """Parse listeners, in order; an empty host (every interface) is None, port 0 is any free port.
 
     Raises:
         ConfigError: not a listener, no protocol for its name, or a name or port twice.
@@ -77,7 +83,7 @@ def parse_listeners(
     endpoints: list[Endpoint] = []
     for part in split_list(text):
         if matched := _UNIX_LISTENER.fullmatch(part):
-            # Nobody is between the two ends, so there is nothing to encrypt and no protocol to name.
+            # A Unix socket needs no encryption.
             endpoints.append(Endpoint(matched[1].upper(), SecurityProtocol.PLAINTEXT, matched[2], 0))
             continue
         matched = _LISTENER.fullmatch(part)
@@ -100,7 +106,7 @@ def parse_listeners(
     if len(set(names)) != len(names):
         raise ConfigError(key, text, "each listener must have a different name")
     ports = [(endpoint.port, _ip_version(endpoint.host)) for endpoint in endpoints if endpoint.port]
-    # One IPv4 and one IPv6 address may share a port; a host that is neither may be both.
+    # One IPv4 and one IPv6 address may share a port; a host name may resolve to either.
     for index, (port, version) in enumerate(ports):
         for other_port, other_version in ports[:index]:
             if port == other_port and (version is None or other_version is None or version == other_version):
@@ -109,15 +115,15 @@ def parse_listeners(
 
 
 def require_served(endpoints: Sequence[Endpoint], *, key: str, allow_plaintext: bool) -> None:
-    """Refuse what the sidecar cannot serve, or not safely.
+    """Refuse listeners that the sidecar cannot serve, or not safely.
 
     Args:
         endpoints: the listeners.
-        key: which they came from.
-        allow_plaintext: also on other addresses than loopback.
+        key: the key that named them.
+        allow_plaintext: allow PLAINTEXT also beyond loopback addresses.
 
     Raises:
-        ConfigError: a listener with SASL, or PLAINTEXT for everyone on the network.
+        ConfigError: a listener with SASL, or PLAINTEXT beyond loopback.
     """
     for endpoint in endpoints:
         shown = f"{endpoint.listener_name}://{endpoint.host or ''}:{endpoint.port}"
@@ -136,13 +142,29 @@ def require_served(endpoints: Sequence[Endpoint], *, key: str, allow_plaintext: 
             )
 
 
+def console_listeners(names: Sequence[str], listeners: Sequence[Endpoint], *, key: str) -> tuple[str, ...]:
+    """Return the listeners' names that ``aclog.console.listeners`` selects.
+
+    Raises:
+        ConfigError: no listener has one of the names.
+    """
+    known = [endpoint.listener_name or "" for endpoint in listeners]
+    if tuple(names) == (EVERY_LISTENER,):
+        return tuple(known)
+    for name in names:
+        if name not in known:
+            allowed = f"{EVERY_LISTENER}, or names out of {', '.join(known)}"
+            raise ConfigError(key, name, allowed)
+    return tuple(names)
+
+
 def is_unix(endpoint: Endpoint) -> bool:
-    """Whether it is a Unix socket; its host is the path then."""
+    """Whether the listener is a Unix socket, whose path is in ``host``."""
     return endpoint.host is not None and endpoint.host.startswith("/")
 
 
 def is_local(endpoint: Endpoint) -> bool:
-    """Whether only this machine reaches it."""
+    """Whether only this machine can reach the listener."""
     return is_unix(endpoint) or is_loopback(endpoint.host)
 
 

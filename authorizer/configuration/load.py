@@ -1,11 +1,8 @@
-"""The configuration: a Java properties file with Kafka's keys, the environment over it, flags over both.
+"""Config and load_config: a Java properties file with Kafka's keys, the environment over it, flags over both.
 
-A broker's own server.properties works as it is: its log.dirs name the log to read, its listeners stay the
-broker's (``broker_file.py``), and keys that aclog has no use for are passed by. In any other file the keys of
-a Kafka client are refused (``client_keys.py``). aclog's own keys begin with ``aclog.``, and one of those that
-does not exist is an error, as a typing mistake must not switch something off. A value that is not allowed
-stops the start with the key, the value and what is allowed. The keys are the table in ``keys.py``;
-docs/configuration.md is written from it.
+A broker's own server.properties works unchanged (``broker_file.py``); unknown keys are ignored. Any other
+file must not have the keys of a Kafka client (``client_keys.py``). An unknown key that begins with ``aclog.``
+is an error: a typing mistake must not switch something off. The keys are declared in ``keys``.
 """
 
 from __future__ import annotations
@@ -14,28 +11,28 @@ import difflib
 import os
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from authorizer.api.authorizer_api import SecurityProtocol
 from authorizer.api.cluster_name import CLUSTER_NAME
 from authorizer.api.errors import ConfigError
-from authorizer.configuration.authentication import require_authentication_whole
-from authorizer.configuration.broker_file import BrokersLog, brokers_log, is_brokers
+from authorizer.configuration.authentication import require_complete_authentication
+from authorizer.configuration.broker_file import BrokerLog, broker_log_of, is_broker_file
 from authorizer.configuration.client_keys import refuse_client_keys
 from authorizer.configuration.clusters import (
     cluster_key,
-    is_clusters,
-    key_of_variable,
+    cluster_key_of_variable,
+    is_cluster_key,
     require_cluster_key,
     texts_of_cluster,
 )
-from authorizer.configuration.console import console_listeners
 from authorizer.configuration.keys.key import (
     ACLOG_PREFIX,
     CLIENT_PREFIX,
     CLIENT_PREFIXES,
     DECISION_CLIENT_PREFIX,
     ENVIRONMENT_PREFIX,
+    ConfigKey,
     variable_of,
 )
 from authorizer.configuration.keys.names import (
@@ -50,9 +47,10 @@ from authorizer.configuration.keys.names import (
     PROTOCOL_MAP,
     REQUEST_BYTES,
 )
-from authorizer.configuration.keys.table import BY_NAME, BY_VARIABLE, KEYS
+from authorizer.configuration.keys.table import BY_NAME, BY_VARIABLE, KEYS, ConfigKeys
 from authorizer.configuration.listeners import (
     DEFAULT_PROTOCOL_MAP,
+    console_listeners,
     parse_listeners,
     parse_protocol_map,
     require_served,
@@ -64,192 +62,132 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from authorizer.api.authorizer_api import Endpoint
-    from authorizer.api.kafka_version import KafkaVersion
-    from authorizer.configuration.decision_log import DestinationSettings
-    from authorizer.configuration.decision_log_rules import Rule
-    from records.acl import AclOperation, ResourceType
-    from records.principal import KafkaPrincipal
 
-#: What an error calls the file itself.
+_T = TypeVar("_T")
+
+#: Name of the file itself in errors.
 CONFIG_FLAG: Final = "--config"
-# Above this likeness a variable is taken for a mistyped one. Others are left alone: Kubernetes sets
-# ACLOG_SERVICE_HOST and the like for a service named aclog.
-_LIKENESS: Final = 0.85
+# A more similar variable is an error, as mistyped. Others are ignored: Kubernetes sets ACLOG_SERVICE_HOST
+# and others for a service named aclog.
+_SIMILARITY_MIN: Final = 0.85
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """What a configuration was read from; the texts may hold secrets.
+class ConfigInputs:
+    """Sources of a configuration, by which it can be computed again; the texts may contain secrets.
 
     Attributes:
         path: a Java properties file; None for none.
-        in_file: its keys and texts.
-        environment: those that variables gave.
-        flags: those of the command line.
-        cluster: whose configuration it gives, of a fleet; None: the process's.
+        file: keys and texts of that file.
+        environment: keys and texts from variables.
+        flags: keys and texts from the command line.
+        cluster: the cluster of a fleet whose configuration results; None: the process's.
     """
 
     path: str | os.PathLike[str] | None
-    in_file: Mapping[str, str] = field(repr=False)
+    file: Mapping[str, str] = field(repr=False)
     environment: Mapping[str, str] = field(repr=False)
     flags: Mapping[str, str] = field(repr=False)
     cluster: str | None = None
 
-    def read_again(self) -> Given:
-        """With the file as it is now. Raises ConfigError: it cannot be read."""
-        return self if self.path is None else replace(self, in_file=read_properties(self.path))
+    def reread(self) -> ConfigInputs:
+        """Return the inputs with the file's present content. Raises ConfigError if it cannot be read."""
+        return self if self.path is None else replace(self, file=read_properties(self.path))
 
-    def config(self, put: Mapping[str, str] | None = None) -> Config:
-        """The configuration that it gives, with ``put`` over all else; raises as ``load_config``."""
+    def config(self, overrides: Mapping[str, str] | None = None) -> Config:
+        """Compute the configuration, with ``overrides`` over all inputs; raises as ``load_config``."""
         texts: dict[str, Mapping[str, str]] = {
-            "file": self.in_file,
+            "file": self.file,
             "environment": self.environment,
             "flag": self.flags,
         }
         if self.cluster is not None:
             texts = dict(texts_of_cluster(texts, self.cluster))
-        texts["put"] = put or {}
+        texts["put"] = overrides or {}
         merged = {name: text for each in texts.values() for name, text in each.items()}
         sources = {name: source for source, each in texts.items() for name in each}
         try:
             return _config(self, merged, sources)
         except ConfigError as error:
-            if (
-                self.cluster is None
-                or (written := cluster_key(self.cluster, error.key)) not in self._written()
-            ):
+            if self.cluster is None:
+                raise
+            # The error names the key as the user wrote it.
+            written = cluster_key(self.cluster, error.key)
+            if written not in {*self.file, *self.environment, *self.flags}:
                 raise
             raise ConfigError(written, error.value, error.allowed) from error
 
-    def _written(self) -> set[str]:
-        return {*self.in_file, *self.environment, *self.flags}
 
+@dataclass(frozen=True, kw_only=True)
+class Config(ConfigKeys):
+    """All settings, validated.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
-    """All settings, read and checked.
-
-    Each attribute without a line here is the value of the key of its name (``keys.KEYS``): times in
-    milliseconds, principals as ``Type:name`` texts, None where nothing is set.
+    Each key of ``keys.table`` is an attribute: times in milliseconds, principals as ``Type:name`` texts, None
+    where nothing is set. These fields are in addition:
 
     Attributes:
-        early_start_listeners: names of listeners that accept before the log is loaded.
-        listeners: where the sidecar is to listen; ``served_listeners`` says whether it can.
-        listeners_key: the key that they came from, for errors.
-        log_url: the metadata log, if one was named; ``require_log_url`` is that or the broker's.
-        brokers_log: the metadata log of the broker whose own file was read, if it was one.
-        kafka: settings for the Kafka client, without ``aclog.kafka.``; it may hold secrets.
+        values: the keys' values by attribute; they may contain secrets.
+        early_start_listeners: names of listeners that accept connections before the log is loaded.
+        listeners: the sidecar's listeners; ``served_listeners`` checks whether it can serve them.
+        listeners_key: the key that named them, for errors.
+        console_listeners: names of listeners with the console.
+        broker_log: the metadata log of the broker whose own file was read, if it was one.
+        kafka: settings for the Kafka client, without ``aclog.kafka.``; they may contain secrets.
         decision_log_kafka: the same of ``aclog.decision.log.kafka.``.
-        properties: every key and text as merged, for ``Authorizer.configure``; it may hold secrets.
-        sources: what each of them was set by: ``file``, ``environment``, ``flag`` or ``put``.
-        given: what it was read from, to be read again.
+        properties: every key and text as merged, for ``Authorizer.configure``; they may contain secrets.
+        sources: the source of each of them: ``file``, ``environment``, ``flag`` or ``put``.
+        inputs: what the configuration was computed from.
     """
 
-    super_users: frozenset[str]
-    allow_everyone_if_no_acl_found: bool
     early_start_listeners: frozenset[str]
     listeners: tuple[Endpoint, ...]
     listeners_key: str
-    node_id: int
-    workers: int
-    workers_hang_timeout_ms: int
-    clusters: tuple[str, ...]
-    sidecar_default_host: str | None
-    sidecar_public_url: str | None
-    authzen_subject_aliases: Mapping[str, str]
-    authzen_resource_aliases: Mapping[str, ResourceType]
-    authzen_action_aliases: Mapping[str, AclOperation]
-    search_resource_names: str | None
-    trusted_proxies: tuple[str, ...]
-    allow_plaintext_beyond_loopback: bool
-    unix_principals: Mapping[str, KafkaPrincipal]
-    describe_principals: frozenset[str]
-    auth_required_listeners: tuple[str, ...]
     console_listeners: tuple[str, ...]
-    console_peers: tuple[str, ...]
-    console_peers_token_file: str | None
-    console_peers_ca_file: str | None
-    console_peers_certificate_file: str | None
-    console_counts: str | None
-    console_history: str | None
-    auth_tokens_file: str | None
-    auth_oidc_jwks: str | None
-    auth_oidc_jwks_refresh_ms: int
-    auth_oidc_issuer: str | None
-    auth_oidc_audience: tuple[str, ...]
-    auth_oidc_principal_claim: str
-    auth_oidc_algorithms: tuple[str, ...]
-    auth_oidc_leeway_ms: int
-    sidecar_max_connections: int
-    sidecar_max_connections_per_ip: int
-    sidecar_max_requests_in_flight: int
-    sidecar_max_request_bytes: int
-    sidecar_max_bytes_in_flight: int
-    sidecar_max_questions: int
-    sidecar_max_head_bytes: int
-    sidecar_max_headers: int
-    sidecar_connections_max_idle_ms: int
-    sidecar_request_timeout_ms: int
-    sidecar_unread_timeout_ms: int
-    sidecar_overload_late_ms: int
-    sidecar_drain_timeout_ms: int
-    kafka_version: KafkaVersion | None
-    log_url: str | None
-    brokers_log: BrokersLog | None
-    log_mode: str
-    snapshot_store: str | None
-    snapshot_keep: int
-    snapshot_max_bytes: int
-    snapshot_max_age_ms: int
-    max_lag_ms: int
-    acl_update_timeout_ms: int
-    plan_max_removed_percent: int
-    audit_level: str
-    audit_queue_max_lines: int
-    decision_log: tuple[DestinationSettings, ...]
-    decision_log_level: str
-    decision_log_rules: tuple[Rule, ...]
-    decision_log_fold_ms: int
-    decision_log_file_max_bytes: int
-    decision_log_file_keep: int
-    logging_format: str
-    logging_level: str
-    # Not in the repr, which may end in a log line: they may hold secrets.
+    broker_log: BrokerLog | None
+    # Secrets must not get into the repr, which may end in a log line.
+    values: Mapping[str, Any] = field(repr=False)
     kafka: Mapping[str, str] = field(repr=False)
     decision_log_kafka: Mapping[str, str] = field(repr=False)
     properties: Mapping[str, str] = field(repr=False)
     sources: Mapping[str, str]
-    given: Given
+    inputs: ConfigInputs
+
+    def __post_init__(self) -> None:
+        self.__dict__.update(self.values)
+
+    def with_value(self, key: ConfigKey[_T], value: _T) -> Config:
+        """Return this configuration with another value of a key: ``with_value(Config.log_mode, "read")``."""
+        return replace(self, values=MappingProxyType({**self.values, key.attribute: value}))
 
     @property
     def cluster(self) -> str | None:
-        """Whose it is, of a fleet; None: the process's."""
-        return self.given.cluster
+        """The cluster of a fleet; None: the process's configuration."""
+        return self.inputs.cluster
 
     def of_cluster(self, cluster: str) -> Config:
-        """One cluster's of a fleet.
+        """Return the configuration of one cluster of a fleet.
 
         Raises:
             ConfigError: a value that is not allowed.
         """
-        return replace(self.given, cluster=cluster).config()
+        return replace(self.inputs, cluster=cluster).config()
 
     def served_listeners(self) -> tuple[Endpoint, ...]:
-        """The listeners, once it is sure that the sidecar can serve each of them safely.
+        """Return the listeners, after a check that the sidecar can serve each of them safely.
 
         Raises:
-            ConfigError: one is neither SSL nor PLAINTEXT where that is allowed.
+            ConfigError: a listener is neither SSL nor PLAINTEXT where that is allowed.
         """
         allow_plaintext = self.allow_plaintext_beyond_loopback
         require_served(self.listeners, key=self.listeners_key, allow_plaintext=allow_plaintext)
         return self.listeners
 
     def require_log_url(self) -> str:
-        """The log's URL: the one that was named, or that of the broker whose own file was read.
+        """Return the log's URL: the configured one, or that of the broker whose own file was read.
 
         Raises:
-            ConfigError: none was set, or the broker's is not on this machine.
-            OSError: the broker's may not be looked at.
+            ConfigError: no log is configured, or the broker's log is not on this machine.
+            OSError: the broker's directory is not accessible.
         """
         if self.log_url is not None:
             return self.log_url
@@ -257,9 +195,9 @@ class Config:
             raise ConfigError(
                 cluster_key(self.cluster, LOG_URL), "", f"name the cluster's log: {BY_NAME[LOG_URL].allowed}"
             )
-        if self.brokers_log is None:
+        if self.broker_log is None:
             raise ConfigError(LOG_URL, "", f"name the metadata log to replay: {BY_NAME[LOG_URL].allowed}")
-        return self.brokers_log.url
+        return self.broker_log.url
 
 
 def load_config(
@@ -268,88 +206,91 @@ def load_config(
     environ: Mapping[str, str] | None = None,
     flags: Mapping[str, str | None] | None = None,
 ) -> Config:
-    """Read and check the whole configuration.
+    """Read and validate the configuration.
 
     Args:
         path: a Java properties file; None for defaults only.
-        environ: environment variables, os.environ if None. Those of ``keys.BY_VARIABLE`` count, and
+        environ: environment variables, os.environ if None. Those of ``BY_VARIABLE`` count, and
             ``ACLOG_KAFKA_...`` and ``ACLOG_DECISION_LOG_KAFKA_...`` for client settings.
-        flags: by key name; None values count as not given.
+        flags: texts by key name; None values are ignored.
 
     Raises:
         ConfigError: an unreadable file, an unknown ``aclog.`` key, a value that is not allowed.
     """
-    in_flags = {name: text for name, text in (flags or {}).items() if text is not None}
+    set_flags = {name: text for name, text in (flags or {}).items() if text is not None}
     in_file = {} if path is None else read_properties(path)
     variables = os.environ if environ is None else environ
-    clusters = in_flags.get(CLUSTERS, variables.get(variable_of(CLUSTERS), in_file.get(CLUSTERS)))
+    clusters = set_flags.get(CLUSTERS, variables.get(variable_of(CLUSTERS), in_file.get(CLUSTERS)))
     in_environment = _from_environment(variables, BY_NAME[CLUSTERS].read(clusters))
-    config = Given(path, in_file, in_environment, in_flags).config()
+    config = ConfigInputs(path, in_file, in_environment, set_flags).config()
     for cluster in config.clusters:
         config.of_cluster(cluster)
     return config
 
 
-def _config(given: Given, merged: Mapping[str, str], sources: Mapping[str, str]) -> Config:
-    in_file, in_flags = given.in_file, given.flags
+def _config(inputs: ConfigInputs, merged: Mapping[str, str], sources: Mapping[str, str]) -> Config:
     values = {key.name: key.read(merged.get(key.name)) for key in KEYS}
     _refuse_unknown(merged, values[CLUSTERS])
-
-    listeners_key = ACLOG_LISTENERS if ACLOG_LISTENERS in merged and LISTENERS not in in_flags else LISTENERS
-    listeners_text = merged.get(listeners_key)
-    of_broker = is_brokers(in_file)
-    if listeners_key == LISTENERS and LISTENERS not in in_flags and of_broker:
-        listeners_text = None
-    if listeners_text is None:
-        listeners_text = str(BY_NAME[LISTENERS].default)
-    controllers: tuple[str, ...] = values[CONTROLLER_LISTENER_NAMES]
-    if PROTOCOL_MAP in merged:
-        protocols = {**parse_protocol_map(merged[PROTOCOL_MAP], key=PROTOCOL_MAP)}
-        # A broker's map need not know the listener that is aclog's alone, nor is it about that.
-        if of_broker:
-            protocols = {**protocols, **DEFAULT_PROTOCOL_MAP}
-        elif listeners_key == ACLOG_LISTENERS or listeners_text != merged.get(LISTENERS):
-            protocols = {**DEFAULT_PROTOCOL_MAP, **protocols}
-    else:
-        protocols = with_controller_listeners(DEFAULT_PROTOCOL_MAP, controllers, listeners_text)
-    listeners = parse_listeners(listeners_text, key=listeners_key, protocols=protocols)
-    if not of_broker:
-        # Listeners that a flag names stand in for those of the file, which may have had TLS.
-        has_tls = listeners_key in in_flags or any(
-            endpoint.security_protocol is SecurityProtocol.SSL for endpoint in listeners
-        )
-        refuse_client_keys(in_file, has_tls_listener=has_tls)
-    require_authentication_whole(values, listeners)
     if values[BYTES_IN_FLIGHT] < values[REQUEST_BYTES]:
         allowed = f"as many as {REQUEST_BYTES} or more: else the largest body would never have room"
         raise ConfigError(BYTES_IN_FLIGHT, values[BYTES_IN_FLIGHT], allowed)
-
-    own = {key.field: values[key.name] for key in KEYS if key.field in Config.__dataclass_fields__}
-    own["early_start_listeners"] = _early_start(merged, values[EARLY_START_LISTENERS], controllers, listeners)
-    own["listeners"] = listeners
-    own["console_listeners"] = console_listeners(values[CONSOLE_LISTENERS], listeners)
+    controllers: tuple[str, ...] = values[CONTROLLER_LISTENER_NAMES]
+    listeners_key, listeners = _listeners(inputs, merged, controllers)
+    require_complete_authentication(values, listeners)
     return Config(
-        **own,
+        values=MappingProxyType({key.attribute: values[key.name] for key in KEYS}),
+        early_start_listeners=_early_start(merged, values[EARLY_START_LISTENERS], controllers, listeners),
+        listeners=listeners,
         listeners_key=listeners_key,
-        brokers_log=brokers_log(in_file) if given.cluster is None else None,
+        console_listeners=console_listeners(values[CONSOLE_LISTENERS], listeners, key=CONSOLE_LISTENERS),
+        broker_log=broker_log_of(inputs.file) if inputs.cluster is None else None,
         kafka=_below(CLIENT_PREFIX, merged),
         decision_log_kafka=_below(DECISION_CLIENT_PREFIX, merged),
         properties=MappingProxyType(
-            merged if given.cluster is None else {**merged, CLUSTER_NAME: given.cluster}
+            merged if inputs.cluster is None else {**merged, CLUSTER_NAME: inputs.cluster}
         ),
         sources=MappingProxyType(dict(sources)),
-        given=given,
+        inputs=inputs,
     )
 
 
-def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
-    r"""The keys and texts of a Java properties file; the last of several equal keys counts, as in Java.
+def _listeners(
+    inputs: ConfigInputs, merged: Mapping[str, str], controllers: tuple[str, ...]
+) -> tuple[str, tuple[Endpoint, ...]]:
+    """Return the sidecar's listeners and the key that names them."""
+    is_in_flags = LISTENERS in inputs.flags
+    is_broker = is_broker_file(inputs.file)
+    key = ACLOG_LISTENERS if ACLOG_LISTENERS in merged and not is_in_flags else LISTENERS
+    text = merged.get(key)
+    if text is None or (key == LISTENERS and is_broker and not is_in_flags):
+        text = str(BY_NAME[LISTENERS].default)
+    if PROTOCOL_MAP in merged:
+        protocols = {**parse_protocol_map(merged[PROTOCOL_MAP], key=PROTOCOL_MAP)}
+        # A broker's map does not hold for aclog's own listener, even if it has the same name.
+        if is_broker:
+            protocols = {**protocols, **DEFAULT_PROTOCOL_MAP}
+        elif key == ACLOG_LISTENERS or text != merged.get(LISTENERS):
+            protocols = {**DEFAULT_PROTOCOL_MAP, **protocols}
+    else:
+        protocols = with_controller_listeners(DEFAULT_PROTOCOL_MAP, controllers, text)
+    listeners = parse_listeners(text, key=key, protocols=protocols)
+    if not is_broker:
+        # Listeners of a flag replace those of the file, which may have had TLS.
+        has_tls = key in inputs.flags or any(
+            endpoint.security_protocol is SecurityProtocol.SSL for endpoint in listeners
+        )
+        refuse_client_keys(inputs.file, has_tls_listener=has_tls)
+    return key, listeners
 
-    The bytes are read as UTF-8 if they are that, else as Latin-1, as Java reads them; ``\uXXXX`` works in
+
+def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
+    r"""Return the keys and texts of a Java properties file; of equal keys the last one counts, as in Java.
+
+    The bytes are decoded as UTF-8 if they are valid UTF-8, else as Latin-1, as in Java; ``\uXXXX`` works in
     both.
 
     Raises:
-        ConfigError: the file cannot be read, or holds a malformed ``\u`` escape.
+        ConfigError: the file cannot be read, or has a malformed ``\u`` escape.
     """
     allowed = "a readable Java properties file"
     try:
@@ -368,44 +309,44 @@ def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
 
 
 def _below(prefix: str, merged: Mapping[str, str]) -> Mapping[str, str]:
-    """The keys that begin so, without that, but for those of the table."""
-    found = {
+    """Return the texts of keys with a prefix, without the prefix, except those of the table."""
+    below = {
         name.removeprefix(prefix): text
         for name, text in merged.items()
         if name.startswith(prefix) and name not in BY_NAME
     }
-    return MappingProxyType(found)
+    return MappingProxyType(below)
 
 
 def _from_environment(environ: Mapping[str, str], clusters: tuple[str, ...]) -> dict[str, str]:
-    """By key name. Unknown variables are left alone unless they look like a known one."""
+    """Return the texts by key name. An unknown variable is ignored unless it is similar to a known one."""
     clients = [(variable_of(prefix), prefix) for prefix in CLIENT_PREFIXES]
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for variable, text in environ.items():
         if not variable.startswith(ENVIRONMENT_PREFIX):
             continue
         if variable in BY_VARIABLE:
-            found[BY_VARIABLE[variable].name] = text
-        elif written := key_of_variable(variable, clusters):
-            found[written] = text
+            texts[BY_VARIABLE[variable].name] = text
+        elif written := cluster_key_of_variable(variable, clusters):
+            texts[written] = text
         elif client := next((each for each in clients if variable.startswith(each[0])), None):
-            found[client[1] + variable.removeprefix(client[0]).lower().replace("_", ".")] = text
-        elif alike := difflib.get_close_matches(variable, BY_VARIABLE, n=1, cutoff=_LIKENESS):
-            raise ConfigError(variable, text, f"there is no such variable; did you mean {alike[0]}?")
-    return found
+            texts[client[1] + variable.removeprefix(client[0]).lower().replace("_", ".")] = text
+        elif similar := difflib.get_close_matches(variable, BY_VARIABLE, n=1, cutoff=_SIMILARITY_MIN):
+            raise ConfigError(variable, text, f"there is no such variable; did you mean {similar[0]}?")
+    return texts
 
 
 def _refuse_unknown(merged: Mapping[str, str], clusters: tuple[str, ...]) -> None:
     """Raise ConfigError for an ``aclog.`` key that does not exist."""
     for name, text in merged.items():
-        if is_clusters(name):
+        if is_cluster_key(name):
             require_cluster_key(name, text, clusters)
             continue
         if not name.startswith(ACLOG_PREFIX) or name in BY_NAME or name.startswith(CLIENT_PREFIXES):
             continue
-        own = [known for known in BY_NAME if known.startswith(ACLOG_PREFIX)]
-        alike = difflib.get_close_matches(name, own, n=1)
-        hint = f"did you mean `{alike[0]}`?" if alike else f"the keys are {', '.join(own)}"
+        known_keys = [known for known in BY_NAME if known.startswith(ACLOG_PREFIX)]
+        similar = difflib.get_close_matches(name, known_keys, n=1)
+        hint = f"did you mean `{similar[0]}`?" if similar else f"the keys are {', '.join(known_keys)}"
         raise ConfigError(name, text, f"there is no such key; {hint}")
 
 
@@ -415,10 +356,10 @@ def _early_start(
     controllers: tuple[str, ...],
     listeners: tuple[Endpoint, ...],
 ) -> frozenset[str]:
-    """KafkaConfig.earlyStartListeners: the controllers' listeners unless said otherwise."""
+    """Return KafkaConfig.earlyStartListeners: by default the controllers' listeners."""
     if names is None:
         return frozenset(controllers)
-    # Also those of a broker's file whose listeners are not ours.
+    # A broker's file has listeners that are not the sidecar's.
     in_file = {part.partition("://")[0].strip().upper() for part in merged.get(LISTENERS, "").split(",")}
     known = in_file.union(controllers, (str(endpoint.listener_name) for endpoint in listeners))
     for name in names:

@@ -1,15 +1,16 @@
-"""Logging, set up once by a program (never by the library): structlog over the standard library's logging.
+"""Logging of a program (never of the library): structlog over the standard library's logging.
 
 Lines go to stderr, because stdout is for answers: coloured text on a terminal, else one JSON object a line.
-Both structlog's own events and records of plain ``logging`` users (uvicorn, the audit log) come out the
-same way; what is passed as ``extra`` becomes keys. Where the lines go is given back for the audit log, which
-writes many at once (``authorizer.node.audit.audit_writer``).
+structlog's events and records of ``logging`` (uvicorn, the audit log) have the same form; ``extra`` becomes
+keys. The audit log writes its lines in batches to the returned output (``node.audit.audit_writer``).
 """
 
 from __future__ import annotations
 
+import fcntl
 import io
 import logging
+import os
 import sys
 from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
@@ -17,20 +18,46 @@ import structlog
 
 from authorizer.api.audit_levels import AUDIT_LOGGER_NAME
 from authorizer.api.control_characters import ESCAPED
-from authorizer.configuration.shared_handler import SharedHandler
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from structlog.typing import EventDict, ExcInfo, Processor
 
-#: Keys whose text this program made, line by line.
+#: Keys whose text has several lines, made by this program.
 _OF_SEVERAL_LINES: Final = ("exception", "stack")
 _ESCAPED_BUT_LINES: Final = {code: text for code, text in ESCAPED.items() if chr(code) not in "\n\t"}
 
 
+class SharedHandler(logging.StreamHandler[TextIO]):
+    """Log handler for a stream that several processes share: a file lock keeps each line complete.
+
+    A pipe accepts no more than 4,096 bytes in one atomic write; without the lock, another process could write
+    in the middle of a longer line. The kernel releases the lock of a killed process.
+    """
+
+    def __init__(self, stream: TextIO, lock: Path) -> None:
+        super().__init__(stream)
+        # Never closed: the last lines may come after the handlers are closed. Each process opens the file
+        # itself, because a lock that was open before a fork is shared.
+        self._file = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._depth = 0
+
+    def acquire(self) -> None:
+        super().acquire()
+        self._depth += 1
+        if self._depth == 1:
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def release(self) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+        super().release()
+
+
 class LogOutput(NamedTuple):
-    """Where a program's log lines go, and whether as JSON."""
+    """The handler of a program's log lines, and whether they are JSON."""
 
     handler: logging.StreamHandler[TextIO]
     as_json: bool
@@ -43,13 +70,13 @@ def setup_logging(
     stream: TextIO | None = None,
     shared_by: Path | None = None,
 ) -> LogOutput:
-    """Configure structlog and the root logger; a second call replaces what the first did.
+    """Configure structlog and the root logger; a second call replaces the first configuration.
 
     Args:
-        format: one of ``keys.LOGGING_FORMATS``.
+        format: one of ``keys.node.LOGGING_FORMATS``.
         level: the lowest level that is written, except by the audit log, which has its own.
-        stream: where lines go; stderr as it is at the time of the call if None.
-        shared_by: the file by whose lock processes that write to the same stream take turns.
+        stream: the output; the present stderr if None.
+        shared_by: lock file of several processes that write to the same stream.
     """
     stream = sys.stderr if stream is None else stream
     as_json = format == "json" or (format == "auto" and not stream.isatty())
@@ -57,11 +84,11 @@ def setup_logging(
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,
         structlog.stdlib.add_log_level,
-        # A line of the audit log has the time of its decision.
+        # An audit line already has the time of its decision.
         structlog.processors.MaybeTimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
     ]
-    # Never with the frames' local variables: they hold whole states, and passwords.
+    # Local variables of frames contain large states and passwords.
     renderers: list[Processor]
     if as_json:
         tracebacks = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
@@ -83,7 +110,7 @@ def setup_logging(
         root.removeHandler(old)
     root.addHandler(handler)
     root.setLevel(level)
-    # Its level is the audit log's own (AuditLog.set_level); its lines take the same way out.
+    # The audit log has its own level (AuditLog.set_level) and the same output.
     logging.getLogger(AUDIT_LOGGER_NAME).propagate = True
     structlog.configure(
         processors=[
@@ -104,20 +131,20 @@ def set_logging_level(level: str) -> None:
 
 
 def _without_color_message(_logger: object, _name: str, event: EventDict) -> EventDict:
-    """Uvicorn passes its message a second time, with colours, for a formatter of its own."""
+    """Drop uvicorn's second, coloured copy of its message."""
     event.pop("color_message", None)
     return event
 
 
 def _traceback(stream: TextIO, error: ExcInfo) -> None:
-    """Text that came with an error may be a caller's, too."""
+    """Escape the traceback: an error's text may contain a caller's text."""
     plain = io.StringIO()
     structlog.dev.plain_traceback(plain, error)
     stream.write(plain.getvalue().translate(_ESCAPED_BUT_LINES))
 
 
 def _without_control_characters(_logger: object, _name: str, event: EventDict) -> EventDict:
-    """Names that a caller chose, as in the audit log's lines, can neither forge a line nor clear a screen."""
+    """Escape control characters: a caller's text must not forge a line or clear a screen."""
     return {
         key: value.translate(_ESCAPED_BUT_LINES if key in _OF_SEVERAL_LINES else ESCAPED)
         if isinstance(value, str)

@@ -1,12 +1,11 @@
-r"""``ssl.principal.mapping.rules``: from the name in a certificate to the name of a principal, as Kafka does.
+r"""``ssl.principal.mapping.rules``: map the name in a certificate to the name of a principal, as Kafka does.
 
 Source: org.apache.kafka.common.security.ssl.SslPrincipalMapper. Rules are ``DEFAULT``, the name as it is, or
-``RULE:pattern/replacement/`` with L or U behind it for lower or upper case; ``\/`` is a slash in one. The
-first that matches the whole name counts. Patterns are Java's regular expressions, matched in linear time
-(``records.java_pattern``): a client chooses the name in its certificate, and must not choose how long that
-takes. What no linear engine can express is an error at the start, as is a replacement with a group that the
-pattern does not have. A name whose mapping Java's version decides, or that is longer than 4,096 characters,
-is mapped to nothing.
+``RULE:pattern/replacement/``, followed by L or U for lower or upper case; ``\/`` is a slash in one. The first
+rule that matches the complete name applies. Patterns are Java's regular expressions, matched in linear time
+(``records.java_pattern``), because a client chooses the name in its certificate. A pattern that no linear
+engine can express is an error at the start, and so is a replacement with a group that the pattern does not
+have. A name longer than 4,096 characters, or whose mapping depends on Java's version, has no mapping.
 """
 
 from __future__ import annotations
@@ -47,26 +46,26 @@ class PrincipalRule:
     case: str = ""
 
     def apply(self, name: str) -> str | None:
-        """The principal's name; None if this rule is not about ``name``."""
+        """Return the principal's name; None if this rule does not match."""
         if self.pattern is None:
             return name
         if self.pattern.fullmatch(name) is None:
             return None
-        # Kafka replaces every match there is, not the whole that matched.
+        # Kafka replaces every match in the name, not only the complete one.
         mapped = self.pattern.replace_all(name, self._replaced)
         return mapped.lower() if self.case == "L" else mapped.upper() if self.case == "U" else mapped
 
-    def _replaced(self, match: re.Match[str]) -> str:  # RE2's match, which is alike
+    def _replaced(self, match: re.Match[str]) -> str:  # RE2's match has the same methods
         return "".join(
             part if isinstance(part, str) else (match.group(part) or "") for part in self.replacement
         )
 
 
 def parse_principal_rules(text: str, *, key: str) -> tuple[PrincipalRule, ...]:
-    """The rules in order.
+    """Parse rules, in order.
 
     Raises:
-        ConfigError: not a rule, or a pattern or a replacement that cannot be.
+        ConfigError: an invalid rule, pattern or replacement.
     """
     rules: list[PrincipalRule] = []
     for found in _SPLITTER.finditer(text.strip()):
@@ -85,10 +84,10 @@ def parse_principal_rules(text: str, *, key: str) -> tuple[PrincipalRule, ...]:
 
 
 def mapped_name(rules: tuple[PrincipalRule, ...], name: str) -> str | None:
-    """What the first rule that is about ``name`` makes of it; None if none is, or that cannot be known."""
+    """Return the result of the first matching rule; None if none matches or the result is uncertain."""
     for rule in rules:
         if rule.pattern is not None and not rule.pattern.covers(name):
-            return None  # a later rule might make another principal of it than a broker does
+            return None  # a later rule might give another principal than on a broker
         mapped = rule.apply(name)
         if mapped is not None:
             return mapped
@@ -96,12 +95,12 @@ def mapped_name(rules: tuple[PrincipalRule, ...], name: str) -> str | None:
 
 
 def _parts(replacement: str, pattern: JavaPattern) -> tuple[str | int, ...]:
-    """As java.util.regex.Matcher reads it, but that a group that is not there is its own text (Kafka)."""
+    """Parse a replacement as java.util.regex.Matcher, but a missing group is literal text (Kafka)."""
     parts: list[str | int] = []
-    at = 0
+    end = 0
     for found in _REPLACEMENT.finditer(replacement):
-        parts.append(replacement[at : found.start()])
-        at = found.end()
+        parts.append(replacement[end : found.start()])
+        end = found.end()
         if found["literal"] is not None:
             parts.append(found["literal"])
         elif found["name"] is not None and found["name"] in pattern.group_numbers:
@@ -110,11 +109,11 @@ def _parts(replacement: str, pattern: JavaPattern) -> tuple[str | int, ...]:
             parts.extend(_reference(found["number"], pattern.groups))
         else:
             raise ValueError(f"the pattern has no group for `{found[0]}` in the replacement")
-    return (*parts, replacement[at:])
+    return (*parts, replacement[end:])
 
 
 def _reference(digits: str, groups: int) -> tuple[str | int, ...]:
-    """The longest number that is a group's; the digits behind it are text."""
+    """Return the longest number that is a group's; further digits are text."""
     length = 1
     while length < len(digits) and int(digits[: length + 1]) <= groups:
         length += 1

@@ -1,10 +1,10 @@
-"""docs/configuration.md, written from the keys: ``python -m authorizer.configuration.reference [FILE]``."""
+"""Writes docs/configuration.md from the keys: ``python -m authorizer.configuration.reference [FILE]``."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from authorizer.configuration.keys.key import ACLOG_PREFIX, CLIENT_PREFIX, DECISION_CLIENT_PREFIX, ConfigKey
 from authorizer.configuration.keys.table import KEYS
@@ -15,16 +15,16 @@ _HEAD: Final = f"""\
 <!-- Written by `python -m authorizer.configuration.reference docs/configuration.md`; edit
 authorizer/configuration/keys. -->
 
-A Java properties file with Kafka's keys: a broker's own `server.properties` works as it is, and keys that
-aclog has no use for are passed by. aclog's own keys begin with `aclog.`; one of those that does not exist
-is an error. The file is read as UTF-8, or as Latin-1 (as Java does) if it is not that.
+A Java properties file with Kafka's keys: a broker's own `server.properties` works unchanged, and aclog
+ignores keys that it does not use. aclog's own keys begin with `aclog.`; an unknown one is an error. The file
+is decoded as UTF-8, or as Latin-1 (as in Java) if it is not valid UTF-8.
 
 Environment variables win over the file, flags over both. A variable is `ACLOG_` and the key in capitals,
-with underscores for dots and without a leading `aclog.`. A value that is not allowed stops the start with
-the key, the value and what is allowed.
+with underscores for dots and without a leading `aclog.`. A value that is not allowed stops the start with an
+error that names the key, the value and what is allowed.
 
-A key that is dynamic changes while `aclog serve` runs: on SIGHUP, for which the file is read again, and by
-`PUT /v1/config`; all others take a restart ([Change settings](how-to/deploy.md#change-settings)).
+A dynamic key can change while `aclog serve` runs: on SIGHUP, which reads the file again, and by
+`PUT /v1/config`. Every other key needs a restart ([Change settings](how-to/deploy.md#change-settings)).
 
 ```properties
 super.users=User:admin
@@ -32,11 +32,11 @@ aclog.log.url=file:/var/lib/aclog/log
 aclog.snapshot.store=/var/lib/aclog/snapshots
 ```
 
-`aclog serve` follows several clusters where `aclog.clusters` names them
-([Follow several clusters](how-to/fleet.md)). A key whose entry says so may then be each cluster's own:
-`aclog.cluster.NAME.` and the key without a leading `aclog.`, `ACLOG_CLUSTER_NAME_...` as a variable. It wins
-over the same key for all clusters, wherever that was set. `{CLIENT_PREFIX}*` may be so, too; credentials that
-are written once for all are sent to all.
+`aclog serve` follows several clusters if `aclog.clusters` names them
+([Follow several clusters](how-to/fleet.md)). A key that is marked "per cluster" can then be set for one
+cluster: `aclog.cluster.NAME.` and the key without a leading `aclog.`, `ACLOG_CLUSTER_NAME_...` as a variable.
+It wins over the same key for all clusters, whatever the source of that. The same holds for
+`{CLIENT_PREFIX}*`; credentials without a cluster are sent to all clusters.
 
 ```properties
 super.users=User:admin
@@ -57,54 +57,54 @@ Settings for the Kafka client of a log in a topic, passed through without this p
 `security.protocol`, `sasl.mechanism`, `sasl.username`, `sasl.password`, `ssl.ca.location`. Keys that only
 Java clients have (`sasl.jaas.config`, `ssl.truststore.location`) are errors. Secrets are never printed.
 
-Without the prefix these keys are refused in a file that is no broker's: nothing would read them, and a port
-with TLS would be spoken to in the clear. So a `client.properties` of Kafka's own tools gets the prefix on
-each line. A port that has TLS where the settings have none, or the other way round, is named as the reason.
+Without the prefix these keys are errors in a file that is not a broker's: they would have no effect, and a
+TLS port would be contacted in the clear. So a `client.properties` of Kafka's own tools needs the prefix on
+each line. If TLS is on at only one end of a connection, the error says so.
 
-A log that is asked for in Kafka's own protocol takes some of them, and two besides: `cluster.id` and
-`acls.refresh.interval.ms` ([Follow a cluster](how-to/follow-a-cluster.md)). So does the directory of a
-live broker where there is `bootstrap.servers`: these brokers are asked what of it is committed.
+aclog's own client of Kafka's protocol (`kraft://`, `describe://`) uses some of them, and two more:
+`cluster.id` and `acls.refresh.interval.ms` ([Follow a cluster](how-to/follow-a-cluster.md)). With
+`bootstrap.servers` it also asks these brokers which part of a live broker's directory is committed.
 
 - variables: `ACLOG_KAFKA_*`, such as `ACLOG_KAFKA_SASL_PASSWORD` for `aclog.kafka.sasl.password`
 
 ### `{DECISION_CLIENT_PREFIX}*`
 
-The same for the producer of decision events. For a topic on the log's own cluster (`kafka:TOPIC`) they come
-over `{CLIENT_PREFIX}*`; a topic elsewhere (`kafka://HOST:PORT/TOPIC`) has these alone, so that no other
-cluster is sent the credentials of the log's.
+The same for the producer of decision events. For a topic on the log's own cluster (`kafka:TOPIC`) they
+override `{CLIENT_PREFIX}*`. For a topic on another cluster (`kafka://HOST:PORT/TOPIC`) only these apply, so
+that the log's credentials are not sent there.
 
 - variables: `ACLOG_DECISION_LOG_KAFKA_*`
 """
 
 
 def configuration_markdown() -> str:
-    """The whole page."""
-    own = [key for key in KEYS if key.name.startswith(ACLOG_PREFIX)]
-    kafka = [key for key in KEYS if not key.name.startswith(ACLOG_PREFIX)]
+    """Return the page."""
+    aclog_keys = [key for key in KEYS if key.name.startswith(ACLOG_PREFIX)]
+    kafka_keys = [key for key in KEYS if not key.name.startswith(ACLOG_PREFIX)]
     sections = [
         _HEAD,
         "## Kafka's keys\n",
-        *map(_entry, kafka),
+        *map(_entry, kafka_keys),
         "## aclog's own keys\n",
-        *map(_entry, own),
+        *map(_entry, aclog_keys),
         _CLIENT_KEYS,
     ]
     return "\n".join(sections)
 
 
-def _entry(key: ConfigKey) -> str:
+def _entry(key: ConfigKey[Any]) -> str:
     default = "unset" if key.default is None else f"`{key.default}`" if key.default else "empty"
     variable = f"`{key.variable}`" if key.environment else "none"
-    dynamic = "yes" if key.dynamic else "no"
+    dynamic = "yes" if key.is_dynamic else "no"
     return (
         f"### `{key.name}`\n\n{key.doc}\n\n"
-        f"- type: {key.type}\n- default: {default}\n- allowed: {key.allowed}\n- variable: {variable}\n"
-        f"- dynamic: {dynamic}\n- each cluster's own: {'may be' if key.of_cluster else 'no'}\n"
+        f"- type: {key.type_name}\n- default: {default}\n- allowed: {key.allowed}\n- variable: {variable}\n"
+        f"- dynamic: {dynamic}\n- per cluster: {'yes' if key.is_per_cluster else 'no'}\n"
     )
 
 
 def main(arguments: list[str]) -> None:
-    """Write the page to the file named, or to stdout."""
+    """Write the page to the file of the first argument, or to stdout."""
     if arguments:
         Path(arguments[0]).write_text(configuration_markdown(), encoding="utf-8")
     else:

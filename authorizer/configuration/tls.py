@@ -1,8 +1,8 @@
-"""What a listener with TLS is configured with: Kafka's ``ssl.*`` keys, each with the listener's own over it.
+"""TLS settings of a listener: Kafka's ``ssl.*`` keys.
 
 ``listener.name.<name in lower case>.ssl.*`` is for one listener, ``ssl.*`` for all of them, as on a broker.
-Keys and certificates are PEM, in a file or in the configuration itself (KIP-651); Java's own stores are
-refused with the commands that make PEM of them. The files are read by what serves (``sidecar/tls.py``).
+Keys and certificates are PEM, in a file or in the configuration itself (KIP-651); the error for another store
+shows the commands that convert it. The sidecar reads the files (``sidecar/http/tls.py``).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from authorizer.configuration.principal_rules import PrincipalRule
 
-#: The versions of TLS that can be served, the oldest first.
+#: Supported versions of TLS, the oldest first.
 PROTOCOLS: Final = ("TLSv1.2", "TLSv1.3")
 
 _PEM: Final = "PEM"
@@ -58,8 +58,8 @@ class PemSource:
     """PEM in a file or in the configuration.
 
     Attributes:
-        key: the configuration key that names it, for errors.
-        file: None if ``text`` is it.
+        key: the configuration key of the source, for errors.
+        file: None if ``text`` is the PEM itself.
     """
 
     key: str
@@ -69,18 +69,18 @@ class PemSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsSettings:
-    """Of one listener.
+    """TLS settings of one listener.
 
     Attributes:
         identity: the server's private key and its certificate chain.
         password_key: the configuration key of ``password``, for errors.
         password: of the private key, if it is encrypted.
-        authorities: whose clients are admitted; None only if ``client_auth`` is none.
+        authorities: authorities of admitted clients; None only if ``client_auth`` is none.
         client_auth: ``none``, ``requested`` or ``required``.
         protocols: the versions of TLS, the oldest first.
-        name_rules: from a subject to a principal's name.
-        spiffe_rules: the same from a SPIFFE id; none means that those are not looked at.
-        spiffe_required: refuses certificates without one.
+        name_rules: map a subject to a principal's name.
+        spiffe_rules: map a SPIFFE id to a principal's name; empty if SPIFFE ids are ignored.
+        spiffe_required: refuse certificates without a SPIFFE id.
     """
 
     identity: PemSource
@@ -95,7 +95,7 @@ class TlsSettings:
 
 
 def tls_settings(properties: Mapping[str, str], listener_name: str) -> TlsSettings:
-    """Those of the listener, from all properties.
+    """Return the TLS settings of a listener, from all properties.
 
     Raises:
         ConfigError: no key or certificate, a store that is not PEM, or a value that is not allowed.
@@ -106,7 +106,7 @@ def tls_settings(properties: Mapping[str, str], listener_name: str) -> TlsSettin
         raise ConfigError(
             of.key(SSL_CIPHER_SUITES),
             cipher_suites,
-            "aclog takes what OpenSSL takes for secure and cannot be given suites: leave it empty for this "
+            "aclog always uses OpenSSL's default cipher suites: leave it empty for this "
             f"listener ({LISTENER_PREFIX}{listener_name.lower()}.{SSL_CIPHER_SUITES}=) and choose by "
             f"{SSL_PROTOCOLS}",
         )
@@ -116,8 +116,7 @@ def tls_settings(properties: Mapping[str, str], listener_name: str) -> TlsSettin
         raise ConfigError(
             of.key(SSL_CLIENT_AUTH),
             client_auth,
-            f"it takes the authorities whose clients are admitted: name a PEM file of theirs in "
-            f"{TRUSTSTORE_LOCATION}",
+            f"it requires the authorities of admitted clients: name their PEM file in {TRUSTSTORE_LOCATION}",
         )
     spiffe_rules = parse_principal_rules(of.text(SPIFFE_RULES), key=of.key(SPIFFE_RULES))
     spiffe_required: bool = BY_NAME[SPIFFE_REQUIRED].read(of.text(SPIFFE_REQUIRED))
@@ -125,7 +124,7 @@ def tls_settings(properties: Mapping[str, str], listener_name: str) -> TlsSettin
         raise ConfigError(
             of.key(SPIFFE_REQUIRED),
             "true",
-            f"it takes {SPIFFE_RULES}, such as DEFAULT: who is known by which id",
+            f"it requires {SPIFFE_RULES}, such as DEFAULT: the principals of SPIFFE ids",
         )
     return TlsSettings(
         identity=_identity(of),
@@ -141,19 +140,19 @@ def tls_settings(properties: Mapping[str, str], listener_name: str) -> TlsSettin
 
 
 class _ListenerProperties:
-    """Properties as one listener sees them."""
+    """Properties of one listener."""
 
     def __init__(self, properties: Mapping[str, str], listener_name: str) -> None:
         self._properties = properties
         self._prefix = f"{LISTENER_PREFIX}{listener_name.lower()}."
 
     def key(self, name: str) -> str:
-        """The key that sets it: the listener's own if it is there."""
-        own = self._prefix + name
-        return own if own in self._properties else name
+        """Return the key that sets ``name``: the listener's own if it is set."""
+        listener_key = self._prefix + name
+        return listener_key if listener_key in self._properties else name
 
     def text(self, name: str) -> str:
-        """Its value, or the default."""
+        """Return the key's value, or the default."""
         return self._properties.get(self.key(name), BY_NAME[name].default or "").strip()
 
 
@@ -168,7 +167,7 @@ def _identity(of: _ListenerProperties) -> PemSource:
             of.key(KEYSTORE_LOCATION),
             location,
             "a listener with TLS needs a private key and a certificate: a PEM file with both, or "
-            f"{KEYSTORE_KEY} and {KEYSTORE_CHAIN}, and not both ways at once",
+            f"{KEYSTORE_KEY} and {KEYSTORE_CHAIN}, but not both",
         )
     if location:
         return PemSource(key=of.key(KEYSTORE_LOCATION), file=Path(location), text="")
@@ -192,7 +191,7 @@ def _authorities(of: _ListenerProperties) -> PemSource | None:
 
 
 def _in_lines(pem: str) -> str:
-    """PEM with its lines, which a properties file may have lost: Kafka does not need them, OpenSSL does."""
+    """Restore the line breaks of PEM, which a properties file may have lost: OpenSSL requires them."""
     return _PEM_BLOCK.sub(
         lambda block: "\n".join((block[1], *wrap("".join(block[2].split()), _PEM_LINE), block[3], "")), pem
     )
@@ -210,7 +209,7 @@ def _require_pem(of: _ListenerProperties, type_key: str, location_key: str, comm
 
 def _protocols(of: _ListenerProperties) -> tuple[str, ...]:
     text = of.text(SSL_PROTOCOLS)
-    wanted = split_list(text)
-    if not wanted or not set(wanted) <= set(PROTOCOLS):
+    protocols = split_list(text)
+    if not protocols or not set(protocols) <= set(PROTOCOLS):
         raise ConfigError(of.key(SSL_PROTOCOLS), text, BY_NAME[SSL_PROTOCOLS].allowed)
-    return tuple(protocol for protocol in PROTOCOLS if protocol in wanted)
+    return tuple(protocol for protocol in PROTOCOLS if protocol in protocols)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 
@@ -25,6 +25,7 @@ from authorizer.api.authorizer_api import AuthorizerServerInfo
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.keys.names import LOG_MODE, LOG_URL
 from authorizer.configuration.keys.table import BY_NAME
+from authorizer.configuration.load import Config
 from authorizer.engine.decisions.audit import AuditLog
 from authorizer.engine.decisions.notes import unknown_settings
 from authorizer.node.change_feed import ChangeFeed
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
 
     from authorizer.analysis.plan import PlanMutator
     from authorizer.api.authorizer_api import Endpoint
-    from authorizer.configuration.load import Config
     from authorizer.node.writing.remote_writer import RemoteWriter
     from records.log.base import Freshness, LogIdentity, MetadataLog
     from replay.clock import Clock
@@ -169,7 +169,7 @@ class Node:
         self.authorizer = StandardAuthorizer(
             audit=self.audit,
             mutator=self.mutator,
-            of_brokers=log.is_cluster_metadata_log and config.brokers_log is None,
+            of_brokers=log.is_cluster_metadata_log and config.broker_log is None,
         )
         self.authorizer.configure(config.properties)
         self.recent = RecentStates(self.authorizer)
@@ -247,7 +247,7 @@ class Node:
             SnapshotError: the snapshot store's URL makes no sense.
         """
         if writer is not None:
-            config = replace(config, log_mode="read")
+            config = config.with_value(Config.log_mode, "read")
         log, writable = _open_log(config, lazily=lazily)
         with ExitStack() as on_failure:
             on_failure.callback(log.close)

@@ -22,20 +22,33 @@ import structlog
 
 from authorizer.api.errors import ConfigError, RestartNeededError
 from authorizer.api.secret_keys import HIDDEN, is_secret
-from authorizer.configuration.clusters import cluster_key, is_clusters, is_of_cluster
+from authorizer.configuration.clusters import cluster_key, is_cluster_key, is_per_cluster
 from authorizer.configuration.keys.key import CLIENT_PREFIXES
-from authorizer.configuration.keys.names import LISTENER_PREFIX
+from authorizer.configuration.keys.names import (
+    ACLOG_LISTENERS,
+    CONSOLE_LISTENERS,
+    EARLY_START_LISTENERS,
+    LISTENER_PREFIX,
+    LISTENERS,
+)
 from authorizer.configuration.keys.table import BY_NAME, KEYS
 from authorizer.configuration.load import CONFIG_FLAG, Config
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from authorizer.configuration.load import Given
+    from authorizer.configuration.load import ConfigInputs
 
 log = structlog.get_logger(__name__)
 
-DYNAMIC_KEYS: Final = tuple(key.name for key in KEYS if key.dynamic)
+DYNAMIC_KEYS: Final = tuple(key.name for key in KEYS if key.is_dynamic)
+#: Attributes of Config that several keys determine.
+_EFFECTIVE_VALUES: Final = {
+    LISTENERS: "listeners",
+    ACLOG_LISTENERS: "listeners",
+    EARLY_START_LISTENERS: "early_start_listeners",
+    CONSOLE_LISTENERS: "console_listeners",
+}
 
 
 class Change(NamedTuple):
@@ -91,11 +104,11 @@ class Reconfiguration:
         with ExitStack() as changing:
             for each in (self, *clusters):
                 changing.enter_context(each._changing)  # noqa: SLF001 - of this class, as below
-            given = self.config.given
-            if given.path is None:
+            inputs = self.config.inputs
+            if inputs.path is None:
                 raise ConfigError(CONFIG_FLAG, "", "it was started without a file, so there is none to read")
-            again = given.read_again()
-            new = [(self, again.config()), *((each, each._as_given(again)) for each in clusters)]  # noqa: SLF001
+            inputs = inputs.reread()
+            new = [(self, inputs.config()), *((each, each._config_of(inputs)) for each in clusters)]  # noqa: SLF001
             # All are checked before any is taken.
             found = [(each, config, _changes(each.config, config)) for each, config in new]
             for each, config, changes in found:
@@ -127,25 +140,25 @@ class Reconfiguration:
             _require_dynamic(texts, self.config)
             merged = {**self._put, **texts}
             put = {name: text for name, text in merged.items() if text is not None}
-            config = self.config.given.config(put)
+            config = self.config.inputs.config(put)
             changes = _changes(self.config, config)
             if not is_trial:
                 self._change(config, put, changes, by)
             return changes
 
-    def follow(self, given: Given, put: Mapping[str, str]) -> None:
+    def follow(self, inputs: ConfigInputs, put: Mapping[str, str]) -> None:
         """Take what another process, which was started with the same settings, has checked and logged."""
         with self._changing:
-            self._take(given.config(put), put)
+            self._take(inputs.config(put), put)
 
     def _take(self, config: Config, put: Mapping[str, str]) -> None:
         self.config, self._put = config, put
         for take in self._takers:
             take(config)
 
-    def _as_given(self, given: Given) -> Config:
+    def _config_of(self, inputs: ConfigInputs) -> Config:
         """Its cluster's, of what the file says."""
-        return replace(given, cluster=self.config.cluster).config()
+        return replace(inputs, cluster=self.config.cluster).config()
 
     def _change(self, config: Config, put: Mapping[str, str], changes: Sequence[Change], by: str) -> None:
         self._take(config, put)
@@ -186,7 +199,7 @@ def _is_of(name: str, config: Config) -> bool:
     """Whether a key is one of those that these settings are: in a fleet, the process's or the cluster's."""
     if not config.clusters:
         return True
-    return not is_clusters(name) and is_of_cluster(name) is (config.cluster is not None)
+    return not is_cluster_key(name) and is_per_cluster(name) is (config.cluster is not None)
 
 
 def shown_text(name: str, config: Config) -> str | None:
@@ -201,6 +214,4 @@ def _value(name: str, config: Config) -> object:
     key = BY_NAME.get(name)
     if key is None:
         return config.properties.get(name) if name.startswith((*CLIENT_PREFIXES, LISTENER_PREFIX)) else None
-    if key.field in Config.__dataclass_fields__:
-        return getattr(config, key.field)
-    return key.read(config.properties.get(name))
+    return getattr(config, _EFFECTIVE_VALUES.get(name, key.attribute))

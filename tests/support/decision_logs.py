@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from authorizer.api.audit_levels import DEBUG, OFF
-from authorizer.configuration.decision_log_rules import parse_rules
+from authorizer.configuration.decision_log import parse_rules
 from authorizer.configuration.log_setup import LogOutput
 from authorizer.node.audit.audit_writer import AuditWriter
 from authorizer.node.decision_log.decision_log import DecisionLog

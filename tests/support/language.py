@@ -53,7 +53,7 @@ PHRASES = (
     r"own logs?",
     r"passed on",
     r"private app",
-    r"(?<!-)questions?",  # `--only first-question` is an id
+    r"(?<!-)(?<!max\.)questions?",  # `--only first-question` and aclog.sidecar.max.questions are public
     r"short way",
     r"(?<!User:)somebody(?:'s)?",
     r"torn",

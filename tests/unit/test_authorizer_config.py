@@ -9,6 +9,7 @@ import pytest
 from authorizer.api.authorizer_api import Endpoint, SecurityProtocol
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.broker_file import BROKER_KEYS
+from authorizer.configuration.keys.key import OptionalKey
 from authorizer.configuration.keys.table import BY_VARIABLE, KEYS
 from authorizer.configuration.load import Config, load_config
 from authorizer.configuration.reference import configuration_markdown
@@ -82,9 +83,9 @@ def test_the_files_of_kafkas_distribution(file: str, node_id: int, directory: st
     assert config.served_listeners() == (LOOPBACK,)
     assert config.early_start_listeners == {"CONTROLLER"}
     assert config.log_url is None
-    assert config.brokers_log is not None
-    assert config.brokers_log.key == "log.dirs"
-    assert config.brokers_log.directory == Path(directory, "__cluster_metadata-0")
+    assert config.broker_log is not None
+    assert config.broker_log.key == "log.dirs"
+    assert config.broker_log.directory == Path(directory, "__cluster_metadata-0")
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,7 @@ def test_the_files_of_kafkas_distribution(file: str, node_id: int, directory: st
 )
 def test_where_a_brokers_metadata_log_is(lines: str, key: str, directory: str, tmp_path: Path) -> None:
     """As KafkaConfig.metadataLogDir and logDirs say it."""
-    found = load(lines, tmp_path=tmp_path).brokers_log
+    found = load(lines, tmp_path=tmp_path).broker_log
     assert found is not None
     assert (found.key, found.directory) == (key, Path(directory, "__cluster_metadata-0"))
 
@@ -107,7 +108,7 @@ def test_where_a_brokers_metadata_log_is(lines: str, key: str, directory: str, t
 @pytest.mark.parametrize("lines", ["", "node.id=1", "zookeeper.connect=localhost\nlog.dirs=/tmp/kafka-logs"])
 def test_files_that_name_no_metadata_log(lines: str, tmp_path: Path) -> None:
     """aclog's own, and a broker's that keeps its metadata in ZooKeeper."""
-    assert load(lines, tmp_path=tmp_path).brokers_log is None
+    assert load(lines, tmp_path=tmp_path).broker_log is None
 
 
 def test_a_log_that_is_named_wins_over_the_brokers(tmp_path: Path) -> None:
@@ -399,8 +400,17 @@ def test_the_reference_is_what_the_table_says() -> None:
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
 def test_every_default_is_allowed(key) -> None:  # noqa: ANN001
-    """A default goes through the same reading as any value."""
+    """A default is parsed as any value; a key without one has a type that includes None."""
     key.read(None)
+    assert isinstance(key, OptionalKey) == (key.default is None)
+    assert getattr(load_config(environ={}), key.attribute) == key.read(None)
+
+
+def test_a_value_can_be_replaced() -> None:
+    config = load_config(environ={})
+    replaced = config.with_value(Config.log_mode, "read")
+    assert (config.log_mode, replaced.log_mode) == ("auto", "read")
+    assert replaced.workers == config.workers
 
 
 @pytest.mark.parametrize(
@@ -421,7 +431,7 @@ def test_every_default_is_allowed(key) -> None:  # noqa: ANN001
         (
             "client.id=me\nsecurity.protocol=SASL_SSL\nsasl.mechanism=PLAIN",
             "client.id",
-            "The same goes for security.protocol, sasl.mechanism",
+            "The same applies to security.protocol, sasl.mechanism",
         ),
     ],
 )

@@ -179,5 +179,5 @@ def test_a_node_decides_by_its_new_settings(tmp_path: Path) -> None:
 
 
 def test_the_table_says_which_keys_are_dynamic() -> None:
-    assert set(DYNAMIC_KEYS) == {key.name for key in KEYS if key.dynamic}
+    assert set(DYNAMIC_KEYS) == {key.name for key in KEYS if key.is_dynamic}
     assert {"super.users", "allow.everyone.if.no.acl.found", "aclog.describe.principals"} < set(DYNAMIC_KEYS)

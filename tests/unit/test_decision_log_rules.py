@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from authorizer.api.authorizer_api import Action, HttpRequestContext, RequestContext
 from authorizer.api.errors import ConfigError
-from authorizer.configuration.decision_log_rules import DROP, FIELDS, KEEP, one_in, parse_rules
+from authorizer.configuration.decision_log import DROP, FIELDS, KEEP, parse_rules, sampling_interval
 from authorizer.configuration.load import load_config
 from records.acl import AclOperation
 from records.principal import parse_kafka_principal
@@ -22,7 +22,9 @@ def decided(
     rules: str, action: Action = ORDERS, *, who: RequestContext | None = None, is_allowed: bool = True
 ) -> int:
     who = context("User:alice") if who is None else who
-    return one_in(parse_rules(rules, key=KEY), str(who.principal), who, action, is_allowed=is_allowed)
+    return sampling_interval(
+        parse_rules(rules, key=KEY), str(who.principal), who, action, is_allowed=is_allowed
+    )
 
 
 @pytest.mark.parametrize(
@@ -113,7 +115,7 @@ def test_any_text_is_rules_or_an_error(text: str) -> None:
         rules = parse_rules(text, key=KEY)
     except ConfigError:
         return
-    assert all(rule.one_in >= 0 for rule in rules)
+    assert all(rule.interval >= 0 for rule in rules)
 
 
 @given(

@@ -10,7 +10,7 @@ import pytest
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser
 
-from authorizer.configuration.decision_log_rules import FIELDS
+from authorizer.configuration.decision_log import FIELDS
 from authorizer.configuration.load import load_config
 from authorizer.node.decision_log.event import DecisionData, DecisionEvent, encode_event
 from records.properties import parse_properties

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from authorizer.api.authorizer_api import Endpoint, SecurityProtocol
 from authorizer.api.errors import ConfigError, OperationTimedOutError
-from authorizer.configuration.shared_handler import SharedHandler
+from authorizer.configuration.log_setup import SharedHandler
 from authorizer.sidecar.http.binding import bind_listener, reserve_listener, share_listener
 from authorizer.sidecar.workers.forwarded_writes import ForwardedWrites
 from authorizer.sidecar.workers.metric_archive import MetricArchive, read_archive
@@ -133,7 +133,7 @@ def accepted(listening: socket.socket) -> int:
 WRITE = """
 import logging, sys
 from pathlib import Path
-from authorizer.configuration.shared_handler import SharedHandler
+from authorizer.configuration.log_setup import SharedHandler
 logger = logging.getLogger("test")
 logger.addHandler(SharedHandler(sys.stderr, Path(sys.argv[1])))
 for number in range(300):

@@ -35,7 +35,7 @@ class ClusterAcls:
         """As AclSource. Raises LogError: the cluster does not answer, or refuses the request."""
         cluster_id = self._cluster.cluster_id()
         config = self._workspace.config
-        if config.log_url is None and config.brokers_log is None:
+        if config.log_url is None and config.broker_log is None:
             found = NamedAcls(self._cluster.url, self._workspace).load()
             return found._replace(origin=PlanOrigin(found.name, cluster_id))
         with self._workspace.log() as log:

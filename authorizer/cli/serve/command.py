@@ -10,13 +10,13 @@ from authorizer.cli.command import Command
 from authorizer.cli.options import config_option, log_option, snapshots_option
 from authorizer.cli.signals import Hangups, ends_on_signals
 from authorizer.cli.workspace import Workspace
-from authorizer.configuration.console import EVERY_LISTENER
 from authorizer.configuration.keys.names import (
     ACLOG_LISTENERS,
     CONSOLE_LISTENERS,
     DESCRIBE_PRINCIPALS,
     WORKERS,
 )
+from authorizer.configuration.listeners import EVERY_LISTENER
 
 if TYPE_CHECKING:
     from authorizer.configuration.load import Config

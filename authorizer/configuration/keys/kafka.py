@@ -1,4 +1,4 @@
-"""Kafka's own keys, as a broker's server.properties has them."""
+"""Kafka's own keys, as in a broker's server.properties."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from authorizer.api.principal_lists import (
     parse_super_users,
 )
 from authorizer.configuration.broker_file import BROKER_KEYS, LOG_DIR, LOG_DIRS, METADATA_LOG_DIR
-from authorizer.configuration.keys.key import ConfigKey
+from authorizer.configuration.keys.key import ConfigKey, KeyGroup, OptionalKey, choice_key, integer_key
 from authorizer.configuration.keys.names import (
     ACLOG_LISTENERS,
     CONTROLLER_LISTENER_NAMES,
@@ -35,7 +35,7 @@ from authorizer.configuration.keys.names import (
     TRUSTSTORE_LOCATION,
     TRUSTSTORE_TYPE,
 )
-from authorizer.configuration.keys.values import integer, names, one_of
+from authorizer.configuration.keys.values import names
 from authorizer.configuration.listeners import LISTENERS_ALLOWED, PROTOCOL_MAP_ALLOWED
 from authorizer.configuration.principal_rules import RULES_ALLOWED
 
@@ -43,195 +43,194 @@ from authorizer.configuration.principal_rules import RULES_ALLOWED
 CLIENT_AUTHS: Final = ("none", "requested", "required")
 
 _LOG_DIR_ALLOWED: Final = "a directory with the broker's `__cluster_metadata-0` in it"
-_OF_A_LISTENER: Final = (
-    f"This key and the other `ssl.*` ones may have `{LISTENER_PREFIX}<name in lower case>.` before them: "
-    "then they are for that listener alone, and win there. Those have no variables."
+_LISTENER_PREFIX_DOC: Final = (
+    f"With the prefix `{LISTENER_PREFIX}<name in lower case>.` this key and the other `ssl.*` ones hold for "
+    "that listener only, and win there. Keys with the prefix have no variables."
 )
 
-KAFKA_KEYS: Final = (
-    ConfigKey(
+
+class KafkaKeys(KeyGroup):
+    """Kafka's own keys."""
+
+    super_users = ConfigKey(
         name=SUPER_USERS_CONFIG,
-        type="list",
+        type_name="list",
         default="",
         allowed=PRINCIPALS_ALLOWED,
-        doc="Principals that may do everything, before the log is loaded and whatever the ACLs say. "
+        doc="Principals that may do everything, whatever the ACLs are, and also before the log is loaded. "
         "`User:*` is an ordinary name here.",
         parse=parse_super_users,
-        dynamic=True,
-        of_cluster=True,
-    ),
-    ConfigKey(
+        is_dynamic=True,
+        is_per_cluster=True,
+    )
+    allow_everyone_if_no_acl_found = ConfigKey(
         name=ALLOW_EVERYONE_CONFIG,
-        type="boolean",
+        type_name="boolean",
         default="false",
         allowed="`true` in any case; everything else is false, as in Kafka",
-        doc="Whether a resource that no ACL covers is open to everyone. Any ACL that covers it, for "
-        "whomever, ends that.",
+        doc="Whether every principal may access a resource that no ACL covers. A single ACL that covers the "
+        "resource, for any principal, ends that.",
         parse=parse_allow_everyone,
-        dynamic=True,
-        of_cluster=True,
-    ),
-    ConfigKey(
+        is_dynamic=True,
+        is_per_cluster=True,
+    )
+    early_start_listener_names = OptionalKey(
         name=EARLY_START_LISTENERS,
-        type="list",
-        default=None,
+        type_name="list",
         allowed=f"names out of {LISTENERS} or {CONTROLLER_LISTENER_NAMES}, separated by commas",
-        doc="Listeners that accept before the log is loaded: super users are answered there, everyone else "
-        f"gets AUTHORIZER_NOT_READY. Unset: those of {CONTROLLER_LISTENER_NAMES}.",
+        doc="Listeners that accept connections before the log is loaded: super users get decisions there, "
+        f"other principals get AUTHORIZER_NOT_READY. Unset: those of {CONTROLLER_LISTENER_NAMES}.",
         parse=names,
-    ),
-    ConfigKey(
+    )
+    controller_listener_names = ConfigKey(
         name=CONTROLLER_LISTENER_NAMES,
-        type="list",
+        type_name="list",
         default="",
         allowed="listener names, separated by commas",
-        doc=f"Only used as the default of {EARLY_START_LISTENERS}.",
+        doc=f"Used only as the default of {EARLY_START_LISTENERS}.",
         parse=names,
-    ),
-    ConfigKey(
+    )
+    listeners_text = ConfigKey(
         name=LISTENERS,
-        type="list",
+        type_name="list",
         default="PLAINTEXT://127.0.0.1:8180",
         allowed=LISTENERS_ALLOWED,
-        doc="Where the sidecar listens, each under a name of its own: PLAINTEXT on loopback addresses, "
-        "SSL, and Unix sockets (`NAME:///path`, PLAINTEXT whatever the name). Without a host it is every "
-        "address, IPv4 and IPv6; an IPv6 address is IPv6 only. In a broker's or controller's own file (one "
-        f"that sets {', '.join(BROKER_KEYS[:-1])} or {BROKER_KEYS[-1]}) they are the broker's, and aclog "
-        f"uses {ACLOG_LISTENERS} or the default.",
+        doc="Addresses on which the sidecar listens, each with a unique listener name: PLAINTEXT on loopback "
+        "addresses, SSL, and Unix sockets (`NAME:///path`, PLAINTEXT whatever the name). Without a host the "
+        "listener binds every IPv4 and IPv6 address; an IPv6 address is IPv6 only. The file of a broker or "
+        f"controller is one that sets {', '.join(BROKER_KEYS[:-1])} or {BROKER_KEYS[-1]}. There this key has "
+        f"the broker's listeners, and aclog uses {ACLOG_LISTENERS} or the default.",
+        parse=str,
         environment=False,
-    ),
-    ConfigKey(
+    )
+    listener_security_protocol_map = OptionalKey(
         name=PROTOCOL_MAP,
-        type="list",
-        default=None,
+        type_name="list",
         allowed=PROTOCOL_MAP_ALLOWED,
         doc="The security protocol of each listener name. Unset: a name is its own protocol, and "
         "controller listeners are PLAINTEXT if nothing else is SSL or SASL.",
-    ),
-    ConfigKey(
+        parse=str,
+    )
+    ssl_keystore_type = ConfigKey(
         name=KEYSTORE_TYPE,
-        type="string",
+        type_name="string",
         default="PEM",
-        allowed="PEM; of JKS and PKCS12 PEM can be made, and the error says how",
-        doc=f"How the server's key and certificate are stored. Kafka's own default is JKS. {_OF_A_LISTENER}",
-    ),
-    ConfigKey(
+        allowed="PEM; JKS and PKCS12 can be converted, the error shows the command",
+        doc=f"Format of the server's key and certificate. Kafka's own default is JKS. {_LISTENER_PREFIX_DOC}",
+        parse=str,
+    )
+    ssl_keystore_location = OptionalKey(
         name=KEYSTORE_LOCATION,
-        type="string",
-        default=None,
+        type_name="string",
         allowed="a PEM file with the private key and the certificate chain",
-        doc="The server's key and certificate, for listeners with TLS. The file is looked at every two "
-        "seconds: when it has changed, new connections get what is in it; if that cannot be used, they get "
-        "what was there, a warning is logged and `aclog_tls_reload_failed` is 1.",
-    ),
-    ConfigKey(
+        doc="The server's key and certificate, for listeners with TLS. The file is checked every two "
+        "seconds: once it has changed, new connections use its new content. If that is unusable, they use "
+        "the previous content, a warning is logged and `aclog_tls_reload_failed` is 1.",
+        parse=str,
+    )
+    ssl_keystore_certificate_chain = OptionalKey(
         name=KEYSTORE_CHAIN,
-        type="string",
-        default=None,
+        type_name="string",
         allowed="certificates in PEM, the server's own first",
         doc=f"The certificate chain itself, in place of {KEYSTORE_LOCATION}.",
-    ),
-    ConfigKey(
+        parse=str,
+    )
+    ssl_keystore_key = OptionalKey(
         name=KEYSTORE_KEY,
-        type="password",
-        default=None,
+        type_name="password",
         allowed="a private key in PEM",
         doc=f"The private key itself, with {KEYSTORE_CHAIN}.",
-    ),
-    ConfigKey(
+        parse=str,
+    )
+    ssl_key_password = OptionalKey(
         name=KEY_PASSWORD,
-        type="password",
-        default=None,
+        type_name="password",
         allowed="the password of the private key",
-        doc="If the private key is encrypted.",
-    ),
-    ConfigKey(
+        doc="Password of an encrypted private key.",
+        parse=str,
+    )
+    ssl_truststore_type = ConfigKey(
         name=TRUSTSTORE_TYPE,
-        type="string",
+        type_name="string",
         default="PEM",
-        allowed="PEM; of JKS and PKCS12 PEM can be made, and the error says how",
-        doc="How the authorities are stored. Kafka's own default is JKS.",
-    ),
-    ConfigKey(
+        allowed="PEM; JKS and PKCS12 can be converted, the error shows the command",
+        doc="Format of the trusted authorities. Kafka's own default is JKS.",
+        parse=str,
+    )
+    ssl_truststore_location = OptionalKey(
         name=TRUSTSTORE_LOCATION,
-        type="string",
-        default=None,
+        type_name="string",
         allowed="a PEM file of certificates",
-        doc="The authorities whose clients are admitted. Looked at every two seconds, as the keystore.",
-    ),
-    ConfigKey(
+        doc="Certificate authorities whose clients are admitted. The file is checked every two seconds, as "
+        "the keystore.",
+        parse=str,
+    )
+    ssl_truststore_certificates = OptionalKey(
         name=TRUSTSTORE_CERTIFICATES,
-        type="string",
-        default=None,
+        type_name="string",
         allowed="certificates in PEM",
-        doc=f"The authorities themselves, in place of {TRUSTSTORE_LOCATION}.",
-    ),
-    ConfigKey(
-        name=SSL_CLIENT_AUTH,
-        type="string",
-        default="none",
-        allowed=f"one of {', '.join(CLIENT_AUTHS)}",
-        doc="Whether a client of a listener with TLS shows a certificate: `required`, or no connection; "
-        "`requested`, and who shows none is User:ANONYMOUS; `none`, and everyone is.",
-        parse=one_of(CLIENT_AUTHS),
-    ),
-    ConfigKey(
+        doc=f"The certificate authorities themselves, in place of {TRUSTSTORE_LOCATION}.",
+        parse=str,
+    )
+    ssl_client_auth = choice_key(
+        SSL_CLIENT_AUTH,
+        CLIENT_AUTHS,
+        "none",
+        "Whether a client of a listener with TLS must present a certificate. `required`: no connection "
+        "without one; `requested`: a client without one is User:ANONYMOUS; `none`: every client is.",
+    )
+    ssl_enabled_protocols = ConfigKey(
         name=SSL_PROTOCOLS,
-        type="list",
+        type_name="list",
         default="TLSv1.2,TLSv1.3",
         allowed="TLSv1.2, TLSv1.3 or both, separated by commas",
-        doc="The versions of TLS that are spoken.",
-    ),
-    ConfigKey(
+        doc="Enabled versions of TLS.",
+        parse=str,
+    )
+    ssl_cipher_suites = ConfigKey(
         name=SSL_CIPHER_SUITES,
-        type="list",
+        type_name="list",
         default="",
         allowed="nothing",
-        doc="Of a broker's file. OpenSSL's choice cannot be changed here: where it is set, a listener with "
-        "TLS does not start, unless its own is empty.",
-    ),
-    ConfigKey(
+        doc="A broker's file may set it. aclog always uses OpenSSL's default cipher suites: if this key is "
+        "set, a listener with TLS does not start, unless the listener's own key is empty.",
+        parse=str,
+    )
+    ssl_principal_mapping_rules = ConfigKey(
         name=SSL_PRINCIPAL_RULES,
-        type="list",
+        type_name="list",
         default="DEFAULT",
         allowed=RULES_ALLOWED,
-        doc="What a client with a certificate is called: `User:` and what the first rule that matches "
-        "makes of the certificate's subject, which is written as Java writes it (`CN=a,OU=b,O=c`). DEFAULT "
-        "is the subject itself. Who no rule matches may ask nothing. Patterns are Java's, matched by RE2 in "
-        "a time that no name can prolong; the few that RE2 cannot express stop the start. No pattern matches "
-        "a subject with a line break, or of more than 4,096 characters.",
-    ),
-    ConfigKey(
+        doc="The principal of a client with a certificate: `User:` and the result of the first matching rule "
+        "on the certificate's subject, in Java's notation (`CN=a,OU=b,O=c`). DEFAULT is the subject itself. "
+        "A client that no rule matches gets no answer. Patterns are Java's, matched by RE2 in linear time; "
+        "the few that RE2 cannot express stop the start. No pattern matches a subject with a line break, or "
+        "of more than 4,096 characters.",
+        parse=str,
+    )
+    metadata_log_dir = OptionalKey(
         name=METADATA_LOG_DIR,
-        type="string",
-        default=None,
+        type_name="string",
         allowed=_LOG_DIR_ALLOWED,
-        doc=f"Of a broker's or controller's own file: where its metadata log is, which is read where neither "
-        f"--log nor {LOG_URL} names one. It is never written to.",
+        doc="In the file of a broker or controller: directory of its metadata log. aclog reads that log if "
+        f"neither --log nor {LOG_URL} names one, and never writes to it.",
+        parse=str,
         environment=False,
-    ),
-    ConfigKey(
+    )
+    log_dirs = OptionalKey(
         name=LOG_DIRS,
-        type="list",
-        default=None,
+        type_name="list",
         allowed=f"{_LOG_DIR_ALLOWED}; the first of several counts, as in Kafka",
-        doc=f"The same where {METADATA_LOG_DIR} is not set.",
+        doc=f"Used if {METADATA_LOG_DIR} is not set.",
+        parse=str,
         environment=False,
-    ),
-    ConfigKey(
+    )
+    log_dir = OptionalKey(
         name=LOG_DIR,
-        type="string",
-        default=None,
+        type_name="string",
         allowed=_LOG_DIR_ALLOWED,
-        doc=f"The same where {LOG_DIRS} is not set.",
+        doc=f"Used if {LOG_DIRS} is not set.",
+        parse=str,
         environment=False,
-    ),
-    ConfigKey(
-        name=NODE_ID,
-        type="int",
-        default="-1",
-        allowed="a whole number, -1 or more",
-        doc="Number of this node in log lines.",
-        parse=integer(-1, 2**31 - 1),
-    ),
-)
+    )
+    node_id = integer_key(NODE_ID, -1, "Number of this node in log lines.", minimum=-1, maximum=2**31 - 1)

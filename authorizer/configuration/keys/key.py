@@ -1,4 +1,4 @@
-"""ConfigKey: what is known of one configuration key.
+"""ConfigKey: one configuration key and, as a class attribute, its typed value in a Config.
 
 A key's environment variable is ``ACLOG_`` and its name in capitals, dots as underscores, without a leading
 ``aclog.``: ``ACLOG_LOG_URL`` sets ``aclog.log.url``, ``ACLOG_SUPER_USERS`` sets ``super.users``.
@@ -6,13 +6,15 @@ A key's environment variable is ``ACLOG_`` and its name in capitals, dots as und
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast, overload
 
 from authorizer.api.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+_T = TypeVar("_T")
 
 ACLOG_PREFIX: Final = "aclog."
 ENVIRONMENT_PREFIX: Final = "ACLOG_"
@@ -23,58 +25,189 @@ DECISION_CLIENT_PREFIX: Final = "aclog.decision.log.kafka."
 #: Keys below these are a client's.
 CLIENT_PREFIXES: Final = (CLIENT_PREFIX, DECISION_CLIENT_PREFIX)
 
+_INT32_MAX: Final = 2**31 - 1
+_INT64_MAX: Final = 2**63 - 1
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigKey:
-    """One key.
+
+class KeyGroup:
+    """Base class of groups of keys, whose class attributes are ConfigKeys.
+
+    An instance (``load.Config``) has the keys' values under the same names in its ``__dict__``, so that
+    reading one is a plain attribute access.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfigKey(Generic[_T]):
+    """The single definition of a key, for reading, validation and docs/configuration.md.
 
     Attributes:
         name: in the file.
-        type: for people: ``string``, ``list``, ``int``, ...
-        default: as it would be written in a file; None means unset.
+        type_name: for people: ``string``, ``list``, ``int``, ...
+        default: as text of a file; None means unset.
         allowed: for people and for ConfigError.
-        doc: what it is for, in full sentences.
-        parse: text to value; ValueError means not allowed.
+        doc: its purpose, in full sentences.
+        parse: converts the text to the value; raises ValueError if it is not allowed.
         environment: whether a variable sets it: ``listeners`` leaves its variable to ``aclog.listeners``.
-        dynamic: whether a running node takes a new value (``reconfiguration``).
-        of_cluster: whether each cluster of a fleet may have its own (``configuration.clusters``).
+        is_dynamic: whether a running node accepts a new value (``reconfiguration``).
+        is_per_cluster: whether each cluster of a fleet may have a different value (``clusters``).
+        attribute: its name in the group.
     """
 
     name: str
-    type: str
+    type_name: str
     default: str | None
     allowed: str
     doc: str
-    parse: Callable[[str], Any] = str
+    parse: Callable[[str], _T]
     environment: bool = True
-    dynamic: bool = False
-    of_cluster: bool = False
+    is_dynamic: bool = False
+    is_per_cluster: bool = False
+    attribute: str = field(default="", init=False)
 
-    @property
-    def field(self) -> str:
-        """The attribute of Config that has its value, if there is one."""
-        return self.name.removeprefix(ACLOG_PREFIX).replace(".", "_")
+    def __set_name__(self, _group: type, attribute: str) -> None:
+        object.__setattr__(self, "attribute", attribute)
+
+    @overload
+    def __get__(self, config: None, group: type) -> Self: ...
+    @overload
+    def __get__(self, config: KeyGroup, group: type) -> _T: ...
+    def __get__(self, config: KeyGroup | None, group: type) -> Self | _T:
+        # An instance's __dict__ has precedence, so a Config with its values never gets here.
+        if config is not None:
+            raise AttributeError(self.attribute)
+        return self
 
     @property
     def variable(self) -> str:
         """The environment variable."""
         return variable_of(self.name)
 
-    def read(self, text: str | None) -> Any:
-        """The value of ``text``, or of the default if there is none.
+    def read(self, text: str | None) -> _T:
+        """Return the value of ``text``, or of the default if ``text`` is None.
 
         Raises:
             ConfigError: with the key, the text and what is allowed.
         """
         text = self.default if text is None else text
         if text is None:
-            return None
+            return cast("_T", None)  # only an OptionalKey has no default
         try:
             return self.parse(text)
         except ValueError as error:
             raise ConfigError(self.name, text, self.allowed) from error
 
 
+@dataclass(frozen=True, kw_only=True)
+class OptionalKey(ConfigKey[_T | None]):
+    """A key without a default: its value is None if it is unset."""
+
+    default: str | None = field(default=None, init=False)
+
+
+def keys_of(group: type[KeyGroup]) -> tuple[ConfigKey[Any], ...]:
+    """Return the keys of a group, in the order of their declaration."""
+    return tuple(value for value in vars(group).values() if isinstance(value, ConfigKey))
+
+
+def integer_key(
+    name: str,
+    default: int,
+    doc: str,
+    *,
+    minimum: int,
+    maximum: int = _INT64_MAX,
+    unit: str = "",
+    is_dynamic: bool = False,
+    is_per_cluster: bool = False,
+) -> ConfigKey[int]:
+    """Return the key of a whole number of ``unit`` in a range."""
+
+    def parse(text: str) -> int:
+        value = int(text.strip())
+        if not minimum <= value <= maximum:
+            raise ValueError(text)
+        return value
+
+    allowed_range = f"{minimum} or more" if maximum >= _INT32_MAX else f"{minimum} to {maximum}"
+    return ConfigKey(
+        name=name,
+        type_name="long" if unit else "int",
+        default=str(default),
+        allowed=f"a whole number{unit and f' of {unit}'}, {allowed_range}",
+        doc=doc,
+        parse=parse,
+        is_dynamic=is_dynamic,
+        is_per_cluster=is_per_cluster,
+    )
+
+
+def choice_key(
+    name: str,
+    choices: Sequence[str],
+    default: str,
+    doc: str,
+    *,
+    is_dynamic: bool = False,
+    is_per_cluster: bool = False,
+) -> ConfigKey[str]:
+    """Return the key of one of ``choices``, in any case."""
+    return ConfigKey(
+        name=name,
+        type_name="string",
+        default=default,
+        allowed=f"one of {', '.join(choices)}",
+        doc=doc,
+        parse=_choice(choices),
+        is_dynamic=is_dynamic,
+        is_per_cluster=is_per_cluster,
+    )
+
+
+def boolean_key(name: str, doc: str, *, allowed: str = "true or false") -> ConfigKey[bool]:
+    """Return the key of ``true`` or ``false``, in any case; the default is ``false``."""
+    choice = _choice(("true", "false"))
+    return ConfigKey(
+        name=name,
+        type_name="boolean",
+        default="false",
+        allowed=allowed,
+        doc=doc,
+        parse=lambda text: choice(text) == "true",
+    )
+
+
+def text_key(
+    name: str,
+    allowed: str,
+    doc: str,
+    *,
+    type_name: str = "string",
+    is_per_cluster: bool = False,
+) -> OptionalKey[str]:
+    """Return an optional key of any text; a blank text is None."""
+    return OptionalKey(
+        name=name,
+        type_name=type_name,
+        allowed=allowed,
+        doc=doc,
+        parse=lambda text: text.strip() or None,
+        is_per_cluster=is_per_cluster,
+    )
+
+
 def variable_of(name: str) -> str:
-    """The environment variable of a key, or the beginning of those below a prefix."""
+    """Return the environment variable of a key, or the beginning of those below a prefix."""
     return ENVIRONMENT_PREFIX + name.removeprefix(ACLOG_PREFIX).upper().replace(".", "_").replace("-", "_")
+
+
+def _choice(choices: Sequence[str]) -> Callable[[str], str]:
+    by_lower = {choice.lower(): choice for choice in choices}
+
+    def parse(text: str) -> str:
+        try:
+            return by_lower[text.strip().lower()]
+        except KeyError:
+            raise ValueError(text) from None
+
+    return parse

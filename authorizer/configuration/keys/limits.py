@@ -1,10 +1,10 @@
-"""Keys of the sidecar's limits: what clients may take of it, each for one process."""
+"""Keys of the sidecar's limits; each limit holds for one process."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from authorizer.configuration.keys.key import ConfigKey
+from authorizer.configuration.keys.key import ConfigKey, KeyGroup, integer_key
 from authorizer.configuration.keys.names import (
     BYTES_IN_FLIGHT,
     DRAIN_MS,
@@ -20,113 +20,107 @@ from authorizer.configuration.keys.names import (
     REQUESTS_IN_FLIGHT,
     UNREAD_MS,
 )
-from authorizer.configuration.keys.values import MEGABYTE, integer
+from authorizer.configuration.keys.values import MEGABYTE
 
 _HOUR_MS: Final = 60 * 60 * 1000
 
 
-def _count(name: str, default: int, doc: str) -> ConfigKey:
-    return ConfigKey(
-        name=name,
-        type="int",
-        default=str(default),
-        allowed="a whole number, 1 or more",
-        doc=doc,
-        parse=integer(1, 2**31 - 1),
-        dynamic=True,
+def _count(name: str, default: int, doc: str) -> ConfigKey[int]:
+    return integer_key(name, default, doc, minimum=1, maximum=2**31 - 1, is_dynamic=True)
+
+
+def _time(name: str, default_ms: int, doc: str, *, is_dynamic: bool = True) -> ConfigKey[int]:
+    return integer_key(
+        name, default_ms, doc, minimum=1, maximum=_HOUR_MS, unit="milliseconds", is_dynamic=is_dynamic
     )
 
 
-def _time(name: str, default_ms: int, doc: str, *, dynamic: bool = True) -> ConfigKey:
-    return ConfigKey(
-        name=name,
-        type="long",
-        default=str(default_ms),
-        allowed=f"a whole number of milliseconds, 1 to {_HOUR_MS}",
-        doc=doc,
-        parse=integer(1, _HOUR_MS),
-        dynamic=dynamic,
-    )
+class LimitKeys(KeyGroup):
+    """Keys of the sidecar's limits."""
 
-
-LIMIT_KEYS: Final = (
-    _count(
+    sidecar_max_connections = _count(
         MAX_CONNECTIONS,
         4096,
-        "Connections that are open at a time, on all listeners; Kafka's max.connections. On one more, "
-        "health and metrics are answered, and anything else is 503 `TOO_MANY_CONNECTIONS` and its end. The "
-        "socket in the log's directory is not counted; a connection whose TLS handshake is not done is. "
-        "`aclog serve` raises its limit of open files for them, as far as it may, and admits fewer where "
-        "that is too low: it keeps 512 files for its log, its store and its Kafka client.",
-    ),
-    _count(
+        "Maximum number of open connections on all listeners, as Kafka's max.connections. On further "
+        "connections only health and metrics are answered; other requests get 503 `TOO_MANY_CONNECTIONS`, "
+        "and the connection is closed. A connection counts from its TLS handshake on; connections to the "
+        "socket in the log's directory do not count. `aclog serve` raises its limit of open files "
+        "accordingly. Where the system does not allow that, it admits fewer connections: it reserves 512 "
+        "files for its log, its store and its Kafka client.",
+    )
+    sidecar_max_connections_per_ip = _count(
         MAX_CONNECTIONS_PER_IP,
         2048,
-        "The same of one IP address, so that none has them all; Kafka's max.connections.per.ip. Behind a "
-        "proxy all have the proxy's.",
-    ),
-    _count(
+        "Maximum number of open connections from one IP address, as Kafka's max.connections.per.ip. Behind a "
+        "proxy all connections have the proxy's address.",
+    )
+    sidecar_max_requests_in_flight = _count(
         REQUESTS_IN_FLIGHT,
         1000,
-        "Requests of a listener that are being answered at a time, those that wait for an offset and the "
-        "streams of changes among them. One more is 503 `OVERLOADED`. Half of them may wait for an offset. "
-        "Ten times as many may wait on their connections for those before them; a connection with one "
-        "more is closed.",
-    ),
-    _count(
+        "Maximum number of concurrent requests of a listener, including requests that wait for an offset and "
+        "streams of changes. Further requests get 503 `OVERLOADED`. Half of them may wait for an offset. "
+        "Ten times as many may be pipelined behind other requests of their connection; a connection that "
+        "exceeds that is closed.",
+    )
+    sidecar_max_request_bytes = _count(
         REQUEST_BYTES,
         4 * MEGABYTE,
-        "Bytes of a request's body. A larger one is 413 before it is read to its end.",
-    ),
-    _count(
+        "Maximum size of a request's body, in bytes. A larger one gets 413 before it is read completely.",
+    )
+    sidecar_max_bytes_in_flight = _count(
         BYTES_IN_FLIGHT,
         32 * MEGABYTE,
-        "Bytes of all bodies that are held at a time. One that has no room is 503 `OVERLOADED`. As many "
-        "again of answers that wait to be read, of more than 64 KiB each: one more is 503, too, but not what "
-        "says that something was changed. Of a listing of ACLs that counts what it takes while it is sent.",
-    ),
-    _count(
+        "Maximum size of all request bodies in memory, in bytes. A body that exceeds it gets 503 "
+        "`OVERLOADED`. The same limit holds for all unsent answers of more than 64 KiB each: an answer that "
+        "exceeds it is replaced by 503, except one that reports a change. A listing of ACLs counts with the "
+        "part that is being sent.",
+    )
+    sidecar_max_questions = _count(
         QUESTIONS,
         10_000,
-        "Evaluations, or names, of one request. More are 413; so is a body of more than 64 KiB with more "
-        "than twenty commas for each of them, before it is decoded.",
-    ),
-    _count(
+        "Maximum number of evaluations or names in one request. More get 413. A body of more than 64 KiB "
+        "with more than twenty commas for each of them gets 413 before it is decoded.",
+    )
+    sidecar_max_head_bytes = _count(
         HEAD_BYTES,
         32 * 1024,
-        "Bytes of a request's first line and headers. A larger one is 431, and the connection's end. So are "
-        "as many bytes of trailers, blank lines or chunk framing, beyond 8 for each byte of the body.",
-    ),
-    _count(HEADERS, 100, "Headers of a request. More are 431, and the connection's end."),
-    _time(
+        "Maximum size of a request's first line and headers, in bytes. A larger head gets 431, and the "
+        "connection is closed. The same holds for that many bytes of trailers, blank lines or chunk framing "
+        "beyond 8 for each byte of the body.",
+    )
+    sidecar_max_headers = _count(
+        HEADERS,
+        100,
+        "Maximum number of a request's headers. More get 431, and the connection is closed.",
+    )
+    sidecar_connections_max_idle_ms = _time(
         IDLE_MS,
         5000,
-        "A connection on which no request begins for so long is closed, as by Kafka's "
-        "connections.max.idle.ms. Connections that are open already keep what they began with.",
-    ),
-    _time(
+        "Idle time after which a connection is closed, as Kafka's connections.max.idle.ms. A new value "
+        "applies to new connections only.",
+    )
+    sidecar_request_timeout_ms = _time(
         REQUEST_MS,
         30_000,
-        "A request that is not whole so long after its first byte is answered with 408, and its connection "
-        "closed.",
-    ),
-    _time(
+        "Maximum time from the first byte to the last of a request. A slower one gets 408, and the "
+        "connection is closed.",
+    )
+    sidecar_unread_timeout_ms = _time(
         UNREAD_MS,
         30_000,
-        "A client that does not read its answers is not read from either once 64 KiB of them wait. If it "
-        "does not read as much within this time its connection is cut.",
-    ),
-    _time(
+        "Once 64 KiB of answers wait for a client that does not read them, its requests are not read either. "
+        "If the client does not read that much within this time, its connection is cut.",
+    )
+    sidecar_overload_late_ms = _time(
         LATE_MS,
         1000,
-        "Requests are refused with 503 `OVERLOADED` while the event loop comes later than this to what is "
-        "due, twice in a row; health and metrics are answered.",
-    ),
-    _time(
+        "Lateness of the event loop above which requests get 503 `OVERLOADED`, if it occurs twice in a row. "
+        "Health and metrics are answered.",
+    )
+    sidecar_drain_timeout_ms = _time(
         DRAIN_MS,
         5000,
-        "How long requests under way have to end once the sidecar is to stop, in whole seconds. It accepts "
-        "no new ones meanwhile, and cuts what is left afterwards.",
-        dynamic=False,
-    ),
-)
+        "Time for requests in flight to end at shutdown, rounded up to seconds. The sidecar accepts no new "
+        "requests meanwhile, and cuts the remaining connections afterwards.",
+        is_dynamic=False,
+    )

@@ -1,4 +1,4 @@
-"""Names of keys, as they stand in a file."""
+"""Names of keys in a file."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ SSL_CIPHER_SUITES: Final = "ssl.cipher.suites"
 SSL_PRINCIPAL_RULES: Final = "ssl.principal.mapping.rules"
 SPIFFE_RULES: Final = "aclog.ssl.spiffe.mapping.rules"
 SPIFFE_REQUIRED: Final = "aclog.ssl.spiffe.required"
-#: Before an `ssl.*` key, or that of SPIFFE ids: for the listener of that name (in lower case) alone.
+#: Prefix of an `ssl.*` or SPIFFE key for one listener, followed by its name in lower case.
 LISTENER_PREFIX: Final = "listener.name."
 MAX_CONNECTIONS: Final = "aclog.sidecar.max.connections"
 MAX_CONNECTIONS_PER_IP: Final = "aclog.sidecar.max.connections.per.ip"

@@ -8,9 +8,22 @@ from typing import Final
 from authorizer.api.audit_levels import AUDIT_LEVELS
 from authorizer.api.kafka_version import KAFKA_VERSION_CONFIG, KAFKA_VERSIONS_ALLOWED, parse_kafka_version
 from authorizer.configuration.broker_file import METADATA_LOG_DIR
-from authorizer.configuration.decision_log import DESTINATIONS_ALLOWED, parse_destinations
-from authorizer.configuration.decision_log_rules import RULES_ALLOWED, parse_rules
-from authorizer.configuration.keys.key import CLIENT_PREFIX, DECISION_CLIENT_PREFIX, ConfigKey
+from authorizer.configuration.decision_log import (
+    DESTINATIONS_ALLOWED,
+    RULES_ALLOWED,
+    parse_destinations,
+    parse_rules,
+)
+from authorizer.configuration.keys.key import (
+    CLIENT_PREFIX,
+    DECISION_CLIENT_PREFIX,
+    ConfigKey,
+    KeyGroup,
+    OptionalKey,
+    choice_key,
+    integer_key,
+    text_key,
+)
 from authorizer.configuration.keys.names import (
     AUDIT_LEVEL,
     AUDIT_QUEUE,
@@ -23,14 +36,7 @@ from authorizer.configuration.keys.names import (
     LOG_URL,
     SNAPSHOT_STORE,
 )
-from authorizer.configuration.keys.values import (
-    CLUSTERS_ALLOWED,
-    MEGABYTE,
-    cluster_names,
-    integer,
-    one_of,
-    optional_text,
-)
+from authorizer.configuration.keys.values import CLUSTERS_ALLOWED, MEGABYTE, cluster_names
 
 #: Values of ``aclog.log.mode``.
 LOG_MODES: Final = ("auto", "read", "write", "create")
@@ -39,224 +45,197 @@ LOGGING_FORMATS: Final = ("auto", "console", "json")
 #: Values of ``aclog.logging.level``.
 LOGGING_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 
-NODE_KEYS: Final = (
-    ConfigKey(
+
+class NodeKeys(KeyGroup):
+    """Keys of a node."""
+
+    clusters = ConfigKey(
         name=CLUSTERS,
-        type="list",
+        type_name="list",
         default="",
         allowed=CLUSTERS_ALLOWED,
-        doc="The clusters that `aclog serve` follows, where they are several: a fleet. Each has a log of its "
-        "own, `aclog.cluster.NAME.log.url`, and any other key that says so below may be its own, too: "
-        "`aclog.cluster.NAME.` and the key without `aclog.`. What is asked names its cluster in its path, "
-        "`/clusters/NAME/...`. Empty: one log, " + LOG_URL + ".",
+        doc="The clusters that `aclog serve` follows if they are several: a fleet. Each cluster has its log "
+        "in `aclog.cluster.NAME.log.url`, and may have any other key that is marked as per cluster below: "
+        "`aclog.cluster.NAME.` and the key without `aclog.`. Requests name their cluster in the path, "
+        f"`/clusters/NAME/...`. Empty: one log, {LOG_URL}.",
         parse=cluster_names,
-    ),
-    ConfigKey(
-        name=LOG_URL,
-        type="url",
-        default=None,
-        allowed="file:DIR or a path; kafka://HOST:PORT[,HOST:PORT...]/TOPIC; "
+    )
+    log_url = text_key(
+        LOG_URL,
+        "file:DIR or a path; kafka://HOST:PORT[,HOST:PORT...]/TOPIC; "
         "kraft://HOST:PORT[,HOST:PORT...]; or describe://HOST:PORT[,HOST:PORT...]/DIR",
-        doc="The metadata log to replay: a directory in Kafka's segment format, aclog's own or a broker's "
-        "`__cluster_metadata-0`; a compacted topic of its own on a Kafka cluster, which any number of nodes "
-        "read and write; a cluster's own log, followed at its controllers' listener, which is asked to "
-        "change ACLs; or the ACLs that a cluster's brokers describe, asked for every "
-        "`aclog.kafka.acls.refresh.interval.ms` (10000) and kept in DIR. "
-        f"`{CLIENT_PREFIX}*` says how to reach a cluster. Unset in a broker's own file: the "
-        f"broker's metadata log, see {METADATA_LOG_DIR}.",
-        parse=optional_text,
-        of_cluster=True,
-    ),
-    ConfigKey(
+        "The metadata log to replay. `file:` is a directory in Kafka's segment format: an aclog-managed log "
+        "or a broker's `__cluster_metadata-0`. `kafka:` is a compacted topic on a Kafka cluster, which any "
+        "number of nodes read and write. `kraft:` is a cluster's metadata log, followed at its controllers' "
+        "listener; changes of ACLs are requests to the cluster. `describe:` polls the ACLs of a cluster's "
+        "brokers every `aclog.kafka.acls.refresh.interval.ms` (10000) and stores them in DIR. "
+        f"`{CLIENT_PREFIX}*` are the settings of the connection to a cluster. Unset in a broker's own file: "
+        f"the broker's metadata log, see {METADATA_LOG_DIR}.",
+        type_name="url",
+        is_per_cluster=True,
+    )
+    kafka_version = OptionalKey(
         name=KAFKA_VERSION_CONFIG,
-        type="string",
-        default=None,
+        type_name="string",
         allowed=KAFKA_VERSIONS_ALLOWED,
-        doc="The Kafka release whose rules are followed. From 4.4 on an ACL's host may be a network "
-        "(10.0.0.0/8, KIP-1276); before, that matches nobody. Unset: that of the log's brokers. Where they "
-        "are of several releases, or nothing tells which release they are, an answer is ALLOWED only if it "
-        "is by the rules of each release that they may be.",
+        doc="The Kafka release whose rules apply. From 4.4 on an ACL's host may be a network "
+        "(10.0.0.0/8, KIP-1276); before, such a host matches no client. Unset: the release of the log's "
+        "brokers. If the brokers have several releases, or their release is unknown, a request is ALLOWED "
+        "only if the rules of each possible release allow it.",
         parse=parse_kafka_version,
-        of_cluster=True,
-    ),
-    ConfigKey(
-        name=LOG_MODE,
-        type="string",
-        default="auto",
-        allowed=f"one of {', '.join(LOG_MODES)}",
-        doc="`read` never writes. `write` takes the writer's lock of a directory that aclog made; to a topic "
-        "any number of nodes write. `create` makes the log if there is none, then writes; a topic gets 3 "
-        "replicas, of which 2 must be in sync (`aclog log create` makes others). `auto` writes to a topic, "
-        "to a directory that aclog made and, by asking it, to a cluster (`kraft://`), and reads a broker's.",
-        parse=one_of(LOG_MODES),
-        of_cluster=True,
-    ),
-    ConfigKey(
-        name=SNAPSHOT_STORE,
-        type="url",
-        default=None,
-        allowed="a path or any URL that fsspec has a file system for",
-        doc="Where snapshots are kept; a start then replays only what came after the newest one. Unset: "
-        "none are written, and every start replays the log.",
-        parse=optional_text,
-        of_cluster=True,
-    ),
-    ConfigKey(
-        name="aclog.snapshot.keep",
-        type="int",
-        default="3",
-        allowed="a whole number, 1 or more",
-        doc="How many snapshots are kept at least.",
-        parse=integer(1),
-        of_cluster=True,
-    ),
-    ConfigKey(
-        name="aclog.snapshot.max.bytes",
-        type="long",
-        default=str(20 * MEGABYTE),
-        allowed="a whole number of bytes, 1 or more",
-        doc="A snapshot is written after this many bytes of log, as Kafka's "
+        is_per_cluster=True,
+    )
+    log_mode = choice_key(
+        LOG_MODE,
+        LOG_MODES,
+        "auto",
+        "`read` never writes. `write` locks an aclog-managed directory for its single writer; any number of "
+        "nodes may write to a topic. `create` creates the log if it does not exist, then writes; a topic "
+        "gets 3 replicas, of which 2 must be in sync (`aclog log create` has options for that). `auto` "
+        "writes to a topic, to an aclog-managed directory and, by requests to it, to a cluster (`kraft://`); "
+        "it only reads a broker's directory.",
+        is_per_cluster=True,
+    )
+    snapshot_store = text_key(
+        SNAPSHOT_STORE,
+        "a path or any URL that fsspec has a file system for",
+        "Location of snapshots; a start replays only what follows the newest one. Unset: no snapshots, and "
+        "every start replays the log.",
+        type_name="url",
+        is_per_cluster=True,
+    )
+    snapshot_keep = integer_key(
+        "aclog.snapshot.keep",
+        3,
+        "Minimum number of stored snapshots.",
+        minimum=1,
+        is_per_cluster=True,
+    )
+    snapshot_max_bytes = integer_key(
+        "aclog.snapshot.max.bytes",
+        20 * MEGABYTE,
+        "Bytes of log after which a snapshot is written, as Kafka's "
         "metadata.log.max.record.bytes.between.snapshots.",
-        parse=integer(1),
-        of_cluster=True,
-    ),
-    ConfigKey(
-        name="aclog.snapshot.max.age.ms",
-        type="long",
-        default=str(60 * 60 * 1000),
-        allowed="a whole number of milliseconds, 0 or more",
-        doc="A snapshot is written this long after the last one if anything changed, as Kafka's "
+        minimum=1,
+        unit="bytes",
+        is_per_cluster=True,
+    )
+    snapshot_max_age_ms = integer_key(
+        "aclog.snapshot.max.age.ms",
+        60 * 60 * 1000,
+        "Time after the last snapshot at which one is written if anything changed, as Kafka's "
         "metadata.log.max.snapshot.interval.ms; 0 turns this off.",
-        parse=integer(0),
-        of_cluster=True,
-    ),
-    ConfigKey(
-        name="aclog.max.lag.ms",
-        type="long",
-        default="0",
-        allowed="a whole number of milliseconds, 0 or more",
-        doc="A node that has been behind its log, or whose polled cluster has not answered, for longer than "
-        "this reports not ready; decisions go on. "
-        "0 never does.",
-        parse=integer(0),
-        dynamic=True,
-        of_cluster=True,
-    ),
-    ConfigKey(
-        name="aclog.acl.update.timeout.ms",
-        type="long",
-        default="30000",
-        allowed="a whole number of milliseconds, 1 or more",
-        doc="How long a creation or removal of ACLs may take until it is visible here. Past that it "
-        "answers REQUEST_TIMED_OUT and says whether it may still happen.",
-        parse=integer(1),
-        of_cluster=True,
-    ),
-    ConfigKey(
-        name="aclog.plan.max.removed.percent",
-        type="int",
-        default="50",
-        allowed="a whole number, 0 to 100",
-        doc="A plan that removes a larger share of the ACLs is refused by `aclog apply` and by `POST "
-        "/v1/plans`, unless that is asked for: `--allow-mass-removal`, `maxRemovedPercent`. 100 "
-        "refuses none.",
-        parse=integer(0, 100),
-        of_cluster=True,
-    ),
-    ConfigKey(
-        name=AUDIT_LEVEL,
-        type="string",
-        default="INFO",
-        allowed=f"one of {', '.join(AUDIT_LEVELS)}",
-        doc="What the audit log (kafka.authorizer.logger) writes: INFO denials that were asked for, DEBUG "
+        minimum=0,
+        unit="milliseconds",
+        is_per_cluster=True,
+    )
+    max_lag_ms = integer_key(
+        "aclog.max.lag.ms",
+        0,
+        "A node reports not ready once it has been behind its log for longer than this, or once its polled "
+        "cluster has not answered for longer. It continues to decide. 0: never.",
+        minimum=0,
+        unit="milliseconds",
+        is_dynamic=True,
+        is_per_cluster=True,
+    )
+    acl_update_timeout_ms = integer_key(
+        "aclog.acl.update.timeout.ms",
+        30_000,
+        "Maximum time until a creation or removal of ACLs is visible on this node. After that the answer is "
+        "REQUEST_TIMED_OUT, and says whether the change may still happen.",
+        minimum=1,
+        unit="milliseconds",
+        is_per_cluster=True,
+    )
+    plan_max_removed_percent = integer_key(
+        "aclog.plan.max.removed.percent",
+        50,
+        "`aclog apply` and `POST /v1/plans` refuse a plan that removes a larger share of the ACLs, unless "
+        "`--allow-mass-removal` or `maxRemovedPercent` allows it. 100 refuses none.",
+        minimum=0,
+        maximum=100,
+        is_per_cluster=True,
+    )
+    audit_level = choice_key(
+        AUDIT_LEVEL,
+        tuple(AUDIT_LEVELS),
+        "INFO",
+        "What the audit log (kafka.authorizer.logger) contains: INFO denials that are to be logged, DEBUG "
         "also what was allowed, TRACE everything, OFF nothing.",
-        parse=one_of(tuple(AUDIT_LEVELS)),
-        dynamic=True,
-    ),
-    ConfigKey(
-        name=AUDIT_QUEUE,
-        type="int",
-        default="50000",
-        allowed="a whole number, 0 or more",
-        doc="How many decisions of `aclog serve` may wait for their lines in the audit log, half a kilobyte "
-        "each. Lines are written many at once, some 50 ms later, by a thread of their own; when more "
-        "decisions wait, lines are left out and counted (aclog_audit_lost_total), and no decision waits. "
-        "0 writes each line before its decision is answered: slower, and nothing is left out.",
-        parse=integer(0),
-    ),
-    ConfigKey(
+        is_dynamic=True,
+    )
+    audit_queue_max_lines = integer_key(
+        AUDIT_QUEUE,
+        50_000,
+        "Maximum number of decisions of `aclog serve` in the queue of the audit log, half a kilobyte each. A "
+        "separate thread writes their lines in batches, some 50 ms later. If the queue is full, lines are "
+        "dropped and counted (aclog_audit_lost_total); decisions never wait. 0 writes each line before its "
+        "decision is answered: slower, and nothing is dropped.",
+        minimum=0,
+    )
+    decision_log = ConfigKey(
         name=DECISION_LOG,
-        type="list",
+        type_name="list",
         default="",
         allowed=DESTINATIONS_ALLOWED,
-        doc="Where `aclog serve` writes decisions as CloudEvents, beside the audit log's lines: see "
-        "[decision-log.md](decision-log.md). Empty: nowhere. A topic must be there; "
-        f"`{DECISION_CLIENT_PREFIX}*` says how to reach it. How many decisions may wait for their events, "
-        f"{AUDIT_QUEUE} says.",
+        doc="Destinations to which `aclog serve` writes decisions as CloudEvents, in addition to the audit "
+        "log: see [decision-log.md](decision-log.md). Empty: none. A topic must exist; "
+        f"`{DECISION_CLIENT_PREFIX}*` are the settings of the connection. {AUDIT_QUEUE} limits the queue of "
+        "events, too.",
         parse=parse_destinations,
-    ),
-    ConfigKey(
-        name=DECISION_LOG_LEVEL,
-        type="string",
-        default="DEBUG",
-        allowed="one of INFO, DEBUG, TRACE",
-        doc="Which decisions become events, by the audit log's levels: INFO denials that were asked for, "
+    )
+    decision_log_level = choice_key(
+        DECISION_LOG_LEVEL,
+        ("INFO", "DEBUG", "TRACE"),
+        "DEBUG",
+        "Decisions that become events, by the audit log's levels: INFO denials that are to be logged, "
         "DEBUG also what was allowed, TRACE everything.",
-        parse=one_of(("INFO", "DEBUG", "TRACE")),
-    ),
-    ConfigKey(
+    )
+    decision_log_rules = ConfigKey(
         name=DECISION_RULES,
-        type="list",
+        type_name="list",
         default="",
         allowed=RULES_ALLOWED,
-        doc="Of those, which ones do, and of how many one: the first rule whose conditions all hold decides, "
-        "and what no rule is about is kept. `drop principal=User:probe; keep result=DENIED; 1/100 "
-        "resource_type=TOPIC resource_name=logs-*`. A text that ends with `*` is a prefix; quotes hold what "
-        "has spaces or semicolons.",
+        doc="Filter and sampling of these decisions. The first rule whose conditions all hold decides; a "
+        "decision that no rule matches becomes an event. `drop principal=User:probe; keep result=DENIED; "
+        "1/100 resource_type=TOPIC resource_name=logs-*`. A text that ends with `*` is a prefix; a text with "
+        "spaces or semicolons needs quotes.",
         parse=partial(parse_rules, key=DECISION_RULES),
-    ),
-    ConfigKey(
-        name="aclog.decision.log.fold.ms",
-        type="long",
-        default="0",
-        allowed="a whole number of milliseconds, 0 or more",
-        doc="The window in which repeats of a question with the same answer are counted in one event, which "
-        "is written when the window ends. 0: an event for each decision.",
-        parse=integer(0),
-    ),
-    ConfigKey(
-        name=DECISION_FILE_MAX,
-        type="long",
-        default=str(100 * MEGABYTE),
-        allowed="a whole number of bytes, 0 or more",
-        doc="A file of decision events that would grow beyond this becomes `PATH.1`, and a new one begins. 0 "
-        "leaves that to others: a file that was moved is made anew.",
-        parse=integer(0),
-    ),
-    ConfigKey(
-        name="aclog.decision.log.file.keep",
-        type="int",
-        default="10",
-        allowed="a whole number, 1 or more",
-        doc=f"How many files {DECISION_FILE_MAX} keeps beside the one that is written.",
-        parse=integer(1),
-    ),
-    ConfigKey(
-        name="aclog.logging.format",
-        type="string",
-        default="auto",
-        allowed=f"one of {', '.join(LOGGING_FORMATS)}",
-        doc="`console` for people, `json` for machines; `auto` is console on a terminal and json "
-        "elsewhere. Lines go to stderr.",
-        parse=one_of(LOGGING_FORMATS),
-    ),
-    ConfigKey(
-        name="aclog.logging.level",
-        type="string",
-        default="INFO",
-        allowed=f"one of {', '.join(LOGGING_LEVELS)}",
-        doc="The lowest level that is logged; the audit log has its own.",
-        parse=one_of(LOGGING_LEVELS),
-        dynamic=True,
-    ),
-)
+    )
+    decision_log_fold_ms = integer_key(
+        "aclog.decision.log.fold.ms",
+        0,
+        "Time window in which repeated requests with the same answer are counted in one event, which is "
+        "written when the window ends. 0: an event for each decision.",
+        minimum=0,
+        unit="milliseconds",
+    )
+    decision_log_file_max_bytes = integer_key(
+        DECISION_FILE_MAX,
+        100 * MEGABYTE,
+        "Maximum size of a file of decision events: then it becomes `PATH.1`, and a new file begins. 0 "
+        "leaves rotation to other programs: after a rename a new file is created.",
+        minimum=0,
+        unit="bytes",
+    )
+    decision_log_file_keep = integer_key(
+        "aclog.decision.log.file.keep",
+        10,
+        f"Number of old files that {DECISION_FILE_MAX} keeps.",
+        minimum=1,
+    )
+    logging_format = choice_key(
+        "aclog.logging.format",
+        LOGGING_FORMATS,
+        "auto",
+        "Format of log lines on stderr: `console` for people, `json` for machines; `auto` is console on a "
+        "terminal, else json.",
+    )
+    logging_level = choice_key(
+        "aclog.logging.level",
+        LOGGING_LEVELS,
+        "INFO",
+        "The lowest level that is logged; the audit log has its own.",
+        is_dynamic=True,
+    )

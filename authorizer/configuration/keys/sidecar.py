@@ -1,4 +1,4 @@
-"""Keys of the sidecar: where it listens, who may ask, in which words."""
+"""Keys of the sidecar: listeners, principals, AuthZEN names, console and authentication."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from functools import partial
 from typing import Final
 
 from authorizer.api.principal_lists import PRINCIPALS_ALLOWED, parse_principals
-from authorizer.configuration.keys.key import ConfigKey
+from authorizer.configuration.keys.key import (
+    ConfigKey,
+    KeyGroup,
+    OptionalKey,
+    boolean_key,
+    integer_key,
+    text_key,
+)
 from authorizer.configuration.keys.names import (
     ACLOG_LISTENERS,
     ALLOW_PLAINTEXT,
@@ -38,13 +45,10 @@ from authorizer.configuration.keys.values import (
     address,
     aliases,
     base_url,
-    boolean,
     code_aliases,
-    integer,
     jwks,
     names,
     networks,
-    optional_text,
     required_text,
     sidecars,
     some_of,
@@ -60,308 +64,273 @@ TOKEN_ALGORITHMS: Final = (
     *("ES256", "ES384", "ES512", "EdDSA"),
 )
 
-SIDECAR_KEYS: Final = (
-    ConfigKey(
+
+class SidecarKeys(KeyGroup):
+    """Keys of the sidecar, but its limits."""
+
+    aclog_listeners_text = OptionalKey(
         name=ACLOG_LISTENERS,
-        type="list",
-        default=None,
+        type_name="list",
         allowed=LISTENERS_ALLOWED,
-        doc=f"Where the sidecar listens, over {LISTENERS}: the key to add to a broker's own file.",
-    ),
-    ConfigKey(
-        name=WORKERS,
-        type="int",
-        default="1",
-        allowed="a whole number, 1 to 64",
-        doc="How many processes of `aclog serve` answer, on the same listeners: one for each core that is to "
-        "decide. Each follows the log by itself and has all ACLs in its memory. With 1 there is one process "
-        f"in all; with more, or with {CONSOLE_LISTENERS}, another one sees to them, and starts one again "
-        "that dies.",
-        parse=integer(1, 64),
-    ),
-    ConfigKey(
-        name=WORKERS_HANG_MS,
-        type="int",
-        default="60000",
-        allowed="a whole number, 0 or more",
-        doc=f"With several {WORKERS}, or {CONSOLE_LISTENERS}: one whose event loop has not turned for so "
-        "long hangs. It is ended, and started again as one that dies. 0: never.",
-        parse=integer(0),
-        dynamic=True,
-    ),
-    ConfigKey(
-        name=ALLOW_PLAINTEXT,
-        type="boolean",
-        default="false",
-        allowed="true or false",
-        doc="Whether PLAINTEXT listeners may be on other addresses than loopback. Everyone who reaches one "
-        "is User:ANONYMOUS, and everyone on the way reads and changes what is said.",
-        parse=boolean,
-    ),
-    ConfigKey(
+        doc=f"Addresses on which the sidecar listens, instead of {LISTENERS}: the key to add to a broker's "
+        "own file.",
+        parse=str,
+    )
+    workers = integer_key(
+        WORKERS,
+        1,
+        "Number of worker processes of `aclog serve` that share the listeners, one for each core that should "
+        "decide. Each worker follows the log and holds all ACLs in its memory. 1 is a single process. With "
+        f"more, or with {CONSOLE_LISTENERS}, a supervisor process restarts workers that die.",
+        minimum=1,
+        maximum=64,
+    )
+    workers_hang_timeout_ms = integer_key(
+        WORKERS_HANG_MS,
+        60_000,
+        f"With several {WORKERS}, or {CONSOLE_LISTENERS}: a process whose event loop has not run for this "
+        "time is killed and restarted. 0: never.",
+        minimum=0,
+        unit="milliseconds",
+        is_dynamic=True,
+    )
+    allow_plaintext_beyond_loopback = boolean_key(
+        ALLOW_PLAINTEXT,
+        "Whether PLAINTEXT listeners may have other addresses than loopback. Every client of such a listener "
+        "is User:ANONYMOUS, and everyone on the network path can read and change requests and answers.",
+    )
+    unix_principals = ConfigKey(
         name=UNIX_PRINCIPALS,
-        type="list",
+        type_name="list",
         default="",
         allowed="uid:NUMBER=Type:name or gid:NUMBER=Type:name, separated by semicolons, such as "
         "uid:1000=User:gateway;gid:200=User:ops",
-        doc="What the processes that connect to Unix sockets are called, by the user or the group that "
-        "they run as, which the kernel says; the user's wins. Who is not listed is User:ANONYMOUS. "
-        "`aclog.sock` in a log's directory is not meant: it is the owner's.",
+        doc="Principals of the processes that connect to Unix sockets, by their user or group id, which the "
+        "kernel reports; the user id wins. A process that is not listed is User:ANONYMOUS. "
+        "`aclog.sock` in a log's directory is not affected: only the directory's owner can open it.",
         parse=unix_principals,
-    ),
-    ConfigKey(
+    )
+    ssl_spiffe_mapping_rules = ConfigKey(
         name=SPIFFE_RULES,
-        type="list",
+        type_name="list",
         default="",
         allowed=RULES_ALLOWED,
-        doc="What a client is called whose certificate has a SPIFFE id (`spiffe://...` as a URI in the "
-        f"subject alternative name): as {SSL_PRINCIPAL_RULES}, from that id, whose scheme and trust domain "
-        "are in lower case; DEFAULT is the id itself. Who no rule matches may ask nothing, nor may a "
-        "certificate with several SPIFFE ids, or with one that is not well-formed. Unset: the subject "
-        "counts, for all clients.",
-    ),
-    ConfigKey(
-        name=SPIFFE_REQUIRED,
-        type="boolean",
-        default="false",
+        doc="The principal of a client whose certificate has a SPIFFE id (`spiffe://...` as a URI in the "
+        f"subject alternative name): rules as in {SSL_PRINCIPAL_RULES}, on that id, whose scheme and trust "
+        "domain are in lower case. DEFAULT is the id itself. A client that no rule matches gets no answer; "
+        "neither does one whose certificate has several SPIFFE ids or an invalid one. Unset: the subject "
+        "determines the principal of every client.",
+        parse=str,
+    )
+    ssl_spiffe_required = boolean_key(
+        SPIFFE_REQUIRED,
+        "Refuse clients whose certificate has no SPIFFE id. If false, the subject of such a certificate "
+        f"determines the principal, by {SSL_PRINCIPAL_RULES}.",
         allowed=f"true or false; true only with {SPIFFE_RULES}",
-        doc="Refuse clients whose certificate has no SPIFFE id. Otherwise the subject of such a certificate "
-        f"counts, by {SSL_PRINCIPAL_RULES}.",
-        parse=boolean,
-    ),
-    ConfigKey(
+    )
+    sidecar_default_host = OptionalKey(
         name="aclog.sidecar.default.host",
-        type="string",
-        default=None,
+        type_name="string",
         allowed="an IP address",
-        doc="The host that an AuthZEN request is decided for when it carries none. Unset: such a request "
-        "is refused.",
+        doc="The host of an AuthZEN request that has none. Unset: such a request is refused.",
         parse=address,
-        of_cluster=True,
-    ),
-    ConfigKey(
+        is_per_cluster=True,
+    )
+    authzen_subject_aliases = ConfigKey(
         name="aclog.authzen.subject.aliases",
-        type="list",
+        type_name="list",
         default="",
         allowed="alias:type pairs, separated by semicolons, such as user:User;service:User",
-        doc="What AuthZEN's clients call principal types. Kafka's own are `User` and what a principal "
-        "builder makes; their case matters.",
+        doc="Names of AuthZEN clients for principal types. Kafka's own are `User` and those of a principal "
+        "builder; they are case-sensitive.",
         parse=aliases(str),
-        of_cluster=True,
-    ),
-    ConfigKey(
+        is_per_cluster=True,
+    )
+    authzen_resource_aliases = ConfigKey(
         name="aclog.authzen.resource.aliases",
-        type="list",
+        type_name="list",
         default="",
         allowed="alias:TYPE pairs, separated by semicolons, such as stream:TOPIC;record:TOPIC",
-        doc="What AuthZEN's clients call resource types, beside Kafka's own names in any case.",
+        doc="Names of AuthZEN clients for resource types, in addition to Kafka's own names in any case.",
         parse=code_aliases(ResourceType),
-        of_cluster=True,
-    ),
-    ConfigKey(
+        is_per_cluster=True,
+    )
+    authzen_action_aliases = ConfigKey(
         name="aclog.authzen.action.aliases",
-        type="list",
+        type_name="list",
         default="",
         allowed="alias:OPERATION pairs, separated by semicolons, such as can_read:READ;can_write:WRITE",
-        doc="What AuthZEN's clients call operations, beside Kafka's own names in any case. An action search "
-        "answers with an operation's aliases, and with Kafka's name where it has none.",
+        doc="Names of AuthZEN clients for operations, in addition to Kafka's own names in any case. An "
+        "action search returns an operation's aliases, or Kafka's name if it has none.",
         parse=code_aliases(AclOperation),
-        of_cluster=True,
-    ),
-    ConfigKey(
-        name=RESOURCE_NAMES,
-        type="string",
-        default=None,
-        allowed="a file with a resource a line, its type and its name: TOPIC orders",
-        doc="Which resources exist, for resource searches. The file is read again when it changes. Unset, "
-        "and for a type that the file has none of: a cluster's topics where the log is the cluster's own, "
-        "else the names that literal ACLs mention.",
-        parse=optional_text,
-        of_cluster=True,
-    ),
-    ConfigKey(
+        is_per_cluster=True,
+    )
+    search_resource_names = text_key(
+        RESOURCE_NAMES,
+        "a file with a resource a line, its type and its name: TOPIC orders",
+        "The existing resources, for resource searches. The file is read again when it changes. Where it is "
+        "unset or has no resource of a type: a cluster's topics if the log is a cluster's metadata log, else "
+        "the names of literal ACLs.",
+        is_per_cluster=True,
+    )
+    sidecar_public_url = OptionalKey(
         name=PUBLIC_URL,
-        type="url",
-        default=None,
+        type_name="url",
         allowed="an http or https URL without query and fragment, such as https://acls.example.org",
-        doc="Where clients reach the sidecar, if that is through a proxy: what "
-        "/.well-known/authzen-configuration says. Unset: the address of the listener. The request's Host "
+        doc="The URL at which clients reach the sidecar through a proxy, for "
+        "/.well-known/authzen-configuration. Unset: the address of the listener. The request's Host "
         "header is never repeated.",
         parse=base_url,
-    ),
-    ConfigKey(
+    )
+    trusted_proxies = ConfigKey(
         name=TRUSTED_PROXIES,
-        type="list",
+        type_name="list",
         default="",
         allowed="IP addresses and networks, separated by commas, such as 127.0.0.1,10.1.0.0/16",
-        doc="Peers whose X-Forwarded-For header is believed: the address in it, not the peer's own, is then "
-        "the caller's, which ACL hosts are matched against. Name only what sets or overwrites that header. "
-        "Unset: the header changes nothing.",
+        doc="Proxies whose X-Forwarded-For header is trusted: the address in the header, not the proxy's, is "
+        "then the caller's address, which ACL hosts are matched against. Name only proxies that set or "
+        "overwrite that header. Unset: the header has no effect.",
         parse=networks,
-    ),
-    ConfigKey(
+    )
+    describe_principals = ConfigKey(
         name=DESCRIBE_PRINCIPALS,
-        type="list",
+        type_name="list",
         default="",
         allowed=PRINCIPALS_ALLOWED,
-        doc="Principals that may ask the sidecar about others without an ACL; else that takes Describe on "
-        "the cluster, and everyone may ask about themselves. They may not list or change ACLs by it. "
+        doc="Principals that may send requests about other principals without an ACL. Other callers need "
+        "Describe on the cluster for that; every caller may send requests about itself. This key gives no "
+        "right to list or change ACLs. "
         "`User:ANONYMOUS` is every caller of a plaintext listener; `User:*` is an ordinary name here.",
         parse=partial(parse_principals, key=DESCRIBE_PRINCIPALS),
-        dynamic=True,
-        of_cluster=True,
-    ),
-    ConfigKey(
+        is_dynamic=True,
+        is_per_cluster=True,
+    )
+    auth_required_listeners = ConfigKey(
         name=AUTH_REQUIRED_LISTENERS,
-        type="list",
+        type_name="list",
         default="",
         allowed=f"names out of {LISTENERS}, separated by commas",
-        doc="Listeners that answer User:ANONYMOUS nothing but /livez, /readyz and /openapi.json: a request "
-        "without a token, on a connection without a principal of its own, gets 401.",
+        doc="Listeners that answer User:ANONYMOUS only on /livez, /readyz and /openapi.json: any other "
+        "request without a token, on a connection without a principal, gets 401.",
         parse=names,
-    ),
-    ConfigKey(
+    )
+    console_listener_names = ConfigKey(
         name=CONSOLE_LISTENERS,
-        type="list",
+        type_name="list",
         default="",
         allowed=f"names out of {LISTENERS}, separated by commas; or * for all",
-        doc="Listeners with a page for people at `/`: who may do what, why, and since when. The page itself "
-        "says nothing of any ACL; what it shows it asks for as any client does, and who may not describe the "
-        "cluster sees their own answers alone. It is worked out in a process of its own, which has all ACLs "
-        "in its memory, too.",
+        doc="Listeners with the web console at `/`: who may do what, why, and since when. The page itself "
+        "contains no ACLs; it requests them as any client does, and a caller that may not describe the "
+        "cluster sees only its own access. A separate process computes the console's answers; it holds all "
+        "ACLs in its memory as well.",
         parse=names,
-    ),
-    ConfigKey(
+    )
+    console_peers = ConfigKey(
         name=CONSOLE_PEERS,
-        type="list",
+        type_name="list",
         default="",
-        allowed="addresses of sidecars, separated by commas: http(s)://HOST:PORT, where it follows several "
-        "clusters with /clusters/NAME behind it, or unix:PATH",
-        doc="Other nodes of the same log: the console shows where each stands, and whether it has the same "
-        "ACLs at the same offset. The node asks them for /v1/state, when the console is looked at.",
+        allowed="addresses of sidecars, separated by commas: http(s)://HOST:PORT, with /clusters/NAME behind "
+        "it for one of several clusters, or unix:PATH",
+        doc="Other nodes of the same log: the console shows the status of each, and whether it has the same "
+        "ACLs at the same offset. The node requests /v1/state from them while the console is open.",
         parse=sidecars,
-        of_cluster=True,
-    ),
-    ConfigKey(
-        name=CONSOLE_PEERS_TOKEN,
-        type="string",
-        default=None,
-        allowed="a file with a bearer token and nothing else",
-        doc=f"The token that {CONSOLE_PEERS} are asked with, where their listeners take one. It is read anew "
-        "each time, and sent over https, a Unix socket or to this machine only.",
-        parse=optional_text,
-        of_cluster=True,
-    ),
-    ConfigKey(
-        name=CONSOLE_PEERS_CA,
-        type="string",
-        default=None,
-        allowed="a file in PEM",
-        doc=f"Who may have signed the certificates of {CONSOLE_PEERS}. Unset: the system's authorities.",
-        parse=optional_text,
-        of_cluster=True,
-    ),
-    ConfigKey(
-        name=CONSOLE_PEERS_CERTIFICATE,
-        type="string",
-        default=None,
-        allowed="a file in PEM, with its key",
-        doc=f"The certificate that is shown to {CONSOLE_PEERS} (mutual TLS).",
-        parse=optional_text,
-        of_cluster=True,
-    ),
-    ConfigKey(
-        name=CONSOLE_HISTORY,
-        type="string",
-        default=None,
-        allowed="what --output of `aclog spark changes` named, as a path or a URL that fsspec knows",
-        doc="A history for the console's track of time: what was before the log's own beginning, and where "
-        "a compacted topic has holes. It is read without Spark, in the job's Parquet files, when the console "
-        "is looked at for the first time: up to 20,000 moments.",
-        parse=optional_text,
-        of_cluster=True,
-    ),
-    ConfigKey(
-        name=CONSOLE_COUNTS,
-        type="string",
-        default=None,
-        allowed="what --output of `aclog spark counts` named, as a path or a URL that fsspec knows",
-        doc="Counts that the console draws over time: from the first record that the job has read, where the "
-        "log itself has forgotten it. They are read without Spark, in the job's Parquet files, when the "
-        "console is looked at; tables of Delta Lake are not.",
-        parse=optional_text,
-        of_cluster=True,
-    ),
-    ConfigKey(
-        name=AUTH_TOKENS_FILE,
-        type="string",
-        default=None,
-        allowed="a file that `aclog token create --file` makes",
-        doc="Bearer tokens by their hashes, one line each: PRINCIPAL:HASH. A changed file is taken up within "
-        "about a second, and a token that is no longer in it is refused from then on; a file that cannot be "
-        "used changes nothing.",
-        parse=optional_text,
-    ),
-    ConfigKey(
+        is_per_cluster=True,
+    )
+    console_peers_token_file = text_key(
+        CONSOLE_PEERS_TOKEN,
+        "a file with a bearer token and nothing else",
+        f"The token for requests to {CONSOLE_PEERS}, if their listeners accept one. The file is read for "
+        "each request. The token is sent only over https, a Unix socket or to this machine.",
+        is_per_cluster=True,
+    )
+    console_peers_ca_file = text_key(
+        CONSOLE_PEERS_CA,
+        "a file in PEM",
+        f"Authorities trusted to sign the certificates of {CONSOLE_PEERS}. Unset: the system's.",
+        is_per_cluster=True,
+    )
+    console_peers_certificate_file = text_key(
+        CONSOLE_PEERS_CERTIFICATE,
+        "a file in PEM, with its key",
+        f"The client certificate for {CONSOLE_PEERS} (mutual TLS).",
+        is_per_cluster=True,
+    )
+    console_history = text_key(
+        CONSOLE_HISTORY,
+        "the --output of `aclog spark changes`, as a path or a URL that fsspec supports",
+        "A history for the console's timeline: the time before the log's start, and the gaps of a compacted "
+        "topic. It is read from the job's Parquet files, without Spark, when the console is opened for the "
+        "first time: up to 20,000 states.",
+        is_per_cluster=True,
+    )
+    console_counts = text_key(
+        CONSOLE_COUNTS,
+        "the --output of `aclog spark counts`, as a path or a URL that fsspec supports",
+        "Counts for the console's charts, from the first record that the job has read, also where the log no "
+        "longer has it. They are read from the job's Parquet files, without Spark, when the console is "
+        "opened; Delta Lake tables are not supported.",
+        is_per_cluster=True,
+    )
+    auth_tokens_file = text_key(
+        AUTH_TOKENS_FILE,
+        "a file that `aclog token create --file` makes",
+        "Hashes of bearer tokens, one line each: PRINCIPAL:HASH. A changed file takes effect within about a "
+        "second; a token that is no longer in it is refused from then on. An unusable file changes nothing.",
+    )
+    auth_oidc_jwks = OptionalKey(
         name=AUTH_OIDC_JWKS,
-        type="url",
-        default=None,
+        type_name="url",
         allowed="a file, or an https URL (http on a loopback address), of a JSON Web Key Set",
-        doc="The keys that an issuer signs its tokens with (OpenID Connect's jwks_uri). Set, JSON Web Tokens "
-        f"are taken that are signed with one of them; it takes {AUTH_OIDC_ISSUER}, {AUTH_OIDC_AUDIENCE} and "
-        "`pip install 'aclog[oidc]'`. A changed file is taken up within about a second; a URL is asked again "
-        "as aclog.auth.oidc.jwks.refresh.ms says, and for a token whose key is not known, at most every ten "
-        "seconds. While neither gives keys, those from before stay. Redirects are not followed.",
+        doc="The keys with which an issuer signs its tokens (OpenID Connect's jwks_uri). If set, JSON Web "
+        f"Tokens signed with one of them are accepted. It requires {AUTH_OIDC_ISSUER}, {AUTH_OIDC_AUDIENCE} "
+        "and `pip install 'aclog[oidc]'`. A changed file takes effect within about a second. A URL is "
+        "requested every aclog.auth.oidc.jwks.refresh.ms, and for a token with an unknown key at most every "
+        "ten seconds. If that fails, the previous keys stay valid. Redirects are not followed.",
         parse=jwks,
-    ),
-    ConfigKey(
-        name="aclog.auth.oidc.jwks.refresh.ms",
-        type="long",
-        default=str(5 * 60 * 1000),
-        allowed="a whole number of milliseconds, 1000 or more",
-        doc=f"How often {AUTH_OIDC_JWKS} is asked, if it is a URL: a key that the issuer has withdrawn is "
-        "believed for so long.",
-        parse=integer(1000),
-    ),
-    ConfigKey(
-        name=AUTH_OIDC_ISSUER,
-        type="string",
-        default=None,
-        allowed="the issuer's `iss`, such as https://login.example.org/realms/kafka",
-        doc="Whose tokens are taken: `iss`, as it is in them.",
-        parse=optional_text,
-    ),
-    ConfigKey(
+    )
+    auth_oidc_jwks_refresh_ms = integer_key(
+        "aclog.auth.oidc.jwks.refresh.ms",
+        5 * 60 * 1000,
+        f"Interval between requests of {AUTH_OIDC_JWKS}, if it is a URL: a key that the issuer has withdrawn "
+        "is accepted for at most this time.",
+        minimum=1000,
+        unit="milliseconds",
+    )
+    auth_oidc_issuer = text_key(
+        AUTH_OIDC_ISSUER,
+        "the issuer's `iss`, such as https://login.example.org/realms/kafka",
+        "The issuer whose tokens are accepted: their exact `iss`.",
+    )
+    auth_oidc_audience = ConfigKey(
         name=AUTH_OIDC_AUDIENCE,
-        type="list",
+        type_name="list",
         default="",
         allowed="values of `aud`, separated by commas",
-        doc="For whom tokens must be: one of these is one of the token's `aud`.",
+        doc="Accepted audiences: a token's `aud` must contain one of them.",
         parse=lambda text: tuple(split_list(text)),
-    ),
-    ConfigKey(
+    )
+    auth_oidc_principal_claim = ConfigKey(
         name="aclog.auth.oidc.principal.claim",
-        type="string",
+        type_name="string",
         default="sub",
         allowed="the name of a claim whose value is a string",
-        doc="Which claim names the principal: `User:` and its value.",
+        doc="The claim that names the principal: `User:` and its value.",
         parse=required_text,
-    ),
-    ConfigKey(
+    )
+    auth_oidc_algorithms = ConfigKey(
         name="aclog.auth.oidc.algorithms",
-        type="list",
+        type_name="list",
         default=",".join(TOKEN_ALGORITHMS),
         allowed=f"some of {', '.join(TOKEN_ALGORITHMS)}, separated by commas",
-        doc="With which algorithms tokens may be signed: never none, and never with a shared secret.",
+        doc="Accepted signature algorithms of tokens: never `none`, and never one with a shared secret.",
         parse=some_of(TOKEN_ALGORITHMS),
-    ),
-    ConfigKey(
-        name="aclog.auth.oidc.leeway.ms",
-        type="long",
-        default="30000",
-        allowed="a whole number of milliseconds, 0 to 300000",
-        doc="How far the issuer's clock may be from this one's: so much longer a token is taken, and so much "
-        "earlier.",
-        parse=integer(0, 300_000),
-    ),
-)
+    )
+    auth_oidc_leeway_ms = integer_key(
+        "aclog.auth.oidc.leeway.ms",
+        30_000,
+        "Tolerated difference between the issuer's clock and this one: a token is accepted this much earlier "
+        "and later.",
+        minimum=0,
+        maximum=300_000,
+        unit="milliseconds",
+    )

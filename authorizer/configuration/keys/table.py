@@ -1,17 +1,20 @@
-"""Every configuration key in one table: name, type, default, what is allowed, what it is for.
-
-``load.py`` reads values by it, ``reference.py`` writes docs/configuration.md from it.
-"""
+"""Table of all configuration keys, in the order of docs/configuration.md."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from authorizer.configuration.keys.kafka import KAFKA_KEYS
-from authorizer.configuration.keys.limits import LIMIT_KEYS
-from authorizer.configuration.keys.node import NODE_KEYS
-from authorizer.configuration.keys.sidecar import SIDECAR_KEYS
+from authorizer.configuration.keys.kafka import KafkaKeys
+from authorizer.configuration.keys.key import keys_of
+from authorizer.configuration.keys.limits import LimitKeys
+from authorizer.configuration.keys.node import NodeKeys
+from authorizer.configuration.keys.sidecar import SidecarKeys
 
-KEYS: Final = (*KAFKA_KEYS, *SIDECAR_KEYS, *LIMIT_KEYS, *NODE_KEYS)
+
+class ConfigKeys(KafkaKeys, SidecarKeys, LimitKeys, NodeKeys):
+    """All keys; ``load.Config`` has their values."""
+
+
+KEYS: Final = tuple(key for group in (KafkaKeys, SidecarKeys, LimitKeys, NodeKeys) for key in keys_of(group))
 BY_NAME: Final = {key.name: key for key in KEYS}
 BY_VARIABLE: Final = {key.variable: key for key in KEYS if key.environment}

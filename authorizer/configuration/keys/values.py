@@ -1,4 +1,4 @@
-"""Texts of configuration values, read; ValueError: not what is allowed."""
+"""Parsers of configuration values; each raises ValueError for a text that is not allowed."""
 
 from __future__ import annotations
 
@@ -19,41 +19,35 @@ if TYPE_CHECKING:
 
     from records.principal import KafkaPrincipal
 
-_Term = TypeVar("_Term")
+_Name = TypeVar("_Name")
 _Code = TypeVar("_Code", AclOperation, ResourceType)
 
 MEGABYTE: Final = 1024 * 1024
-INT64_MAX: Final = 2**63 - 1
 CLUSTERS_ALLOWED: Final = (
     "names separated by commas, each of up to 64 letters, digits, `-` and `_`, no two of which differ in "
     "case or in `-` and `_` alone"
 )
 
 
-def optional_text(text: str) -> str | None:
-    """Trimmed; None if nothing is left."""
-    return text.strip() or None
-
-
 def required_text(text: str) -> str:
-    """Trimmed."""
+    """Return the text without surrounding blanks; it must not be empty."""
     if not text.strip():
         raise ValueError(text)
     return text.strip()
 
 
 def address(text: str) -> str:
-    """An IP address."""
+    """Parse an IP address."""
     return str(ipaddress.ip_address(text.strip()))
 
 
 def networks(text: str) -> tuple[str, ...]:
-    """CIDR networks, separated by commas."""
+    """Parse CIDR networks, separated by commas."""
     return tuple(str(ipaddress.ip_network(part)) for part in split_list(text))
 
 
 def base_url(text: str) -> str:
-    """``http`` or ``https``, without a slash at the end."""
+    """Parse an ``http`` or ``https`` URL; remove the final slash."""
     url = urlsplit(text.strip())
     if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment or url.username:
         raise ValueError(text)
@@ -61,47 +55,47 @@ def base_url(text: str) -> str:
 
 
 def sidecars(text: str) -> tuple[str, ...]:
-    """Addresses of sidecars, separated by commas."""
-    found = tuple(split_list(text))
-    for each in found:
+    """Parse addresses of sidecars, separated by commas."""
+    parsed = tuple(split_list(text))
+    for each in parsed:
         if "@" in each:
             raise ValueError(text)
         parse_sidecar_url(each)
-    return found
+    return parsed
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Separated by commas, in upper case."""
+    """Parse names, separated by commas, to upper case."""
     return tuple(name.upper() for name in split_list(text))
 
 
 def cluster_names(text: str) -> tuple[str, ...]:
-    """Clusters of a fleet: each name is a part of keys, of variables and of paths."""
-    found = tuple(split_list(text))
-    if not all(map(is_cluster_name, found)):
+    """Parse names of clusters, which are parts of keys, of variables and of paths."""
+    parsed = tuple(split_list(text))
+    if not all(map(is_cluster_name, parsed)):
         raise ValueError(text)
-    if len({name.upper().replace("-", "_") for name in found}) < len(found):
+    if len({name.upper().replace("-", "_") for name in parsed}) < len(parsed):
         raise ValueError(text)
-    return found
+    return parsed
 
 
-def aliases(parse: Callable[[str], _Term]) -> Callable[[str], Mapping[str, _Term]]:
-    """``alias:TERM;alias:TERM``, by alias."""
+def aliases(parse: Callable[[str], _Name]) -> Callable[[str], Mapping[str, _Name]]:
+    """Return a parser of ``alias:NAME;alias:NAME``, by alias."""
 
-    def parse_all(text: str) -> Mapping[str, _Term]:
-        found: dict[str, _Term] = {}
+    def parse_all(text: str) -> Mapping[str, _Name]:
+        parsed: dict[str, _Name] = {}
         for part in filter(None, map(str.strip, text.split(";"))):
             alias, colon, name = map(str.strip, part.rpartition(":"))
-            if not (alias and colon and name) or alias in found:
+            if not (alias and colon and name) or alias in parsed:
                 raise ValueError(part)
-            found[alias] = parse(name)
-        return MappingProxyType(found)
+            parsed[alias] = parse(name)
+        return MappingProxyType(parsed)
 
     return parse_all
 
 
 def code_aliases(kind: type[_Code]) -> Callable[[str], Mapping[str, _Code]]:
-    """As ``aliases``, for what Kafka has codes for."""
+    """Return a parser as of ``aliases``, for Kafka's codes."""
 
     def code(name: str) -> _Code:
         known = kind.from_name(name)
@@ -110,48 +104,18 @@ def code_aliases(kind: type[_Code]) -> Callable[[str], Mapping[str, _Code]]:
         return known
 
     def parse_all(text: str) -> Mapping[str, _Code]:
-        found = aliases(code)(text)
-        for alias, meant in found.items():
-            # READ for WRITE would be a trap for who reads a request.
-            if kind.from_name(alias) not in (kind(0), meant):
+        parsed = aliases(code)(text)
+        for alias, aliased in parsed.items():
+            # READ as an alias of WRITE would mislead readers of a request.
+            if kind.from_name(alias) not in (kind(0), aliased):
                 raise ValueError(alias)
-        return found
+        return parsed
 
     return parse_all
 
 
-def integer(at_least: int, at_most: int = INT64_MAX) -> Callable[[str], int]:
-    """A number in a range."""
-
-    def parse(text: str) -> int:
-        value = int(text.strip())
-        if not at_least <= value <= at_most:
-            raise ValueError(text)
-        return value
-
-    return parse
-
-
-def one_of(choices: Sequence[str]) -> Callable[[str], str]:
-    """One of these, in any case."""
-    by_lower = {choice.lower(): choice for choice in choices}
-
-    def parse(text: str) -> str:
-        try:
-            return by_lower[text.strip().lower()]
-        except KeyError:
-            raise ValueError(text) from None
-
-    return parse
-
-
-def boolean(text: str) -> bool:
-    """``true`` or ``false``."""
-    return one_of(("true", "false"))(text) == "true"
-
-
 def unix_principals(text: str) -> Mapping[str, KafkaPrincipal]:
-    """By ``uid:NUMBER`` and ``gid:NUMBER``."""
+    """Parse principals by ``uid:NUMBER`` and ``gid:NUMBER``."""
     principals: dict[str, KafkaPrincipal] = {}
     for part in filter(None, map(str.strip, text.split(";"))):
         peer, _, principal = part.partition("=")
@@ -163,7 +127,7 @@ def unix_principals(text: str) -> Mapping[str, KafkaPrincipal]:
 
 
 def jwks(text: str) -> str:
-    """Keys that others could replace on their way would let them in."""
+    """Parse a path or a URL. Plain http beyond loopback is refused: an attacker could replace the keys."""
     url = urlsplit(text.strip())
     if url.scheme == "file" and not url.netloc and url.path:
         return url.path
@@ -176,7 +140,7 @@ def jwks(text: str) -> str:
 
 
 def some_of(choices: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
-    """Some of these, separated by commas."""
+    """Return a parser of some of ``choices``, separated by commas."""
 
     def parse(text: str) -> tuple[str, ...]:
         names = tuple(split_list(text))

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 from authorizer.api.cluster_name import DEFAULT_CLUSTER
+from authorizer.configuration.load import Config
 from authorizer.console.history.background import Prefetcher
 from authorizer.console.process.console_proxy import ConsoleProxyEndpoint
 from authorizer.console.routes.in_process_console import InProcessConsole
@@ -30,7 +31,6 @@ from authorizer.sidecar.workers.worker_fanout import WorkerFanout
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from authorizer.configuration.load import Config
     from authorizer.node.fleet import Fleet, Member
     from authorizer.node.node import Node
     from authorizer.node.reconfiguration import Reconfiguration
@@ -49,7 +49,9 @@ class ConsoleServer:
         self._worker = worker
         self._console = InProcessConsole()
         # The workers authenticate callers: no token arrives here.
-        self._authenticator = Authenticator(replace(config, auth_tokens_file=None, auth_oidc_jwks=None))
+        self._authenticator = Authenticator(
+            config.with_value(Config.auth_tokens_file, None).with_value(Config.auth_oidc_jwks, None)
+        )
         self._load = LoadLimiter(config)
         self._listeners = {
             each.name: replace(each, requires_authentication=False)

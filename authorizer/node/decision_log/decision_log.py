@@ -21,8 +21,7 @@ import structlog
 
 from authorizer.api.audit_levels import AUDIT_LEVELS
 from authorizer.api.errors import ConfigError
-from authorizer.configuration.decision_log import DestinationKind
-from authorizer.configuration.decision_log_rules import DROP, KEEP, one_in
+from authorizer.configuration.decision_log import DROP, KEEP, DestinationKind, sampling_interval
 from authorizer.configuration.keys.names import AUDIT_QUEUE, DECISION_LOG, DECISION_LOG_LEVEL
 from authorizer.node.decision_log.event import decision_event, encode_event
 from authorizer.node.decision_log.event_topic import event_topic
@@ -36,8 +35,7 @@ from records.log.open import open_async_producer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from authorizer.configuration.decision_log import DestinationSettings
-    from authorizer.configuration.decision_log_rules import Rule
+    from authorizer.configuration.decision_log import DestinationSettings, Rule
     from authorizer.configuration.load import Config
     from authorizer.engine.decisions.decision import DecidedAction
     from authorizer.node.decision_log.destination import Destination
@@ -115,7 +113,7 @@ class DecisionLog:
         """One decision at ``level`` or above; ``write`` writes what is complete."""
         context, action = decided.context, decided.action
         principal = str(context.principal)
-        of = one_in(self._rules, principal, context, action, is_allowed=decided.is_allowed)
+        of = sampling_interval(self._rules, principal, context, action, is_allowed=decided.is_allowed)
         with self._lock:
             if of == DROP:
                 self.dropped += 1
@@ -180,7 +178,7 @@ def _opened(config: Config, settings: DestinationSettings, worker: int | None) -
         case DestinationKind.STDOUT:
             return StdoutDestination(settings.text)
         case DestinationKind.FILE:
-            path = Path(settings.where)
+            path = Path(settings.location)
             if worker is not None:
                 path = path.with_stem(f"{path.stem}-{worker}")
             try:

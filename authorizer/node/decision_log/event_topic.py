@@ -23,13 +23,13 @@ def event_topic(config: Config, settings: DestinationSettings) -> tuple[str, Map
     Raises:
         ConfigError: it is to be on the log's cluster, and the log is on none.
     """
-    if "://" in settings.where:
-        return settings.where, config.decision_log_kafka
+    if "://" in settings.location:
+        return settings.location, config.decision_log_kafka
     log_url = config.log_url
     if log_url is None or kind_of(log_url) != TOPIC:
         raise ConfigError(
             DECISION_LOG,
             settings.text,
-            f"kafka://HOST:PORT/{settings.where}: `{LOG_URL}` is no topic whose cluster it could be on",
+            f"kafka://HOST:PORT/{settings.location}: `{LOG_URL}` is no topic whose cluster it could be on",
         )
-    return f"{log_url.rpartition('/')[0]}/{settings.where}", {**config.kafka, **config.decision_log_kafka}
+    return f"{log_url.rpartition('/')[0]}/{settings.location}", {**config.kafka, **config.decision_log_kafka}

@@ -82,11 +82,11 @@ class ConfigRoutes:
                 key.name,
                 shown_text(key.name, config),
                 config.sources.get(key.name, "default"),
-                key.dynamic,
+                key.is_dynamic,
                 is_secret(key.name),
             )
             for key in BY_NAME.values()
-            if config.cluster is None or key.of_cluster
+            if config.cluster is None or key.is_per_cluster
         ]
         return json_response(Settings(configs))
 

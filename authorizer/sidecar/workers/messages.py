@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from authorizer.configuration.load import Given
+    from authorizer.configuration.load import ConfigInputs
     from authorizer.node.reconfiguration import Change
 
 
@@ -50,7 +50,7 @@ class NewSettings(NamedTuple):
     """The supervisor has checked these, of a cluster if it has a name: to be taken."""
 
     cluster: str
-    given: Given
+    given: ConfigInputs
     put: Mapping[str, str]
 
 

@@ -236,7 +236,7 @@ class Supervisor:
         put = {name: config.properties[name] for name, source in config.sources.items() if source == "put"}
         pending = [slot for slot in self._slots if slot.pipe is not None]
         for slot in pending:
-            self._send(slot, NewSettings(cluster, config.given, put))
+            self._send(slot, NewSettings(cluster, config.inputs, put))
         deadline_s = time.monotonic() + _APPLY_TIMEOUT_S
         while pending and (left_s := deadline_s - time.monotonic()) > 0:
             pipes = {slot.pipe: slot for slot in pending if slot.pipe is not None}
