@@ -44,17 +44,17 @@ if TYPE_CHECKING:
     from replay.snapshot_source import SnapshotSource
 
 
-class Wanted(Protocol):
+class RecordFilter(Protocol):
     """Selects ACLs.
 
     Attributes:
-        wants_brokers: whether registrations of brokers and levels of features are selected, too.
+        needs_broker_records: whether registrations of brokers and levels of features are selected, too.
     """
 
     @property
-    def wants_brokers(self) -> bool: ...
+    def needs_broker_records(self) -> bool: ...
 
-    def is_wanted(self, record: AccessControlEntryRecord) -> bool:
+    def is_related(self, record: AccessControlEntryRecord) -> bool:
         """Whether this ACL is selected."""
 
     def rows(self, table: AclTable) -> npt.NDArray[np.bool_]:
@@ -117,7 +117,7 @@ def first_state(log: MetadataLog, snapshots: Sequence[SnapshotSource], clock: Cl
 def steps(
     log: MetadataLog,
     beginning: Beginning,
-    wanted: Wanted | None,
+    record_filter: RecordFilter | None,
     ids: Iterable[Uuid],
     on_progress: Callable[[int, int], None],
 ) -> Iterator[Step]:
@@ -126,7 +126,7 @@ def steps(
     Args:
         log: to read.
         beginning: the first state.
-        wanted: selects ACLs; None: all of them, and brokers.
+        record_filter: selects ACLs; None: all of them, and brokers.
         ids: of the selected ACLs in force at the beginning; ignored if all are selected.
         on_progress: called after each read with the next offset and the end.
 
@@ -136,7 +136,7 @@ def steps(
         LogChangedError: it was trimmed or truncated while it was read.
         LogError, OSError: it cannot be read.
     """
-    scan = _Scan(beginning, wanted, ids)
+    scan = _Scan(beginning, record_filter, ids)
     try:
         while scan.position < beginning.end and (batches := read_with_retry(log, scan.position)):
             for batch in batches:
@@ -157,10 +157,10 @@ def steps(
 class _Scan:
     """Position in the log, and records that are not visible yet; ``unknown_from`` as in `Step`."""
 
-    def __init__(self, beginning: Beginning, wanted: Wanted | None, ids: Iterable[Uuid]) -> None:
+    def __init__(self, beginning: Beginning, record_filter: RecordFilter | None, ids: Iterable[Uuid]) -> None:
         self.position = beginning.image.provenance.end_offset
         self._end = beginning.end
-        self._wanted = wanted
+        self._filter = record_filter
         # Ids of all ACLs that ever were selected: later records with these ids may replace or remove them.
         self._ids = set(ids)
         self._transaction = Transaction[LogRecord]()
@@ -209,13 +209,13 @@ class _Scan:
     def _is_selected(self, record: object) -> bool:
         match record:
             case AccessControlEntryRecord():
-                if self._wanted is not None and self._wanted.is_wanted(record):
+                if self._filter is not None and self._filter.is_related(record):
                     self._ids.add(record.id)
-                return self._wanted is None or record.id in self._ids
+                return self._filter is None or record.id in self._ids
             case RemoveAccessControlEntryRecord():
-                return self._wanted is None or record.id in self._ids
+                return self._filter is None or record.id in self._ids
             case BrokerRecord() | FeatureLevelRecord():
-                return self._wanted is None or self._wanted.wants_brokers
+                return self._filter is None or self._filter.needs_broker_records
             case _:
                 return type(record) in TRANSACTION_MARKERS
 
@@ -232,7 +232,7 @@ class _Scan:
         """Select the rows of a table: mostly none."""
         self._table = table
         rows = [np.empty(0, np.int64), *self._acls_of(table)]
-        if self._wanted is None or self._wanted.wants_brokers:
+        if self._filter is None or self._filter.needs_broker_records:
             kinds = BrokerRecord, FeatureLevelRecord
             found = [row for row, record in table.other_records.items() if isinstance(record, kinds)]
             rows.append(np.array(found, np.int64))
@@ -240,10 +240,10 @@ class _Scan:
 
     def _acls_of(self, table: RecordTable) -> list[npt.NDArray[np.int64]]:
         """Selected rows of ACLs, and of removals."""
-        if self._wanted is None:
+        if self._filter is None:
             return [table.acls, table.removals]
         acls = table.table
-        is_wanted = self._wanted.rows(acls)
+        is_wanted = self._filter.rows(acls)
         self._ids.update(acls.id_array[is_wanted].tolist())
         if not self._ids:
             return []

@@ -1,4 +1,4 @@
-"""Queries of one set of ACLs: what a principal may do, and who may do something to some names."""
+"""Queries of one set of ACLs: the permissions of a principal, and the principals permitted on some names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def permissions_of(table: AclTable, settings: AuthorizerSettings, principal: str) -> Iterator[RequestClass]:
-    """Yield all that a principal, ``Type:name``, is allowed."""
+    """Yield everything that a principal, ``Type:name``, is allowed."""
     permissions = EffectivePermissions.of(table, settings, (principal,))
     for resource_type in NAME_SPACES:
         answers = answers_for(permissions, principal, resource_type)
@@ -38,9 +38,9 @@ def permitted_principals(
     *,
     exempt: Collection[str] = (),
 ) -> Iterator[RequestClass]:
-    """Yield who is allowed the operation on a name, or on names with a prefix; all unlisted principals first.
+    """Yield who may do the operation on a name, or on names with a prefix; all unlisted principals first.
 
-    Classes and witnesses leave out the ``exempt`` principals.
+    Classes and witnesses do not include the ``exempt`` principals.
     """
     permissions = EffectivePermissions.of(related_to(table, {resource_type: [names]}), settings)
     usual = below_prefix(permissions.wildcard[resource_type], names, operation, resource_type)
@@ -58,7 +58,7 @@ def permitted_principals(
 
 
 def answers_for(permissions: EffectivePermissions, principal: str, resource_type: ResourceType) -> Answers:
-    """Return all answers to a principal."""
+    """Return the answers to a principal for all names of a type."""
     return permissions.overrides(principal, resource_type).combined(
         permissions.wildcard[resource_type],
         lambda override, usual: usual if override is None else override,

@@ -1,4 +1,4 @@
-"""Comparison of sets of ACLs by content, whatever their ids are."""
+"""Comparison of sets of ACLs by content; ids are ignored."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ class ChangedAcls(NamedTuple):
     @classmethod
     def between(cls, before: AclTable, after: AclTable) -> Self:
         """Compare two tables."""
-        ours, theirs = acl_numbers((before, after))
-        either = np.sort(np.concatenate([_distinct(ours), _distinct(theirs)]))
+        old, new = acl_numbers((before, after))
+        either = np.sort(np.concatenate([_distinct(old), _distinct(new)]))
         # An ACL of both tables occurs twice.
         is_other = np.diff(either, prepend=-1) != 0
         of_one = either[is_other & np.append(is_other, True)[1:]]
-        return cls(before.take(_firsts(ours, of_one)), after.take(_firsts(theirs, of_one)))
+        return cls(before.take(_firsts(old, of_one)), after.take(_firsts(new, of_one)))
 
     def applied_to(self, table: AclTable) -> AclTable:
         """Return a table without the removed and with the added ACLs."""
-        numbers, gone = acl_numbers((table, self.removed))
-        return AclTable.concat([table.take(~_is_among(_distinct(gone), numbers)), self.added])
+        numbers, removed = acl_numbers((table, self.removed))
+        return AclTable.concat([table.take(~_is_among(_distinct(removed), numbers)), self.added])
 
     @property
     def names(self) -> dict[ResourceType, set[Key]]:
@@ -110,28 +110,28 @@ def _distinct(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return distinct
 
 
-def _is_among(wanted: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Which of the numbers are among the wanted ones, which are sorted."""
-    if not len(wanted):
+def _is_among(selected: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Which of the numbers are among the selected ones, which are sorted."""
+    if not len(selected):
         return np.zeros(len(numbers), np.bool_)
-    places = np.minimum(np.searchsorted(wanted, numbers), len(wanted) - 1)
-    return np.equal(wanted[places], numbers)
+    positions = np.minimum(np.searchsorted(selected, numbers), len(selected) - 1)
+    return np.equal(selected[positions], numbers)
 
 
-def _firsts(numbers: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The first position of each wanted number that occurs; the wanted ones are sorted."""
-    rows = np.flatnonzero(_is_among(wanted, numbers))
+def _firsts(numbers: npt.NDArray[np.int64], selected: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The first position of each selected number that occurs; the selected ones are sorted."""
+    rows = np.flatnonzero(_is_among(selected, numbers))
     _, first = np.unique(numbers[rows], return_index=True)
     return rows[first]
 
 
-def with_networks(table: AclTable) -> set[str]:
-    """Return the principals with an ACL whose host is a network; releases differ in these."""
-    codes = np.unique(table.principals.codes[for_networks(table)])
+def principals_with_networks(table: AclTable) -> set[str]:
+    """Return the principals with an ACL for a network, which releases match differently."""
+    codes = np.unique(table.principals.codes[has_network_host(table)])
     return {table.principals.texts[code] for code in codes.tolist()}
 
 
-def for_networks(table: AclTable) -> npt.NDArray[np.bool_]:
+def has_network_host(table: AclTable) -> npt.NDArray[np.bool_]:
     """Return for each ACL whether its host is a network."""
     is_network = np.array([network_of(host) is not None for host in table.hosts.texts], np.bool_)
     found: npt.NDArray[np.bool_] = is_network[table.hosts.codes]

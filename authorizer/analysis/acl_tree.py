@@ -1,6 +1,6 @@
-"""Tree of single ACLs by pattern: which of them cover a name or prefix, and which are below it.
+"""Tree of single ACLs by pattern, to find those that cover a name or prefix, and those below it.
 
-`patterns` has the union of the ACLs of a pattern; here each ACL is identified by its number among the rows.
+`patterns` has the union of the ACLs of a pattern. Here an ACL is the number of its row in PatternRows.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ NO_PATTERN: Final = -1
 _FEW_ACLS: Final = 16
 
 
-class DecidingAcls:
-    """The rows that decide, as lists: single ACLs are read one after the other.
+class DecidingRows:
+    """The columns of PatternRows as lists, which Python reads faster one by one, and the nesting of hosts.
 
     Attributes:
-        keys: the key of each one's pattern (see `patterns.PatternRows`).
-        masks: the mask of each.
-        hosts: the host of each.
-        wider: by host, the networks that contain it; ``narrower``: the other way round.
-        networks: of each host that is a network or an address, if any host is a network.
+        keys: by row, the key of its pattern (see `patterns.PatternRows`).
+        masks: by row, the mask of its operation.
+        hosts: by row, the code of its host.
+        wider: by host, the networks that contain it.
+        narrower: by network, the hosts and networks in it.
+        networks: by host, its network or address; empty if no host is a network.
     """
 
     __slots__ = ("hosts", "keys", "masks", "narrower", "networks", "principals", "texts", "types", "wider")
@@ -65,16 +66,16 @@ class DecidingAcls:
             if (network := network_of(text)) is not None:
                 codes[code] = first.setdefault(network, code)
         for code, text in enumerate(texts) if first else ():
-            place = network_of(text) or address_of(text)
-            if place is not None and codes[code] == code:
-                self.networks[code] = place
+            pattern = network_of(text) or address_of(text)
+            if pattern is not None and codes[code] == code:
+                self.networks[code] = pattern
                 for network, other in first.items():
-                    if other != code and place.is_within(network):
+                    if other != code and pattern.is_within(network):
                         self.wider.setdefault(code, []).append(other)
                         self.narrower.setdefault(other, []).append(code)
 
     def narrower_of(self, host: int, other: int) -> int:
-        """Return the host that both cover, of two that have one in common."""
+        """Return the narrower one of two overlapping hosts."""
         return other if host == EVERY_HOST or other in self.narrower.get(host, ()) else host
 
 
@@ -82,43 +83,43 @@ class AclForest:
     """Some of the ACLs, as a tree for each resource type and principal, or for each resource type."""
 
     def __init__(
-        self, rows: PatternRows, acls: DecidingAcls, numbers: npt.NDArray[np.int64], *, of_all: bool
+        self, rows: PatternRows, acls: DecidingRows, numbers: npt.NDArray[np.int64], *, is_shared: bool
     ) -> None:
-        """Of the ACLs with these numbers; ``of_all``: principals share a tree."""
-        principals = np.zeros_like(numbers) if of_all else rows.principals[numbers]
+        """Arrange the ACLs with these numbers; ``is_shared``: principals share a tree."""
+        principals = np.zeros_like(numbers) if is_shared else rows.principals[numbers]
         types, keys = rows.types[numbers], rows.keys[numbers]
         order = np.lexsort((numbers, keys, principals, types))
         self.acls = acls
         #: The ACLs in the order of their patterns.
         self.numbers: list[int] = numbers[order].tolist()
         self.masks = rows.masks[numbers][order]
-        whose = (types * (len(rows.principal_texts) + 1) + principals)[order]
-        begins = (np.diff(whose, prepend=-1) != 0) | (np.diff(keys[order], prepend=-1) != 0)
+        group = (types * (len(rows.principal_texts) + 1) + principals)[order]
+        begins = (np.diff(group, prepend=-1) != 0) | (np.diff(keys[order], prepend=-1) != 0)
         starts = np.flatnonzero(begins)
         #: By pattern: its key, and the start of its ACLs.
         self.keys: list[int] = keys[order][starts].tolist()
         self.starts: list[int] = [*starts.tolist(), len(order)]
-        firsts = np.flatnonzero(np.diff(whose[starts], prepend=-1)).tolist()
-        # One more than there are: the code of a principal without ACLs.
+        firsts = np.flatnonzero(np.diff(group[starts], prepend=-1)).tolist()
+        # One more than there are: the last code is that of a principal without ACLs.
         self._principals = len(rows.principal_texts) + 1
         self._ranges = dict(
-            zip(whose[starts][firsts].tolist(), pairwise((*firsts, len(starts))), strict=True)
+            zip(group[starts][firsts].tolist(), pairwise((*firsts, len(starts))), strict=True)
         )
         self._trees: dict[int, AclTree] = {}
 
     def tree(self, resource_type: int, principal: int = 0) -> AclTree:
         """Return the tree of one type and principal, which may have no ACLs."""
-        whose = resource_type * self._principals + principal
-        found = self._trees.get(whose)
+        group = resource_type * self._principals + principal
+        found = self._trees.get(group)
         if found is None:
-            found = self._trees[whose] = AclTree(self, *self._ranges.get(whose, (0, 0)))
+            found = self._trees[group] = AclTree(self, *self._ranges.get(group, (0, 0)))
         return found
 
     def ranges(self) -> Iterator[tuple[int, int, AclTree]]:
-        """Yield each type and principal with its tree, which is created for this and not stored."""
-        for whose, (first, end) in self._ranges.items():
-            tree = self._trees.get(whose) or AclTree(self, first, end)
-            yield *divmod(whose, self._principals), tree
+        """Yield each type and principal with its tree; trees that are created for this are not stored."""
+        for group, (first, end) in self._ranges.items():
+            tree = self._trees.get(group) or AclTree(self, first, end)
+            yield *divmod(group, self._principals), tree
 
 
 class AclTree:
@@ -126,7 +127,7 @@ class AclTree:
 
     Attributes:
         first: the number of the first pattern.
-        outer: by pattern, from the first on, the next prefix that covers it, or ``NO_PATTERN``.
+        outer: by pattern, from ``first`` on, the longest prefix around it, or ``NO_PATTERN``.
     """
 
     __slots__ = ("_by_host", "_every_host", "_forest", "_named", "end", "first", "outer")
@@ -136,85 +137,85 @@ class AclTree:
         self.first = first
         self.end = end
         self.outer: list[int] = []
-        # The mask for every host, at a pattern and around it; and at a pattern the masks of named hosts.
+        # The mask for every host of a pattern and those around it; and by pattern the masks of named hosts.
         self._every_host: list[int] = []
         self._named: dict[int, dict[int, int]] = {}
         self._by_host: dict[int, dict[int, list[int]]] = {}
         keys, starts, numbers, acls = forest.keys, forest.starts, forest.numbers, forest.acls
         texts, hosts, masks = acls.texts, acls.hosts, acls.masks
-        # Not by `enclosing_prefixes`, for which each key would have to be made a tuple.
+        # Not by `enclosing_prefixes`, which would need a tuple for each key.
         open_prefixes: list[tuple[str, int]] = []
-        for place in range(first, end):
-            key = keys[place]
+        for pattern in range(first, end):
+            key = keys[pattern]
             name = texts[key >> 1]
             while open_prefixes and not name.startswith(open_prefixes[-1][0]):
                 open_prefixes.pop()
             outer = open_prefixes[-1][1] if open_prefixes else NO_PATTERN
             self.outer.append(outer)
             combined_mask = self._every_host[outer - first] if open_prefixes else 0
-            for number in numbers[starts[place] : starts[place + 1]]:
+            for number in numbers[starts[pattern] : starts[pattern + 1]]:
                 host = hosts[number]
                 if host == EVERY_HOST:
                     combined_mask |= masks[number]
                 else:
-                    named = self._named.setdefault(place, {})
+                    named = self._named.setdefault(pattern, {})
                     named[host] = named.get(host, 0) | masks[number]
             self._every_host.append(combined_mask)
             if not key & 1:
-                open_prefixes.append((name, place))
+                open_prefixes.append((name, pattern))
 
-    def at(self, place: int) -> list[int]:
+    def acls_of(self, pattern: int) -> list[int]:
         """Return the ACLs of a pattern."""
         starts = self._forest.starts
-        return self._forest.numbers[starts[place] : starts[place + 1]]
+        return self._forest.numbers[starts[pattern] : starts[pattern + 1]]
 
     def pattern_around(self, key: int) -> int:
         """Return the narrowest pattern that covers the key; ``NO_PATTERN`` if none does."""
         if self.first == self.end:
             return NO_PATTERN
         keys, texts = self._forest.keys, self._forest.acls.texts
-        place = bisect_right(keys, key, self.first, self.end) - 1
+        pattern = bisect_right(keys, key, self.first, self.end) - 1
         name = texts[key >> 1]
-        while place >= self.first:
-            here = keys[place]
-            if here == key or (not here & 1 and name.startswith(texts[here >> 1])):
-                return place
-            place = self.outer[place - self.first]
+        while pattern >= self.first:
+            acls_here = keys[pattern]
+            if acls_here == key or (not acls_here & 1 and name.startswith(texts[acls_here >> 1])):
+                return pattern
+            pattern = self.outer[pattern - self.first]
         return NO_PATTERN
 
-    def combined_mask(self, place: int, host: int) -> int:
-        """Return the mask for a host, at a pattern and around it."""
-        if place == NO_PATTERN:
+    def combined_mask(self, pattern: int, host: int) -> int:
+        """Return the mask for a host of a pattern and those around it."""
+        if pattern == NO_PATTERN:
             return 0
-        combined_mask = self._every_host[place - self.first]
+        combined_mask = self._every_host[pattern - self.first]
         if host != EVERY_HOST and self._named:
-            while place != NO_PATTERN:
-                if place in self._named:
-                    named = self._named[place]
+            while pattern != NO_PATTERN:
+                if pattern in self._named:
+                    named = self._named[pattern]
                     combined_mask |= named.get(host, 0)
                     for wider in self._forest.acls.wider.get(host, ()):
                         combined_mask |= named.get(wider, 0)
-                place = self.outer[place - self.first]
+                pattern = self.outer[pattern - self.first]
         return combined_mask
 
     def covering(self, key: int, host: int) -> list[int]:
         """Return the ACLs for the host or every host that cover the key; narrowest patterns first."""
         found: list[int] = []
-        place = self.pattern_around(key)
-        while place != NO_PATTERN:
-            found += self._of_host(place, host)
-            place = self.outer[place - self.first]
+        pattern = self.pattern_around(key)
+        while pattern != NO_PATTERN:
+            found += self._of_host(pattern, host)
+            pattern = self.outer[pattern - self.first]
         return found
 
     def covering_in_part(self, key: int, host: int) -> Iterator[int]:
         """Yield the ACLs that cover the key for only some addresses of a network."""
         narrower = self._forest.acls.narrower.get(host, ())
-        place = self.pattern_around(key) if narrower else NO_PATTERN
-        while place != NO_PATTERN:
-            by_host = self._hosts_at(place)
+        pattern = self.pattern_around(key) if narrower else NO_PATTERN
+        while pattern != NO_PATTERN:
+            by_host = self._hosts_at(pattern)
             for each in narrower:
                 yield from by_host.get(each, ())
-            place = self.outer[place - self.first]
+            pattern = self.outer[pattern - self.first]
 
     def overlapping(self, key: int, host: int, bits: int) -> Iterator[int]:
         """Yield the ACLs with some of these bits that share a name with the key, and match the host.
@@ -224,20 +225,22 @@ class AclTree:
         acls = self._forest.acls
         narrower = acls.narrower.get(host, ())
         shared = {EVERY_HOST, host, *acls.wider.get(host, ()), *narrower}
-        place = self.pattern_around(key)
-        while place != NO_PATTERN:
-            near = self.at(place) if host == EVERY_HOST or narrower else self._of_host(place, host)
-            for number in near:
+        pattern = self.pattern_around(key)
+        while pattern != NO_PATTERN:
+            candidates = (
+                self.acls_of(pattern) if host == EVERY_HOST or narrower else self._of_host(pattern, host)
+            )
+            for number in candidates:
                 if acls.masks[number] & bits and (host == EVERY_HOST or acls.hosts[number] in shared):
                     yield number
-            place = self.outer[place - self.first]
-        for at in self._below(key, bits):
-            number = self._forest.numbers[at]
+            pattern = self.outer[pattern - self.first]
+        for position in self._below(key, bits):
+            number = self._forest.numbers[position]
             if host == EVERY_HOST or acls.hosts[number] in shared:
                 yield number
 
     def _below(self, key: int, bits: int) -> Iterator[int]:
-        """The positions of the ACLs with some of the bits whose patterns are below the key; not its own."""
+        """The positions of the ACLs with some of the bits group patterns are below the key; not its own."""
         if key & 1:
             return
         forest, texts = self._forest, self._forest.acls.texts
@@ -252,31 +255,31 @@ class AclTree:
         )
         start = forest.starts[begin] if begin < end else 0
         stop = forest.starts[end] if begin < end else 0
-        # In pieces: usually one of the first is enough.
-        for piece in range(start, stop, _PIECE):
-            masks = forest.masks[piece : min(piece + _PIECE, stop)]
-            yield from (piece + np.flatnonzero(masks & bits)).tolist()
+        # In chunks: usually the caller stops at one of the first.
+        for chunk in range(start, stop, _CHUNK):
+            masks = forest.masks[chunk : min(chunk + _CHUNK, stop)]
+            yield from (chunk + np.flatnonzero(masks & bits)).tolist()
 
-    def _of_host(self, place: int, host: int) -> list[int]:
-        acls, here = self._forest.acls, self.at(place)
+    def _of_host(self, pattern: int, host: int) -> list[int]:
+        acls, acls_here = self._forest.acls, self.acls_of(pattern)
         hosts, wider = acls.hosts, acls.wider.get(host, ())
-        if len(here) <= _FEW_ACLS:
-            about = (EVERY_HOST, host, *wider)
-            return [number for number in here if hosts[number] in about]
-        by_host = self._hosts_at(place)
+        if len(acls_here) <= _FEW_ACLS:
+            matching_hosts = (EVERY_HOST, host, *wider)
+            return [number for number in acls_here if hosts[number] in matching_hosts]
+        by_host = self._hosts_at(pattern)
         every = by_host.get(EVERY_HOST, [])
         if host == EVERY_HOST:
             return every
         return [number for each in (host, *wider) for number in by_host.get(each, ())] + every
 
-    def _hosts_at(self, place: int) -> dict[int, list[int]]:
+    def _hosts_at(self, pattern: int) -> dict[int, list[int]]:
         """The ACLs of a pattern by host."""
-        by_host = self._by_host.get(place)
+        by_host = self._by_host.get(pattern)
         if by_host is None:
-            by_host = self._by_host[place] = {}
-            for number in self.at(place):
+            by_host = self._by_host[pattern] = {}
+            for number in self.acls_of(pattern):
                 by_host.setdefault(self._forest.acls.hosts[number], []).append(number)
         return by_host
 
 
-_PIECE: Final = 4096
+_CHUNK: Final = 4096

@@ -1,8 +1,8 @@
 """Blame: the records of a history that changed an answer.
 
-The subject is a request, or an ACL: is it in force? Few ACLs of a history are related to it, and only these
-are followed. They form an index of their own, decided by the usual decider. If no release is configured, the
-rules are those of the release that the log's brokers had registered at that offset.
+The subject is a request, or whether an ACL is in force. Only the few related ACLs of a history are followed:
+they form an index, by which `authorize` decides. If no release is configured, the rules are those of the
+release that the log's brokers had registered at that offset.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class SubjectAnswer(NamedTuple):
     """The answer to a subject at one offset.
 
     Attributes:
-        holds: allowed; for an ACL: in force.
-        decision: for a request.
-        by: the ACLs that cause it, each of which suffices; empty if the lack of ACLs does.
+        holds: whether the request is allowed, or the ACL in force.
+        decision: the decision on a request; None for an ACL.
+        by: the ACLs that cause it, each of which suffices; empty if the cause is that no ACL matches.
     """
 
     holds: bool
@@ -62,29 +62,29 @@ class SubjectAnswer(NamedTuple):
 
 
 class Subject(Protocol):
-    """What blame follows through a history.
+    """The request or ACL whose answer blame follows.
 
     Attributes:
-        wants_brokers: whether registrations of brokers are related to it.
+        needs_broker_records: whether its answer depends on registrations of brokers.
     """
 
     @property
-    def wants_brokers(self) -> bool: ...
+    def needs_broker_records(self) -> bool: ...
 
-    def is_wanted(self, record: AccessControlEntryRecord) -> bool:
-        """Return whether an ACL is related to it."""
+    def is_related(self, record: AccessControlEntryRecord) -> bool:
+        """Return whether an ACL is related to the subject."""
 
     def rows(self, table: AclTable) -> npt.NDArray[np.bool_]:
-        """Return the same for each row of a table."""
+        """Return for each row of a table whether it is related."""
 
     def version(self, metadata: MetadataImage) -> VersionInForce | None:
-        """Return the release whose rules are followed; None: any release gives the same answer."""
+        """Return the release whose rules apply; None: all releases give the same answer."""
 
     def index(self, image: AclsImage) -> AclIndex:
         """Return the index to answer from."""
 
     def answer(self, index: AclIndex) -> SubjectAnswer:
-        """Return the answer from the related ACLs; the index may have others, too."""
+        """Return the answer; the index has the related ACLs, and may have more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,35 +96,35 @@ class RequestSubject:
     settings: AuthorizerSettings
 
     @property
-    def wants_brokers(self) -> bool:
+    def needs_broker_records(self) -> bool:
         return self.settings.kafka_version is None
 
     @property
     def is_of_super_user(self) -> bool:
-        """Whether no ACL is related to it."""
+        """Whether the caller is a super user, so that no ACL matters."""
         return is_super_user(self.settings.super_names, self.context.principal)
 
-    def is_wanted(self, record: AccessControlEntryRecord) -> bool:
+    def is_related(self, record: AccessControlEntryRecord) -> bool:
         return (
             record.resource_type == self.action.resource_pattern.resource_type
             and self._covers(record.resource_name, is_literal=record.pattern_type == LITERAL_PATTERN)
-            and self._is_whose(record.principal)
-            and self._is_from(record.host)
+            and self._has_principal(record.principal)
+            and self._has_host(record.host)
             and (self.settings.allow_everyone or covers_operation(record, self.action.operation))
         )
 
     def rows(self, table: AclTable) -> npt.NDArray[np.bool_]:
         is_literal = table.pattern_types == LITERAL_PATTERN
         literal, prefixed = (
-            _where(table.names, [self._covers(name, is_literal=each) for name in table.names.texts])
+            _by_text(table.names, [self._covers(name, is_literal=each) for name in table.names.texts])
             for each in (True, False)
         )
         found = np.where(is_literal, literal, prefixed)
         found &= table.resource_types == int(self.action.resource_pattern.resource_type)
-        found &= _where(table.principals, [self._is_whose(text) for text in table.principals.texts])
-        found &= _where(table.hosts, [self._is_from(text) for text in table.hosts.texts])
+        found &= _by_text(table.principals, [self._has_principal(text) for text in table.principals.texts])
+        found &= _by_text(table.hosts, [self._has_host(text) for text in table.hosts.texts])
         rows = np.flatnonzero(found)
-        found[rows] = [self.is_wanted(record) for record in table.records(rows)]
+        found[rows] = [self.is_related(record) for record in table.records(rows)]
         return found
 
     def version(self, metadata: MetadataImage) -> VersionInForce:
@@ -143,27 +143,27 @@ class RequestSubject:
         return SubjectAnswer(decision.is_allowed, decision, by)
 
     def _covers(self, name: str, *, is_literal: bool) -> bool:
-        asked = self.action.resource_pattern.name
-        return name in (asked, WILDCARD) if is_literal else asked.startswith(name)
+        requested = self.action.resource_pattern.name
+        return name in (requested, WILDCARD) if is_literal else requested.startswith(name)
 
     # With allow.everyone.if.no.acl.found any ACL that covers the name is related.
 
-    def _is_whose(self, principal: str) -> bool:
+    def _has_principal(self, principal: str) -> bool:
         if self.is_of_super_user:
             return False
         return self.settings.allow_everyone or principal in acl_principals(self.context.principal)
 
-    def _is_from(self, host: str) -> bool:
-        # Where no release is configured, networks match: that takes in what any release matches.
+    def _has_host(self, host: str) -> bool:
+        # Networks match if no release is configured: so the ACLs that match by any release are related.
         networks = self.settings.networks.deny
         return self.settings.allow_everyone or host_matches(
             host, self.context.client_address, networks=networks
         )
 
 
-def _where(column: TextColumn, is_wanted: list[bool]) -> npt.NDArray[np.bool_]:
-    """For each row whether its text is wanted."""
-    return np.array(is_wanted, np.bool_)[column.codes]
+def _by_text(column: TextColumn, is_selected: list[bool]) -> npt.NDArray[np.bool_]:
+    """Which rows have a selected text."""
+    return np.array(is_selected, np.bool_)[column.codes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,10 +174,10 @@ class AclSubject:
     content: tuple[int, str, int, str, str, int, int] | None = None
 
     @property
-    def wants_brokers(self) -> bool:
+    def needs_broker_records(self) -> bool:
         return False
 
-    def is_wanted(self, record: AccessControlEntryRecord) -> bool:
+    def is_related(self, record: AccessControlEntryRecord) -> bool:
         return record.id == self.id if self.content is None else record.content == self.content
 
     def rows(self, table: AclTable) -> npt.NDArray[np.bool_]:
@@ -185,10 +185,10 @@ class AclSubject:
             return has_id(table.ids, self.id or b"")
         resource_type, name, _, principal, *_ = self.content
         found: npt.NDArray[np.bool_] = table.resource_types == resource_type
-        found &= _where(table.names, [text == name for text in table.names.texts])
-        found &= _where(table.principals, [text == principal for text in table.principals.texts])
+        found &= _by_text(table.names, [text == name for text in table.names.texts])
+        found &= _by_text(table.principals, [text == principal for text in table.principals.texts])
         rows = np.flatnonzero(found)
-        found[rows] = [self.is_wanted(record) for record in table.records(rows)]
+        found[rows] = [self.is_related(record) for record in table.records(rows)]
         return found
 
     def version(self, _metadata: MetadataImage) -> None:
@@ -198,7 +198,9 @@ class AclSubject:
         return AclIndex.of(image)
 
     def answer(self, index: AclIndex) -> SubjectAnswer:
-        by = sorted((acl for acl in index.image if self.is_wanted(acl.record)), key=lambda acl: acl.record.id)
+        by = sorted(
+            (acl for acl in index.image if self.is_related(acl.record)), key=lambda acl: acl.record.id
+        )
         return SubjectAnswer(bool(by), None, tuple(by))
 
 
@@ -208,29 +210,29 @@ class Change(NamedTuple):
     Attributes:
         offset: of the record.
         timestamp_ms: of the record, since the epoch; negative if it has none.
-        acl: now in force, or no longer.
-        was: the replaced ACL.
+        acl: the ACL that is in force now, or is not any more.
+        replaced: the ACL that it replaced.
     """
 
     kind: Literal["added", "replaced", "removed"]
     offset: int
     timestamp_ms: int
     acl: AccessControlEntryRecord
-    was: AccessControlEntryRecord | None = None
+    replaced: AccessControlEntryRecord | None = None
 
 
 class NewRelease(NamedTuple):
-    """The rules of another release are followed, because brokers registered or left.
+    """The rules of another release apply, because brokers registered or left.
 
     Attributes:
         offset, timestamp_ms: as in `Change`.
-        version, was: as VersionInForce.label.
+        version, previous: as VersionInForce.label.
     """
 
     offset: int
     timestamp_ms: int
     version: str
-    was: str
+    previous: str
 
 
 class AnswerChange(NamedTuple):
@@ -241,8 +243,8 @@ class AnswerChange(NamedTuple):
     after: SubjectAnswer
 
     @property
-    def flips(self) -> bool:
-        """Whether it is another answer, and not the same one by another ACL."""
+    def is_decision_change(self) -> bool:
+        """Whether the answer is another one, not the same by other ACLs."""
         return self.before.holds != self.after.holds
 
 
@@ -250,7 +252,7 @@ class DecisionTracker:
     """The answer to a subject as records of a history are applied.
 
     Attributes:
-        answer: after the last step.
+        answer: the answer after the last step.
     """
 
     def __init__(
@@ -270,8 +272,8 @@ class DecisionTracker:
         """The ids of the related ACLs in force."""
         return [acl.record.id for acl in self._index.image]
 
-    def after(self, records: Iterable[LogRecord]) -> AnswerChange | None:
-        """Take records that become visible at once; None if nothing is answered otherwise."""
+    def apply(self, records: Iterable[LogRecord]) -> AnswerChange | None:
+        """Apply records that become visible together; return the change of the answer, or None."""
         image = self._index.image
         delta, metadata = AclsDelta(image), image.metadata
         changes: list[Change | NewRelease | None] = []
@@ -281,15 +283,17 @@ class DecisionTracker:
                     was = delta.get(record.id)
                     changes.append(_put(logged, record, None if was is None else was.record))
                 case RemoveAccessControlEntryRecord(id=acl_id):
-                    gone = delta.get(acl_id)
-                    changes.append(None if gone is None else _removed(logged, gone.record))
+                    removed = delta.get(acl_id)
+                    changes.append(None if removed is None else _removed(logged, removed.record))
                 case (BrokerRecord() | FeatureLevelRecord()) as record:
                     before, metadata = metadata, metadata.with_record(record)
                     changes.append(self._new_release(logged, before, metadata))
             delta.replay(logged)
         image = delta.apply(NOWHERE)
-        fits = self._subject.version(image.metadata) == self._subject.version(self._index.image.metadata)
-        self._index = self._index.with_delta(delta, image) if fits else self._subject.index(image)
+        has_same_rules = self._subject.version(image.metadata) == self._subject.version(
+            self._index.image.metadata
+        )
+        self._index = self._index.with_delta(delta, image) if has_same_rules else self._subject.index(image)
         last, self.answer = self.answer, self._subject.answer(self._index)
         if last == self.answer:
             return None
@@ -312,5 +316,5 @@ def _put(
     return Change("added" if was is None else "replaced", logged.offset, logged.timestamp_ms, record, was)
 
 
-def _removed(logged: LogRecord, gone: AccessControlEntryRecord) -> Change:
-    return Change("removed", logged.offset, logged.timestamp_ms, gone)
+def _removed(logged: LogRecord, removed: AccessControlEntryRecord) -> Change:
+    return Change("removed", logged.offset, logged.timestamp_ms, removed)

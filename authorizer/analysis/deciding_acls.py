@@ -1,6 +1,6 @@
-"""DecidingAcls: the ACLs that decide the requests of a class: one for the whole class, or several for parts.
+"""DecidingAcls: the ACLs that decide the requests of a class.
 
-A class has many names, hosts and operations. The ACL that decides its witness may not match the others.
+A class has many names, hosts and operations. The ACL that decides its witness may not match other requests.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class OtherAcls(NamedTuple):
     """The ACLs that decide other requests of a class than its witness.
 
     Attributes:
-        acls: these, up to a maximum; equal ones under several ids once.
+        acls: at most _MAXIMUM ACLs; equal ones under several ids once.
         is_complete: whether these are all.
     """
 
@@ -55,24 +55,29 @@ class DecidingAcls:
 
     def __init__(self, table: AclTable, classes: Collection[RequestClass]) -> None:
         """Select the ACLs related to the classes."""
-        wheres: dict[ResourceType, set[Key]] = defaultdict(set)
+        names_by_type: dict[ResourceType, set[Key]] = defaultdict(set)
         principals: set[str] = set()
         for each in classes:
-            wheres[each.resource_type].update((names.text, names.is_name) for names in each.names)
+            names_by_type[each.resource_type].update((names.text, names.is_name) for names in each.names)
             principals.add(each.principals.principal or WILDCARD_PRINCIPAL)
         self._acls: dict[tuple[int, str], dict[Key, list[AccessControlEntryRecord]]] = {}
-        for acl in related_to(table, wheres, principals):
+        for acl in related_to(table, names_by_type, principals):
             record = acl.record
-            here = self._acls.setdefault((record.resource_type, record.principal), {})
-            here.setdefault(_key(record), []).append(record)
-        self._keys = {whose: sorted(here) for whose, here in self._acls.items()}
+            by_key = self._acls.setdefault((record.resource_type, record.principal), {})
+            by_key.setdefault(_key(record), []).append(record)
+        self._keys = {group: sorted(by_key) for group, by_key in self._acls.items()}
 
     def other_acls(self, requests: RequestClass, decision: Decision, *, is_allowed: bool) -> OtherAcls:
+<<<<<<< HEAD
         """Return those with this result, without the ACL of ``decision``, which is about the witness."""
         wanted = sum(OPERATION_BITS[operation] for operation in requests.operations)
+=======
+        """Return the ACLs with this result, without the ACL of ``decision``, the decision on the witness."""
+        operation_bits = sum(OPERATION_BITS[operation] for operation in requests.operations)
+>>>>>>> 2229740 (Name the parts of the analysis by standard terms)
         first = None if decision.acl is None else decision.acl.record.content
         found: dict[object, AccessControlEntryRecord] = {}
-        for record in self._of(requests, wanted, is_allowed=is_allowed):
+        for record in self._matching(requests, operation_bits, is_allowed=is_allowed):
             if record.content != first:
                 found.setdefault(record.content, record)
             if len(found) > _MAXIMUM:
@@ -80,10 +85,10 @@ class DecidingAcls:
         acls = [*found.values()]
         return OtherAcls(acls[:_MAXIMUM], len(acls) <= _MAXIMUM)
 
-    def _of(
-        self, requests: RequestClass, wanted: int, *, is_allowed: bool
+    def _matching(
+        self, requests: RequestClass, operation_bits: int, *, is_allowed: bool
     ) -> Iterator[AccessControlEntryRecord]:
-        """The ACLs that match a request of the class; some several times."""
+        """The ACLs that match a request of the class; may repeat."""
         for principal in dict.fromkeys(
             (requests.principals.principal or WILDCARD_PRINCIPAL, WILDCARD_PRINCIPAL)
         ):
@@ -91,13 +96,14 @@ class DecidingAcls:
             if key not in self._acls:
                 continue
             for names in requests.names:
-                for place in _about(names, self._acls[key], self._keys[key]):
-                    for record in self._acls[key][place]:
+                for pattern in _overlapping_keys(names, self._acls[key], self._keys[key]):
+                    for record in self._acls[key][pattern]:
                         mask = acl_mask(record.operation, record.permission_type)
                         if (
                             allows(record) is is_allowed
-                            and (mask & EVERYTHING if is_allowed else denied_operations(mask)) & wanted
-                            and _shares(requests.hosts, record.host)
+                            and (mask & EVERYTHING if is_allowed else denied_operations(mask))
+                            & operation_bits
+                            and _overlaps_hosts(requests.hosts, record.host)
                         ):
                             yield record
 
@@ -108,8 +114,8 @@ def _key(record: AccessControlEntryRecord) -> Key:
     return record.resource_name, False
 
 
-def _about(names: NameSet, acls: Collection[Key], keys: list[Key]) -> Iterator[Key]:
-    """The patterns that cover a name of a region, or are below it."""
+def _overlapping_keys(names: NameSet, acls: Collection[Key], keys: list[Key]) -> Iterator[Key]:
+    """The patterns that share a name with a set of names."""
     text = names.text
     for length in range(len(text) + 1):
         if (text[:length], False) in acls:
@@ -130,16 +136,20 @@ def _about(names: NameSet, acls: Collection[Key], keys: list[Key]) -> Iterator[K
             yield key
 
 
-def _shares(hosts: HostSet, host: str) -> bool:
+def _overlaps_hosts(hosts: HostSet, host: str) -> bool:
     """Whether an ACL's host is one of a class's hosts, or contains one."""
     if WILDCARD in (host, hosts.host):
         return True
-    place = network_of_host(host)
+    network = network_of_host(host)
     for each in hosts.excluded:
         other = network_of_host(each)
-        if each == host or (place is not None and other is not None and place.is_within(other)):
+        if each == host or (network is not None and other is not None and network.is_within(other)):
             return False
     if hosts.host is None or hosts.host == host:
         return True
-    own = network_of_host(hosts.host)
-    return place is not None and own is not None and (place.is_within(own) or own.is_within(place))
+    covered = network_of_host(hosts.host)
+    return (
+        network is not None
+        and covered is not None
+        and (network.is_within(covered) or covered.is_within(network))
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from authorizer.analysis.acl_comparison import for_networks
+from authorizer.analysis.acl_comparison import has_network_host
 from authorizer.analysis.effective_permissions import EffectivePermissions, never_cancelled
 from authorizer.analysis.host_answers import NO_OPERATIONS, subtract
 from authorizer.analysis.name_map import NameMap, overlay
@@ -32,7 +32,7 @@ class DecisionChange(NamedTuple):
     """A class of requests that only the second set allows (granted), or only the first (revoked).
 
     Attributes:
-        version: the change holds only by the rules of this release; None: by all rules that are followed.
+        version: the change holds only by the rules of this release; None: by all possible rules.
     """
 
     direction: Direction
@@ -41,7 +41,7 @@ class DecisionChange(NamedTuple):
 
     @property
     def releases(self) -> str | None:
-        """The releases by which the change holds, in words: ``from Kafka 4.4 on``; None: all."""
+        """The releases with the change, as text: ``from Kafka 4.4 on``; None: all."""
         if self.version is None:
             return None
         newest = f"Kafka {NEWEST.value}"
@@ -49,7 +49,7 @@ class DecisionChange(NamedTuple):
 
 
 class _Changes(NamedTuple):
-    """What is granted and what is revoked, by name."""
+    """The granted and the revoked answers, by name."""
 
     granted: Answers
     revoked: Answers
@@ -81,7 +81,7 @@ def decision_changes_of_states(
     settings: AuthorizerSettings,
     check_cancelled: Callable[[], None] = never_cancelled,
 ) -> list[DecisionChange]:
-    """Return the same between two tables that differ in no more than ``changed``."""
+    """Return the decision changes between two tables that differ only in ``changed``."""
     old, new = _related(changed, before, settings), _related(changed, after, settings)
     return _decision_changes(changed, old, new, settings, check_cancelled)
 
@@ -98,7 +98,7 @@ def _decision_changes(
     check_cancelled: Callable[[], None],
 ) -> list[DecisionChange]:
     affected = _affected(changed)
-    has_networks = any(for_networks(each).any() for each in (before, after))
+    has_networks = any(has_network_host(each).any() for each in (before, after))
     rule_sets = settings.for_each_possible_release(has_networks=has_networks)
     found = []
     for rules in rule_sets:
@@ -168,7 +168,7 @@ def _changes_of_principal(
 
 
 def _changes_elsewhere(usual: _Changes, overrides: Overrides, space: NameSpace) -> _Changes:
-    """The usual changes, where a principal has no overrides before and after."""
+    """The usual changes, for names without an override of the principal."""
     granted, revoked = (
         overrides.combined(
             changes, lambda override, change: change if override is None else NO_OPERATIONS, space

@@ -1,7 +1,8 @@
 """EffectivePermissions: the answer of a set of ACLs to every possible request, canonical and minimal.
 
 A request is a principal, a host, an operation and a resource that can exist. The wildcard answers, to a
-principal without ACLs of its own, are stored once for each resource type; for each principal only the rest.
+principal without ACLs of its own, are stored once for each
+resource type. A principal has only the answers that differ.
 Two sets of ACLs have equal effective permissions if and only if every request has the same answer.
 
 Source: StandardAuthorizerData.authorize; `engine.decisions.authorize` answers single requests.
@@ -35,7 +36,7 @@ Answers = NameMap[Answer]
 #: A principal's answers where they differ from the wildcard's; None elsewhere.
 Overrides = NameMap[Answer | None]
 
-# ACLs that are computed together where only the digest is wanted.
+# ACLs that are computed together if only the digest is needed.
 _SLICE_ROWS: Final = 20_000
 _NO_OVERRIDES: Final[Overrides] = NameMap(None)
 _DIGEST_BYTES: Final = 16
@@ -49,11 +50,11 @@ class SemanticDigest(NamedTuple):
     """The digest of effective permissions, by principal: equal answers have equal digests. 16 bytes each.
 
     A principal's answers depend on its own ACLs and those for ``User:*``. A change of other principals' ACLs
-    leaves its digest as it is.
+    does not change its digest.
 
     Attributes:
-        wildcard: of the answers to a principal without ACLs of its own.
-        principals: of the answers to each principal that differ from these.
+        wildcard: the digest of the answers to a principal without ACLs of its own.
+        principals: the digest of the answers to each principal that differ from these.
     """
 
     wildcard: bytes
@@ -95,7 +96,7 @@ class EffectivePermissions:
 
         Args:
             table: the ACLs.
-            settings: super users, and what no ACL covers.
+            settings: super users, and the answer where no ACL covers a name.
             principals: only these, and the wildcard; None: all.
             check_cancelled: called for each principal; an exception that it raises ends the computation.
         """

@@ -1,4 +1,4 @@
-"""Expectations: access that must exist, or must not, for all possible names, hosts and principals."""
+"""Expectations: access that must or must not exist, checked for all possible names, hosts and principals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Expectation(NamedTuple):
-    """What must be true for an operation on a name, or on all names with a prefix.
+    """An expected answer for an operation on a name, or on all names with a prefix.
 
     Attributes:
         kind: ``allow``: each of the principals may, on every name from every host; ``deny``: none of them
@@ -35,7 +35,7 @@ class Expectation(NamedTuple):
     principals: tuple[str, ...]
     operation: AclOperation
     resource_type: ResourceType
-    where: Key
+    names: Key
     network: IPv4Network | IPv6Network | None = None
 
 
@@ -54,18 +54,18 @@ def violations(
 def _violations(
     table: AclTable, settings: AuthorizerSettings, expected: Expectation
 ) -> Iterator[RequestClass]:
-    kind, principals, operation, resource_type, where, _ = expected
+    kind, principals, operation, resource_type, names, _ = expected
     if kind == "only":
         exempt = {*principals, *settings.super_users}
-        yield from permitted_principals(table, settings, resource_type, where, operation, exempt=exempt)
+        yield from permitted_principals(table, settings, resource_type, names, operation, exempt=exempt)
         return
     permissions = EffectivePermissions.of(table, settings, principals)
     for principal in principals:
         answers = below_prefix(
-            answers_for(permissions, principal, resource_type), where, operation, resource_type
+            answers_for(permissions, principal, resource_type), names, operation, resource_type
         )
         if kind == "allow":
             everything: NameMap[Answer] = NameMap(OPERATION_BITS[operation])
-            expected_answers = below_prefix(everything, where, operation, resource_type)
+            expected_answers = below_prefix(everything, names, operation, resource_type)
             answers = expected_answers.combined(answers, subtract, NAME_SPACES[resource_type])
         yield from request_classes(answers, PrincipalSet.of(principal), resource_type)

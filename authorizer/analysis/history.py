@@ -1,6 +1,6 @@
-"""One reader of the past: follows the answer of a subject through a source of changes.
+"""Answer history: the answer to a subject, followed through a source of changes.
 
-Sources: a log and Spark's stored history (``aclog blame``), and the states that the console holds.
+Sources: a log and Spark's stored history (``aclog blame``), and the states that the console retains.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ class HistorySource(Protocol[_StepT_co]):
     def metadata(self) -> MetadataImage: ...
 
     def initial_acls(self) -> Sequence[AppliedAcl]:
-        """The ACLs in force at the beginning that concern the subject."""
+        """Return the related ACLs in force at the beginning."""
 
     def steps(self, ids: Iterable[Uuid]) -> Iterator[_StepT_co]:
-        """The later changes, oldest first; ``ids`` are those of the initial ACLs."""
+        """Yield the later changes, oldest first; ``ids`` are those of the initial ACLs."""
 
 
 class AnswerHistory(Generic[_StepT]):
@@ -74,24 +74,24 @@ class AnswerHistory(Generic[_StepT]):
         return self._tracker.answer
 
     def steps(self) -> Iterator[tuple[_StepT, AnswerChange | None]]:
-        """Every step, with the change of the answer that it caused."""
+        """Yield every step, with the change of the answer that it caused."""
         for step in self._source.steps(self._tracker.ids):
-            yield step, self._tracker.after(step.records)
+            yield step, self._tracker.apply(step.records)
 
 
 def record_json(offset: int, timestamp_ms: int) -> dict[str, Any]:
-    """A record's offset and time; null if the record has no time."""
+    """Return a record's offset and time as JSON; the time is null if the record has none."""
     return {"offset": offset, "timestamp": None if timestamp_ms < 0 else timestamp_ms}
 
 
 def change_json(change: Change | NewRelease) -> dict[str, Any]:
-    """What one record changed."""
+    """Return the effect of one record as JSON."""
     offset = record_json(change.offset, change.timestamp_ms)
     if isinstance(change, NewRelease):
-        return {"change": "release", **offset, "release": change.version, "was": change.was}
+        return {"change": "release", **offset, "release": change.version, "was": change.previous}
     return {
         "change": change.kind,
         **offset,
         "acl": acl_json(change.acl),
-        "was": None if change.was is None else acl_json(change.was),
+        "was": None if change.replaced is None else acl_json(change.replaced),
     }

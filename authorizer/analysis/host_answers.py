@@ -1,8 +1,8 @@
-"""Answer: what a leaf allows to every host and operation, equal where every answer is equal.
+"""Answer: the operations that a leaf allows to each host, in canonical form.
 
-An answer is the mask of the allowed operations, the operation with code c at bit c - 2. Where named hosts or
-networks have other masks, it is the mask of all other hosts with those of the named ones. The narrowest named
-one counts, and as few as possible are named (`host_tree`).
+An answer is the mask of the allowed operations; the operation with code c has bit c - 2. If named hosts or
+networks have other masks, it is the mask of the unnamed hosts, with those of the named ones. The narrowest
+named network decides, and as few as possible are named (`host_tree`).
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ Answer = int | HostAnswers
 NO_OPERATIONS: Final = 0
 #: The mask of each operation of an ACL.
 OPERATION_BITS: Final = {operation: 1 << bit for bit, operation in enumerate(OPERATIONS)}
-# No leaf names it, so its mask is that of all unnamed hosts.
+# No leaf names this host, so that its mask is that of all unnamed hosts.
 _NO_HOST: Final = ""
 
 
 def answer_of(leaf: Leaf) -> Answer:
-    """Return what the decider answers where the ACLs that cover a name have this leaf together."""
+    """Return the answer for names whose covering ACLs have this leaf together."""
     if isinstance(leaf, int):
         return allowed_operations(leaf)
     named = {host: allowed_operations(leaf_mask(leaf, host)) for host in leaf_hosts(leaf)}
@@ -69,13 +69,13 @@ def masks_by_host(*answers: Answer) -> Iterator[tuple[str | None, tuple[int, ...
 
 @lru_cache(1 << 12)
 def subtract(answer: Answer, other: Answer) -> Answer:
-    """Return what the first answer allows and the second does not; few pairs repeat often."""
-    (_, (ours, theirs)), *named = masks_by_host(answer, other)
-    return _by_host({host: mine & ~yours for host, (mine, yours) in named if host}, ours & ~theirs)
+    """Return what the first answer allows and the second does not. Cached, as few pairs are frequent."""
+    (_, (mask, other_mask)), *named = masks_by_host(answer, other)
+    return _by_host({host: one & ~two for host, (one, two) in named if host}, mask & ~other_mask)
 
 
 def intersect(answer: Answer, operation: AclOperation) -> Answer:
-    """Return what is allowed of one operation."""
+    """Return the answer for one operation only."""
     bit = OPERATION_BITS[operation]
     if isinstance(answer, int):
         return answer & bit

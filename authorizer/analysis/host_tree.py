@@ -1,14 +1,14 @@
-"""What is answered to hosts, by host and by network, said in as few of them as it takes.
+"""Masks by host and network, in canonical form: as few named hosts and networks as possible.
 
-Addresses of a kind are the leaves of a tree of bits, networks its inner nodes, and what is named at a node
-holds below it where nothing narrower is named. Of all ways to say the same the one is taken that names
-fewest; of several of those the one that names the narrower ones. So two ways to say the same become equal.
+The addresses of a family are the leaves of a binary tree, and networks are its inner nodes. The mask of a
+node holds below it where no narrower node is named. Of all equal forms the one with the fewest names is
+chosen; of several, the one that names the narrower networks. So two forms of the same masks become equal.
 
     10.0.0.0/25: r, 10.0.0.128/25: r      ->  10.0.0.0/24: r
     10.0.0.0/24: r, 10.0.0.7: -           ->  the same: without 10.0.0.7 are eight networks
 
-An address with a scope is a host of its own, which is named by itself only. What is said to IPv4 addresses
-written as IPv6 is left open: no client has one, for java.net.InetAddress makes them IPv4.
+An address with a scope is a separate host, in no network. IPv4 addresses written as IPv6 may have any mask:
+no client has one, because java.net.InetAddress makes them IPv4.
 
     ::fffe:0:0/95: r                      ->  the same as ::fffe:0:0/96: r
 """
@@ -23,13 +23,14 @@ from authorizer.api.ip_network import EVERY_IPV4, EVERY_IPV6, Network, address_o
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-#: The one address that no network has (authorizer.api.ip_network).
+#: The only address in no network (authorizer.api.ip_network).
 UNSPECIFIED: Final = "0.0.0.0"  # noqa: S104 - nothing listens here
-_UNSPECIFIED_PLACE: Final = Network(32, 32, 0)
-#: ::ffff:0:0/96, which Kafka does not take for a network, but wider ones have it.
+_UNSPECIFIED_NETWORK: Final = Network(32, 32, 0)
+#: ::ffff:0:0/96: no network for Kafka, but a part of wider ones.
 MAPPED: Final = Network(128, 96, 0xFFFF)
-#: In how many networks around what is named it is settled what is best there: what holds around it.
-_SETTLING: Final = 2
+#: Number of wider networks around named ones in which the tree is built node by node: after these, the best
+#: masks of a node are those that hold around it.
+_WIDER_NODES: Final = 2
 
 
 @lru_cache(1 << 12)
@@ -37,7 +38,7 @@ def network_of_host(host: str) -> Network | None:
     """Return the network of a host, also of a single address; None for a text that is neither."""
     if "/" in host:
         return network_of(host)
-    return _UNSPECIFIED_PLACE if host == UNSPECIFIED else address_of(host)
+    return _UNSPECIFIED_NETWORK if host == UNSPECIFIED else address_of(host)
 
 
 def mask_at(host: str, named: Mapping[str, int], other: int) -> int:
@@ -45,43 +46,43 @@ def mask_at(host: str, named: Mapping[str, int], other: int) -> int:
     mask = named.get(host)
     if mask is not None or not named:
         return other if mask is None else mask
-    place, narrowest = network_of_host(host), -1
+    own_network, narrowest = network_of_host(host), -1
     found = other
-    for each, said in named.items():
-        if "/" in each and place is not None:
+    for each, each_mask in named.items():
+        if "/" in each and own_network is not None:
             network = network_of_host(each)
-            if network is not None and network.length > narrowest and place.is_within(network):
-                narrowest, found = network.length, said
+            if network is not None and network.length > narrowest and own_network.is_within(network):
+                narrowest, found = network.length, each_mask
     return found
 
 
 def outermost(named: Iterable[str]) -> list[str]:
-    """Return those that are in no other one."""
-    places = [(each, network_of_host(each)) for each in named]
-    networks = [place for each, place in places if place is not None and "/" in each]
+    """Return the hosts and networks that are in no other one."""
+    pairs = [(each, network_of_host(each)) for each in named]
+    networks = [network for each, network in pairs if network is not None and "/" in each]
     return [
         each
-        for each, place in places
-        if place is None or not any(place != around and place.is_within(around) for around in networks)
+        for each, inner in pairs
+        if inner is None or not any(inner != outer and inner.is_within(outer) for outer in networks)
     ]
 
 
 def minimal_host_masks(named: Mapping[str, int], other: int) -> tuple[int, dict[str, int]]:
-    """The mask of the hosts that are not named, and what has to be named for all to be answered the same."""
+    """Return the mask of the unnamed hosts, and the fewest named hosts and networks with equal answers."""
     if not any("/" in host for host in named):
         named = {host: mask for host, mask in named.items() if mask != other}
-        if not _make_networks(named):
+        if not _has_siblings(named):
             return other, named
-    places = {
-        place: frozenset((mask,))
+    masks = {
+        network: frozenset((mask,))
         for host, mask in named.items()
-        if "%" not in host and (place := network_of_host(host))
+        if "%" not in host and (network := network_of_host(host))
     }
-    anything = frozenset((other, *named.values()))
-    roots = []
-    for every, left_open in ((EVERY_IPV4, []), (EVERY_IPV6, [(MAPPED, anything)])):
-        inside = [each for each in places.items() if each[0].bits == every.bits]
-        roots.append(_tree(every, frozenset((other,)), inside + left_open if inside else []))
+    any_mask = frozenset((other, *named.values()))
+    roots = (
+        _family_tree(EVERY_IPV4, masks, other, {}),
+        _family_tree(EVERY_IPV6, masks, other, {MAPPED: any_mask}),
+    )
     best = roots[0].best & roots[1].best or roots[0].best | roots[1].best
     default = other if other in best else min(best)
     found: dict[str, int] = {}
@@ -93,18 +94,30 @@ def minimal_host_masks(named: Mapping[str, int], other: int) -> tuple[int, dict[
     return default, found
 
 
-def _make_networks(addresses: Iterable[str]) -> bool:
-    """Whether two of them make one up: without such two, naming no network is shorter than naming them."""
-    places = {place for host in addresses if "%" not in host and (place := network_of_host(host))}
-    return any(place._replace(prefix=place.prefix ^ 1) in places for place in places)
+def _family_tree(
+    every: Network,
+    masks: Mapping[Network, frozenset[int]],
+    other: int,
+    free: Mapping[Network, frozenset[int]],
+) -> _Node:
+    """The tree of an address family; ``free``: networks that may have any of several masks."""
+    inside = [each for each in masks.items() if each[0].bits == every.bits]
+    return _tree(every, frozenset((other,)), [*inside, *free.items()] if inside else [])
+
+
+def _has_siblings(addresses: Iterable[str]) -> bool:
+    """Whether two of the addresses make up a network; else naming a network never needs fewer names."""
+    networks = {network for host in addresses if "%" not in host and (network := network_of_host(host))}
+    return any(network._replace(prefix=network.prefix ^ 1) in networks for network in networks)
 
 
 class _Node(NamedTuple):
-    """A network, and what is answered in it.
+    """A network, and the best masks around it.
 
     Attributes:
-        cost: how many have to be named in it, if what holds around it is one of ``best``; else one more.
-        parts: None if each of ``best`` would be right everywhere in it.
+        cost: the number of names in it, if the mask around it is one of ``best``; else one more.
+        best: the masks around it with the fewest names in it.
+        parts: its two parts; None if each of ``best`` is right everywhere in it.
     """
 
     network: Network
@@ -113,20 +126,20 @@ class _Node(NamedTuple):
     parts: tuple[_Node, _Node] | None
 
 
-def _tree(network: Network, own: frozenset[int], inside: list[tuple[Network, frozenset[int]]]) -> _Node:
-    """``own``: what may be answered where nothing ``inside`` is about."""
-    own = next((said for place, said in inside if place == network), own)
+def _tree(network: Network, usual: frozenset[int], inside: list[tuple[Network, frozenset[int]]]) -> _Node:
+    """The tree of a network; ``usual``: the masks of addresses in no network of ``inside``."""
+    usual = next((masks for inner, masks in inside if inner == network), usual)
     below = [each for each in inside if each[0] != network]
     if not below:
-        return _Node(network, 0, own, None)
-    around = _smallest([place for place, _ in below])
-    if around.length > network.length + _SETTLING:
-        # Many bits are in all of them. Nothing is named between, so the networks between are not made.
-        inner = _tree(around.wider(_SETTLING), own, below)
-        left, right = inner, _Node(network, 0, own, None)
+        return _Node(network, 0, usual, None)
+    around = _smallest([inner for inner, _ in below])
+    if around.length > network.length + _WIDER_NODES:
+        # All have many leading bits in common: the nodes without a name between are not created.
+        left, right = _tree(around.wider(_WIDER_NODES), usual, below), _Node(network, 0, usual, None)
     else:
         left, right = (
-            _tree(half, own, [each for each in below if each[0].is_within(half)]) for half in network.halves()
+            _tree(half, usual, [each for each in below if each[0].is_within(half)])
+            for half in network.halves()
         )
     shared = left.best & right.best
     if shared and left.parts is None and right.parts is None:
@@ -135,16 +148,16 @@ def _tree(network: Network, own: frozenset[int], inside: list[tuple[Network, fro
     return _Node(network, left.cost + right.cost + more, best, (left, right))
 
 
-def _smallest(places: Sequence[Network]) -> Network:
-    """The smallest network that has all of them, which are of one kind; there is one at least."""
-    bits = places[0].bits
-    first, last = min(each.first for each in places), max(each.end for each in places) - 1
+def _smallest(networks: Sequence[Network]) -> Network:
+    """The smallest network that contains all these networks of one family."""
+    bits = networks[0].bits
+    first, last = min(each.first for each in networks), max(each.end for each in networks) - 1
     length = bits - (first ^ last).bit_length()
     return Network(bits, length, first >> (bits - length))
 
 
 def _name(node: _Node, around: int, found: dict[str, int]) -> None:
-    """Name what has to be, where ``around`` holds otherwise."""
+    """Add the needed names of a node to ``found``; ``around``: the mask around it."""
     if node.parts is None:
         if around not in node.best:
             found[str(node.network)] = min(node.best)
@@ -158,12 +171,12 @@ def _name(node: _Node, around: int, found: dict[str, int]) -> None:
 
 
 class AddressMask(NamedTuple):
-    """The effect of one ACL on some addresses.
+    """The effect of one ACL on the addresses of a network.
 
     Attributes:
-        network: these addresses.
-        mask: of operations.
-        number: of the ACL.
+        network: the addresses.
+        mask: the operations.
+        number: the number of the ACL.
     """
 
     network: Network
@@ -171,29 +184,28 @@ class AddressMask(NamedTuple):
     number: int
 
 
-def covering_acls(network: Network, wanted: int, parts: Sequence[AddressMask]) -> set[int] | None:
-    """Return ACLs that together have all ``wanted`` bits for each address of a network; None if none do.
+def covering_acls(network: Network, required_bits: int, parts: Sequence[AddressMask]) -> set[int] | None:
+    """Return ACLs that together have all ``required_bits`` for each address of a network, or None.
 
-    A single IPv6 address covers nothing: a client may have it with a scope, which is another host that a
-    network contains.
+    A single IPv6 address covers nothing: with a scope it is another host of the network.
     """
     chosen: set[int] = set()
     for part in parts:
-        if part.mask & wanted and network.is_within(part.network) and _covers_scopes(part.network):
+        if part.mask & required_bits and network.is_within(part.network) and _covers_scopes(part.network):
             chosen.add(part.number)
-            wanted &= ~part.mask
-    if not wanted:
+            required_bits &= ~part.mask
+    if not required_bits:
         return chosen
     narrower = [
         part
         for part in parts
-        if part.mask & wanted and part.network != network and part.network.is_within(network)
+        if part.mask & required_bits and part.network != network and part.network.is_within(network)
     ]
-    # Each address takes a part that has it: a network with fewer addresses in its parts is not worth halving.
+    # Parts with fewer addresses than the network cannot cover it.
     if sum(part.network.end - part.network.first for part in narrower) < network.end - network.first:
         return None
     for half in network.halves():
-        found = covering_acls(half, wanted, narrower)
+        found = covering_acls(half, required_bits, narrower)
         if found is None:
             return None
         chosen |= found

@@ -1,4 +1,4 @@
-"""Ineffective ACLs: why an ACL can match no request, and what was perhaps meant."""
+"""Ineffective ACLs: the reason why an ACL can match no request, and a suggestion."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def ineffective_field(record: AccessControlEntryRecord, *, networks: bool) -> In
 
 
 def ineffective_reason(record: AccessControlEntryRecord) -> str:
-    """Return the same in words, for an ineffective ACL."""
+    """Return the reason as text, for an ineffective ACL."""
     kind = code_to_name(ResourceType, record.resource_type)
     # If no other field is wrong, the host is a network and the release does not match networks.
     match ineffective_field(record, networks=True) or "host":

@@ -3,17 +3,17 @@
 The rules:
 
 - ``duplicate``: the ACL exists under several ids, and is in force until all are removed.
-- ``unknown-code``: its pattern or permission type is unknown, and is read as PREFIXED, or as DENY.
+- ``unknown-code``: its pattern type or permission type is unknown, and means PREFIXED or DENY.
 - ``principal-type``: no principal has this type.
-- ``topic-gone``: it names a topic that does not exist, where the log knows the topics. An ACL may be created
-  before its topic.
+- ``topic-gone``: its topic does not exist, if the log knows the topics. An ACL may be created before its
+  topic.
 - ``dead``: no request can match it.
 - ``super-user``: its principal is a super user, who is allowed everything anyway.
-- ``shadowed``: an ALLOW of what is denied.
-- ``broader-twin``: an ALLOW that exists again for every host, name, operation or principal. Either it is
+- ``shadowed``: an ALLOW whose requests are all denied.
+- ``broader-twin``: an ALLOW with an equal one for every host, name, operation or principal. Either it is
   redundant, or the broad one is a mistake.
 - ``redundant``: other ACLs have all its effects.
-- ``idle-deny``: a DENY of what no ALLOW allows: redundant, or a guard against future ALLOWs.
+- ``idle-deny``: a DENY whose requests no ALLOW allows: redundant, or a guard against future ALLOWs.
 """
 
 from __future__ import annotations
@@ -43,37 +43,36 @@ if TYPE_CHECKING:
 
 
 class Finding(NamedTuple):
-    """One ACL, and what is amiss.
+    """A finding about one ACL.
 
     Attributes:
         rule: see the module.
         acl: the ACL.
-        ids: all that it is there under.
-        because: in words.
-        by: the ACLs that are the reason, if some are.
-        can_go: whether it is one of those that go together without a change of meaning.
-        alone: of one that can go, whether it can whatever stays of the others; else ``by`` is one that is to
-            go first.
-        keeps_by_resource_type: of a removable ACL, whether authorize-by-resource-type (KIP-679) is known
-            to give the same answers without it.
+        ids: all ids of the ACL.
+        reason: a text.
+        by: the other ACLs that are the reason.
+        is_removable: whether it can be removed together with the other removable ACLs.
+        is_independent: whether it can be removed first; else ``by`` is an ALLOW to remove before it.
+        keeps_by_resource_type: whether the answers of authorize-by-resource-type (KIP-679) are known to be
+            the same without it.
     """
 
     rule: Rule
     acl: AccessControlEntryRecord
     ids: tuple[Uuid, ...]
-    because: str
+    reason: str
     by: tuple[AccessControlEntryRecord, ...] = ()
-    can_go: bool = False
-    alone: bool = True
+    is_removable: bool = False
+    is_independent: bool = True
     keeps_by_resource_type: bool = True
 
 
 class Lint:
-    """A set of ACLs that was looked at.
+    """The findings about a set of ACLs.
 
     Attributes:
-        acls: without repeats.
-        removable: those of them that can be removed together, without what the rules accept.
+        acls: the set without repeats.
+        removable: the ACLs that can be removed together, without those that the rules accept.
         accepted: how many findings the rules accept.
     """
 
@@ -83,69 +82,69 @@ class Lint:
         settings: AuthorizerSettings,
         rules: LintRules,
         *,
-        keep_by_type: bool = False,
+        keeps_by_type: bool = False,
         topics: Container[str] | None = None,
     ) -> None:
-        """Look at a set.
+        """Check a set of ACLs.
 
         Args:
-            table: of any order, with repeats.
-            settings: the super users, and what no ACL covers.
-            rules: which findings are wanted; what they accept stays.
-            keep_by_type: whether an ACL stays, and is no finding, if authorize-by-resource-type may be
-                answered otherwise without it.
-            topics: those that exist, if that is known.
+            table: the ACLs, in any order, with repeats.
+            settings: the super users, and the answer where no ACL covers a name.
+            rules: the enabled rules; ACLs that they accept are kept.
+            keeps_by_type: whether to keep an ACL, without a finding, if the answers of
+                authorize-by-resource-type may change without it.
+            topics: the existing topics, if known.
         """
         self._rules = rules
         self._topics = topics
-        self._keep_by_type = keep_by_type
+        self._keep_by_type = keeps_by_type
         self._distinct = DistinctAcls.of(table)
         self.acls = self._distinct.table
         self.accepted = 0
         self.removable = find_removable(self.acls, settings, self._keeps)
-        self._go = np.zeros(len(self.acls), np.bool_)
-        self._go[[each.row for each in self.removable]] = True
+        self._is_removable = np.zeros(len(self.acls), np.bool_)
+        self._is_removable[[each.row for each in self.removable]] = True
 
     def findings(self) -> Iterator[Finding]:
-        """All of them, rule by rule; among those of one rule in the order of the ACLs."""
+        """Yield all findings by rule; those of one rule in the order of the ACLs."""
         yield from self._of_rule("duplicate", self._is_duplicate(), _duplicate)
         yield from self._of_rule("unknown-code", self._has_unknown_code(), _unknown_code)
         yield from self._of_rule("principal-type", self._has_unused_type(), _unused_type)
         yield from self._of_rule("topic-gone", self._is_on_no_topic(), _on_no_topic)
         found: dict[Rule, list[RemovableAcl]] = {rule: [] for rule in RULES}
         for each in self.removable:
-            found[each.why].append(each)
+            found[each.rule].append(each)
         for same in found.values():
             for removable_acl in sorted(same, key=attrgetter("row")):
                 acl = self._record(removable_acl.row)
                 by = tuple(map(self._record, removable_acl.by))
-                because = _BECAUSE[removable_acl.why](acl, by)
+                reason = _REASONS[removable_acl.rule](acl, by)
                 yield Finding(
-                    removable_acl.why,
+                    removable_acl.rule,
                     acl,
                     self._ids(removable_acl.row),
-                    because,
+                    reason,
                     by,
-                    can_go=True,
-                    alone=removable_acl.alone,
+                    is_removable=True,
+                    is_independent=removable_acl.is_independent,
                     keeps_by_resource_type=removable_acl.keeps_by_resource_type,
                 )
 
     def needed(self) -> AclTable:
-        """The ACLs without those that can go."""
-        return self.acls.take(np.flatnonzero(~self._go))
+        """Return the ACLs without the removable ones."""
+        return self.acls.take(np.flatnonzero(~self._is_removable))
 
-    def can_go(self) -> Iterator[AccessControlEntryRecord]:
-        """The ACLs that can go together, in order."""
-        return self.acls.records(np.flatnonzero(self._go))
+    def removable_records(self) -> Iterator[AccessControlEntryRecord]:
+        """Yield the removable ACLs, in order."""
+        return self.acls.records(np.flatnonzero(self._is_removable))
 
     def _keeps(self, removable_acl: RemovableAcl) -> bool:
         if self._keep_by_type and not removable_acl.keeps_by_resource_type:
             return True
-        return self._accepts(removable_acl.why, removable_acl.row)
+        return self._accepts(removable_acl.rule, removable_acl.row)
 
     def _accepts(self, rule: Rule, row: int) -> bool:
-        # A record is only made where there is something to look at.
+        # Without such rules no record needs to be created.
         if not (self._rules.off or self._rules.accepted):
             return False
         is_accepted = self._rules.accepts(rule, self._record(row))
@@ -156,13 +155,13 @@ class Lint:
         self,
         rule: Rule,
         is_one: npt.NDArray[np.bool_],
-        because: Callable[[AccessControlEntryRecord], str],
+        reason: Callable[[AccessControlEntryRecord], str],
     ) -> Iterator[Finding]:
-        # What can go has a finding that says so.
-        for row in np.flatnonzero(is_one & ~self._go).tolist():
+        # A removable ACL has another finding.
+        for row in np.flatnonzero(is_one & ~self._is_removable).tolist():
             if not self._accepts(rule, row):
                 acl = self._record(row)
-                yield Finding(rule, acl, self._ids(row), because(acl))
+                yield Finding(rule, acl, self._ids(row), reason(acl))
 
     def _is_duplicate(self) -> npt.NDArray[np.bool_]:
         is_duplicate = np.zeros(len(self.acls), np.bool_)
@@ -197,16 +196,16 @@ class Lint:
 
 
 def _duplicate(_: AccessControlEntryRecord) -> str:
-    return "it is there under several ids, and in force until all of these are gone"
+    return "it exists under several ids, and is in force until all of them are removed"
 
 
 def _unknown_code(acl: AccessControlEntryRecord) -> str:
-    read = []
+    meanings = []
     if acl.pattern_type not in PATTERNS:
-        read.append(f"the pattern type {acl.pattern_type} is read as PREFIXED")
+        meanings.append(f"the pattern type {acl.pattern_type} is read as PREFIXED")
     if acl.permission_type not in PERMISSIONS:
-        read.append(f"the permission type {acl.permission_type} is read as DENY")
-    return " and ".join(read)
+        meanings.append(f"the permission type {acl.permission_type} is read as DENY")
+    return " and ".join(meanings)
 
 
 def _unused_type(acl: AccessControlEntryRecord) -> str:
@@ -215,7 +214,7 @@ def _unused_type(acl: AccessControlEntryRecord) -> str:
 
 
 def _on_no_topic(acl: AccessControlEntryRecord) -> str:
-    return f"there is no topic {acl.resource_name}: it is gone, or is yet to come"
+    return f"there is no topic {acl.resource_name}: it was deleted, or does not exist yet"
 
 
 def _ineffective(acl: AccessControlEntryRecord, _: Sequence[AccessControlEntryRecord]) -> str:
@@ -223,7 +222,7 @@ def _ineffective(acl: AccessControlEntryRecord, _: Sequence[AccessControlEntryRe
 
 
 def _of_super_user(acl: AccessControlEntryRecord, _: Sequence[AccessControlEntryRecord]) -> str:
-    return f"{acl.principal} is a super user, who is allowed everything whatever the ACLs are"
+    return f"{acl.principal} is a super user, who is allowed everything"
 
 
 def _shadowed(_: AccessControlEntryRecord, by: Sequence[AccessControlEntryRecord]) -> str:
@@ -233,14 +232,14 @@ def _shadowed(_: AccessControlEntryRecord, by: Sequence[AccessControlEntryRecord
 def _has_twin(acl: AccessControlEntryRecord, by: Sequence[AccessControlEntryRecord]) -> str:
     (twin,) = by
     if twin.principal != acl.principal:
-        wide = "to everybody"
+        scope = "to every principal"
     elif twin.host != acl.host:
-        wide = "from every host"
+        scope = "from every host"
     elif twin.operation != acl.operation:
-        wide = "for every operation"
+        scope = "for every operation"
     else:
-        wide = "on every name"
-    return f"the same is allowed {wide}: this one is needless, or that one is too broad"
+        scope = "on every name"
+    return f"the same is allowed {scope}: this ACL is redundant, or that one is too broad"
 
 
 def _redundant(acl: AccessControlEntryRecord, by: Sequence[AccessControlEntryRecord]) -> str:
@@ -253,17 +252,15 @@ def _redundant(acl: AccessControlEntryRecord, by: Sequence[AccessControlEntryRec
 
 def _idle(_: AccessControlEntryRecord, by: Sequence[AccessControlEntryRecord]) -> str:
     if by:
-        return (
-            "what it denies is allowed only by ALLOWs that can go, such as this one; these must go before it"
-        )
-    return "no ALLOW allows what it denies: it is needless, or a guard against ALLOWs to come"
+        return "what it denies is allowed only by removable ALLOWs, such as this one; remove these before it"
+    return "no ALLOW allows what it denies: it is redundant, or a guard against future ALLOWs"
 
 
 def _count(by: Sequence[AccessControlEntryRecord]) -> str:
     return "one other ACL" if len(by) == 1 else f"{len(by)} other ACLs"
 
 
-_BECAUSE = {
+_REASONS = {
     "dead": _ineffective,
     "super-user": _of_super_user,
     "shadowed": _shadowed,

@@ -1,4 +1,4 @@
-"""Which findings are wanted: the rules, those that are off, and ACLs that are accepted as they are."""
+"""Configuration of lint: its rules, those that are off, and the accepted ACLs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Rule = Literal[RemovalRule, "duplicate", "unknown-code", "principal-type", "topic-gone"]
 
-#: In the order in which they are shown.
+#: In display order.
 RULES: Final[tuple[Rule, ...]] = (
     "duplicate",
     "unknown-code",
@@ -22,21 +22,21 @@ RULES: Final[tuple[Rule, ...]] = (
     "topic-gone",
     *get_args(RemovalRule),
 )
-#: Those whose findings are only to be known: nothing need be amiss.
+#: Rules whose findings are no errors.
 INFORMATIVE: Final[frozenset[Rule]] = frozenset(("topic-gone",))
-#: What Kafka's DefaultKafkaPrincipalBuilder makes.
+#: The principal types of Kafka's DefaultKafkaPrincipalBuilder.
 USUAL_TYPES: Final = frozenset(("User",))
 
 
-class Accepted(NamedTuple):
-    """ACLs about which some rules, or all, say nothing; texts are patterns with ``*`` and ``?``."""
+class AcceptedAcls(NamedTuple):
+    """ACLs that some rules, or all, do not report; texts are patterns with ``*`` and ``?``."""
 
     rules: frozenset[Rule] = frozenset(RULES)
     principal: str = "*"
     resource_type: ResourceType | None = None
     resource_name: str = "*"
 
-    def has(self, rule: Rule, record: AccessControlEntryRecord) -> bool:
+    def matches(self, rule: Rule, record: AccessControlEntryRecord) -> bool:
         return (
             rule in self.rules
             and self.resource_type in (None, record.resource_type)
@@ -50,15 +50,15 @@ class LintRules:
     """See the module.
 
     Attributes:
-        principal_types: that a principal can have.
-        off: the rules that say nothing.
-        accepted: ACLs that are wanted as they are.
+        principal_types: the types that a principal can have.
+        off: the disabled rules.
+        accepted: the accepted ACLs.
     """
 
     principal_types: frozenset[str] = USUAL_TYPES
     off: frozenset[Rule] = frozenset()
-    accepted: tuple[Accepted, ...] = ()
+    accepted: tuple[AcceptedAcls, ...] = ()
 
     def accepts(self, rule: Rule, record: AccessControlEntryRecord) -> bool:
-        """Whether this rule has nothing to say about the ACL."""
-        return rule in self.off or any(each.has(rule, record) for each in self.accepted)
+        """Return whether this rule does not report the ACL."""
+        return rule in self.off or any(each.matches(rule, record) for each in self.accepted)

@@ -1,9 +1,9 @@
-"""Matrix: what principals may do to the names of one resource type, cell by cell, exact.
+"""Matrix: the permissions of principals on the names of one resource type, cell by cell, exact.
 
-A row is a name, or all names with a prefix; a column is a principal, or all principals without ACLs. Rows are
-outlined: names that agree up to a separator are one row, which can be opened. A cell has the operations that
-are allowed on all names of its row from every host, and those allowed on some, or from some hosts. A column
-is computed when it is read, from its principal's ACLs and those for ``User:*``.
+A row is a name, or all names with a prefix. A column is a principal, or all principals without ACLs. Rows are
+an outline: names that agree up to a separator are one row, which can be opened. A cell has the operations
+that are allowed on all names of its row from every host, and those allowed on some, or from some hosts. A
+column is computed on demand, from its principal's ACLs and those for ``User:*``.
 """
 
 from __future__ import annotations
@@ -73,11 +73,11 @@ class Row(NamedTuple):
 class Column:
     """The answers to one principal, summarized by row."""
 
-    __slots__ = ("_cells", "_within", "answers")
+    __slots__ = ("_cells", "_values_of_key", "answers")
 
     def __init__(self, answers: Answers) -> None:
         self.answers = answers
-        self._within = PrefixLookup(answers)
+        self._values_of_key = PrefixLookup(answers)
         self._cells: dict[Key, Cell] = {}
 
     def cell(self, key: Key) -> Cell:
@@ -86,11 +86,11 @@ class Column:
         if cell is None:
             if len(self._cells) >= _CELLS_MAXIMUM:
                 self._cells.clear()
-            cell = self._cells[key] = both(map(_summed, set(self._within.values(key))))
+            cell = self._cells[key] = combine_cells(map(_cell_of, set(self._values_of_key.values(key))))
         return cell
 
 
-def both(cells: Iterable[Cell]) -> Cell:
+def combine_cells(cells: Iterable[Cell]) -> Cell:
     """Return the combination of cells, of which there is at least one."""
     always, sometimes = EVERYTHING, 0
     for cell in cells:
@@ -99,10 +99,10 @@ def both(cells: Iterable[Cell]) -> Cell:
     return Cell(always, sometimes)
 
 
-def _summed(answer: Answer) -> Cell:
+def _cell_of(answer: Answer) -> Cell:
     if isinstance(answer, int):
         return Cell(answer, answer)
-    return both(Cell(mask, mask) for _, (mask,) in masks_by_host(answer))
+    return combine_cells(Cell(mask, mask) for _, (mask,) in masks_by_host(answer))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +110,12 @@ class Matrix:
     """See the module; of one state.
 
     Attributes:
-        index: the state's.
-        settings: by which it answers.
-        resource_type: whose names are its rows.
-        keys: every name and prefix that an ACL is about, sorted as in `name_map`.
-        principals: those with ACLs of their own about the type, and super users.
-        known: columns that have been worked out; None: everybody's who has no ACLs.
+        index: the index of the state.
+        settings: the settings that decide.
+        resource_type: the type of the rows.
+        keys: every name and prefix of an ACL, sorted as in `name_map`.
+        principals: the principals with ACLs for the type, and super users.
+        cached_columns: the computed columns; None: that of all principals without ACLs.
     """
 
     index: AclIndex
@@ -123,12 +123,12 @@ class Matrix:
     resource_type: ResourceType
     keys: list[Key]
     principals: frozenset[str]
-    known: dict[str | None, Column] = field(default_factory=dict)
+    cached_columns: dict[str | None, Column] = field(default_factory=dict)
     _outlines: dict[tuple[str, str], list[Row]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, index: AclIndex, settings: AuthorizerSettings, resource_type: ResourceType) -> Matrix:
-        """Of a state by itself."""
+        """Compute the matrix of a state."""
         settings = settings.with_version_of(index.image)
         principals = _principals(index, resource_type) | settings.super_users
         return cls(index, settings, resource_type, _keys(index, resource_type), principals)
@@ -136,12 +136,14 @@ class Matrix:
     def at(
         self, index: AclIndex, settings: AuthorizerSettings, changes: Iterable[Change] | None = None
     ) -> Matrix:
-        """That of another state, with what is the same there: a step in time costs what it changed.
+        """Return the matrix of another state, which shares the unchanged columns, keys and outlines.
+
+        Each part has its own condition: settings and ``User:*`` for columns, then principals, names, keys.
 
         Args:
-            index: of that state.
-            settings: by which it answers.
-            changes: what makes the one state of the other, either way, if that is known.
+            index: the index of that state.
+            settings: its settings.
+            changes: the changes between the two states, in either direction; None: compare the states.
         """
         if changes is None:
             changes = changes_between(self.index, index)
@@ -150,9 +152,11 @@ class Matrix:
         records = [acl.record for change in changes for acl in change if acl is not None]
         changed = {each.principal for each in records}
         settings = settings.with_version_of(index.image)
-        known: dict[str | None, Column] = {}
+        cached_columns: dict[str | None, Column] = {}
         if settings == self.settings and WILDCARD_PRINCIPAL not in changed and not settings.allow_everyone:
-            known = {each: theirs for each, theirs in self.known.items() if each not in changed}
+            cached_columns = {
+                each: column for each, column in self.cached_columns.items() if each not in changed
+            }
         has_acls = {each for each in changed if _has_acls(index, each, self.resource_type)}
         principals = (self.principals - changed) | has_acls | settings.super_users
         names = {each.resource_name for each in records if each.resource_type == int(self.resource_type)}
@@ -160,10 +164,10 @@ class Matrix:
         if names and self.resource_type != ResourceType.CLUSTER:
             keys = _with_names(keys, names, index, self.resource_type)
         outlines = self._outlines if keys is self.keys else {}
-        return Matrix(index, settings, self.resource_type, keys, principals, known, outlines)
+        return Matrix(index, settings, self.resource_type, keys, principals, cached_columns, outlines)
 
     def rows(self, under: str, containing: str) -> list[Row]:
-        """`outline` of its keys; the last ones are remembered."""
+        """Return the `outline` of the keys; the last few are cached."""
         rows = self._outlines.get((under, containing))
         if rows is None:
             if len(self._outlines) >= _OUTLINES_MAXIMUM:
@@ -172,47 +176,47 @@ class Matrix:
         return rows
 
     def columns(self, principals: Sequence[str | None]) -> list[Column]:
-        """Of these principals, as ``Type:name``; None: of everybody who has no ACLs."""
-        missing = [each for each in principals if each not in self.known]
+        """Return the columns of principals, ``Type:name``; None: of all principals without ACLs."""
+        missing = [each for each in principals if each not in self.cached_columns]
         if missing:
             named = [each for each in missing if each is not None]
-            meaning = self._meaning(named)
+            permissions = self._permissions(named)
             for each in missing:
                 answers = (
-                    meaning.wildcard[self.resource_type]
+                    permissions.wildcard[self.resource_type]
                     if each is None
-                    else answers_for(meaning, each, self.resource_type)
+                    else answers_for(permissions, each, self.resource_type)
                 )
-                self.known[each] = Column(answers)
-        return [self.known[each] for each in principals]
+                self.cached_columns[each] = Column(answers)
+        return [self.cached_columns[each] for each in principals]
 
-    def flips(self, before: Matrix, principals: Sequence[str | None]) -> list[tuple[Column, Column]]:
-        """For each principal what is allowed here and was not before, and the other way round."""
+    def changes_since(self, before: Matrix, principals: Sequence[str | None]) -> list[tuple[Column, Column]]:
+        """Return for each principal a column of new permissions, and a column of lost ones."""
         pairs = zip(before.columns(principals), self.columns(principals), strict=True)
         space = NAME_SPACES[self.resource_type]
-        return [(gained(new, old, space), gained(old, new, space)) for old, new in pairs]
+        return [(newly_allowed(new, old, space), newly_allowed(old, new, space)) for old, new in pairs]
 
-    def _meaning(self, principals: Collection[str]) -> EffectivePermissions:
+    def _permissions(self, principals: Collection[str]) -> EffectivePermissions:
         if self.settings.allow_everyone:
-            # What is open to everybody depends on everyone's ACLs.
+            # A name is open to every principal unless an ACL of any principal covers it.
             return EffectivePermissions.of(self.index.image.merged().columns, self.settings, principals)
         return EffectivePermissions.of(
             acls_by_principal(self.index, {*principals, WILDCARD_PRINCIPAL}), self.settings
         )
 
 
-_NOTHING_GAINED: Final = Column(NameMap(NO_OPERATIONS))
+_NOTHING_ALLOWED: Final = Column(NameMap(NO_OPERATIONS))
 
 
-def gained(now: Column, then: Column, space: NameSpace) -> Column:
-    """What the one allows and the other does not."""
+def newly_allowed(now: Column, then: Column, space: NameSpace) -> Column:
+    """Return what the first column allows and the second does not."""
     if now.answers == then.answers:
-        return _NOTHING_GAINED
+        return _NOTHING_ALLOWED
     return Column(now.answers.combined(then.answers, subtract, space))
 
 
 def _principals(index: AclIndex, resource_type: ResourceType) -> frozenset[str]:
-    """Whose ACLs are about the type, ``User:*`` and what can be nobody's apart."""
+    """The principals with ACLs for the type, without ``User:*`` and texts that are no principal."""
     columns, rows = index.rows.columns, index.rows_of(None)
     codes = columns.principals.codes[rows[columns.resource_types[rows] == int(resource_type)]]
     found = {columns.principals.texts[code] for code in np.unique(codes).tolist()}
@@ -223,7 +227,7 @@ def _principals(index: AclIndex, resource_type: ResourceType) -> frozenset[str]:
 
 
 def _has_acls(index: AclIndex, principal: str, resource_type: ResourceType) -> bool:
-    """Whether any of its own is about the type; never for ``User:*`` and what can be nobody's."""
+    """Whether any of its own is about the type; reserved for ``User:*`` and what can be nobody's."""
     if ":" not in principal or principal == WILDCARD_PRINCIPAL:
         return False
     types = index.rows.columns.resource_types[index.rows_of(principal)]
@@ -233,55 +237,57 @@ def _has_acls(index: AclIndex, principal: str, resource_type: ResourceType) -> b
 
 
 def _keys(index: AclIndex, resource_type: ResourceType) -> list[Key]:
-    """What ACLs are about, of names that can exist; sorted."""
+    """The names and prefixes of ACLs, of names that can exist; sorted."""
     if resource_type == ResourceType.CLUSTER:
         return [(CLUSTER_NAME, True)]
-    # Texts are sorted sooner than pairs are, and two sorted lists are put together at once.
+    # Texts sort faster than pairs, and sorting two sorted lists is a merge.
     found: list[Key] = []
     for is_prefix in (False, True):
         names = sorted(index.rows.names(resource_type + PREFIXED * is_prefix))
         found += _patterns(names, NAME_SPACES[resource_type], is_prefix=is_prefix)
-    return _with_names(each_once(found), index.resources.changed_names(resource_type), index, resource_type)
+    return _with_names(
+        sorted_distinct(found), index.resources.changed_names(resource_type), index, resource_type
+    )
 
 
-def each_once(keys: list[Key]) -> list[Key]:
-    """In order; of lists that are sorted themselves that takes no longer than to go through them."""
+def sorted_distinct(keys: list[Key]) -> list[Key]:
+    """Return the distinct keys, sorted; in linear time if the list consists of sorted lists."""
     return [key for key, _ in groupby(sorted(keys))]
 
 
 def _patterns(names: Sequence[str], space: NameSpace, *, is_prefix: bool) -> list[Key]:
-    """As `NameSpace.pattern` has each; where nothing is odd, all are looked at together."""
-    odd = {name for name in names if name in space.never or name in ("", WILDCARD)}
-    usual = [name for name in names if name not in odd]
+    """The `NameSpace.pattern` of each name. Usual names are checked together, which is faster."""
+    unusual = {name for name in names if name in space.reserved or name in ("", WILDCARD)}
+    usual = [name for name in names if name not in unusual]
     is_short = space.max_length is None or max(map(len, usual), default=0) < space.max_length
     if not is_short or (space.characters is not None and "".join(usual).strip(space.characters)):
-        odd, usual = set(names), []
-    keys = (space.pattern(name, is_prefix=is_prefix) for name in odd)
+        unusual, usual = set(names), []
+    keys = (space.pattern(name, is_prefix=is_prefix) for name in unusual)
     return [*((name, not is_prefix) for name in usual), *(key for key in keys if key is not None)]
 
 
 def _with_names(
     keys: list[Key], names: Collection[str], index: AclIndex, resource_type: ResourceType
 ) -> list[Key]:
-    """The same, and right about these names."""
+    """The keys, updated for these names by the ACLs of the index."""
     found = list(keys)
     for name in names:
         for is_prefix in (False, True):
             key = NAME_SPACES[resource_type].pattern(name, is_prefix=is_prefix)
             if key is None:
                 continue
-            at = bisect_left(found, key)
-            is_there = at < len(found) and found[at] == key
-            if any(index.resources.has(place) for place in _places_of(key, resource_type)):
-                if not is_there:
-                    found.insert(at, key)
-            elif is_there:
-                del found[at]
+            position = bisect_left(found, key)
+            is_known = position < len(found) and found[position] == key
+            if any(index.resources.has(pattern) for pattern in _pattern_keys_of(key, resource_type)):
+                if not is_known:
+                    found.insert(position, key)
+            elif is_known:
+                del found[position]
     return found
 
 
-def _places_of(key: Key, resource_type: ResourceType) -> Iterator[PatternKey]:
-    """Every place that is about these names."""
+def _pattern_keys_of(key: Key, resource_type: ResourceType) -> Iterator[PatternKey]:
+    """The pattern keys of all ACL patterns that mean these names."""
     text, is_name = key
     kind, space = int(resource_type), NAME_SPACES[resource_type]
     for name, prefixed in ((text, 0), (text, PREFIXED), (WILDCARD, 0)):
@@ -289,15 +295,15 @@ def _places_of(key: Key, resource_type: ResourceType) -> Iterator[PatternKey]:
             yield kind + prefixed, name
 
 
-def teams(principals: Sequence[str], under: str = "") -> list[Row]:
-    """Principals, sorted, as rows are outlined: those that agree up to a separator behind the type are one.
+def group_principals(principals: Sequence[str], under: str = "") -> list[Row]:
+    """Return the outline of sorted principals: those that agree up to a separator after the type are one row.
 
-    Where all of them are in one, it is opened.
+    A single row with all of them is opened.
     """
     keys = [(each, True) for each in principals]
-    rows = outline(keys, under, part=_team)[1:]
+    rows = outline(keys, under, part=_principal_part)[1:]
     while len(rows) == 1 and rows[0].inside:
-        rows = outline(keys, rows[0].key[0], part=_team)[1:]
+        rows = outline(keys, rows[0].key[0], part=_principal_part)[1:]
     return rows
 
 
@@ -307,20 +313,20 @@ def outline(
     containing: str = "",
     part: Callable[[str, int], str | None] | None = None,
 ) -> list[Row]:
-    """The rows of the names with a prefix: all of them first, then by the next part of the name.
+    """Return the rows of the names with a prefix: first one for all of them, then one for each next part.
 
     Args:
-        keys: what there is, sorted.
+        keys: the names and prefixes, sorted.
         under: the prefix.
-        containing: only names with this text in them, in any case.
-        part: of a name, up to the end of its next part behind a place; None if that is all of it.
+        containing: only names with this text, ignoring case.
+        part: returns a name up to the end of the part after a position; None for the last part.
     """
-    part = part or _part
-    first, end = range_of(keys, under)
+    part = part or _name_part
+    first, end = key_range(keys, under)
     inside = keys
     if containing:
-        wanted = containing.casefold()
-        inside = [key for key in keys[first:end] if wanted in key[0].casefold()]
+        requested = containing.casefold()
+        inside = [key for key in keys[first:end] if requested in key[0].casefold()]
         first, end = 0, len(inside)
     rows = [Row((under, False), 0)]
     at = first
@@ -333,26 +339,26 @@ def outline(
             rows.append(Row(inside[at], 0))
             at += 1
             continue
-        _, after = range_of(inside, group, at)
+        _, after = key_range(inside, group, at)
         count = after - at
         rows.append(Row(inside[at], 0) if count == 1 else Row((group, False), count))
         at = after
     return rows
 
 
-def _part(name: str, begin: int) -> str | None:
-    """The name up to the end of its next part; None if there is no further separator, or nothing behind."""
+def _name_part(name: str, begin: int) -> str | None:
+    """The name up to the next separator, included; None if there is none."""
     found = [at for each in SEPARATORS if (at := name.find(each, begin)) >= 0]
     return name[: min(found) + 1] if found else None
 
 
-def _team(name: str, begin: int) -> str | None:
-    """The same of a principal, whose type is no part."""
-    return _part(name, max(begin, name.find(":") + 1))
+def _principal_part(name: str, begin: int) -> str | None:
+    """`_name_part` of a principal, whose type is not a part."""
+    return _name_part(name, max(begin, name.find(":") + 1))
 
 
-def range_of(keys: Sequence[Key], prefix: str, low: int = 0) -> tuple[int, int]:
-    """Where the keys with a prefix are."""
+def key_range(keys: Sequence[Key], prefix: str, low: int = 0) -> tuple[int, int]:
+    """Return the range of the keys with a prefix."""
     first = bisect_left(keys, (prefix, False), low)
     end = bisect_left(keys, True, first, key=lambda key: not key[0].startswith(prefix))
     return first, end

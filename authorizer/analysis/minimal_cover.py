@@ -1,7 +1,7 @@
-"""Minimal covers: the least ACLs that satisfy all needs, where each need has several ACLs that suffice.
+"""Minimal covers: as few or as narrow ACLs as possible that satisfy all needs.
 
-Least by what they allow (one pass over the ACLs, the broadest first), or by number (a set cover, exact where
-groups of connected needs have few ACLs).
+A need is a set of ACLs, each of which satisfies it. The narrowest ACLs are found in one pass, the broadest
+first. The fewest ACLs are a set cover, exact if groups of connected needs have few ACLs.
 """
 
 from __future__ import annotations
@@ -25,70 +25,70 @@ class MinimalCover(NamedTuple):
     Attributes:
         acls: their positions.
         groups: number of groups of needs without an ACL in common.
-        guessed: number of groups for which fewer ACLs may suffice.
+        inexact_groups: number of groups for which fewer ACLs may suffice.
     """
 
     acls: set[int]
     groups: int
-    guessed: int
+    inexact_groups: int
 
 
 def narrowest_cover(needs: Collection[Need]) -> set[int]:
-    """Return ACLs none of which can be replaced by narrower ones: exact, and irreducible."""
+    """Return an irreducible set of ACLs, none of which can be replaced by narrower ones. Exact."""
     needed_by: dict[int, list[int]] = defaultdict(list)
-    left = []
+    remaining = []
     for number, need in enumerate(needs):
-        left.append(len(need))
+        remaining.append(len(need))
         for acl in need:
             needed_by[acl].append(number)
-    kept = set()
+    chosen = set()
     for acl in sorted(needed_by, reverse=True):
-        if any(left[number] == 1 for number in needed_by[acl]):
-            kept.add(acl)
+        if any(remaining[number] == 1 for number in needed_by[acl]):
+            chosen.add(acl)
         else:
             for number in needed_by[acl]:
-                left[number] -= 1
-    return kept
+                remaining[number] -= 1
+    return chosen
 
 
 def minimal_cover(needs: Collection[Need]) -> MinimalCover:
     """Return as few ACLs as possible; of equally many, mostly the narrower ones."""
     found: set[int] = set()
-    groups = guessed = 0
+    groups = inexact_groups = 0
     for group in _groups(needs):
-        chosen = _greedily(group)
+        chosen = _greedy_cover(group)
         groups += 1
         if len(chosen) > 1:
             if len(frozenset().union(*group)) <= EXACT_ACLS:
-                chosen = _exactly(group, chosen)
+                chosen = _exact_cover(group, chosen)
             else:
-                guessed += 1
+                inexact_groups += 1
         found |= chosen
-    return MinimalCover(found, groups, guessed)
+    return MinimalCover(found, groups, inexact_groups)
 
 
 def _groups(needs: Iterable[Need]) -> Iterator[Sequence[Need]]:
     """Needs that are connected by common ACLs."""
-    leader: dict[int, int] = {}
+    parents: dict[int, int] = {}
 
-    def lead(acl: int) -> int:
-        while (upper := leader.setdefault(acl, acl)) != acl:
-            leader[acl] = acl = leader.setdefault(upper, upper)
+    def find_root(acl: int) -> int:
+        while (parent := parents.setdefault(acl, acl)) != acl:
+            parents[acl] = acl = parents.setdefault(parent, parent)
         return acl
 
     needs = list(needs)
     for need in needs:
-        first, *others = need
-        for other in others:
-            leader[lead(other)] = lead(first)
+        first, *rest = need
+        for other in rest:
+            parents[find_root(other)] = find_root(first)
     groups: dict[int, list[Need]] = defaultdict(list)
     for need in needs:
-        groups[lead(next(iter(need)))].append(need)
+        groups[find_root(next(iter(need)))].append(need)
     yield from groups.values()
 
 
-def _greedily(needs: Sequence[Need]) -> set[int]:
-    """Repeatedly the ACL of most needs; then without those that are no longer needed."""
+def _greedy_cover(needs: Sequence[Need]) -> set[int]:
+    """Choose the ACL of most needs repeatedly; then drop those that are not needed any more."""
     needed_by: dict[int, set[int]] = defaultdict(set)
     for number, need in enumerate(needs):
         for acl in need:
@@ -101,21 +101,21 @@ def _greedily(needs: Sequence[Need]) -> set[int]:
             for acl in needs[number]:
                 if acl != best and acl in needed_by:
                     needed_by[acl].discard(number)
-        needed_by = {acl: left for acl, left in needed_by.items() if left}
+        needed_by = {acl: remaining for acl, remaining in needed_by.items() if remaining}
     return narrowest_cover([need & chosen for need in needs])
 
 
-def _exactly(needs: Sequence[Need], best: set[int]) -> set[int]:
+def _exact_cover(needs: Sequence[Need], best: set[int]) -> set[int]:
     """The fewest possible ACLs; ``best`` is a known solution."""
 
-    def search(left: Sequence[Need], chosen: set[int]) -> None:
+    def search(remaining: Sequence[Need], chosen: set[int]) -> None:
         nonlocal best
-        if not left:
+        if not remaining:
             best = chosen
         elif len(chosen) + 1 < len(best):
-            hardest: Need = min(left, key=len)
+            hardest: Need = min(remaining, key=len)
             for acl in sorted(hardest):
-                search([need for need in left if acl not in need], chosen | {acl})
+                search([need for need in remaining if acl not in need], chosen | {acl})
 
     search(needs, set())
     return best

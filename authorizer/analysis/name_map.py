@@ -3,9 +3,9 @@
 A map has a default, then entries with another value: a prefix (for all names that it covers) or a single
 name. It is canonical: two maps are equal if and only if every name has the same value.
 
-That needs care where characters are few. A prefix has the value that most of its continuations by one
-character have. Usually no entry is about most of them, and nothing is to do. But 33 entries below one prefix
-are more than half of a topic's 65 characters.
+This needs care if a name space has few characters: a prefix has the value of most of its continuations by one
+character. Usually few continuations have an entry. But 33 entries below one prefix are more than half of a
+topic's 65 characters.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class NameMap(Generic[Value]):
         return [(name, is_name) for name, is_name, _ in self.entries]
 
     def value_of(self, key: Key) -> Value:
-        """Return the value of a name; or of the names with a prefix that no narrower entry is about."""
+        """Return the value of a name; or of the names with a prefix that no narrower entry covers."""
         value = self.default
         for name, is_name, entry_value in self.entries:
             if key == (name, is_name) or (not is_name and key[0].startswith(name)):
@@ -70,9 +70,9 @@ class NameMap(Generic[Value]):
 
 
 def overlay(maps: Sequence[NameMap[Any]]) -> Iterator[tuple[str, bool, tuple[Any, ...]]]:
-    """Yield each key of any of the maps, sorted, with the values that all of them have there.
+    """Yield each key of any of the maps, sorted, with the value of every map.
 
-    The first key is the empty prefix: what all have by default.
+    The first key is the empty prefix, with the default values.
     """
     tables = [{(name, is_name): value for name, is_name, value in each.entries} for each in maps]
     keys: set[Key] = {("", False)}
@@ -110,9 +110,10 @@ def _without_repeats(
 def _by_majority(
     default: Value, entries: Sequence[tuple[str, bool, Value]], space: NameSpace
 ) -> tuple[Value, list[tuple[str, bool, Value]]]:
-    """Return the same map with each prefix at the value of most of its continuations; longest prefixes first.
+    """Give each prefix the value of most of its continuations by one character; longest prefixes first.
 
-    Only where a prefix has entries for at least half of the characters can its value change.
+    The value changes only if at least half of the characters have entries. With the characters a to d, the
+    prefixes {p: 1, pa: 2, pb: 2, pc: 2} become {p: 2, pd: 1}, and the name p keeps 1.
     """
     characters = space.characters or ""
     values: dict[Key, Value] = {(name, is_name): value for name, is_name, value in entries}
@@ -128,7 +129,7 @@ def _by_majority(
     children_by_length: defaultdict[int, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
 
     def add_child(name: str, is_name: bool) -> None:
-        # A single name stands for all names that it covers only where nothing can follow it.
+        # A single name counts as a continuation only if no longer name can exist.
         if name and (not is_name or len(name) == space.max_length):
             children_by_length[len(name) - 1][name[:-1]].add(name)
 

@@ -1,6 +1,6 @@
-"""Name space: the names of a resource type that can exist, and what a pattern covers of these.
+"""Name space: the names of a resource type that can exist.
 
-No request can have any other name: an ACL for it is ineffective, and it can be no witness.
+No request can have any other name: an ACL for it is ineffective, and no witness uses it.
 
 - Topics: 1 to 249 of the characters ``a-z A-Z 0-9 . _ -``, but neither ``.`` nor ``..``.
 - The cluster: only ``kafka-cluster``.
@@ -22,15 +22,14 @@ from records.topic_name import NO_TOPICS, TOPIC_CHARACTERS, TOPIC_LENGTH_MAX
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-#: A prefix, or with True a single name. A prefix sorts before the name that is equal, and before all that
-#: begins with it.
+#: A prefix, or with True a single name. A prefix sorts before the equal name, and before all that it covers.
 Key = tuple[str, bool]
 
-# Witnesses are for people: letters come first.
-_TRIED_FIRST: Final = ascii_letters[:26] + digits + "-_." + ascii_letters[26:]
-#: Where any character may be.
-_TRIED_NEXT: Final = "~!#%&=@"
-_TRIED_LENGTH: Final = 3
+# People read witnesses: letters come first.
+_FIRST_CHARACTERS: Final = ascii_letters[:26] + digits + "-_." + ascii_letters[26:]
+# For types whose names may have any character.
+_NEXT_CHARACTERS: Final = "~!#%&=@"
+_SUFFIX_LENGTH_MAX: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +37,23 @@ class NameSpace:
     """The names of one resource type.
 
     Attributes:
-        characters: allowed in a name; None for all.
-        max_length: in characters; None without a limit.
-        never: names of allowed characters that still cannot exist.
+        characters: the valid characters; None: all.
+        max_length: in characters; None: no limit.
+        reserved: names of valid characters that cannot exist.
     """
 
     characters: str | None = None
     max_length: int | None = None
-    never: frozenset[str] = frozenset()
+    reserved: frozenset[str] = frozenset()
 
     def has(self, name: str) -> bool:
         """Return whether a resource can have this name."""
-        return self._is_text(name) and name not in self.never
+        return self._is_text(name) and name not in self.reserved
 
     def pattern(self, name: str, *, is_prefix: bool) -> Key | None:
-        """Return what an ACL's name covers, of names that can exist; None for nothing.
+        """Return the key of the existing names that an ACL's name covers; None if it covers none.
 
-        The literal ``*`` covers what the empty prefix does. A prefix that nothing can follow is a name.
+        The literal ``*`` equals the empty prefix. A prefix of the maximum length is a name.
         """
         if name == WILDCARD and not is_prefix:
             return "", False
@@ -65,18 +64,22 @@ class NameSpace:
                 return name, False
         return (name, True) if self.has(name) else None
 
-    def shortest(self, prefix: str, but: Iterable[Key]) -> str | None:
+    def shortest_name(self, prefix: str, excluded: Iterable[Key]) -> str | None:
         """Return the shortest name with this prefix that is no excluded name and has no excluded prefix.
 
         None if there is none among continuations by three characters, which are more than 200,000.
         """
-        names = {name for name, is_name in but if is_name}
-        prefixes = tuple(name for name, is_name in but if not is_name)
-        characters = _TRIED_FIRST if self.characters else _TRIED_FIRST + _TRIED_NEXT
-        room = _TRIED_LENGTH if self.max_length is None else min(_TRIED_LENGTH, self.max_length - len(prefix))
-        for length in range(room + 1):
-            for more in product(characters, repeat=length):
-                name = prefix + "".join(more)
+        names = {name for name, is_name in excluded if is_name}
+        prefixes = tuple(name for name, is_name in excluded if not is_name)
+        characters = _FIRST_CHARACTERS if self.characters else _FIRST_CHARACTERS + _NEXT_CHARACTERS
+        length_max = (
+            _SUFFIX_LENGTH_MAX
+            if self.max_length is None
+            else min(_SUFFIX_LENGTH_MAX, self.max_length - len(prefix))
+        )
+        for length in range(length_max + 1):
+            for suffix in product(characters, repeat=length):
+                name = prefix + "".join(suffix)
                 if self.has(name) and name not in names and not name.startswith(prefixes):
                     return name
         return None
@@ -88,7 +91,7 @@ class NameSpace:
 
 
 @dataclass(frozen=True, slots=True)
-class OneName(NameSpace):
+class SingleName(NameSpace):
     """The name space of a type with one resource."""
 
     name: str = CLUSTER_NAME
@@ -100,18 +103,18 @@ class OneName(NameSpace):
         covers = self.name.startswith(name) if is_prefix else name in (self.name, WILDCARD)
         return (self.name, True) if covers else None
 
-    def shortest(self, prefix: str, but: Iterable[Key]) -> str | None:
-        is_left = all(
-            self.name != name if is_name else not self.name.startswith(name) for name, is_name in but
+    def shortest_name(self, prefix: str, excluded: Iterable[Key]) -> str | None:
+        is_allowed = all(
+            self.name != name if is_name else not self.name.startswith(name) for name, is_name in excluded
         )
-        return self.name if is_left and self.name.startswith(prefix) else None
+        return self.name if is_allowed and self.name.startswith(prefix) else None
 
 
-#: Of the resource types that a request can have.
+#: The resource types that a request can have.
 NAME_SPACES: Final[Mapping[ResourceType, NameSpace]] = {
     ResourceType.TOPIC: NameSpace(TOPIC_CHARACTERS, TOPIC_LENGTH_MAX, NO_TOPICS),
     ResourceType.GROUP: NameSpace(),
-    ResourceType.CLUSTER: OneName(),
+    ResourceType.CLUSTER: SingleName(),
     ResourceType.TRANSACTIONAL_ID: NameSpace(),
     ResourceType.DELEGATION_TOKEN: NameSpace(),
     ResourceType.USER: NameSpace(),

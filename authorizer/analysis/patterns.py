@@ -1,4 +1,4 @@
-"""ACLs as patterns: for each principal and resource type, the leaf of each name and prefix.
+"""Patterns of a table: by principal and resource type, the leaf of each name and prefix.
 
 Only ACLs that can decide a request are included: their resource type, host and name can exist.
 """
@@ -55,46 +55,46 @@ class Patterns(NamedTuple):
 def patterns_of(table: AclTable, *, networks: NetworkRules) -> Iterator[Patterns]:
     """Yield the patterns by principal and resource type; ``networks``: whether hosts may be networks."""
     rows = PatternRows.of(table, networks=networks)
-    read = host_reader(networks=networks.deny)  # an ALLOW for what may be no network is not among the rows
+    read = host_reader(networks=networks.deny)  # rows have no ALLOW for a host that cannot be a network
     order = np.lexsort((rows.keys, rows.types, rows.principals))
     keys, masks = rows.keys[order], rows.masks[order]
-    whose = rows.principals[order] * len(ResourceType) + rows.types[order]
-    whose_changes = np.diff(whose, prepend=-1) != 0
-    starts = np.flatnonzero(whose_changes | (np.diff(keys, prepend=-1) != 0))
+    groups = rows.principals[order] * len(ResourceType) + rows.types[order]
+    is_group_start = np.diff(groups, prepend=-1) != 0
+    starts = np.flatnonzero(is_group_start | (np.diff(keys, prepend=-1) != 0))
     if not len(starts):
         return
     hosts = rows.hosts[order]
     is_specific_host = np.array([host != WILDCARD for host in rows.host_texts], np.bool_)
-    is_narrow = np.logical_or.reduceat(is_specific_host[hosts], starts)
+    has_hosts = np.logical_or.reduceat(is_specific_host[hosts], starts)
     leaves: list[PatternLeaf] = list(shared_masks(np.bitwise_or.reduceat(masks, starts).tolist()))
     ends = np.append(starts[1:], len(order))
-    for at in np.flatnonzero(is_narrow).tolist():
-        here = slice(starts[at], ends[at])
+    for position in np.flatnonzero(has_hosts).tolist():
+        rows_here = slice(starts[position], ends[position])
         leaf: PatternLeaf | None = None
-        for host, mask in zip(hosts[here].tolist(), masks[here].tolist(), strict=True):
+        for host, mask in zip(hosts[rows_here].tolist(), masks[rows_here].tolist(), strict=True):
             leaf = add_to_leaf(leaf, read(rows.host_texts[host]), mask)
-        leaves[at] = leaf or 0
-    entries = [(*key, leaf) for key, leaf in zip(rows.named(keys[starts]), leaves, strict=True)]
-    firsts = np.flatnonzero(whose_changes[starts]).tolist()
+        leaves[position] = leaf or 0
+    entries = [(*key, leaf) for key, leaf in zip(rows.key_texts(keys[starts]), leaves, strict=True)]
+    firsts = np.flatnonzero(is_group_start[starts]).tolist()
     for first, end in pairwise((*firsts, len(entries))):
-        principal, resource_type = divmod(whose[starts[first]].item(), len(ResourceType))
+        principal, resource_type = divmod(groups[starts[first]].item(), len(ResourceType))
         yield Patterns(rows.principal_texts[principal], ResourceType(resource_type), entries[first:end])
 
 
 def patterns_with_acls(table: AclTable) -> dict[ResourceType, list[Key]]:
     """Return every name and prefix of any principal's ACLs by resource type, sorted."""
     rows = PatternRows.of(table, networks=EXACT_HOSTS, only_deciding=False)
-    return {each: list(rows.named(np.unique(rows.keys[rows.types == int(each)]))) for each in NAME_SPACES}
+    return {each: list(rows.key_texts(np.unique(rows.keys[rows.types == int(each)]))) for each in NAME_SPACES}
 
 
 class PatternRows(NamedTuple):
-    """The included rows, by column; ``at`` is their positions in the table.
+    """The included rows, by column; ``positions`` are their positions in the table.
 
     A row's key is twice the rank of its prefix or name among the sorted texts, and one more for a name: keys
     sort as a `name_space.Key` does.
     """
 
-    at: npt.NDArray[np.int64]
+    positions: npt.NDArray[np.int64]
     types: npt.NDArray[np.int64]
     keys: npt.NDArray[np.int64]
     texts: Sequence[str]
@@ -115,7 +115,7 @@ class PatternRows(NamedTuple):
             is_included &= np.where(
                 is_allow, *(_has_clients(table.hosts, networks=each) for each in networks)
             )
-            is_included &= _where(table.principals, lambda principal: ":" in principal)
+            is_included &= _by_text(table.principals, lambda principal: ":" in principal)
         keys, texts = _keys(table, is_included)
         is_included &= keys >= 0
         return cls(
@@ -130,8 +130,8 @@ class PatternRows(NamedTuple):
             masks[is_included],
         )
 
-    def named(self, keys: npt.NDArray[np.int64]) -> Iterator[Key]:
-        """Return the keys as texts."""
+    def key_texts(self, keys: npt.NDArray[np.int64]) -> Iterator[Key]:
+        """Return the keys with their texts."""
         return zip(
             map(self.texts.__getitem__, (keys >> 1).tolist()),
             (keys & 1).astype(np.bool_).tolist(),
@@ -139,27 +139,27 @@ class PatternRows(NamedTuple):
         )
 
 
-def _where(column: TextColumn, is_wanted: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
-    return np.fromiter(map(is_wanted, column.texts), np.bool_, len(column.texts))[column.codes]
+def _by_text(column: TextColumn, is_selected: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
+    return np.fromiter(map(is_selected, column.texts), np.bool_, len(column.texts))[column.codes]
 
 
 def _has_clients(hosts: TextColumn, *, networks: bool) -> npt.NDArray[np.bool_]:
-    """For each row whether a client can have its host."""
-    return _where(hosts, lambda host: host == WILDCARD or is_client_host(host, networks=networks))
+    """Which rows have a host that a client can have."""
+    return _by_text(hosts, lambda host: host == WILDCARD or is_client_host(host, networks=networks))
 
 
 def _keys(table: AclTable, is_included: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """The key of each row, -1 if nothing can have such a name; and the sorted texts."""
+    """The key of each row, -1 if no resource can have the name; and the sorted texts."""
     texts = sorted({"", CLUSTER_NAME, *table.names.texts})
     ranks = {text: rank for rank, text in enumerate(texts)}
     keys = np.full(len(table), -1, np.int64)
     is_prefix = table.pattern_types != LITERAL_PATTERN
     for resource_type, space in NAME_SPACES.items():
         rows = np.flatnonzero(is_included & (table.resource_types == int(resource_type)))
-        distinct, places = np.unique(table.names.codes[rows] * 2 + is_prefix[rows], return_inverse=True)
+        distinct, inverse = np.unique(table.names.codes[rows] * 2 + is_prefix[rows], return_inverse=True)
         patterns = (
             space.pattern(table.names.texts[each >> 1], is_prefix=each & 1) for each in distinct.tolist()
         )
         found = [-1 if each is None else 2 * ranks[each[0]] + each[1] for each in patterns]
-        keys[rows] = np.array(found, np.int64)[places]
+        keys[rows] = np.array(found, np.int64)[inverse]
     return keys, texts

@@ -1,10 +1,10 @@
 """AclPlan: ACLs to add and remove, with the effective permissions before and after. Pure.
 
-    created    for a log, with the digests of its effective permissions before and after
-    applied    to that log, if its effective permissions are still the first and become the second
+    create    for a log: store the digests of its effective permissions before and after
+    apply     to that log, if its effective permissions have the first digest and would get the second
 
-ACLs may differ and give the same answers, so answers are compared and not ACLs. Other writes may come between
-if they leave the answers as they are.
+Different ACLs may give the same answers, so that answers are compared and not ACLs. Other writes may happen
+between the two if they change no answer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, Self
 import msgspec
 import numpy as np
 
-from authorizer.analysis.acl_comparison import ChangedAcls, for_networks
+from authorizer.analysis.acl_comparison import ChangedAcls, has_network_host
 from authorizer.analysis.effective_permissions import EffectivePermissions, never_cancelled
 from authorizer.api.acl_json import content_from_json, content_json
 from authorizer.api.authorizer_api import AclMutator
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 #: Version of the file; others are rejected.
 VERSION: Final = 1
-#: In place of a release, where it is not known.
+#: In place of an unknown release.
 UNKNOWN_VERSION: Final = "unknown"
 _DIGEST_BYTES: Final = 16
 
@@ -48,9 +48,9 @@ class PlanOrigin(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fie
     """The log that a plan is for, and the offset at which it was created.
 
     Attributes:
-        log: its name, for people.
-        cluster_id, topic_id: its identity; no topic if a cluster's brokers were queried.
-        end_offset: of the state for which the plan was created; None as the topic.
+        log: the name of the log, for users.
+        cluster_id, topic_id: the identity of the log; without a topic if a cluster's brokers were queried.
+        end_offset: of the state for which the plan was created; None if brokers were queried.
     """
 
     log: str
@@ -60,16 +60,16 @@ class PlanOrigin(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fie
 
 
 class AclPlan(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """See the module; as JSON it is the file.
+    """See the module; encoded as JSON it is the plan file.
 
     Attributes:
-        version: of the form.
-        origin: which log it is for.
-        super_users, allow_everyone, kafka_version: the settings that the meanings are of.
-        digest: of the ACLs that the plan was made on (I12), hexadecimal.
-        meaning_before, meaning_after: digests of the meaning, hexadecimal.
-        remove, add: ACLs as ``acl_json`` has them, without ids.
-        checksum: of all of this, so that a plan is applied as it was made.
+        version: of the format.
+        origin: the log.
+        super_users, allow_everyone, kafka_version: the settings of the effective permissions.
+        digest: of the ACLs for which the plan was created (I12), hexadecimal.
+        permissions_before, permissions_after: semantic digests, hexadecimal.
+        remove, add: ACLs as ``acl_json`` encodes them, without ids.
+        checksum: of the other fields, so that no modified plan is applied.
     """
 
     version: int = msgspec.field(name="aclogPlan")
@@ -78,8 +78,8 @@ class AclPlan(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
     allow_everyone: bool
     kafka_version: str
     digest: str
-    meaning_before: str
-    meaning_after: str
+    permissions_before: str = msgspec.field(name="meaningBefore")
+    permissions_after: str = msgspec.field(name="meaningAfter")
     remove: list[dict[str, str]]
     add: list[dict[str, str]]
     checksum: str = ""
@@ -91,19 +91,19 @@ class AclPlan(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
         image: AclsImage,
         changed: ChangedAcls,
         settings: AuthorizerSettings,
-        known: SemanticDigest | None = None,
+        known_digest: SemanticDigest | None = None,
         check_cancelled: Callable[[], None] = never_cancelled,
     ) -> Self:
-        """The plan that makes these changes to ``image``.
+        """Create the plan that makes these changes to ``image``.
 
-        What all of that means is worked out here, unless it is ``known``; ``check_cancelled`` is as in
+        ``known_digest``: the semantic digest before, if it has been computed. ``check_cancelled``: as in
         `EffectivePermissions.of`.
         """
         table = image.merged().columns
         settings = settings.with_version_of(image)
         remove, add = (_contents(table) for table in (changed.removed, changed.added))
         before, after = _digests(
-            table, changed.applied_to(table), settings, changed.principals, check_cancelled, known
+            table, changed.applied_to(table), settings, changed.principals, check_cancelled, known_digest
         )
         plan = cls(
             VERSION,
@@ -121,10 +121,10 @@ class AclPlan(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
 
     @classmethod
     def from_json(cls, text: bytes) -> Self:
-        """The plan of a file.
+        """Parse a plan file.
 
         Raises:
-            PlanUnreadableError: it is none, is not as it was made, or of a version that is not known.
+            PlanUnreadableError: not a plan, modified since it was written, or of an unknown version.
         """
         try:
             plan = msgspec.json.decode(text, type=cls)
@@ -141,106 +141,107 @@ class AclPlan(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
         return plan
 
     def to_json(self) -> bytes:
-        """The file."""
+        """Return the plan file."""
         return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
 
     @property
     def plan(self) -> AclPlan:
-        """The plan itself, without what a request says beside it."""
+        """The plan, without the options of a request."""
         return self
 
     @property
     def settings(self) -> AuthorizerSettings:
-        """Those that the meanings are of."""
+        """The settings of the effective permissions."""
         text = self.kafka_version
         version = None if text == UNKNOWN_VERSION else KafkaVersion(text)
         return AuthorizerSettings(frozenset(self.super_users), self.allow_everyone, version)
 
     @property
     def removed(self) -> list[AclContent]:
-        """What goes, each ALLOW before any DENY: half of it allows nothing that the whole does not."""
+        """The ACLs to remove, each ALLOW before any DENY, so that a part of the plan allows nothing more."""
         return sorted(map(content_from_json, self.remove), key=_is_deny)
 
     @property
     def added(self) -> list[AclContent]:
-        """What comes, each DENY before any ALLOW, for the same reason."""
+        """The ACLs to add, each DENY before any ALLOW, for the same reason."""
         return sorted(map(content_from_json, self.add), key=lambda content: not _is_deny(content))
 
-    def result(self, table: AclTable) -> AclTable:
-        """The ACLs after it."""
+    def applied_to(self, table: AclTable) -> AclTable:
+        """Return the ACLs after the plan."""
         return with_replacements(table, self.removed, self.added)
 
-    def undone(self, table: AclTable) -> AclTable:
-        """The ACLs before it, where a part of it was carried out."""
+    def reverted(self, table: AclTable) -> AclTable:
+        """Return the ACLs without a part of the plan that was applied."""
         return with_replacements(table, self.added, self.removed)
 
-    def held(self, table: AclTable) -> AclTable:
-        """The rows that the plan is about, equal ones under several ids too."""
+    def affected_rows(self, table: AclTable) -> AclTable:
+        """Return the ACLs that the plan removes or adds, with all their ids."""
         return table.take(_rows_of(table, [*self.removed, *self.added]))
 
-    def left(self, held: AclTable) -> tuple[list[AclContent], list[AclContent]]:
-        """What is still to be removed and added, by ``held``."""
-        there = set(_contents(held))
+    def remaining(self, affected: AclTable) -> tuple[list[AclContent], list[AclContent]]:
+        """Return the ACLs still to remove and to add; ``affected``: the result of `affected_rows`."""
+        existing = set(_contents(affected))
         return (
-            [content for content in self.removed if content in there],
-            [content for content in self.added if content not in there],
+            [content for content in self.removed if content in existing],
+            [content for content in self.added if content not in existing],
         )
 
     def require_log(self, cluster_id: str, topic_id: str | None) -> None:
-        """PlanOutdatedError if it was made for another log, as far as one can know."""
-        for kind, made_on, here in (
+        """Raise PlanOutdatedError if a known id of the log is another one."""
+        for kind, planned_id, log_id in (
             ("cluster id", self.origin.cluster_id, cluster_id),
             ("topic id", self.origin.topic_id, topic_id),
         ):
-            if made_on != here and None not in (made_on, here):
+            if planned_id != log_id and None not in (planned_id, log_id):
                 raise PlanOutdatedError(
-                    f"the plan was made for another log: {kind} {made_on}, and here it is {here}; "
+                    f"the plan was created for another log: {kind} {planned_id}, and here it is {log_id}; "
                     "nothing was written"
                 )
 
-    def require_meaning(
+    def require_unchanged_permissions(
         self, image: AclsImage, check_cancelled: Callable[[], None] = never_cancelled
     ) -> None:
-        """PlanOutdatedError unless the meaning is the one before, and becomes the one after."""
+        """Raise PlanOutdatedError unless the permissions have the first digest, and would get the second."""
         if f"{image.digest:032x}" == self.digest:
             return
         table = image.merged().columns
         principals = {content[3] for content in (*self.removed, *self.added)}
-        before, after = _digests(table, self.result(table), self.settings, principals, check_cancelled)
-        if before != self.meaning_before:
+        before, after = _digests(table, self.applied_to(table), self.settings, principals, check_cancelled)
+        if before != self.permissions_before:
             raise PlanOutdatedError(
-                "the meaning has moved since the plan was made: some question has another answer now; "
+                "the effective permissions have changed since the plan was created: some request has another "
+                "answer now; "
                 "nothing was written"
             )
-        if after != self.meaning_after:
+        if after != self.permissions_after:
             raise PlanOutdatedError(
-                "the meaning is the same as when the plan was made, but with other ACLs, on which these "
-                "changes would not lead to what the plan says; nothing was written"
+                "the effective permissions have not changed since the plan was created, but the ACLs have: "
+                "applied to these, the plan would have another result; nothing was written"
             )
 
 
 class PlanApplication(AclPlan, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """A plan, and how it is to be applied: the body of a request.
+    """A plan with options: the body of a request.
 
     Attributes:
-        max_removed_percent: the largest share of the ACLs that it may remove; None: what the settings say.
+        max_removed_percent: the largest share of the ACLs that it may remove; None: as configured.
     """
 
     max_removed_percent: Annotated[int, msgspec.Meta(ge=0, le=100)] | None = None
 
     @classmethod
     def of_plan(cls, plan: AclPlan, max_removed_percent: int | None) -> Self:
-        """As it is sent."""
+        """Add the options to a plan."""
         return cls(**_fields(plan), max_removed_percent=max_removed_percent)
 
     @property
     def plan(self) -> AclPlan:
-        """As AclPlan."""
+        """The plan without the options."""
         return AclPlan(**_fields(self))
 
 
 def application_body(plan: AclPlan, max_removed_percent: int | None) -> bytes:
-    """Body of a POST that applies a plan; without a share, it is one that earlier releases accept."""
+    """Return the body of a POST that applies a plan; without a share, earlier releases accept it, too."""
     return msgspec.json.encode(
         plan if max_removed_percent is None else PlanApplication.of_plan(plan, max_removed_percent)
     )
@@ -256,42 +257,42 @@ def _digests(
     settings: AuthorizerSettings,
     principals: Collection[str],
     check_cancelled: Callable[[], None],
-    known: SemanticDigest | None = None,
+    known_digest: SemanticDigest | None = None,
 ) -> tuple[str, str]:
-    """The digests of two meanings, hexadecimal; several, where releases differ and it is not known which.
+    """The semantic digests of two tables, hexadecimal; several if the release is unknown and releases differ.
 
     Args:
         before: the ACLs before.
-        after: the ACLs after, of which those of ``principals`` alone differ.
-        settings: whose release is None if it is not known.
-        principals: whose ACLs differ.
-        check_cancelled: what it raises ends this.
-        known: the digest of the first, if it has been computed.
+        after: the ACLs after.
+        settings: the settings; without a release if it is unknown.
+        principals: the principals whose ACLs differ.
+        check_cancelled: an exception that it raises ends the computation.
+        known_digest: the digest of ``before``, if it has been computed.
     """
-    apart = settings.for_each_possible_release(
-        has_networks=any(for_networks(each).any() for each in (before, after))
+    settings_by_rules = settings.for_each_possible_release(
+        has_networks=any(has_network_host(each).any() for each in (before, after))
     )
     pairs = []
-    for how in apart:
-        digest = known if len(apart) == 1 else None
-        digest = digest or EffectivePermissions.digest_of(before, how, check_cancelled=check_cancelled)
+    for rules in settings_by_rules:
+        digest = known_digest if len(settings_by_rules) == 1 else None
+        digest = digest or EffectivePermissions.digest_of(before, rules, check_cancelled=check_cancelled)
         changed = EffectivePermissions.digest_after(
-            digest, after, how, principals, check_cancelled=check_cancelled
+            digest, after, rules, principals, check_cancelled=check_cancelled
         )
         pairs.append((digest, changed))
     digests = zip(*pairs, strict=True)
-    before_all, after_all = map(_joined, digests)
+    before_all, after_all = map(_join_digests, digests)
     return before_all, after_all
 
 
-def _joined(digests: Iterable[SemanticDigest]) -> str:
+def _join_digests(digests: Iterable[SemanticDigest]) -> str:
     return "+".join(dict.fromkeys(each.combined.hex() for each in digests))
 
 
 def _checksum(plan: AclPlan) -> str:
-    # Of the plan alone, whatever a request says beside it.
-    bare = msgspec.structs.replace(plan.plan, checksum="")
-    return blake2b(msgspec.json.encode(bare), digest_size=_DIGEST_BYTES).hexdigest()
+    # Without the options of a request.
+    unsigned = msgspec.structs.replace(plan.plan, checksum="")
+    return blake2b(msgspec.json.encode(unsigned), digest_size=_DIGEST_BYTES).hexdigest()
 
 
 def _is_deny(content: AclContent) -> bool:
@@ -299,24 +300,26 @@ def _is_deny(content: AclContent) -> bool:
 
 
 def _contents(table: AclTable) -> list[AclContent]:
-    """Each once, in order."""
+    """The distinct contents, sorted."""
     return sorted({acl.record.content for acl in table})
 
 
 def _rows_of(table: AclTable, contents: Iterable[AclContent]) -> Any:
-    """The rows that say one of these."""
-    wanted = set(contents)
-    names = {content[1] for content in wanted}
+    """The rows with one of these contents."""
+    selected = set(contents)
+    names = {content[1] for content in selected}
     texts = table.names.texts
     is_named = np.fromiter((text in names for text in texts), np.bool_, len(texts))
     rows = np.flatnonzero(is_named[table.names.codes])
-    is_wanted = (record.content in wanted for record in table.records(rows))
-    return rows[np.fromiter(is_wanted, np.bool_, len(rows))]
+    is_selected = (record.content in selected for record in table.records(rows))
+    return rows[np.fromiter(is_selected, np.bool_, len(rows))]
 
 
-def with_replacements(table: AclTable, less: Sequence[AclContent], more: Sequence[AclContent]) -> AclTable:
-    """The table without the rows that say ``less``, and with ``more`` once each."""
-    return ChangedAcls(_table_of([*less, *more]), _table_of(more)).applied_to(table)
+def with_replacements(
+    table: AclTable, removed: Sequence[AclContent], added: Sequence[AclContent]
+) -> AclTable:
+    """Return the table without the ``removed`` contents, and with each ``added`` one once."""
+    return ChangedAcls(_table_of([*removed, *added]), _table_of(added)).applied_to(table)
 
 
 def _table_of(contents: Iterable[AclContent]) -> AclTable:
@@ -326,13 +329,13 @@ def _table_of(contents: Iterable[AclContent]) -> AclTable:
 
 @dataclass(frozen=True, slots=True)
 class PlanResult:
-    """Outcome of a plan, which is carried out whole or not at all; but by a cluster in part, which is said.
+    """Outcome of a plan. A log applies it completely or not at all; a cluster may apply a part of it.
 
     Attributes:
-        exception: None on success; then nothing is in the other two where nothing was left to be done.
-        removed: what was, once for each id.
-        added: what was.
-        acl_count: the ACLs that were in force before; None where a node of an earlier release answered.
+        exception: None on success.
+        removed: the removed ACLs, once for each id.
+        added: the added ACLs.
+        acl_count: the number of ACLs in force before; None if a node of an earlier release answered.
     """
 
     exception: ApiError | None = None
@@ -341,7 +344,7 @@ class PlanResult:
     acl_count: int | None = None
 
     def answer(self) -> PlanOutcome:
-        """The answer for this result."""
+        """Return the HTTP answer."""
         if self.exception is not None:
             return PlanOutcome(error=ItemError.of(self.exception))
         removed, added = ([Acl.of(record) for record in records] for records in (self.removed, self.added))
@@ -349,7 +352,7 @@ class PlanResult:
 
     @classmethod
     def from_answer(cls, answer: PlanOutcome) -> Self:
-        """The result of an answer. ValueError: the answer has none."""
+        """Parse an HTTP answer; ValueError if a field is missing."""
         if answer.error is not None:
             return cls(answer.error.value())
         if answer.removed is None or answer.added is None:
@@ -359,13 +362,13 @@ class PlanResult:
 
 
 class PlanMutator(AclMutator, Protocol):
-    """The same for whole plans, which Kafka does not have."""
+    """An AclMutator that applies plans, which Kafka does not have."""
 
     def apply_plan(self, plan: AclPlan, max_removed_percent: int | None = None) -> Future[PlanResult]:
-        """Carry out a plan if its log still means what it was made on, whole or not at all; authorized.
+        """Apply a plan completely or not at all, if the effective permissions have not changed; authorized.
 
         Args:
-            plan: what to carry out.
-            max_removed_percent: the largest share of the ACLs that it may remove; None: what the settings
-                say (aclog.plan.max.removed.percent).
+            plan: the plan.
+            max_removed_percent: the largest share of the ACLs that it may remove; None: as configured
+                (aclog.plan.max.removed.percent).
         """

@@ -33,9 +33,9 @@ class PlanCounts(NamedTuple):
     """How many ACLs a plan removes and adds; equal ACLs under several ids count each.
 
     Attributes:
-        acls: in force before the plan.
-        to_remove: removed by it.
-        to_add: added by it.
+        acls: ACLs in force before the plan.
+        to_remove: ACLs that it removes.
+        to_add: ACLs that it adds.
     """
 
     acls: int
@@ -54,11 +54,11 @@ class PlanCounts(NamedTuple):
         return 1000 * self.to_remove // self.acls / 10 if self.acls else 0.0
 
     def is_mass_removal(self, max_removed_percent: int = MAX_REMOVED_PERCENT) -> bool:
-        """Whether it removes more of the ACLs than this share."""
+        """Return whether it removes more of the ACLs than this share."""
         return 100 * self.to_remove > max_removed_percent * self.acls
 
     def require_allowed(self, max_removed_percent: int) -> None:
-        """MassRemovalError if it removes more of the ACLs than this share."""
+        """Raise MassRemovalError if it removes more of the ACLs than this share."""
         if self.is_mass_removal(max_removed_percent):
             raise MassRemovalError(
                 f"the plan {self}: more than the {max_removed_percent} % of the ACLs that a plan may remove; "
@@ -66,7 +66,7 @@ class PlanCounts(NamedTuple):
             )
 
     def to_json(self, max_removed_percent: int = MAX_REMOVED_PERCENT) -> dict[str, Any]:
-        """As JSON."""
+        """Return the counts as JSON."""
         return {
             "acls": self.acls,
             "toRemove": self.to_remove,
@@ -90,9 +90,9 @@ class PlanWarning(NamedTuple):
 
     Attributes:
         kind: for programs.
-        text: for people.
-        principal: whose access it concerns.
-        acl: the added ACL, if it is about one.
+        text: for users.
+        principal: the affected principal.
+        acl: the added ACL, if the warning is about one.
     """
 
     kind: Literal["deny-everybody", "cluster-alter", "last-allow", "denied-traffic"]
@@ -106,7 +106,9 @@ def plan_warnings(changed: ChangedAcls, after: AclTable) -> Iterator[PlanWarning
     for acl in changed.added:
         record = acl.record
         if record.permission_type == AclPermissionType.DENY and record.principal == WILDCARD_PRINCIPAL:
-            yield PlanWarning("deny-everybody", "a DENY for everybody is added", WILDCARD_PRINCIPAL, record)
+            yield PlanWarning(
+                "deny-everybody", "a DENY for every principal is added", WILDCARD_PRINCIPAL, record
+            )
         elif (
             record.permission_type == AclPermissionType.ALLOW
             and record.resource_type == ResourceType.CLUSTER
@@ -126,8 +128,11 @@ def denied_traffic_warnings(
     examples: dict[str, Request] = {}
     for logged, count in traffic.counts.items():
         request = logged.request
-        question = decision_arguments(*request)
-        if not logged.is_probe and decide(before, *question).is_allowed > decide(after, *question).is_allowed:
+        arguments = decision_arguments(*request)
+        if (
+            not logged.is_probe
+            and decide(before, *arguments).is_allowed > decide(after, *arguments).is_allowed
+        ):
             principal = request.principal
             decisions[principal] += count
             examples[principal] = min(request, examples.get(principal, request))

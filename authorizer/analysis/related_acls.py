@@ -23,34 +23,34 @@ if TYPE_CHECKING:
     from authorizer.engine.index.resource_index import Change
     from records.acl import ResourceType
 
-#: Each name is compared with each prefix. With more prefixes, all ACLs are taken.
+#: Each name is compared with each prefix. With more prefixes all ACLs are selected.
 _PREFIXES_MAX: Final = 100
 
 
 def related_to(
     table: AclTable,
-    wheres: Mapping[ResourceType, Collection[Key]],
+    names_by_type: Mapping[ResourceType, Collection[Key]],
     principals: Collection[str] | None = None,
 ) -> AclTable:
     """Return the ACLs for these names, or for any name with these prefixes, by resource type.
 
     With ``principals``, only their ACLs and those for ``User:*``.
     """
-    keys = {key for keys in wheres.values() for key in keys}
+    keys = {key for keys in names_by_type.values() for key in keys}
     above = {text[:length] for text, _ in keys for length in range(len(text) + 1)} | {WILDCARD}
     below = tuple({text for text, is_name in keys if not is_name})
-    is_kept = np.zeros(len(table), np.bool_)
-    for resource_type in wheres:
-        is_kept |= table.resource_types == int(resource_type)
+    is_related = np.zeros(len(table), np.bool_)
+    for resource_type in names_by_type:
+        is_related |= table.resource_types == int(resource_type)
     if principals is not None:
-        is_kept &= is_of(table, {*principals, WILDCARD_PRINCIPAL})
+        is_related &= is_of(table, {*principals, WILDCARD_PRINCIPAL})
     if "" not in below and len(below) <= _PREFIXES_MAX:
         names = table.names.texts
-        is_near = np.fromiter(map(above.__contains__, names), np.bool_, len(names))
+        has_related_name = np.fromiter(map(above.__contains__, names), np.bool_, len(names))
         if below:
-            is_near |= np.fromiter(map(str.startswith, names, repeat(below)), np.bool_, len(names))
-        is_kept &= is_near[table.names.codes]
-    return table.take(np.flatnonzero(is_kept))
+            has_related_name |= np.fromiter(map(str.startswith, names, repeat(below)), np.bool_, len(names))
+        is_related &= has_related_name[table.names.codes]
+    return table.take(np.flatnonzero(is_related))
 
 
 def acls_by_principal(index: AclIndex, principals: Collection[str]) -> AclTable:
@@ -74,4 +74,4 @@ def changes_between(before: AclIndex, after: AclIndex) -> list[Change] | None:
         return None
     ids = {*before.image.changes, *after.image.changes}
     pairs = ((before.image.get(each), after.image.get(each)) for each in ids)
-    return [(was, now) for was, now in pairs if was is not now]
+    return [(old, new) for old, new in pairs if old is not new]

@@ -1,8 +1,8 @@
 """Side effects of removing an ACL that changes no decision: authorize-by-resource-type and allow.everyone.
 
-Authorize-by-resource-type (KIP-679) has rules of its own: explicit operations without implication, patterns
-as they are written, whether or not such a name can exist, and an empty prefix denies nothing. So an ACL that
-others make redundant may still change its answer. This module errs towards keeping the ACL.
+Authorize-by-resource-type (KIP-679) has other rules: operations imply no others, patterns count even if no
+such name can exist, and an empty prefix denies nothing. So a redundant ACL may still change its answer. In
+doubt this module keeps the ACL.
 
 Source: Authorizer.authorizeByResourceType; `authorizer.engine.decisions.by_resource_type`.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from authorizer.analysis.acl_tree import NO_PATTERN, AclForest, AclTree, DecidingAcls
+from authorizer.analysis.acl_tree import NO_PATTERN, AclForest, AclTree, DecidingRows
 from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.analysis.patterns import PatternRows
 from authorizer.api.ip_network import EXACT_HOSTS
@@ -35,14 +35,14 @@ _ALL_EXPLICIT_BITS: Final = sum(bit for bit, _ in _EXPLICIT_BITS)
 
 @cache
 def explicit_operations(mask: int) -> int:
-    """Return the operations that a mask allows or denies by their names, as bits."""
+    """Return the bits of the operations that a mask allows or denies explicitly, not by implication."""
     return mask & _ALL_EXPLICIT_BITS | sum(
         bit for bit, deny in _EXPLICIT_BITS if denied_operations(mask) & deny
     )
 
 
 def substitutes_for(other: AccessControlEntryRecord, record: AccessControlEntryRecord) -> bool:
-    """Return whether ``other`` has the effect of ``record`` there; it is known to cover the same requests."""
+    """Return whether ``other``, which covers the requests of ``record``, also has its effect there."""
     if has_unknown_code(other):
         return False
     if other.pattern_type == LITERAL_PATTERN:
@@ -65,35 +65,37 @@ class AllowEveryoneCoverage:
 
     def __init__(self, table: AclTable) -> None:
         rows = PatternRows.of(table, networks=EXACT_HOSTS, only_deciding=False)
-        forest = AclForest(rows, DecidingAcls(rows, networks=False), np.arange(len(rows.at)), of_all=True)
-        at = rows.at.tolist()
-        self._places: dict[int, tuple[AclTree, int]] = {}
-        self._left: dict[int, int] = {}
+        forest = AclForest(
+            rows, DecidingRows(rows, networks=False), np.arange(len(rows.positions)), is_shared=True
+        )
+        positions = rows.positions.tolist()
+        self._patterns: dict[int, tuple[AclTree, int]] = {}
+        self._counts: dict[int, int] = {}
         for resource_type in NAME_SPACES:
             tree = forest.tree(resource_type)
-            for place in range(tree.first, tree.end):
-                numbers = tree.at(place)
-                self._left[place] = len(numbers)
-                self._places.update((at[number], (tree, place)) for number in numbers)
+            for pattern in range(tree.first, tree.end):
+                numbers = tree.acls_of(pattern)
+                self._counts[pattern] = len(numbers)
+                self._patterns.update((positions[number], (tree, pattern)) for number in numbers)
 
     def is_covered_without(self, row: int) -> bool:
-        """Return whether other ACLs cover all names of this one."""
-        if row not in self._places:
+        """Return whether other ACLs cover all names of the ACL."""
+        if row not in self._patterns:
             return True
-        tree, place = self._places[row]
-        if self._left[place] > 1:
+        tree, pattern = self._patterns[row]
+        if self._counts[pattern] > 1:
             return True
-        while (place := tree.outer[place - tree.first]) != NO_PATTERN:
-            if self._left[place]:
+        while (pattern := tree.outer[pattern - tree.first]) != NO_PATTERN:
+            if self._counts[pattern]:
                 return True
         return False
 
     def remove(self, row: int) -> None:
         """Count the ACL as removed."""
-        if row in self._places:
-            self._left[self._places[row][1]] -= 1
+        if row in self._patterns:
+            self._counts[self._patterns[row][1]] -= 1
 
     def restore(self, row: int) -> None:
         """Count a removed ACL again."""
-        if row in self._places:
-            self._left[self._places[row][1]] += 1
+        if row in self._patterns:
+            self._counts[self._patterns[row][1]] += 1

@@ -35,7 +35,7 @@ class NameSet(NamedTuple):
     excluded: tuple[Key, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return it as JSON."""
         if self.is_name:
             return {"name": self.text}
         return {
@@ -56,12 +56,15 @@ class HostSet(NamedTuple):
 
     def example_in(self, network: IPv4Network | IPv6Network) -> str | None:
         """Return one of the hosts in the network; None if there is none."""
-        wanted, covered = network_of(str(network)), None if self.host is None else network_of_host(self.host)
+        requested, covered = (
+            network_of(str(network)),
+            None if self.host is None else network_of_host(self.host),
+        )
         if covered is None:
-            return self._first((wanted,))
-        if wanted is None or not (covered.is_within(wanted) or wanted.is_within(covered)):
+            return self._first((requested,))
+        if requested is None or not (covered.is_within(requested) or requested.is_within(covered)):
             return None
-        return self._first((max(covered, wanted, key=lambda each: each.length),))
+        return self._first((max(covered, requested, key=lambda each: each.length),))
 
     def _first(self, networks: Iterable[Network | None]) -> str | None:
         if self.host is not None and "/" not in self.host:
@@ -69,7 +72,7 @@ class HostSet(NamedTuple):
         return free_address(networks, self.excluded)
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON; ``*`` means every host."""
+        """Return it as JSON; ``*`` means every host."""
         excluded = {"except": list(self.excluded)} if self.host is None or self.excluded else {}
         return {"host": self.host or "*"} | excluded
 
@@ -93,7 +96,7 @@ class PrincipalSet(NamedTuple):
 
     @classmethod
     def all_but(cls, excluded: Iterable[str], known: Collection[str]) -> PrincipalSet:
-        """All others; the example is none of the ``known`` principals."""
+        """Return all principals but ``excluded``; the example is none of the ``known`` ones."""
         return cls(None, tuple(excluded), unnamed_principal(known))
 
 
@@ -108,7 +111,7 @@ class RequestClass(NamedTuple):
     witness: Witness
 
     def to_json(self, operation: AclOperation) -> dict[str, Any]:
-        """As JSON, for one of the operations."""
+        """Return it as JSON, for one of the operations."""
         witness, principals = self.witness, self.principals
         return {
             "witness": {
@@ -132,9 +135,9 @@ def request_classes(
 ) -> Iterator[RequestClass]:
     """Yield the allowed requests; names with the same operations and hosts are one class.
 
-    Classes without a name or a host that can exist are left out.
+    Classes without a possible name or host are omitted.
     """
-    alike: dict[tuple[int, HostSet], list[NameSet]] = {}
+    names_by_answer: dict[tuple[int, HostSet], list[NameSet]] = {}
     for names, answer in _name_sets(allowed):
         (_, (other_mask,)), *named = masks_by_host(answer)
         keys = [host for host, _ in named if host is not None]
@@ -143,8 +146,8 @@ def request_classes(
             *((_host_set(host, keys), mask) for host, (mask,) in named),
         ]:
             if mask:
-                alike.setdefault((mask, hosts), []).append(names)
-    for (mask, hosts), found in alike.items():
+                names_by_answer.setdefault((mask, hosts), []).append(names)
+    for (mask, hosts), found in names_by_answer.items():
         name, host = shortest_name(found, NAME_SPACES[resource_type]), hosts.example()
         if name is not None and host is not None:
             witness = Witness(principals.example, host, resource_type, name)
@@ -153,7 +156,7 @@ def request_classes(
 
 
 def _host_set(host: str | None, keys: Sequence[str]) -> HostSet:
-    """The hosts answered as one host or network (or, for None, as all others), without narrower keys."""
+    """The hosts with the answer of one host or network (None: of all others), without narrower keys."""
     network = None if host is None else network_of_host(host)
     if network is None:
         return HostSet(host, () if host is not None else tuple(outermost(keys)))
@@ -166,7 +169,7 @@ def _host_set(host: str | None, keys: Sequence[str]) -> HostSet:
 
 
 def _name_sets(answers: NameMap[Answer]) -> Iterator[tuple[NameSet, Answer]]:
-    """Each prefix and name of the map, a prefix without what is directly below it."""
+    """Each prefix and name of the map, a prefix without the keys directly below it."""
     entries = (("", False, answers.default), *answers.entries)
     below: list[list[Key]] = [[] for _ in entries]
     for (text, is_name, _), enclosing in zip(entries[1:], enclosing_prefixes(entries)[1:], strict=True):

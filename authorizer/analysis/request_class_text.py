@@ -1,4 +1,4 @@
-"""Classes of requests in words."""
+"""Text form of classes of requests."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def describe_witness(requests: RequestClass) -> str:
 
 
 def describe_principal(requests: RequestClass) -> str:
-    """``User:alice``; ``everybody but User:alice, User:bob``."""
+    """``User:alice``; ``every principal but User:alice, User:bob``."""
     principal, excluded, _ = requests.principals
-    return _but("everybody", excluded) if principal is None else principal
+    return _but("every principal", excluded) if principal is None else principal
 
 
 def describe_operations(requests: RequestClass) -> str:
@@ -38,14 +38,14 @@ def describe_operations(requests: RequestClass) -> str:
     return describe_operation_set(requests.operations)
 
 
-def describe_operation_set(some: Collection[AclOperation]) -> str:
+def describe_operation_set(operations: Collection[AclOperation]) -> str:
     """``Read, Describe``; ``every operation``; ``every operation but Read``.
 
-    A principal that may ALL can be denied others: a DENY of Read does not deny ALL, which no broker asks for.
+    ALL may be allowed and Read denied: a DENY of Read does not deny ALL, which no broker requests.
     """
-    missing = [operation.title for operation in OPERATIONS if operation not in some]
-    if AclOperation.ALL not in some or len(some) == 1:
-        return ", ".join(operation.title for operation in some)
+    missing = [operation.title for operation in OPERATIONS if operation not in operations]
+    if AclOperation.ALL not in operations or len(operations) == 1:
+        return ", ".join(operation.title for operation in operations)
     return f"every operation but {', '.join(missing)}" if missing else "every operation"
 
 

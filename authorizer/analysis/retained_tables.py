@@ -1,7 +1,7 @@
 """Memory limit of retained states, by the tables of ACLs that they share.
 
-States share what did not change, so some thousand of them take little more memory than one. Each table of
-columns (snapshot.image) is stored once, completely.
+States share unchanged ACLs, so a thousand of them need little more memory than one. Each table of columns
+(snapshot.image) is stored once.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ def count_to_evict(columns: Sequence[AclColumns], rows_maximum: int) -> int:
         rows_maximum: rows of all other tables together.
     """
     rows = 0
-    for at in range(len(columns) - 1, 0, -1):
-        if columns[at - 1] is not columns[at]:
-            rows += len(columns[at - 1])
+    for position in range(len(columns) - 1, 0, -1):
+        if columns[position - 1] is not columns[position]:
+            rows += len(columns[position - 1])
             if rows > rows_maximum:
-                return at
+                return position
     return 0

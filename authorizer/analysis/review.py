@@ -1,12 +1,12 @@
 """Review: the ACLs that recorded requests needed, and those that could be removed.
 
-An ACL is needed by a request that it allows if no other retained ACL allows it: not because a log happens to
-name it. Requests of super users, and of what is open to every principal, need none. Of the others
+A request needs an ACL that allows it if no other retained ACL does; the ACL that a log line names does not
+matter. Requests of super users, and on names that are open to every principal, need none. Of the other ACLs
 
 - an ALLOW is unused if all allowed requests are allowed without it;
 - a DENY is unused if it overlaps no retained ALLOW;
-- with ``allow.everyone.if.no.acl.found`` one ACL stays on each name that had some: the plan grants nothing;
-- an ACL with an unknown code stays.
+- with ``allow.everyone.if.no.acl.found`` one ACL of each name is retained, so that the plan grants nothing;
+- an ACL with an unknown code is retained.
 
 ACLs with equal content under two ids count once.
 """
@@ -59,12 +59,12 @@ class RetainedAcl(NamedTuple):
     """An ACL to keep.
 
     Attributes:
-        requests: different requests that only it allows, of the retained ACLs.
+        requests: number of distinct requests that no other retained ACL allows.
         example: the first of them in order.
     """
 
     acl: AccessControlEntryRecord
-    why: RetainReason
+    reason: RetainReason
     requests: int = 0
     example: Request | None = None
 
@@ -73,7 +73,7 @@ class UnusedAcl(NamedTuple):
     """An ACL that could be removed."""
 
     acl: AccessControlEntryRecord
-    why: UnusedReason
+    reason: UnusedReason
 
 
 class ChangedDecision(NamedTuple):
@@ -85,7 +85,7 @@ class ChangedDecision(NamedTuple):
 
 
 class RequestCounts(NamedTuple):
-    """Requests of the window: number of decisions, and of different requests."""
+    """Number of decisions and of distinct requests in the window."""
 
     decisions: int
     requests: int
@@ -95,20 +95,23 @@ class Review(NamedTuple):
     """The result; ACLs are sorted by content.
 
     Attributes:
-        by_acls: allowed then, and now by ACLs that are needed.
-        by_super_users: allowed then without an ACL, as ``by_default``.
-        denied: denied then.
-        least: how the fewest ACLs were found; None: ``kept`` are the narrowest.
+        unused: the ACLs that could be removed.
+        retained: the ACLs to keep.
+        changed_decisions: requests with another result now.
+        by_acls: requests that were allowed, and that needed ACLs allow now.
+        by_super_users, by_default: requests that were allowed without an ACL.
+        denied: requests that were denied.
+        cover: the search for the fewest ACLs; None: ``retained`` are the narrowest.
     """
 
-    unneeded: list[UnusedAcl]
-    kept: list[RetainedAcl]
-    turned: list[ChangedDecision]
+    unused: list[UnusedAcl]
+    retained: list[RetainedAcl]
+    changed_decisions: list[ChangedDecision]
     by_acls: RequestCounts
     by_super_users: RequestCounts
     by_default: RequestCounts
     denied: RequestCounts
-    least: MinimalCover | None
+    cover: MinimalCover | None
 
 
 def review(
@@ -116,60 +119,62 @@ def review(
     state: AuthorizerState,
     traffic: Traffic,
     *,
-    is_fewest: bool = False,
+    minimizes_count: bool = False,
     on_progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Review:
     """Compare the ACLs of ``table``, which are those of ``state``, with traffic.
 
     Args:
-        table: by column.
-        state: at the same offset.
-        traffic: of a window.
-        is_fewest: keep as few ACLs as possible, instead of the narrowest.
-        on_progress: called with the number of processed requests, and of all different ones.
+        table: the ACLs.
+        state: their state.
+        traffic: the requests of a window.
+        minimizes_count: keep as few ACLs as possible, instead of the narrowest.
+        on_progress: called with the number of processed and of all distinct requests.
     """
     acls = _Acls(table)
-    seen = _Requests(acls, state)
-    # Probes last: other requests decide whether one matters.
+    requests_seen = _Requests(acls, state)
+    # Probes last: other requests decide whether they need an ACL.
     found = sorted(traffic.counts.items(), key=lambda each: each[0].is_probe)
     for number, (logged, decisions) in enumerate(found):
         on_progress(number, len(found))
-        seen.look_at(logged, decisions)
-    least = minimal_cover(seen.needs) if is_fewest else None
-    needed = narrowest_cover(seen.needs) if least is None else least.acls
-    kept: dict[int, RetainedAcl] = {place: RetainedAcl(acls.records[place], "needed") for place in needed}
-    for need, (requests, example) in seen.needs.items():
-        only, *others = need & needed
-        if not others:
-            acl, why, before, first = kept[only]
-            kept[only] = RetainedAcl(
+        requests_seen.add(logged, decisions)
+    least = minimal_cover(requests_seen.needs) if minimizes_count else None
+    needed = narrowest_cover(requests_seen.needs) if least is None else least.acls
+    retained: dict[int, RetainedAcl] = {
+        position: RetainedAcl(acls.records[position], "needed") for position in needed
+    }
+    for need, (requests, example) in requests_seen.needs.items():
+        only, *rest = need & needed
+        if not rest:
+            acl, why, before, first = retained[only]
+            retained[only] = RetainedAcl(
                 acl, why, before + requests, example if first is None else min(first, example)
             )
-    acls.keep_beside(kept, closes=state.settings.allow_everyone)
-    used = frozenset().union(*seen.needs)
-    unneeded = [
-        UnusedAcl(acl, ("covered" if place in used else "unused") if allows(acl) else "denies nothing")
-        for place, acl in enumerate(acls.records)
-        if place not in kept
+    acls.retain_others(retained, closes_names=state.settings.allow_everyone)
+    used = frozenset().union(*requests_seen.needs)
+    unused = [
+        UnusedAcl(acl, ("covered" if position in used else "unused") if allows(acl) else "denies nothing")
+        for position, acl in enumerate(acls.records)
+        if position not in retained
     ]
     return Review(
-        sorted(unneeded, key=lambda each: each.acl.content),
-        sorted(kept.values(), key=lambda each: each.acl.content),
-        sorted(seen.turned),
-        seen.answers("acl"),
-        seen.answers("super"),
-        seen.answers("default"),
-        seen.answers("denied"),
+        sorted(unused, key=lambda each: each.acl.content),
+        sorted(retained.values(), key=lambda each: each.acl.content),
+        sorted(requests_seen.changed_decisions),
+        requests_seen.answers("acl"),
+        requests_seen.answers("super"),
+        requests_seen.answers("default"),
+        requests_seen.answers("denied"),
         least,
     )
 
 
 class _Requests:
-    """What was asked, and which ACLs would do."""
+    """The requests, and the ACLs that satisfy each."""
 
     def __init__(self, acls: _Acls, state: AuthorizerState) -> None:
         self.needs: dict[Need, tuple[int, Request]] = {}
-        self.turned: list[ChangedDecision] = []
+        self.changed_decisions: list[ChangedDecision] = []
         self._acls = acls
         self._state = state
         self._decisions: Counter[str] = Counter()
@@ -179,8 +184,8 @@ class _Requests:
     def answers(self, kind: str) -> RequestCounts:
         return RequestCounts(self._decisions[kind], self._requests[kind])
 
-    def look_at(self, logged: Logged, decisions: int) -> None:
-        """One more of the different requests."""
+    def add(self, logged: Logged, decisions: int) -> None:
+        """Count one distinct request."""
         kind = self._kind(logged, decisions)
         self._decisions[kind] += decisions
         self._requests[kind] += 1
@@ -191,16 +196,16 @@ class _Requests:
             return "super"
         if logged.is_probe:
             if not logged.is_allowed:
-                return "denied"  # it is, and the request may have been allowed
+                return "denied"  # a denied probe: its request may have been allowed later
             if request.operation not in _IMPLIED and request[:4] in self._named:
-                return "acl"  # it may do that on a name that it asked for
+                return "acl"  # the principal was allowed the operation on a name
         context, action = decision_arguments(*request)
         decided: list[DecidedAction] = []
         authorize_actions(self._state, context, (action,), _SILENT, DecisionCounts(), decided)
         (now,) = decided
         if not logged.is_allowed:
             if now.is_allowed:
-                self.turned.append(ChangedDecision(request, decisions, True))
+                self.changed_decisions.append(ChangedDecision(request, decisions, True))
             return "denied"
         if now.cached_decision is BY_SUPER_USER:
             return "super"
@@ -215,21 +220,21 @@ class _Requests:
             return "acl"
         index = self._state.index
         if logged.is_probe and allows_some_resource(index, context.principal, request.host, *request[2:4]):
-            return "acl"  # by what Kafka logs no line of
+            return "acl"  # by authorize-by-resource-type, of which Kafka logs no line
         resources = index.resources
         if logged.rule == DEFAULT_ALLOW and not resources.covers(
             request.resource_type, request.resource_name
         ):
-            return "default"  # the settings are others than the log's
-        self.turned.append(ChangedDecision(request, decisions, False))
-        return "turned"
+            return "default"  # the settings differ from those of the log
+        self.changed_decisions.append(ChangedDecision(request, decisions, False))
+        return "changed"
 
 
 class _Acls:
     """The ACLs, the narrowest first, each once.
 
     Attributes:
-        records: of equal ACLs the first.
+        records: the first of equal ACLs.
     """
 
     def __init__(self, table: AclTable) -> None:
@@ -237,64 +242,66 @@ class _Acls:
         for acl in table:
             distinct.setdefault(acl.record.content, acl.record)
         self.records = sorted(distinct.values(), key=_breadth)
-        self._places = {record.content: place for place, record in enumerate(self.records)}
+        self._positions = {record.content: position for position, record in enumerate(self.records)}
 
     def allowing(self, matching: Iterable[AppliedAcl]) -> Need:
         """Return those of the matching ACLs that allow."""
-        places = self._places
-        return frozenset(places[acl.record.content] for acl in matching if allows(acl.record))
+        positions = self._positions
+        return frozenset(positions[acl.record.content] for acl in matching if allows(acl.record))
 
-    def keep_beside(self, kept: dict[int, RetainedAcl], *, closes: bool) -> None:
-        """Add what is kept for other reasons than requests."""
-        for place, record in enumerate(self.records):
+    def retain_others(self, retained: dict[int, RetainedAcl], *, closes_names: bool) -> None:
+        """Add the ACLs to keep for other reasons than requests."""
+        for position, record in enumerate(self.records):
             if (
                 has_unknown_code(record)
                 or record.operation not in ALLOW_MASKS
                 or record.resource_type not in NAME_SPACES
             ):
-                kept.setdefault(place, RetainedAcl(record, "unknown"))
-        self._keep_denies(kept)
-        if closes:
-            self._keep_closing(kept)
-            self._keep_denies(kept)
+                retained.setdefault(position, RetainedAcl(record, "unknown"))
+        self._retain_denies(retained)
+        if closes_names:
+            self._retain_closing(retained)
+            self._retain_denies(retained)
 
-    def _keep_denies(self, kept: dict[int, RetainedAcl]) -> None:
+    def _retain_denies(self, retained: dict[int, RetainedAcl]) -> None:
         allowing: dict[tuple[int, str], list[AccessControlEntryRecord]] = defaultdict(list)
-        for each in kept.values():
+        for each in retained.values():
             if allows(each.acl):
                 allowing[each.acl.resource_type, each.acl.principal].append(each.acl)
                 allowing[each.acl.resource_type, ""].append(each.acl)
-        for place, record in enumerate(self.records):
-            if place in kept or allows(record):
+        for position, record in enumerate(self.records):
+            if position in retained or allows(record):
                 continue
-            whose = (
+            principals = (
                 ("",) if record.principal == WILDCARD_PRINCIPAL else (record.principal, WILDCARD_PRINCIPAL)
             )
-            near = (acl for each in whose for acl in allowing.get((record.resource_type, each), ()))
-            if any(_denies_some(record, acl) for acl in near):
-                kept[place] = RetainedAcl(record, "denies")
+            candidates = (
+                acl for each in principals for acl in allowing.get((record.resource_type, each), ())
+            )
+            if any(_denies_some(record, acl) for acl in candidates):
+                retained[position] = RetainedAcl(record, "denies")
 
-    def _keep_closing(self, kept: dict[int, RetainedAcl]) -> None:
+    def _retain_closing(self, retained: dict[int, RetainedAcl]) -> None:
         by_pattern: dict[tuple[int, bool, str], list[int]] = defaultdict(list)
-        for place, record in enumerate(self.records):
+        for position, record in enumerate(self.records):
             name, is_prefix = _pattern(record)
-            by_pattern[record.resource_type, not is_prefix, name].append(place)
+            by_pattern[record.resource_type, not is_prefix, name].append(position)
         closed: set[tuple[int, bool, str]] = set()
-        # A prefix before what is below it, and prefixes before names.
+        # Prefixes before longer prefixes, and prefixes before names.
         for pattern in sorted(by_pattern):
             resource_type, is_name, name = pattern
-            here = by_pattern[pattern]
+            positions = by_pattern[pattern]
             lengths = range(len(name) + is_name)
-            if any(place in kept for place in here):
+            if any(position in retained for position in positions):
                 closed.add(pattern)
             elif not any((resource_type, False, name[:length]) in closed for length in lengths):
                 closed.add(pattern)
-                place = min(here, key=lambda each: (allows(self.records[each]), each))
-                kept[place] = RetainedAcl(self.records[place], "closes")
+                position = min(positions, key=lambda each: (allows(self.records[each]), each))
+                retained[position] = RetainedAcl(self.records[position], "closes")
 
 
 def _pattern(record: AccessControlEntryRecord) -> tuple[str, bool]:
-    """A name, or a prefix; the empty prefix for all names."""
+    """A name or a prefix, and whether it is a prefix; the empty prefix stands for all names."""
     if record.pattern_type == LITERAL_PATTERN:
         return ("", True) if record.resource_name == WILDCARD else (record.resource_name, False)
     return record.resource_name, True
@@ -318,13 +325,12 @@ def _may_share(host: str, other: str) -> bool:
     """Whether two ACLs may match one client."""
     if host == other or WILDCARD in (host, other):
         return True
-    places = [network_of(each) or address_of(each) for each in (host, other)]
-    one, another = places
+    one, another = (network_of(each) or address_of(each) for each in (host, other))
     return one is not None and another is not None and (one.is_within(another) or another.is_within(one))
 
 
 def _denies_some(deny: AccessControlEntryRecord, allow: AccessControlEntryRecord) -> bool:
-    """Whether a DENY overlaps an ALLOW of the same type; their principals do."""
+    """Whether a DENY overlaps an ALLOW of the same type, if their principals overlap."""
     if not acl_mask(deny.operation, deny.permission_type) >> _DENY_SHIFT & ALLOW_MASKS.get(
         allow.operation, 0
     ):

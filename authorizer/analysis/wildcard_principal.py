@@ -1,7 +1,7 @@
-"""What the ACLs for ``User:*`` answer, and what a principal's own ACLs change in that.
+"""Wildcard answers: the effect of the ACLs for ``User:*``, and the overrides by a principal's ACLs.
 
-The wildcard answers are computed once. For each principal only its own ACLs are read, and the ``User:*`` ACLs
-that cover them or are below them.
+The wildcard answers are computed once. For a principal only its ACLs are read, and the ``User:*`` ACLs that
+cover them or are below them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class WildcardAnswers:
     """The answers for one resource type to a principal without ACLs of its own, by name.
 
     Attributes:
-        answers: these.
+        answers: the answers by name.
     """
 
     __slots__ = ("_enclosing", "_keys", "_leaves", "_space", "answers")
@@ -38,8 +38,8 @@ class WildcardAnswers:
         Args:
             entries: the ACLs for ``User:*``.
             space: the names of the type.
-            covered: the patterns of all principals' ACLs, where other names are open to every principal
-                (``allow.everyone.if.no.acl.found``); None where they are not.
+            covered: the patterns of all principals' ACLs, if other names are open to every principal
+                (``allow.everyone.if.no.acl.found``); else None.
         """
         self._space = space
         self._keys: list[Key] = [(name, is_name) for name, is_name, _ in entries]
@@ -57,11 +57,11 @@ class WildcardAnswers:
             )
 
     def overrides(self, entries: Sequence[PatternEntry]) -> NameMap[Answer | None]:
-        """Return the answers to a principal with these ACLs, None where the wildcard answers count."""
+        """Return the answers to a principal with these ACLs; None where they equal the wildcard answers."""
         return NameMap.of(None, self._overrides(entries), self._space)
 
     def super_user_overrides(self) -> NameMap[Answer | None]:
-        """Return the same for a super user."""
+        """Return the overrides of a super user."""
         usual = self.answers
         entries = ((name, is_name, _unless_everything(answer)) for name, is_name, answer in usual.entries)
         return NameMap.of(_unless_everything(usual.default), entries, self._space)
@@ -89,8 +89,8 @@ class WildcardAnswers:
             if is_name or (outermost is not None and name.startswith(outermost)):
                 continue
             outermost = name
-            for at in range(bisect_left(self._keys, (name, False)), len(self._keys)):
-                key = self._keys[at]
+            for position in range(bisect_left(self._keys, (name, False)), len(self._keys)):
+                key = self._keys[position]
                 if not key[0].startswith(name):
                     break
                 below.append((*key, 0))
@@ -101,13 +101,13 @@ class WildcardAnswers:
         return sorted([*entries, *below], key=lambda each: each[:2])
 
     def _leaf_at(self, key: Key) -> Leaf:
-        """The union of what covers the name, or all names with the prefix."""
-        at = bisect_right(self._keys, key) - 1
-        while at >= 0:
-            name, is_name = self._keys[at]
-            if key == self._keys[at] or (not is_name and key[0].startswith(name)):
-                return self._leaves[at]
-            at = self._enclosing[at]
+        """The union of the leaves that cover the name, or all names with the prefix."""
+        position = bisect_right(self._keys, key) - 1
+        while position >= 0:
+            name, is_name = self._keys[position]
+            if key == self._keys[position] or (not is_name and key[0].startswith(name)):
+                return self._leaves[position]
+            position = self._enclosing[position]
         return 0
 
 

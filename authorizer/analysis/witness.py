@@ -1,7 +1,7 @@
-"""Witness: one concrete request of a class, and how the ACLs decide it.
+"""Witness: one concrete request of a class, and its decision.
 
 Example: ``User:alice Read TOPIC orders from 10.0.0.1``. A witness uses a name, an address and a principal
-that can exist. The same decider answers it as any other request.
+that can exist. It is decided as any other request.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from records.acl import AclOperation, ResourceType
     from records.columns.acl_table import AclTable
 
-#: For a client whose host no ACL names: addresses for documentation (RFC 5737, RFC 3849), else any address.
+#: The networks of a host that no ACL names: those for documentation (RFC 5737, RFC 3849), then all.
 UNNAMED_HOSTS: Final = tuple(
     map(network_of, ("192.0.2.0/24", "198.51.100.0/24", "2001:db8::/32", "0.0.0.0/0", "::/0"))
 )
@@ -54,14 +54,16 @@ def unnamed_principal(known: Collection[str]) -> str:
 
 
 def free_address(networks: Iterable[Network | None], excluded: Iterable[str]) -> str | None:
-    """Return the first address of the networks that is in no excluded host or network; None if all are."""
-    others = [place for each in excluded if "%" not in each and (place := network_of_host(each))]
-    taken = sorted((each.bits, each.first, each.end) for each in (*others, *_UNUSABLE))
+    """Return the first address of the networks that is in no excluded host or network, or None."""
+    networks_excluded = [
+        network for each in excluded if "%" not in each and (network := network_of_host(each))
+    ]
+    ranges = sorted((each.bits, each.first, each.end) for each in (*networks_excluded, *_UNUSABLE))
     for network in networks:
         if network is None:
             continue
         address = network.first
-        for bits, first, end in taken:
+        for bits, first, end in ranges:
             if bits == network.bits and first <= address < end:
                 address = end
         if address < network.end:
@@ -80,7 +82,7 @@ def shortest_name(regions: Sequence[tuple[str, bool, tuple[Key, ...]]], space: N
     for text, is_name, excluded in sorted(regions, key=lambda region: len(region[0])):
         if found and len(text) >= min(map(len, found)):
             break
-        name = text if is_name else space.shortest(text, excluded)
+        name = text if is_name else space.shortest_name(text, excluded)
         if name is not None:
             found.append(name)
     return min(found, key=len, default=None)
@@ -89,7 +91,7 @@ def shortest_name(regions: Sequence[tuple[str, bool, tuple[Key, ...]]], space: N
 def decision_arguments(
     principal: str, host: str, operation: AclOperation, resource_type: ResourceType, name: str
 ) -> tuple[RequestContext, Action]:
-    """Return the arguments with which the decider answers a request; the principal is ``Type:name``."""
+    """Return the arguments of `decide` for a request; the principal is ``Type:name``."""
     pattern = ResourcePattern(resource_type, name, PatternType.LITERAL)
     return RequestContext(parse_kafka_principal(principal), host), Action(operation, pattern)
 
@@ -97,7 +99,7 @@ def decision_arguments(
 def state_for_witnesses(
     table: AclTable, witnesses: Iterable[Witness], settings: AuthorizerSettings
 ) -> AuthorizerState:
-    """Return a state that decides these witnesses as all ACLs do, with an index of the related ACLs only."""
+    """Return a state of the related ACLs only, which decides these witnesses as the full table does."""
     names: dict[ResourceType, set[Key]] = {}
     principals = set()
     for witness in witnesses:

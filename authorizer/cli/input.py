@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from authorizer.analysis.files.lines import wrong_line
+from authorizer.analysis.files.parsing import line_error
 from authorizer.cli.failure import failure_of
 from records.errors import DecodeError, UnsupportedVersionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from authorizer.analysis.files.lines import Line
+    from authorizer.analysis.files.parsing import Line
     from authorizer.cli.failure import Failure
     from records.entries import AccessControlEntryRecord
     from records.errors import RecordError
@@ -64,9 +64,9 @@ def read_acl_file(path: str) -> list[AccessControlEntryRecord]:
         DecodeError: it is in none of the forms, a line of it is not as it should be, or it ended early: stdin
             without a single byte, too.
     """
-    from authorizer.analysis.files.acl_file import acls_of
+    from authorizer.analysis.files.acl_file import parse_acls
 
-    return [acl for _, acl in acls_of(read_lines(path), path)]
+    return [acl for _, acl in parse_acls(read_lines(path), path)]
 
 
 def read_lines(path: str, *, may_be_empty: bool = False) -> list[Line]:
@@ -90,7 +90,7 @@ def _text(line: bytes, path: str, number: int) -> str:
     try:
         return line.decode("utf-8-sig").rstrip("\r\n")
     except UnicodeDecodeError:
-        raise wrong_line("not UTF-8", path, number) from None
+        raise line_error("not UTF-8", path, number) from None
 
 
 def bad_line(error: RecordError, hint: str) -> Failure:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from authorizer.analysis.files.resources import RESOURCES
+from authorizer.analysis.files.parsing import RESOURCES
 from authorizer.cli.options import shared
 from records.acl import CLUSTER_NAME, ResourceType
 

@@ -185,7 +185,7 @@ def test_nothing_outside_of_the_scope_is_touched(tmp_path: Path) -> None:
         return {(row["principal"], row["resourceName"]) for row in found}
 
     assert removed() == set()
-    assert "7 ACLs are there and not in" in " ".join(
+    assert "7 ACLs exist and are not in" in " ".join(
         aclog("plan", wanted, "--log", log, code=1).stderr.split()
     )
     assert len(removed("--all")) == 7
@@ -421,7 +421,7 @@ def test_the_meaning_decides_whether_a_plan_still_holds(tmp_path: Path) -> None:
     aclog("plan", json_lines(tmp_path / "c", {"acl": "added", **BOB}), "--log", log, "--output", plan, code=1)
     with DirectoryLog.open(log, mode="write") as writing:
         writing.append([record(PII)])
-    assert "the meaning has moved" in aclog("apply", plan, "--log", log, code=1).stderr
+    assert "the effective permissions have changed" in aclog("apply", plan, "--log", log, code=1).stderr
     aclog(
         "acls",
         "--log",
@@ -451,7 +451,7 @@ def test_the_meaning_decides_whether_a_plan_still_holds(tmp_path: Path) -> None:
 
 
 def test_a_plan_is_a_set_before_it_is_applied(tmp_path: Path) -> None:
-    """`aclog test`, `who-can` and `diff` see what there will be; not once the meaning has moved."""
+    """`aclog test`, `who-can` and `diff` take a plan as a set, unless the permissions have changed."""
     log, plan = new_log(tmp_path / "log", ORDERS), tmp_path / "plan.json"
     access = tmp_path / "access.toml"
     access.write_text(
@@ -465,7 +465,7 @@ def test_a_plan_is_a_set_before_it_is_applied(tmp_path: Path) -> None:
     (added, *_) = rows(aclog("diff", log, plan, "--json", code=1))
     assert (added["acl"], added["principal"]) == ("added", "User:bob")
     aclog("acls", "--log", log, "--remove", "--force", "--topic", "orders")
-    assert "the meaning has moved" in aclog("test", access, "--acls", plan, code=2).stderr
+    assert "the effective permissions have changed" in aclog("test", access, "--acls", plan, code=2).stderr
 
 
 def random_acl(rng: random.Random) -> dict[str, str]:
@@ -608,7 +608,7 @@ def test_a_write_between_the_check_and_the_append(
         there = as_listed(ORDERS, foreign, *([BOB] if code == 0 else []))
         assert listed(url) == there
         if code:
-            assert "the meaning has moved" in result.stderr
+            assert "the effective permissions have changed" in result.stderr
         else:
             assert "nothing to do" in aclog("apply", plan, "--log", url).stdout
 
@@ -636,7 +636,9 @@ def test_through_a_node(tmp_path: Path) -> None:
         away = json_lines(tmp_path / "c", {"acl": "removed", **BOB})
         aclog("plan", away, "--sidecar", url, "--output", plan, code=1)
         aclog("acls", "--sidecar", url, "--add", *["--allow-principal", "User:eve", "--topic", "t"])
-        assert "the meaning has moved" in aclog("apply", plan, "--sidecar", url, code=1).stderr
+        assert (
+            "the effective permissions have changed" in aclog("apply", plan, "--sidecar", url, code=1).stderr
+        )
         aclog("plan", away, "--sidecar", url, "--output", plan, code=1)
         assert "1 ACLs removed, 0 added" in aclog("apply", plan, "--sidecar", url).stdout
         only = json_lines(tmp_path / "w", {**acl("x"), **ALTER_THIS})
@@ -662,7 +664,7 @@ def cluster(broker: Broker, tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.integration
 def test_a_cluster_is_changed_by_its_own_requests(cluster: str, tmp_path: Path) -> None:
-    """Created, removed, refused once the meaning has moved, gone on with, nothing to do."""
+    """Created, removed, refused once the effective permissions have changed, gone on with, nothing to do."""
     where, plan = ("--bootstrap-server", cluster), tmp_path / "plan.json"
     first = [ORDERS, PII, acl("orders", "User:*", permissionType="DENY", host="10.0.0.1")]
     wanted = [BOB, acl("kafka-cluster", "User:bob", resourceType="CLUSTER", operation="ALTER"), first[2]]
@@ -680,7 +682,7 @@ def test_a_cluster_is_changed_by_its_own_requests(cluster: str, tmp_path: Path) 
     moved = tmp_path / "moved.json"
     aclog("plan", json_lines(tmp_path / "c", {"acl": "added", **EVE}), *where, "--output", moved, code=1)
     aclog("apply", moved, *where)
-    assert "the meaning has moved" in aclog("apply", plan, *where, code=1).stderr
+    assert "the effective permissions have changed" in aclog("apply", plan, *where, code=1).stderr
     planned(*wanted)
     # A part of it, as if a command had been ended there.
     part = open_cluster_acls(cluster)

@@ -220,7 +220,7 @@ def test_changes_are_made_through_any_worker_and_seen_by_each(tmp_path: Path, ow
 
 
 def test_plans_are_applied_through_any_worker(tmp_path: Path, own_log: Path) -> None:
-    """Once; refused where the meaning has moved, whichever worker is asked."""
+    """Once; refused where the effective permissions have changed, whichever worker is asked."""
     changes, plan = tmp_path / "changes", tmp_path / "plan.json"
     with serving_workers(tmp_path, own_log, OPEN) as serving:
         serving.wait_until_ready()

@@ -95,7 +95,7 @@ def test_a_witness_of_only_is_none_of_those_who_may(tmp_path: Path) -> None:
     tests.write_text(
         '[[expect]]\nname = "x"\nonly = ["User:*"]\noperation = "Read"\ntopic = "t"\n', encoding="utf-8"
     )
-    assert "who is everybody" in aclog("test", tests, "--acls", acls, code=2).stderr
+    assert "which means every principal" in aclog("test", tests, "--acls", acls, code=2).stderr
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ topic = "orders"
         ('[[expect]]\nname = "a"\noperation = "Read"\ntopic = "t"', "exactly one of allow, deny, only"),
         ('[[expect]]\nname = "a"\noperation = "Reed"\ntopic = "t"\nonly = []', "`Reed` is no operation"),
         ('[[expect]]\nname = "a"\noperation = "Read"\nonly = []', "exactly one of topic, group"),
-        ('[[expect]]\nname = "a"\noperation = "Read"\ntopic = "t"\nallow = []', "names nobody"),
+        ('[[expect]]\nname = "a"\noperation = "Read"\ntopic = "t"\nallow = []', "names no principal"),
         ('[[expect]]\nname = "a"\noperation = "Read"\ntopic = "t"\nallow = ["bob"]', "bob"),
         (
             '[[expect]]\nname = "a"\noperation = "Read"\ntopic = "t"\nonly = []\nhost = "10.0.0.1/8"',

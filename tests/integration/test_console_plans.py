@@ -130,7 +130,9 @@ def test_an_outdated_plan_is_rejected_and_made_again(page: Page, url: str, node:
     expect(plan(page)).to_have_count(1)
     create(node, [acl("User:*", READ, "orders")])
     apply(page)
-    expect(change.get_by_role("alert")).to_contain_text("the meaning has moved since the plan was made")
+    expect(change.get_by_role("alert")).to_contain_text(
+        "the effective permissions have changed since the plan was created"
+    )
     assert is_allowed(node, "User:bob", READ, "orders")
     # All principals are allowed by now, so the same edit changes no decision.
     page.get_by_role("button", name="Make a new plan").click()
@@ -343,7 +345,9 @@ def test_pasted_changes_are_compared_with_the_shown_state(page: Page, client: ht
     )
     page.get_by_role("button", name="Preview").click()
     expect(page.locator("main section")).to_contain_text("No class of requests changed")
-    expect(page.locator("main section")).to_contain_text("2 ACLs are there and not in the text; they stay")
+    expect(page.locator("main section")).to_contain_text(
+        "2 ACLs exist and are not in the text; they are kept"
+    )
     page.get_by_label("remove all ACLs that are not in the set").check()
     expect(page.locator("main section")).to_contain_text("0 ACLs added, 2 ACLs removed")
     expect(page.get_by_role("list", name="Warnings")).to_contain_text("User:ANONYMOUS loses its last ALLOW")

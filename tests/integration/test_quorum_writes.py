@@ -170,7 +170,7 @@ def test_commands_and_the_sidecar_write_as_kafka_acls_does(
 def test_a_plan_is_carried_out_by_the_cluster(
     node: Node, url: str, admin: kafka.AdminClient, tmp_path: Path
 ) -> None:
-    """As any plan: refused where the meaning has moved, nothing to do where it was applied; not atomic."""
+    """As any plan: refused if the permissions have changed, nothing to do if it was applied; not atomic."""
     create(node, [topic_acl("quorum-p")])
     changes = json_lines(
         tmp_path / "changes",
@@ -201,7 +201,7 @@ def test_a_plan_is_carried_out_by_the_cluster(
     )
     aclog("plan", back, "--log", url, "--output", plan, code=1)
     create(node, [topic_acl("quorum-p2")])
-    assert "the meaning has moved" in aclog("apply", plan, "--log", url, code=1).stderr
+    assert "the effective permissions have changed" in aclog("apply", plan, "--log", url, code=1).stderr
     delete(node, "quorum-p2")
     result = node.mutator.apply_plan(read_plan(plan), 0).result(SOON_S)
     assert isinstance(result.exception, MassRemovalError)

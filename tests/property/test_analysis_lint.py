@@ -108,13 +108,13 @@ def test_removals_change_no_permission_and_are_complete() -> None:
     for seed in range(SETS):
         records, configured = drawn_set(seed, odd=0.03, hosts=(*HOSTS, *NETWORKS) if seed % 2 else HOSTS)
         found = find_removable(table_of(records), configured)
-        reasons |= {each.why for each in found}
+        reasons |= {each.rule for each in found}
         digest = EffectivePermissions.of(table_of(records), configured).digest
         left = without(records, {each.row for each in found})
         assert EffectivePermissions.of(table_of(left), configured).digest == digest, seed
         # Every subset of the individually removable ACLs is removable, too.
         random = Random(seed)
-        some = {each.row for each in found if each.alone and random.random() < 0.5}
+        some = {each.row for each in found if each.is_independent and random.random() < 0.5}
         assert EffectivePermissions.of(table_of(without(records, some)), configured).digest == digest, seed
         if seed % 8 > 1:
             continue
@@ -124,7 +124,7 @@ def test_removals_change_no_permission_and_are_complete() -> None:
         early += any(
             EffectivePermissions.of(table_of(without(records, {each.row})), configured).digest != digest
             for each in found
-            if not each.alone
+            if not each.is_independent
         )
     assert early, "no DENY had to wait for the ALLOWs that it denies"
     assert reasons == {"dead", "super-user", "shadowed", "broader-twin", "redundant", "idle-deny"}
@@ -149,7 +149,7 @@ def test_networks_whose_union_is_another_network_are_found() -> None:
         digest = EffectivePermissions.of(table_of(records), configured).digest
         left = without(records, {each.row for each in found})
         assert EffectivePermissions.of(table_of(left), configured).digest == digest, seed
-        some = {each.row for each in found if each.alone and random.random() < 0.5}
+        some = {each.row for each in found if each.is_independent and random.random() < 0.5}
         assert EffectivePermissions.of(table_of(without(records, some)), configured).digest == digest, seed
         for row, record in enumerate(left):
             less = EffectivePermissions.of(table_of(without(left, {row})), configured).digest
@@ -173,7 +173,7 @@ def test_removals_change_no_permission_under_any_unknown_release() -> None:
         random = Random(seed)
         for rows in (
             {each.row for each in found},
-            {each.row for each in found if each.alone and random.random() < 0.5},
+            {each.row for each in found if each.is_independent and random.random() < 0.5},
         ):
             for version in (KafkaVersion.V4_3, KafkaVersion.V4_4):
                 settings = configured.with_version(version)
@@ -208,7 +208,7 @@ def test_the_reported_effect_on_authorize_by_resource_type_is_right() -> None:
     for seed in range(0, SETS, 10):
         records, configured = drawn_set(seed, odd=0.05)
         plain = naive.Settings(configured.super_users, configured.allow_everyone)
-        lint = Lint(table_of(records), configured, LintRules(), keep_by_type=True)
+        lint = Lint(table_of(records), configured, LintRules(), keeps_by_type=True)
         left = [acl.record for acl in lint.needed()]
         digests = {
             EffectivePermissions.of(each, configured).digest for each in (table_of(records), table_of(left))
@@ -231,5 +231,5 @@ def test_the_order_of_the_acls_does_not_matter() -> None:
         records, configured = drawn_set(seed, odd=0.03)
         shuffled = Random(seed).sample(records, len(records))
         one, other = (Lint(table_of(each), configured, LintRules()) for each in (records, shuffled))
-        assert [*one.can_go()] == [*other.can_go()], seed
+        assert [*one.removable_records()] == [*other.removable_records()], seed
         assert [*one.findings()] == [*other.findings()], seed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from authorizer.analysis.matrix import Cell, Matrix, both, outline, teams
+from authorizer.analysis.matrix import Cell, Matrix, combine_cells, group_principals, outline
 from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.engine.index.masks import EVERYTHING
 from records.acl import AclOperation, ResourceType
@@ -69,7 +69,7 @@ def test_cells_and_decision_changes_equal_brute_force() -> None:
         records = [[acl.record for acl in index.image] for index in indexes]
         truths = [answers(each, plain, GROUP) for each in records]
         keys = sorted({*matrices[0].keys, *matrices[1].keys, ("", False), ("a", False), ("ab", True)})
-        flips = matrices[1].flips(matrices[0], list(PRINCIPALS))
+        flips = matrices[1].changes_since(matrices[0], list(PRINCIPALS))
         for principal, old, new, (granted, revoked) in zip(
             PRINCIPALS, before, matrices[1].columns(list(PRINCIPALS)), flips, strict=True
         ):
@@ -100,7 +100,7 @@ def test_a_team_cell_tells_what_all_and_what_some_members_may() -> None:
         )
         for text, is_name in matrix.keys:
             names = covered_by(text, is_prefix=not is_name)
-            cell = both(column.cell((text, is_name)) for column in matrix.columns(list(PRINCIPALS)))
+            cell = combine_cells(column.cell((text, is_name)) for column in matrix.columns(list(PRINCIPALS)))
             each = [truth(answered, principal, names) for principal in PRINCIPALS]
             every, some = OPERATIONS_MASK, 0
             for always, sometimes in each:
@@ -115,7 +115,7 @@ def test_teams_are_the_next_name_parts_of_all_principals() -> None:
         principals = sorted({f"{rng.choice(('User', 'Some-Type'))}:{name}" for name in names})
         under = rng.choice(["", *(each[: len(each) - 1] for each in principals if each[-2] != ":")])
         inside = [each for each in principals if each.startswith(under)]
-        rows = teams(principals, under)
+        rows = group_principals(principals, under)
         assert sum(row.inside or 1 for row in rows) == len(inside)
         # A type alone is no team, and one team alone is open.
         assert all(":" in row.key[0][:-1] for row in rows)

@@ -287,7 +287,7 @@ def test_no_name_is_shorter_than_a_witness(prefix: str, but: list[Key], resource
     """Compared with every remaining name that extends the prefix by at most two characters."""
     space = NAME_SPACES[resource_type]
     but = [(prefix + text, is_name) for text, is_name in but]
-    contained = space.shortest(prefix, but)
+    contained = space.shortest_name(prefix, but)
 
     def is_left(name: str) -> bool:
         return space.has(name) and not any(

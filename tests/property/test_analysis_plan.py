@@ -81,7 +81,7 @@ def test_no_step_allows_what_is_allowed_neither_before_nor_after(
         step = with_replacements(step, [removed], ())
         assert allowed(step, configured) <= first | last
         assert allow_everyone or first & last <= allowed(step, configured)
-        assert EffectivePermissions.of(plan.undone(step), configured) == permissions
-    for table in (step, plan.result(before)):
+        assert EffectivePermissions.of(plan.reverted(step), configured) == permissions
+    for table in (step, plan.applied_to(before)):
         assert {acl.record.content for acl in table} == set(desired)
-    plan.require_meaning(image_of(before))
+    plan.require_unchanged_permissions(image_of(before))

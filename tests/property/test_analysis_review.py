@@ -97,12 +97,12 @@ def reviewed(
     settings: AuthorizerSettings,
     traffic: Traffic,
     *,
-    is_fewest: bool,
+    minimizes_count: bool,
 ) -> Review:
     table = table_of(acls)
     image = restore_image([table], provenance=Provenance(0, -1, 0))
     state = AuthorizerState(AclIndex.of(image), settings, is_ready=True, not_ready_reason="")
-    return review(table, state, traffic, is_fewest=is_fewest)
+    return review(table, state, traffic, minimizes_count=minimizes_count)
 
 
 @given(some_acls(), some_acls(), st.lists(requests, max_size=8), st.booleans(), st.booleans(), st.booleans())
@@ -112,16 +112,16 @@ def test_a_review_loses_no_request_and_grants_none(
     sent: list[Request],
     has_changed: bool,
     allow_everyone: bool,
-    is_fewest: bool,
+    minimizes_count: bool,
 ) -> None:
     """Without the unneeded ACLs each request has the same answer; each needed ACL has its reason."""
     supers = frozenset(("User:b",)) if len(sent) % 2 else frozenset[str]()
     settings = naive.Settings(supers, allow_everyone)
     authorizer_settings = AuthorizerSettings(supers, allow_everyone)
     traffic = logged_by(before if has_changed else now, sent, settings)
-    found = reviewed(now, authorizer_settings, traffic, is_fewest=is_fewest)
-    needed_acls = [each.acl for each in found.kept]
-    unneeded_acls = [each.acl for each in found.unneeded]
+    found = reviewed(now, authorizer_settings, traffic, minimizes_count=minimizes_count)
+    needed_acls = [each.acl for each in found.retained]
+    unneeded_acls = [each.acl for each in found.unused]
     assert {acl.content for acl in now} == {acl.content for acl in (*needed_acls, *unneeded_acls)}
     assert len({acl.content for acl in now}) == len(needed_acls) + len(unneeded_acls)
 
@@ -141,14 +141,14 @@ def test_a_review_loses_no_request_and_grants_none(
     assert lost_requests(needed_acls) == set()
     meanings = (EffectivePermissions.of(table_of(acls), authorizer_settings) for acls in (now, needed_acls))
     assert [flip for flip in decision_changes_between(*meanings) if flip.direction == "granted"] == []
-    for each in found.kept:
+    for each in found.retained:
         remaining = [acl for acl in needed_acls if acl is not each.acl]
-        if each.why == "needed":
+        if each.reason == "needed":
             assert lost_requests(remaining) or allow_everyone, each
             assert each.example is None or naive.decide([each.acl], naive_request(each.example))[0]
-        elif each.why == "denies":
+        elif each.reason == "denies":
             assert any(naive.is_allow(acl) for acl in remaining), each
-        elif each.why == "closes":
+        elif each.reason == "closes":
             kind, name = each.acl.resource_type, each.acl.resource_name
             some_name = (
                 "~"
@@ -168,7 +168,9 @@ def test_a_review_loses_no_request_and_grants_none(
         and naive.decide(now, naive_request(logged.request), settings)[0] is not logged.is_allowed
     }
     assert {
-        (each.request, each.is_allowed_now) for each in found.turned if each.request.resource_name != PROBE
+        (each.request, each.is_allowed_now)
+        for each in found.changed_decisions
+        if each.request.resource_name != PROBE
     } == changed_decisions
 
 
@@ -186,7 +188,7 @@ def test_the_minimal_cover_is_the_smallest(drawn: list[frozenset[int]]) -> None:
         if all(need & set(chosen) for need in distinct)
     ]
     found = minimal_cover(distinct)
-    assert found.guessed == 0
+    assert found.inexact_groups == 0
     assert found.acls in covers
     assert len(found.acls) == min(map(len, covers))
     assert narrowest_cover(distinct) == min(covers, key=lambda each: sorted(each, reverse=True))
@@ -196,7 +198,7 @@ def test_the_cover_of_a_large_group_is_approximate_and_irreducible() -> None:
     """With too many ACLs for a search the cover is sufficient, irreducible and reported as a guess."""
     drawn = [frozenset((number, number + 1, (7 * number) % 40)) for number in range(3 * EXACT_ACLS)]
     found = minimal_cover(drawn)
-    assert (found.groups, found.guessed) == (1, 1)
+    assert (found.groups, found.inexact_groups) == (1, 1)
     assert all(need & found.acls for need in drawn)
     for acl in found.acls:
         assert not all(need & (found.acls - {acl}) for need in drawn)

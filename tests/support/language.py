@@ -43,7 +43,7 @@ PHRASES = (
     r"can go(?= by|\b[,.;:])",
     r"clusters? own log",
     r"dead ACLs?",
-    r"everybody(?:'s)?",
+    r"(?<!deny-)everybody(?:'s)?",
     r"giving way",
     r"held columns",
     r"made ahead",

@@ -10,7 +10,7 @@ import pytest
 
 from authorizer.analysis.effective_permissions import EffectivePermissions
 from authorizer.analysis.lint import Finding, Lint
-from authorizer.analysis.lint_rules import Accepted, LintRules
+from authorizer.analysis.lint_rules import AcceptedAcls, LintRules
 from authorizer.api.kafka_version import KafkaVersion
 from authorizer.engine.decisions.state import AuthorizerSettings
 from benchmarks.shapes.drawing import Workload
@@ -72,8 +72,8 @@ class One:
     about: AccessControlEntryRecord
     by: tuple[AccessControlEntryRecord, ...] = ()
     beside: tuple[AccessControlEntryRecord, ...] = ()
-    because: str
-    can_go: bool = True
+    reason: str
+    is_removable: bool = True
     by_type_stays: bool = True
     settings: AuthorizerSettings = field(default=STRICT)
 
@@ -83,42 +83,42 @@ FINDINGS = [
         rule="duplicate",
         about=acl(number=1),
         beside=(acl(number=2),),
-        because="under several ids",
-        can_go=False,
+        reason="under several ids",
+        is_removable=False,
     ),
-    One(rule="unknown-code", about=acl(pattern=77), because="type 77 is read as PREFIXED", can_go=False),
+    One(rule="unknown-code", about=acl(pattern=77), reason="type 77 is read as PREFIXED", is_removable=False),
     One(
         rule="unknown-code",
         about=acl(operation=AclOperation.READ, permission=9),
         beside=(acl(operation=AclOperation.ALL),),
-        because="type 9 is read as DENY",
-        can_go=False,
+        reason="type 9 is read as DENY",
+        is_removable=False,
     ),
     One(
         rule="principal-type",
         about=acl(principal="Group:admins"),
-        because="no principal has the type `Group`",
-        can_go=False,
+        reason="no principal has the type `Group`",
+        is_removable=False,
     ),
-    One(rule="dead", about=acl("or ders"), because="no TOPIC can have such a name", by_type_stays=False),
-    One(rule="dead", about=acl("o" * 250), because="no TOPIC can have such a name", by_type_stays=False),
-    One(rule="dead", about=acl("orders-*"), because="perhaps the prefix orders- was", by_type_stays=False),
-    One(rule="dead", about=prefix("*"), because="perhaps the literal * was meant", by_type_stays=False),
+    One(rule="dead", about=acl("or ders"), reason="no TOPIC can have such a name", by_type_stays=False),
+    One(rule="dead", about=acl("o" * 250), reason="no TOPIC can have such a name", by_type_stays=False),
+    One(rule="dead", about=acl("orders-*"), reason="perhaps the prefix orders- was", by_type_stays=False),
+    One(rule="dead", about=prefix("*"), reason="perhaps the literal * was meant", by_type_stays=False),
     One(
         rule="dead",
         about=acl("mine", kind=ResourceType.CLUSTER),
-        because="the cluster's name is kafka-cluster",
+        reason="the cluster's name is kafka-cluster",
         by_type_stays=False,
     ),
-    One(rule="dead", about=acl(host="broker1"), because="names are not resolved"),
-    One(rule="dead", about=acl(host="::1"), because="Java writes that address 0:0:0:0:0:0:0:1"),
-    One(rule="dead", about=acl(principal="alice"), because="such as User:alice"),
-    One(rule="dead", about=acl(operation=99), because="no request asks for the operation 99"),
-    One(rule="dead", about=acl(kind=88), because="no resource has the type 88"),
+    One(rule="dead", about=acl(host="broker1"), reason="names are not resolved"),
+    One(rule="dead", about=acl(host="::1"), reason="Java writes that address 0:0:0:0:0:0:0:1"),
+    One(rule="dead", about=acl(principal="alice"), reason="such as User:alice"),
+    One(rule="dead", about=acl(operation=99), reason="no request asks for the operation 99"),
+    One(rule="dead", about=acl(kind=88), reason="no resource has the type 88"),
     One(
         rule="super-user",
         about=deny(principal="User:root"),
-        because="User:root is a super user",
+        reason="User:root is a super user",
         settings=AuthorizerSettings(frozenset(("User:root",))),
     ),
     One(
@@ -127,29 +127,29 @@ FINDINGS = [
         by=(deny("pii-", pattern=PatternType.PREFIXED, principal="User:*", operation=AclOperation.ALL),),
         # Without it the DENY would be one of nothing.
         beside=(prefix("pii"),),
-        because="all that it allows is denied by one other ACL",
+        reason="all that it allows is denied by one other ACL",
     ),
-    One(rule="broader-twin", about=acl(host="10.0.0.1"), by=(acl(),), because="allowed from every host"),
-    One(rule="broader-twin", about=acl(), by=(acl(principal="User:*"),), because="allowed to everybody"),
-    One(rule="broader-twin", about=acl(), by=(acl("*"),), because="allowed on every name"),
+    One(rule="broader-twin", about=acl(host="10.0.0.1"), by=(acl(),), reason="allowed from every host"),
+    One(rule="broader-twin", about=acl(), by=(acl(principal="User:*"),), reason="allowed to everybody"),
+    One(rule="broader-twin", about=acl(), by=(acl("*"),), reason="allowed on every name"),
     One(
         rule="broader-twin",
         about=acl(),
         by=(acl(operation=AclOperation.ALL),),
-        because="allowed for every operation",
+        reason="allowed for every operation",
     ),
-    One(rule="redundant", about=acl(), by=(prefix("ord"),), because="is allowed by one other ACL"),
+    One(rule="redundant", about=acl(), by=(prefix("ord"),), reason="is allowed by one other ACL"),
     One(
         rule="redundant",
         about=acl(host="10.0.0.1"),
         by=(acl("*", principal="User:*"),),
-        because="is allowed by one other ACL",
+        reason="is allowed by one other ACL",
     ),
     One(
         rule="redundant",
         about=acl(operation=AclOperation.DESCRIBE),
         by=(acl(operation=AclOperation.WRITE),),
-        because="is allowed by one other ACL",
+        reason="is allowed by one other ACL",
         by_type_stays=False,
     ),
     One(
@@ -157,35 +157,35 @@ FINDINGS = [
         about=acl(operation=AclOperation.READ),
         by=(prefix("ord", operation=AclOperation.DESCRIBE), deny("orders", principal="User:*")),
         beside=(prefix("o", principal="User:bob"),),
-        because="is allowed or denied by 2 other ACLs",
+        reason="is allowed or denied by 2 other ACLs",
     ),
     One(
         rule="redundant",
         about=deny(),
         by=(deny("ord", pattern=PatternType.PREFIXED),),
         beside=(prefix("o"),),
-        because="all that it denies is denied by one other ACL",
+        reason="all that it denies is denied by one other ACL",
     ),
-    One(rule="idle-deny", about=deny(), beside=(acl("other"),), because="no ALLOW allows what it denies"),
+    One(rule="idle-deny", about=deny(), beside=(acl("other"),), reason="no ALLOW allows what it denies"),
     One(
         rule="idle-deny",
         about=deny("orders", host="10.0.0.1"),
         beside=(acl(host="10.0.0.2"), acl(principal="User:bob")),
-        because="no ALLOW allows what it denies",
+        reason="no ALLOW allows what it denies",
     ),
 ]
 
 
-@pytest.mark.parametrize("one", FINDINGS, ids=lambda one: f"{one.rule}: {one.because}")
+@pytest.mark.parametrize("one", FINDINGS, ids=lambda one: f"{one.rule}: {one.reason}")
 def test_a_finding(one: One) -> None:
     """Its rule, its reason and its proof; and the other ACLs have none."""
     (finding,) = found(one.about, *one.by, *one.beside, settings=one.settings)
     assert finding.rule == one.rule
     assert finding.acl.content == one.about.content
-    assert one.because in finding.because
+    assert one.reason in finding.reason
     assert [each.content for each in finding.by] == [each.content for each in one.by]
-    assert (finding.can_go, finding.keeps_by_resource_type, finding.alone) == (
-        one.can_go,
+    assert (finding.is_removable, finding.keeps_by_resource_type, finding.is_independent) == (
+        one.is_removable,
         one.by_type_stays,
         True,
     )
@@ -200,9 +200,9 @@ def test_a_deny_of_what_it_shadows_goes_after_it() -> None:
     """Together they say nothing; without the DENY alone the ALLOW would."""
     allow = acl(operation=AclOperation.CREATE)
     shadowed, idle = found(allow, deny(operation=AclOperation.CREATE))
-    assert (shadowed.rule, shadowed.alone) == ("shadowed", True)
-    assert (idle.rule, idle.alone, idle.by) == ("idle-deny", False, (allow,))
-    assert "these must go before it" in idle.because
+    assert (shadowed.rule, shadowed.is_independent) == ("shadowed", True)
+    assert (idle.rule, idle.is_independent, idle.by) == ("idle-deny", False, (allow,))
+    assert "these must go before it" in idle.reason
 
 
 def test_the_broad_one_stays() -> None:
@@ -228,7 +228,7 @@ def test_what_is_accepted_stays() -> None:
     acls = (acl(operation=create), deny(operation=create), *(acl(name, host="broker1") for name in "xy"))
     rules = LintRules(
         off=frozenset(("shadowed",)),
-        accepted=(Accepted(principal="User:al*", resource_type=ResourceType.TOPIC, resource_name="x"),),
+        accepted=(AcceptedAcls(principal="User:al*", resource_type=ResourceType.TOPIC, resource_name="x"),),
     )
     lint = Lint(table_of(*acls), STRICT, rules)
     assert [each.acl for each in lint.findings()] == [acls[3]]
@@ -324,11 +324,11 @@ def test_two_denies_of_half_networks_shadow_an_allow_of_the_network() -> None:
     ]
     whole = acl(host="10.0.0.0/24", number=3)
     shadowed, *idle = found(whole, *halves)
-    assert (shadowed.rule, shadowed.acl, shadowed.by, shadowed.can_go) == (
+    assert (shadowed.rule, shadowed.acl, shadowed.by, shadowed.is_removable) == (
         *("shadowed", whole, (*halves,)),
         True,
     )
-    assert [(each.rule, each.acl, each.alone, each.by) for each in idle] == [
+    assert [(each.rule, each.acl, each.is_independent, each.by) for each in idle] == [
         ("idle-deny", half, False, (whole,)) for half in halves
     ]
     assert same_meaning(table_of(whole, *halves)) == 3

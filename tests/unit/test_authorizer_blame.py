@@ -138,15 +138,15 @@ def turns(
     log: SimLog, subject: RequestSubject | AclSubject, beginning: Beginning | None = None
 ) -> tuple[DecisionTracker, list[tuple[Step, AnswerChange | None]]]:
     beginning = beginning or first_state(log, [], SystemClock())
-    followed = DecisionTracker(subject, [acl for acl in beginning.image if subject.is_wanted(acl.record)])
+    followed = DecisionTracker(subject, [acl for acl in beginning.image if subject.is_related(acl.record)])
     found = steps(log, beginning, subject, followed.ids, lambda done, total: None)
-    return followed, [(step, followed.after(step.records)) for step in found]
+    return followed, [(step, followed.apply(step.records)) for step in found]
 
 
 def expected(image: AclsImage, subject: RequestSubject | AclSubject) -> object:
     """By the whole state: the decision, or the ACLs in force that are the one."""
     if isinstance(subject, AclSubject):
-        return {(acl.record.id, acl.offset) for acl in image if subject.is_wanted(acl.record)}
+        return {(acl.record.id, acl.offset) for acl in image if subject.is_related(acl.record)}
     state = AuthorizerState(
         subject.settings.index(image), subject.settings, is_ready=True, not_ready_reason=""
     )
@@ -199,8 +199,8 @@ def test_every_state_of_a_log(kind: type[SimLog]) -> None:
             for end, image in images.items():
                 if (step := found.get(end)) is not None:
                     assert step.unknown_from is None
-                    turn = followed.after(step.records)
-                    flips += turn is not None and turn.flips
+                    turn = followed.apply(step.records)
+                    flips += turn is not None and turn.is_decision_change
                     assert turn is None or turn.changes
                 assert said(followed) == expected(image, subject)
     assert flips > 40
@@ -251,7 +251,7 @@ def test_the_release_of_the_time_is_followed(kind: type[SimLog]) -> None:
     followed = DecisionTracker(ALICE, [*image], image.metadata)
     assert not followed.answer.holds
     for step in steps(log, later, ALICE, followed.ids, lambda done, total: None):
-        followed.after(step.records)
+        followed.apply(step.records)
     assert followed.answer.holds
 
 

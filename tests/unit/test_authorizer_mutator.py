@@ -804,7 +804,7 @@ def test_a_plan_meets_a_write_between_its_check_and_its_append(*, moves: bool) -
         assert not future.done()
         writing.replay()
         if moves:
-            assert "the meaning has moved" in str(future.result(SOON_S).exception)
+            assert "the effective permissions have changed" in str(future.result(SOON_S).exception)
             assert len(log.batches) == 2
             return
         wait_until(lambda: len(log.batches) == 3)

@@ -203,7 +203,7 @@ def test_every_step_of_a_plan_can_be_cancelled_between_two_principals() -> None:
         lambda check: decision_changes_by(changed, before, settings, check),
         lambda check: EffectivePermissions.digest_of(before, settings, check_cancelled=check),
         lambda check: AclPlan.of(PlanOrigin("log", "c"), image, changed, settings, None, check),
-        lambda check: plan.require_meaning(other, check),
+        lambda check: plan.require_unchanged_permissions(other, check),
     ):
         calls = 0
 

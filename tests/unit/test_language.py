@@ -16,6 +16,7 @@ REWRITTEN = (
     "CONTRIBUTING.md",
     "README.md",
     "SECURITY.md",
+    "authorizer/analysis",
     "authorizer/api",
     "authorizer/client",
     "authorizer/configuration",

@@ -1,13 +1,13 @@
-"""A file of ACLs, in whichever of these forms it is.
+"""File of ACLs, in one of these forms; the first line tells which.
 
     kafka-acls --list         Current ACLs for resource `ResourcePattern(...)`: and a line for each entry
-    JSON                      what `aclog acls --list --json` prints, a list of ACLs, or one on each line; ids
-                              may be left out
-    payload lines             kafka-dump-log's, as `aclog log dump` prints them: folded, with their removals
+    JSON                      of `aclog acls --list --json`, a list of ACLs, or one on each line; ids are
+                              optional
+    payload lines             of kafka-dump-log and `aclog log dump`: folded, with their removals
     KIP-11's JSON             as `aclog snapshot export --format kip11` writes it
     CSV                       as `aclog snapshot export --format csv` writes it
 
-What is wrong with a file is said with the number of its line.
+Errors name the number of the line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from authorizer.analysis.files.lines import Line, payload_of, wrong_line
+from authorizer.analysis.files.parsing import Line, line_error, parse_json_object
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.code_names import code_from_name
 from records.codecs.json import from_json
@@ -32,7 +32,7 @@ _RESOURCE: Final = re.compile(
     r"Current ACLs for resource `ResourcePattern\(resourceType=(.*?), name=(.*), patternType=(.*?)\)`: ?"
 )
 _ENTRY: Final = re.compile(r"\s*\(principal=(.*), host=(.*?), operation=(.*?), permissionType=(.*?)\)\s*")
-#: The keys that hold the ACLs of a file: of what ``aclog acls --list --json`` prints, and of KIP-11's JSON.
+#: The keys with the ACLs of a document: of ``aclog acls --list --json``, and of KIP-11's JSON.
 _DOCUMENTS: Final = {"acls", "resources"}
 _DEFAULTS: Final = {"patternType": PatternType.LITERAL.name, "host": "*"}
 _FIELDS: Final = tuple(field for field in CSV_HEADER if field != "id")
@@ -40,8 +40,8 @@ _FIELDS: Final = tuple(field for field in CSV_HEADER if field != "id")
 NumberedAcl = tuple[int, AccessControlEntryRecord]
 
 
-def acls_of(lines: list[Line], path: str) -> list[NumberedAcl]:
-    """Parse the lines of a file. DecodeError: they are in none of the forms, or a line is wrong."""
+def parse_acls(lines: list[Line], path: str) -> list[NumberedAcl]:
+    """Parse the lines of a file. DecodeError: the form is unknown, or a line is wrong."""
     first = lines[0][1].lstrip() if lines else ""
     if not first or first.startswith(("Current ACLs", "ACLs for principal")):
         return list(_listed(lines, path))
@@ -57,11 +57,11 @@ def acls_of(lines: list[Line], path: str) -> list[NumberedAcl]:
 
 
 def _is_line(text: str) -> bool:
-    """Whether a JSON object is whole, and none of those that hold all ACLs."""
+    """Whether a text is one complete JSON object, and not a document with all ACLs."""
     try:
         return not _DOCUMENTS & json.loads(text).keys()
     except (ValueError, RecursionError):
-        return False  # one that goes on
+        return False  # it continues on the next line
 
 
 def _document(lines: Iterable[Line], path: str) -> Any:
@@ -73,44 +73,44 @@ def _document(lines: Iterable[Line], path: str) -> Any:
 
 def _listed(lines: Iterable[Line], path: str) -> Iterator[NumberedAcl]:
     resource: dict[str, str] | None = None
-    titled = 0
+    title_line = 0
     for number, line in lines:
         if line.startswith("ACLs for principal"):
             continue
         if found := _RESOURCE.fullmatch(line):
-            titled = number
+            title_line = number
             resource = dict(zip(("resourceType", "resourceName", "patternType"), found.groups(), strict=True))
         elif (found := _ENTRY.fullmatch(line)) and resource is not None:
             entry = dict(
                 zip(("principal", "host", "operation", "permissionType"), found.groups(), strict=True)
             )
-            titled = 0
+            title_line = 0
             yield numbered_acl(resource | entry, path, number)
         else:
-            raise wrong_line("not a line of what kafka-acls --list prints", path, number)
-    if titled:
-        raise wrong_line(
-            "the listing ends before the ACLs of this resource: it is not complete", path, titled
+            raise line_error("not a line of what kafka-acls --list prints", path, number)
+    if title_line:
+        raise line_error(
+            "the listing ends before the ACLs of this resource: it is not complete", path, title_line
         )
 
 
 def _from_csv(lines: list[Line], path: str) -> Iterator[NumberedAcl]:
     rows = csv.DictReader(io.StringIO("\n".join(line for _, line in lines)), strict=True)
     if tuple(rows.fieldnames or ()) != CSV_HEADER:
-        raise wrong_line(f"the header is not {','.join(CSV_HEADER)}", path, 1)
+        raise line_error(f"the header is not {','.join(CSV_HEADER)}", path, 1)
     try:
         for row in rows:
             yield numbered_acl(
                 {field: row[field] and text_of_cell(row[field]) for field in _FIELDS}, path, rows.line_num
             )
     except csv.Error as error:
-        raise wrong_line(f"not CSV: {error}", path, rows.line_num) from error
+        raise line_error(f"not CSV: {error}", path, rows.line_num) from error
 
 
 def _from_document(document: Any, path: str) -> list[NumberedAcl]:
     if "acls" in document:
         if not isinstance(document["acls"], list):
-            raise wrong_line("`acls` is no list", path, 1)
+            raise line_error("`acls` is no list", path, 1)
         return [numbered_acl(each, path, 1) for each in document["acls"]]
     return list(_from_kip11(document, path))
 
@@ -118,22 +118,24 @@ def _from_document(document: Any, path: str) -> list[NumberedAcl]:
 def _from_kip11(document: Any, path: str) -> Iterator[NumberedAcl]:
     try:
         for resource in document["resources"]:
-            where = {field: resource[field] for field in ("resourceType", "resourceName", "patternType")}
+            pattern = {field: resource[field] for field in ("resourceType", "resourceName", "patternType")}
             for entry in resource["acls"]:
-                who = {field: entry[field] for field in ("principal", "permissionType")}
+                subject = {field: entry[field] for field in ("principal", "permissionType")}
                 for operation in entry["operations"]:
                     for host in entry["hosts"]:
-                        yield numbered_acl({**where, **who, "operation": operation, "host": host}, path, 1)
+                        yield numbered_acl(
+                            {**pattern, **subject, "operation": operation, "host": host}, path, 1
+                        )
     except (KeyError, TypeError) as error:
         raise DecodeError(f"not KIP-11's JSON as aclog writes it: {error!r}", source=path) from error
 
 
 def _from_lines(lines: Iterable[Line], path: str) -> list[NumberedAcl]:
-    """ACLs, or records of a log in order."""
+    """Lines of ACLs, or of the records of a log in order."""
     found: dict[Uuid, NumberedAcl] = {}
     for number, line in lines:
         try:
-            payload = payload_of(line.encode("utf-8", "surrogatepass"))
+            payload = parse_json_object(line.encode("utf-8", "surrogatepass"))
             is_record = "type" in payload or "control" in payload
             record = from_json(payload) if "type" in payload else None
         except DecodeError as error:
@@ -148,22 +150,22 @@ def _from_lines(lines: Iterable[Line], path: str) -> list[NumberedAcl]:
     return list(found.values())
 
 
-def numbered_acl(given: Any, path: str, number: int) -> NumberedAcl:
-    """The ACL of a JSON object. DecodeError: it is none."""
-    if not isinstance(given, dict):
-        raise wrong_line("not an ACL: not a JSON object", path, number)
-    values = _DEFAULTS | {field: value for field, value in given.items() if field != "id"}
+def numbered_acl(document: Any, path: str, number: int) -> NumberedAcl:
+    """Parse the ACL of a JSON object. DecodeError: it is none."""
+    if not isinstance(document, dict):
+        raise line_error("not an ACL: not a JSON object", path, number)
+    values = _DEFAULTS | {field: value for field, value in document.items() if field != "id"}
     for field in _FIELDS:
         if not isinstance(values.get(field), str):
-            raise wrong_line(f"not an ACL: `{field}` is missing or no text", path, number)
+            raise line_error(f"not an ACL: `{field}` is missing or no text", path, number)
     if unknown := values.keys() - set(_FIELDS):
-        raise wrong_line(f"not an ACL: `{min(unknown)}` is not known", path, number)
+        raise line_error(f"not an ACL: `{min(unknown)}` is not known", path, number)
     codes = []
     for kind, field in _KINDS.items():
         try:
             codes.append(_code(kind, values[field]))
         except ValueError:
-            raise wrong_line(f"`{values[field]}` is no {field}", path, number) from None
+            raise line_error(f"`{values[field]}` is no {field}", path, number) from None
     resource_type, pattern_type, operation, permission_type = codes
     content = (
         resource_type,

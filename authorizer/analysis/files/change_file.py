@@ -1,10 +1,10 @@
-r"""A file of changes: what is to be added and removed, line by line, in one of these forms.
+r"""File of changes: ACLs to add and remove, line by line, in one of these forms.
 
-    command lines     kafka-acls' own, with or without its name: --add ..., --remove ...
+    command lines     of kafka-acls, with or without its name: --add ..., --remove ...
     JSON lines        {"acl": "added" | "removed", ...}, as `aclog diff --json` and `aclog review` print
-                      them; their other lines are passed by
+                      them; their other lines are ignored
 
-Lines that begin with # are comments, and \ at the end of a command line goes on with the next. Every other
+Lines that begin with # are comments. A command line that ends with \ continues on the next line. Every other
 form is a desired state (``acl_file``).
 """
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.analysis.files.acl_file import numbered_acl
 from authorizer.analysis.files.kafka_acls_flags import KafkaAclsUsageError, exactly, flags_of
-from authorizer.analysis.files.lines import payload_of, wrong_line
+from authorizer.analysis.files.parsing import line_error, parse_json_object
 from authorizer.api.errors import ApiError
 from authorizer.engine.acl_validation import validate_filter
 from records.acl import AccessControlEntryFilter, AclBinding, AclBindingFilter
@@ -28,17 +28,17 @@ from records.ids import binding_uuid
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from authorizer.analysis.files.lines import Line
+    from authorizer.analysis.files.parsing import Line
 
 _COMMANDS: Final = ("kafka-acls", "kafka-acls.sh", "aclog-kafka-acls")
 _KINDS: Final = ("added", "removed")
 #: Keys of the other lines that `aclog diff`, `aclog plan` and `aclog review` print.
-_PASSED_BY: Final = {"counts", "flip", "same", "warning", "review"}
+_IGNORED: Final = {"counts", "flip", "same", "warning", "review"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What one line does, after those before it."""
+    """The changes of one line."""
 
     line: int
     add: tuple[AccessControlEntryRecord, ...] = ()
@@ -46,18 +46,18 @@ class Step:
     remove_matching: tuple[AclBindingFilter, ...] = ()
 
 
-def steps_of(lines: Sequence[Line], path: str) -> list[Step] | None:
-    """What the lines of a file do; None if it is none of changes.
+def parse_steps(lines: Sequence[Line], path: str) -> list[Step] | None:
+    """Parse the lines of a file; return None if it is not a file of changes.
 
     Raises:
-        DecodeError: naming the line that is wrong.
+        DecodeError: a line is wrong; the error names it.
     """
-    kept = [(number, text) for number, text in lines if not text.lstrip().startswith("#")]
-    first = kept[0][1].lstrip() if kept else ""
+    uncommented = [(number, text) for number, text in lines if not text.lstrip().startswith("#")]
+    first = uncommented[0][1].lstrip() if uncommented else ""
     if first.startswith("{") and _is_change(first):
-        return list(_of_json(kept, path))
+        return list(_steps_of_json(uncommented, path))
     if first.startswith("-") or _begins_with_name(first):
-        return [_of_command(words, path, number) for number, words in _commands(kept, path)]
+        return [_step_of_command(words, path, number) for number, words in _commands(uncommented, path)]
     return None
 
 
@@ -66,20 +66,20 @@ def _is_change(text: str) -> bool:
         document = json.loads(text)
     except (ValueError, RecursionError):
         return False
-    return document.get("acl") in _KINDS or bool(_PASSED_BY & document.keys())
+    return document.get("acl") in _KINDS or bool(_IGNORED & document.keys())
 
 
-def _of_json(lines: Sequence[Line], path: str) -> Iterator[Step]:
+def _steps_of_json(lines: Sequence[Line], path: str) -> Iterator[Step]:
     for number, line in lines:
         try:
-            payload = payload_of(line.encode("utf-8", "surrogatepass"))
+            payload = parse_json_object(line.encode("utf-8", "surrogatepass"))
         except DecodeError as error:
             raise error.located(source=f"{path} line {number}") from error
-        if _PASSED_BY & payload.keys():
+        if _IGNORED & payload.keys():
             continue
         kind = payload.pop("acl", None)
         if kind not in _KINDS:
-            raise wrong_line('`acl` is neither "added" nor "removed"', path, number)
+            raise line_error('`acl` is neither "added" nor "removed"', path, number)
         _, acl = numbered_acl(payload, path, number)
         if kind == "added":
             yield Step(line=number, add=(acl,))
@@ -92,30 +92,30 @@ def _begins_with_name(text: str) -> bool:
 
 
 def _commands(lines: Sequence[Line], path: str) -> Iterator[tuple[int, list[str]]]:
-    begun, words = 0, ""
+    first, words = 0, ""
     for number, line in lines:
-        begun = begun or number
+        first = first or number
         words += line.rstrip()
         if words.endswith("\\"):
             words = words[:-1] + " "
             continue
-        yield begun, _words(words, path, begun)
-        begun, words = 0, ""
-    if begun:
-        raise wrong_line("the command goes on behind the end of the file", path, begun)
+        yield first, _words(words, path, first)
+        first, words = 0, ""
+    if first:
+        raise line_error("the command continues after the end of the file", path, first)
 
 
 def _words(text: str, path: str, number: int) -> list[str]:
     try:
         found = shlex.split(text, comments=True)
     except ValueError as error:
-        raise wrong_line(f"not a command line: {error}", path, number) from error
+        raise line_error(f"not a command line: {error}", path, number) from error
     return found[1:] if _begins_with_name(text.lstrip()) else found
 
 
-def _of_command(words: list[str], path: str, number: int) -> Step:
+def _step_of_command(words: list[str], path: str, number: int) -> Step:
     if not words or not words[0].startswith("-"):
-        raise wrong_line("not a command line of kafka-acls", path, number)
+        raise line_error("not a command line of kafka-acls", path, number)
     try:
         flags = flags_of(words)
         if flags.add:
@@ -132,13 +132,13 @@ def _of_command(words: list[str], path: str, number: int) -> Step:
             )
         if flags.remove:
             filters = [
-                AclBindingFilter(where, entry)
-                for where, entries in flags.entries_by_resource().items()
+                AclBindingFilter(pattern, entry)
+                for pattern, entries in flags.entries_by_resource().items()
                 for entry in ([exactly(entry) for entry in entries] or [AccessControlEntryFilter()])
             ]
             for each in filters:
                 validate_filter(each)
             return Step(line=number, remove_matching=tuple(filters))
     except (KafkaAclsUsageError, ApiError) as error:
-        raise wrong_line(str(error).strip(), path, number) from error
-    raise wrong_line("--list changes nothing: --add or --remove is to be there", path, number)
+        raise line_error(str(error).strip(), path, number) from error
+    raise line_error("--list changes nothing: use --add or --remove", path, number)

@@ -1,16 +1,19 @@
-"""A file of ``aclog plan``: the desired state of a set of ACLs, or changes to it."""
+"""File of ``aclog plan``: the desired state of a set of ACLs in a scope, or changes to it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from authorizer.analysis.acl_comparison import ChangedAcls
-from authorizer.analysis.files.acl_file import acls_of
-from authorizer.analysis.files.change_file import steps_of
-from authorizer.analysis.files.lines import wrong_line
+from authorizer.analysis.files.acl_file import parse_acls
+from authorizer.analysis.files.change_file import parse_steps
+from authorizer.analysis.files.parsing import line_error
 from authorizer.analysis.plan import with_replacements
 from authorizer.api.errors import ApiError
 from authorizer.engine.acl_validation import matching_records, validate_binding
+from records.acl import PatternType, ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl
 
 if TYPE_CHECKING:
@@ -18,18 +21,49 @@ if TYPE_CHECKING:
 
     from authorizer.analysis.files.acl_file import NumberedAcl
     from authorizer.analysis.files.change_file import Step
-    from authorizer.analysis.files.lines import Line
-    from authorizer.analysis.files.scope import Scope
+    from authorizer.analysis.files.parsing import Line
+    from authorizer.analysis.name_space import Key
     from records.entries import AccessControlEntryRecord, AclContent
 
 
+class Scope(NamedTuple):
+    """ACLs of the principals on the resources; an empty tuple does not restrict.
+
+    Attributes:
+        principals: as ``Type:name``.
+        resources: types with a name, which selects literal ACLs only, or with a prefix of names.
+    """
+
+    principals: tuple[str, ...] = ()
+    resources: tuple[tuple[ResourceType, Key], ...] = ()
+
+    def rows(self, table: AclTable) -> Any:
+        """Return which rows are in the scope."""
+        is_in = np.ones(len(table), np.bool_)
+        if self.principals:
+            is_in &= np.isin(table.principals.codes, _codes_of(table.principals.texts, set(self.principals)))
+        if self.resources:
+            is_on_resource = np.zeros(len(table), np.bool_)
+            for kind, (name, is_name) in self.resources:
+                texts = table.names.texts
+                selected = {text for text in texts if (text == name if is_name else text.startswith(name))}
+                is_selected = np.isin(table.names.codes, _codes_of(texts, selected)) & (
+                    table.resource_types == kind
+                )
+                if is_name:
+                    is_selected &= table.pattern_types == PatternType.LITERAL
+                is_on_resource |= is_selected
+            is_in &= is_on_resource
+        return is_in
+
+
 class DesiredStateFile(NamedTuple):
-    """A file that was read.
+    """A parsed file.
 
     Attributes:
         path: for errors.
-        steps: what it changes; None where it is a set that is wanted.
-        acls: that set.
+        steps: the changes; None if the file is a desired state.
+        acls: the desired state.
     """
 
     path: str
@@ -38,75 +72,75 @@ class DesiredStateFile(NamedTuple):
 
     @classmethod
     def of(cls, lines: list[Line], path: str) -> DesiredStateFile:
-        """Parse the lines of a file. DecodeError names the line that is wrong."""
-        steps = steps_of(lines, path)
-        return cls(path, steps, [] if steps is not None else acls_of(lines, path))
+        """Parse the lines of a file. A DecodeError names the wrong line."""
+        steps = parse_steps(lines, path)
+        return cls(path, steps, [] if steps is not None else parse_acls(lines, path))
 
-    def emptied(self, table: AclTable, scope: Scope | None) -> int:
-        """How many ACLs of ``table`` are in the scope, if the file is a set that has none there; else 0."""
+    def count_emptied(self, table: AclTable, scope: Scope | None) -> int:
+        """Return how many ACLs a desired state removes that has no ACL in the scope; else 0."""
         if self.steps is not None or scope is None:
             return 0
-        wanted = _table([record for _, record in self.acls])
-        return 0 if scope.rows(wanted).any() else int(scope.rows(table).sum())
+        desired = _table([record for _, record in self.acls])
+        return 0 if scope.rows(desired).any() else int(scope.rows(table).sum())
 
-    def changed(self, table: AclTable, scope: Scope | None, note: Callable[[str], None]) -> ChangedAcls:
-        """What it changes in ``table``.
+    def changes_to(self, table: AclTable, scope: Scope | None, note: Callable[[str], None]) -> ChangedAcls:
+        """Return the changes to ``table``.
 
         Args:
-            table: the ACLs that there are.
-            scope: of what it speaks, where it is a set that is wanted; nothing else is removed.
-            note: takes what is to be known beside.
+            table: the existing ACLs.
+            scope: of a desired state; no ACL outside is removed. None: no ACL is removed.
+            note: called with each note for the user.
 
         Raises:
-            DecodeError: an ACL that would be added is none that Kafka takes; its line is named.
+            DecodeError: Kafka would refuse an added ACL; the error names its line.
         """
         if self.steps is None:
-            after = self._with_wanted(table, scope, note)
+            after = self._with_desired(table, scope, note)
         else:
-            after = _stepped(table, self.steps, self.path, note)
+            after = _after_steps(table, self.steps, self.path, note)
         changed = ChangedAcls.between(table, after)
         self._validate(changed.added)
         return changed
 
-    def _with_wanted(self, table: AclTable, scope: Scope | None, note: Callable[[str], None]) -> AclTable:
-        wanted = _table([record for _, record in self.acls])
+    def _with_desired(self, table: AclTable, scope: Scope | None, note: Callable[[str], None]) -> AclTable:
+        desired = _table([record for _, record in self.acls])
         if scope is None:
-            if extra := len(ChangedAcls.between(table, wanted).removed):
+            if extra := len(ChangedAcls.between(table, desired).removed):
                 note(
-                    f"{extra} ACLs are there and not in {self.path}; they stay, as it was not said of "
-                    "what the file speaks: --all, --principal, --topic, ..."
+                    f"{extra} ACLs exist and are not in {self.path}; they are kept, because no scope is set: "
+                    "--all, --principal, --topic, ..."
                 )
-            return AclTable.concat([table, wanted])
-        is_in = scope.rows(wanted)
-        if outside := len(wanted) - int(is_in.sum()):
-            note(f"{outside} ACLs of {self.path} are not in the scope, and passed by")
-        return AclTable.concat([table.take(~scope.rows(table)), wanted.take(is_in)])
+            return AclTable.concat([table, desired])
+        is_in = scope.rows(desired)
+        if outside := len(desired) - int(is_in.sum()):
+            note(f"{outside} ACLs of {self.path} are outside of the scope, and ignored")
+        return AclTable.concat([table.take(~scope.rows(table)), desired.take(is_in)])
 
     def _validate(self, added: AclTable) -> None:
         contents = {acl.record.content for acl in added}
-        given = (
+        numbered = (
             self.acls
             if self.steps is None
             else [(step.line, record) for step in self.steps for record in step.add]
         )
-        for number, record in given:
+        for number, record in numbered:
             if record.content in contents:
                 try:
                     validate_binding(record.binding())
                 except ApiError as error:
-                    raise wrong_line(str(error), self.path, number) from error
+                    raise line_error(str(error), self.path, number) from error
 
 
-def _stepped(table: AclTable, steps: Sequence[Step], path: str, note: Callable[[str], None]) -> AclTable:
+def _after_steps(table: AclTable, steps: Sequence[Step], path: str, note: Callable[[str], None]) -> AclTable:
     """The table after all steps, in order."""
-    there = [acl.record for acl in table] if any(step.remove_matching for step in steps) else []
+    existing = [acl.record for acl in table] if any(step.remove_matching for step in steps) else []
     added: dict[AclContent, AccessControlEntryRecord] = {}
     removed: dict[AclContent, None] = {}
     for step in steps:
         removing = {record.content: None for record in step.remove}
-        for wanted in step.remove_matching:
-            for records in (there, added.values()):
-                removing |= dict.fromkeys(record.content for record in matching_records(records, wanted))
+        for acl_filter in step.remove_matching:
+            for records in (existing, added.values()):
+                removing |= dict.fromkeys(record.content for record in matching_records(records, acl_filter))
         if step.remove_matching and not removing:
             note(f"{path} line {step.line} removes nothing: there is no such ACL")
         for content in removing:
@@ -118,3 +152,7 @@ def _stepped(table: AclTable, steps: Sequence[Step], path: str, note: Callable[[
 
 def _table(records: Sequence[AccessControlEntryRecord]) -> AclTable:
     return AclTable.of([AppliedAcl(record, None, 0) for record in records])
+
+
+def _codes_of(texts: Any, selected: set[str]) -> Any:
+    return np.flatnonzero(np.fromiter((text in selected for text in texts), np.bool_, len(texts)))

@@ -1,11 +1,11 @@
-"""A file of expectations, in TOML.
+"""File of expectations, in TOML.
 
 [[expect]]
 name = "nobody but team-pii ever reads pii-*"
 only = ["User:team-pii"]                # or allow = [...], deny = [...]
 operation = ["Read"]                    # one or several
 topic = "pii-*"                         # or group, transactional_id, ...; cluster = true
-host = "10.0.0.0/8"                     # an address or a network; all, where it is left out
+host = "10.0.0.0/8"                     # an address or a network; default: all hosts
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from authorizer.analysis.expectations import Expectation
-from authorizer.analysis.files.lines import FileFormatError
-from authorizer.analysis.files.resources import RESOURCES, names_of
+from authorizer.analysis.files.parsing import RESOURCES, FileFormatError, parse_names
 from records.acl import CLUSTER_NAME, AclOperation
 from records.principal import WILDCARD_PRINCIPAL, parse_kafka_principal
 
@@ -28,7 +27,7 @@ _KINDS: Final = ("allow", "deny", "only")
 
 
 class AccessTest(NamedTuple):
-    """One entry: it holds if all of its expectations do."""
+    """One entry, which passes if all of its expectations do."""
 
     name: str
     expected: tuple[Expectation, ...]
@@ -57,7 +56,7 @@ def parse_tests(content: bytes, path: str) -> list[AccessTest]:
     """Parse the content of a file; ``path`` is for errors.
 
     Raises:
-        FileFormatError: the content is not TOML, or an entry is wrong; names the line or entry.
+        FileFormatError: the content is not TOML, or an entry is wrong; the error names the line or entry.
     """
     try:
         entries = msgspec.toml.decode(content, type=_File).expect
@@ -82,35 +81,37 @@ def _expectations(entry: _Entry) -> Sequence[Expectation]:
     for each in principals:
         parse_kafka_principal(each)
     if kind == "only" and WILDCARD_PRINCIPAL in principals:
-        raise ValueError(f"`only` names {WILDCARD_PRINCIPAL}, who is everybody: nothing could violate it")
+        raise ValueError(
+            f"`only` names {WILDCARD_PRINCIPAL}, which means every principal: nothing could violate it"
+        )
     if not principals and kind != "only":
-        raise ValueError(f"`{kind}` names nobody")
+        raise ValueError(f"`{kind}` names no principal")
     network = None
     if entry.host is not None:
         try:
             network = ip_network(entry.host)
         except ValueError as error:
             raise ValueError(f"`{entry.host}` is neither an address nor a network: {error}") from error
-    given = getattr(entry, resource)
-    named = [entry.operation] if isinstance(entry.operation, str) else entry.operation
+    name = getattr(entry, resource)
+    operations = [entry.operation] if isinstance(entry.operation, str) else entry.operation
     return [
         Expectation(
             kind,
             tuple(principals),
             _operation(each),
             RESOURCES[resource],
-            names_of(CLUSTER_NAME if given is True else given),
+            parse_names(CLUSTER_NAME if name is True else name),
             network,
         )
-        for each in named
+        for each in operations
     ]
 
 
 def _one_of(entry: _Entry, names: tuple[str, ...]) -> str:
-    given = [name for name in names if getattr(entry, name) not in (None, False)]
-    if len(given) != 1:
-        raise ValueError(f"exactly one of {', '.join(names)} is to be there")
-    return given[0]
+    present = [name for name in names if getattr(entry, name) not in (None, False)]
+    if len(present) != 1:
+        raise ValueError(f"set exactly one of {', '.join(names)}")
+    return present[0]
 
 
 def _operation(text: str) -> AclOperation:

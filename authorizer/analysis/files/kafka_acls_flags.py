@@ -1,10 +1,10 @@
-"""Command lines of kafka-acls: their flags, and the ACLs that they mean.
+"""Command lines of kafka-acls: their flags, and the resulting ACLs.
 
-Source: org.apache.kafka.tools.AclCommand 4.3.1; messages and texts are Kafka's to the letter, and a test runs
-both side by side. Rules of this file:
+Source: org.apache.kafka.tools.AclCommand 4.3.1; messages are exactly Kafka's, and a test compares both.
+Rules of this file:
 
-- One difference in what is accepted: an operation may also be written as on the wire (``DESCRIBE_CONFIGS``).
-- One difference in the messages: an operation that is refused is named.
+- More is accepted: an operation may also be written as on the wire (``DESCRIBE_CONFIGS``).
+- One message has more: it names a refused operation.
 - Kafka returns ACLs in the order of a Java HashMap; here they are sorted.
 - Arguments are split as joptsimple does: ``-topic t`` and ``--topic=t`` are ``--topic t``, and arguments that
   belong to no flag are ignored (``--cluster kafka-cluster``).
@@ -45,12 +45,12 @@ class KafkaAclsUsageError(ValueError):
 
 
 class ThrownError(KafkaAclsUsageError):
-    """Wrong usage that AclCommand does not look for: classes of Kafka's throw when they meet it."""
+    """Wrong usage that AclCommand does not check: other classes of Kafka throw."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclsFlags:
-    """The flags of one kafka-acls command line, as given; a repeatable flag not given is empty."""
+    """The flags of one kafka-acls command line; a repeatable flag without a value is empty."""
 
     add: bool = False
     remove: bool = False
@@ -73,7 +73,7 @@ class AclsFlags:
     idempotent: bool = False
 
     def check(self) -> None:
-        """AclCommandOptions.checkArgs: KafkaAclsUsageError with Kafka's message."""
+        """Raise KafkaAclsUsageError with Kafka's message, as AclCommandOptions.checkArgs."""
         if self.add + self.remove + self.list != 1:
             raise KafkaAclsUsageError("Command must include exactly one action: --list, --add, --remove. ")
         if self.list:
@@ -89,24 +89,24 @@ class AclsFlags:
             raise KafkaAclsUsageError("With --producer you must specify a --topic")
         if self.idempotent and not self.producer:
             raise KafkaAclsUsageError("The --idempotent option is only available if --producer is set")
-        alone = self.consumer and not self.producer
+        is_consumer_only = self.consumer and not self.producer
         if self.consumer and (
-            not self.topic or not self.group or (alone and (self.cluster or self.transactional_id))
+            not self.topic or not self.group or (is_consumer_only and (self.cluster or self.transactional_id))
         ):
             raise KafkaAclsUsageError(
                 "With --consumer you must specify a --topic and a --group and no --cluster or "
                 "--transactional-id option should be specified."
             )
 
-    def _refuse(self, given: str, *others: str) -> None:
-        for other in others:
+    def _refuse(self, flag: str, *conflicting: str) -> None:
+        for other in conflicting:
             if getattr(self, other):
                 raise KafkaAclsUsageError(
-                    f'Option "[{given}]" can\'t be used with option "[{other.replace("_", "-")}]"'
+                    f'Option "[{flag}]" can\'t be used with option "[{other.replace("_", "-")}]"'
                 )
 
     def resource_filters(self) -> tuple[ResourcePatternFilter, ...]:
-        """Which resources are named; none means every one (--list) or is an error (the others)."""
+        """Return the named resources; none means all for --list, and is an error for --add and --remove."""
         pattern_type = self.resource_pattern_type
         named = (
             (ResourceType.TOPIC, map(_trim, self.topic)),
@@ -126,11 +126,11 @@ class AclsFlags:
         return tuple(dict.fromkeys(filters))
 
     def principals_listed(self) -> tuple[str, ...]:
-        """--list: whose ACLs; none means everyone's."""
+        """Return the principals of --list; none means all."""
         return _principals(self.principal)
 
     def bindings_to_add(self) -> dict[ResourcePattern, Entries]:
-        """--add: the ACLs of each resource."""
+        """Return the ACLs of each resource for --add."""
         if self.resource_pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
             raise KafkaAclsUsageError(
                 f"A '--resource-pattern-type' value of '{self.resource_pattern_type.name}' is not valid when "
@@ -142,12 +142,12 @@ class AclsFlags:
                 "You must specify one of: --allow-principal, --deny-principal when trying to add ACLs."
             )
         return {
-            ResourcePattern(where.resource_type, where.name or "", where.pattern_type): group
-            for where, group in entries.items()
+            ResourcePattern(pattern.resource_type, pattern.name or "", pattern.pattern_type): group
+            for pattern, group in entries.items()
         }
 
     def entries_by_resource(self) -> dict[ResourcePatternFilter, Entries]:
-        """--add and --remove: which entries of which resources; no entries at all means every one."""
+        """Return the entries of each resource for --add and --remove; no entries mean all."""
         if not self.producer and not self.consumer:
             operations = tuple(AclOperation.from_name(_trim(name)) for name in self.operation)
             entries = self._entries(*(operations or (AclOperation.ALL,)))
@@ -157,8 +157,8 @@ class AclsFlags:
         if self.producer:
             found |= self._producer()
         if self.consumer:
-            for where, entries in self._consumer().items():
-                found[where] = _merged(found.get(where, ()), entries)
+            for pattern, entries in self._consumer().items():
+                found[pattern] = _merged(found.get(pattern, ()), entries)
         _check_operations(found, self.operation)
         return found
 
@@ -172,26 +172,34 @@ class AclsFlags:
         return filters
 
     def _producer(self) -> dict[ResourcePatternFilter, Entries]:
-        on = {
+        entries_by_type = {
             ResourceType.TOPIC: self._entries(AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.CREATE),
             ResourceType.TRANSACTIONAL_ID: self._entries(AclOperation.WRITE, AclOperation.DESCRIBE),
         }
-        found = {where: on[where.resource_type] for where in self._resources() if where.resource_type in on}
+        found = {
+            pattern: entries_by_type[pattern.resource_type]
+            for pattern in self._resources()
+            if pattern.resource_type in entries_by_type
+        }
         if self.idempotent:
             # On the cluster, whatever the pattern type is.
             found[_CLUSTER] = self._entries(AclOperation.IDEMPOTENT_WRITE)
         return found
 
     def _consumer(self) -> dict[ResourcePatternFilter, Entries]:
-        on = {
+        entries_by_type = {
             ResourceType.TOPIC: self._entries(AclOperation.READ, AclOperation.DESCRIBE),
             ResourceType.GROUP: self._entries(AclOperation.READ),
         }
-        return {where: on[where.resource_type] for where in self._resources() if where.resource_type in on}
+        return {
+            pattern: entries_by_type[pattern.resource_type]
+            for pattern in self._resources()
+            if pattern.resource_type in entries_by_type
+        }
 
     def _entries(self, *operations: AclOperation) -> Entries:
         if AclOperation.ANY in operations and (self.allow_principal or self.deny_principal):
-            # The constructor of Kafka's AccessControlEntry does.
+            # Kafka throws in the constructor of AccessControlEntry.
             raise ThrownError("operation must not be ANY")
         sides = (
             (AclPermissionType.ALLOW, self.allow_principal, self.allow_host),
@@ -210,9 +218,9 @@ def _trim(text: str) -> str:
     return text.strip(_JAVA_SPACE)
 
 
-def _principals(given: Iterable[str]) -> tuple[str, ...]:
+def _principals(texts: Iterable[str]) -> tuple[str, ...]:
     try:
-        return tuple(dict.fromkeys(str(parse_kafka_principal(_trim(text))) for text in given))
+        return tuple(dict.fromkeys(str(parse_kafka_principal(_trim(text))) for text in texts))
     except ValueError as error:
         raise ThrownError(str(error)) from error
 
@@ -225,23 +233,23 @@ def _entry_order(entry: AccessControlEntry) -> tuple[str, str, int, int]:
     return entry.principal, entry.host, int(entry.operation), int(entry.permission_type)
 
 
-def _check_operations(found: Mapping[ResourcePatternFilter, Entries], given: Iterable[str]) -> None:
-    # kafka-acls is stricter here than the controller, which takes any operation on any resource type.
-    for where, entries in found.items():
-        valid = (AclOperation.ALL, *SUPPORTED_OPERATIONS.get(where.resource_type, ()))
+def _check_operations(found: Mapping[ResourcePatternFilter, Entries], texts: Iterable[str]) -> None:
+    # kafka-acls is stricter than the controller, which accepts any operation on any resource type.
+    for pattern, entries in found.items():
+        valid = (AclOperation.ALL, *SUPPORTED_OPERATIONS.get(pattern.resource_type, ()))
         if any(entry.operation not in valid for entry in entries):
             names = ", ".join(operation.name for operation in valid)
             refused = [
-                name.translate(ESCAPED) for name in given if AclOperation.from_name(_trim(name)) not in valid
+                name.translate(ESCAPED) for name in texts if AclOperation.from_name(_trim(name)) not in valid
             ]
             raise KafkaAclsUsageError(
-                f"ResourceType {where.resource_type.name} only supports operations [{names}], "
+                f"ResourceType {pattern.resource_type.name} only supports operations [{names}], "
                 f"not {', '.join(refused)}"
             )
 
 
 def exactly(entry: AccessControlEntry) -> AccessControlEntryFilter:
-    """The filter that matches this entry alone."""
+    """Return the filter that matches only this entry."""
     return AccessControlEntryFilter(entry.principal, entry.host, entry.operation, entry.permission_type)
 
 
@@ -251,14 +259,14 @@ _PATTERN_TYPE: Final = "resource-pattern-type"
 
 
 class _Values(Enum):
-    """What comes after a flag."""
+    """Whether a flag has a value."""
 
     NOTHING = "nothing"
     VALUE = "a value"
     PERHAPS = "perhaps a value"
 
 
-#: The fields of AclsFlags that hold what was given, with their flags.
+#: The fields of AclsFlags with their flags.
 _ACLS_FLAGS: Final = tuple(
     (field.name, field.name.replace("_", "-"), _Values.NOTHING if field.default is False else _Values.VALUE)
     for field in fields(AclsFlags)
@@ -274,30 +282,30 @@ VALUES_BY_FLAG: Final = {
 
 
 def flags_of(args: Sequence[str]) -> AclsFlags:
-    """What a command line with --add, --remove or --list asks for, wherever it is sent.
+    """Parse and check a command line with --add, --remove or --list.
 
     Raises:
-        KafkaAclsUsageError: with kafka-acls' own message.
+        KafkaAclsUsageError: wrong usage; the message is that of kafka-acls.
     """
-    given = parse_arguments(args)
-    return with_pattern_type(checked_flags(given), given)
+    values_by_flag = parse_arguments(args)
+    return with_pattern_type(checked_flags(values_by_flag), values_by_flag)
 
 
-def checked_flags(given: dict[str, list[str]]) -> AclsFlags:
-    """Make and check flags. KafkaAclsUsageError: with the message of kafka-acls."""
+def checked_flags(values_by_flag: dict[str, list[str]]) -> AclsFlags:
+    """Create and check the flags. KafkaAclsUsageError: wrong usage."""
     values: dict[str, Any] = {
-        name: True if takes is _Values.NOTHING else tuple(given[flag])
+        name: True if takes is _Values.NOTHING else tuple(values_by_flag[flag])
         for name, flag, takes in _ACLS_FLAGS
-        if flag in given
+        if flag in values_by_flag
     }
     flags = AclsFlags(**values)
     flags.check()
     return flags
 
 
-def with_pattern_type(flags: AclsFlags, given: dict[str, list[str]]) -> AclsFlags:
-    """Set the pattern type. ThrownError: it has no such name."""
-    text = single_value(given, _PATTERN_TYPE)
+def with_pattern_type(flags: AclsFlags, values_by_flag: dict[str, list[str]]) -> AclsFlags:
+    """Set the pattern type. ThrownError: its name is unknown."""
+    text = single_value(values_by_flag, _PATTERN_TYPE)
     if text is None:
         return flags
     pattern_type = PatternType.from_name(text)
@@ -306,38 +314,38 @@ def with_pattern_type(flags: AclsFlags, given: dict[str, list[str]]) -> AclsFlag
     return replace(flags, resource_pattern_type=pattern_type)
 
 
-def single_value(given: dict[str, list[str]], flag: str) -> str | None:
-    """OptionSet.valueOf: the value of a flag that makes sense once."""
-    values = given.get(flag, [])
+def single_value(values_by_flag: dict[str, list[str]], flag: str) -> str | None:
+    """Return the value of a flag that may occur once, as OptionSet.valueOf."""
+    values = values_by_flag.get(flag, [])
     if len(values) > 1:
         raise ThrownError(f"Found multiple arguments for option {flag}, but you asked for only one")
     return values[0] if values else None
 
 
 def parse_arguments(args: Sequence[str]) -> dict[str, list[str]]:
-    """Flags with their values, as joptsimple.OptionParser finds them, abbreviations not allowed."""
-    given: dict[str, list[str]] = {}
+    """Return the flags with their values, as joptsimple.OptionParser without abbreviations."""
+    values_by_flag: dict[str, list[str]] = {}
     rest = list(args)
     while rest and (argument := rest.pop(0)) != "--":
-        if not _looks_like_a_flag(argument):
+        if not _is_flag(argument):
             continue
         is_long = argument.startswith("--")
         flag, _, value = argument.removeprefix("--" if is_long else "-").partition("=")
         takes = VALUES_BY_FLAG.get(flag)
         if takes is None:
-            # joptsimple names the first of letters that are put together.
+            # joptsimple names the first letter of combined short flags.
             raise KafkaAclsUsageError(f"{flag if is_long else flag[:1]} is not a recognized option")
-        values = given.setdefault(flag, [])
+        values = values_by_flag.setdefault(flag, [])
         if takes is _Values.NOTHING:
             continue
-        if not value and rest and (takes is _Values.VALUE or not _looks_like_a_flag(rest[0])):
+        if not value and rest and (takes is _Values.VALUE or not _is_flag(rest[0])):
             value = rest.pop(0)
         elif not value and takes is _Values.VALUE:
             raise KafkaAclsUsageError(f"Option {flag} requires an argument")
         if value or takes is _Values.VALUE:
             values.append(value)
-    return given
+    return values_by_flag
 
 
-def _looks_like_a_flag(argument: str) -> bool:
+def _is_flag(argument: str) -> bool:
     return argument.startswith("-") and argument not in ("-", "--")

@@ -1,22 +1,22 @@
-"""A file of what `aclog lint` is to say nothing about, in TOML.
+"""File of lint rules, in TOML.
 
-principal_types = ["User", "Group"]     # that principals have; User alone, where it is left out
-off = ["idle-deny"]                     # rules
+principal_types = ["User", "Group"]     # the types of principals; default: User only
+off = ["idle-deny"]                     # disabled rules
 
 [[accept]]
-rules = ["broader-twin", "redundant"]   # all, where it is left out
-principal = "User:legacy-*"             # * and ?; and so below
+rules = ["broader-twin", "redundant"]   # default: all
+principal = "User:legacy-*"             # patterns with * and ?
 resource_type = "Topic"
 resource_name = "pii-*"
-reason = "guards, ticket 1234"          # for people
+reason = "guards, ticket 1234"          # a comment
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from authorizer.analysis.files.lines import FileFormatError
-from authorizer.analysis.lint_rules import RULES, USUAL_TYPES, Accepted, LintRules, Rule
+from authorizer.analysis.files.parsing import FileFormatError
+from authorizer.analysis.lint_rules import RULES, USUAL_TYPES, AcceptedAcls, LintRules, Rule
 from records.acl import ResourceType
 
 
@@ -38,7 +38,7 @@ def parse_rules(content: bytes, path: str) -> LintRules:
     """Parse the content of a file; ``path`` is for errors.
 
     Raises:
-        FileFormatError: it is not such a file; what is wrong is named.
+        FileFormatError: the content is not TOML, or an entry is wrong; the error names it.
     """
     try:
         file = msgspec.toml.decode(content, type=_File)
@@ -48,8 +48,8 @@ def parse_rules(content: bytes, path: str) -> LintRules:
     return LintRules(principal_types=file.principal_types, off=file.off, accepted=accepted)
 
 
-def _accepted(number: int, entry: _Entry) -> Accepted:
+def _accepted(number: int, entry: _Entry) -> AcceptedAcls:
     kind = None if entry.resource_type is None else ResourceType.from_name(entry.resource_type)
     if kind in (ResourceType.UNKNOWN, ResourceType.ANY):
         raise ValueError(f"[[accept]] {number}: `{entry.resource_type}` is no resource type")
-    return Accepted(frozenset(entry.rules), entry.principal, kind, entry.resource_name)
+    return AcceptedAcls(frozenset(entry.rules), entry.principal, kind, entry.resource_name)

@@ -124,8 +124,8 @@ def _after(path: Path, workspace: Workspace) -> AclsImage:
     plan = read_plan(path)
     url = plan.origin.log if workspace.config.log_url is None else workspace.config.log_url
     image = NamedAcls(url, workspace).load().image
-    plan.require_meaning(image)
-    result = plan.result(image.merged().columns)
+    plan.require_unchanged_permissions(image)
+    result = plan.applied_to(image.merged().columns)
     return restore_image([result], provenance=Provenance(0, -1, 0), metadata=image.metadata)
 
 

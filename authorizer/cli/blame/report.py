@@ -72,10 +72,10 @@ class Report:
 
     def change(self, step: HistoryStep, turn: AnswerChange) -> None:
         """Print a change of the answer, or of the ACLs that decide it."""
-        if turn.flips and step.unknown_from is None:
+        if turn.is_decision_change and step.unknown_from is None:
             self._since = turn.changes[-1]
         flip = None
-        if turn.flips:
+        if turn.is_decision_change:
             names = ("granted", "revoked") if turn.after.decision is not None else ("added", "removed")
             flip = names[0] if turn.after.holds else names[1]
         if self._as_json:
@@ -94,7 +94,8 @@ class Report:
             if isinstance(change, NewRelease):
                 answer(
                     f"  * {_offset_text(change.offset, change.timestamp_ms)}: by the rules of Kafka "
-                    f"{change.version} from here on, as brokers registered; before that, of {change.was}",
+                    f"{change.version} from here on, as brokers registered; before that, of "
+                    f"{change.previous}",
                     6,
                 )
                 continue
@@ -103,8 +104,8 @@ class Report:
                 f"{change.kind} {acl_line(change.acl)} ({uuid_to_string(change.acl.id)})",
                 6,
             )
-            if change.was is not None:
-                answer(f"    was {acl_line(change.was)}", 6)
+            if change.replaced is not None:
+                answer(f"    was {acl_line(change.replaced)}", 6)
         answer(f"    {title}  {_words(turn.before)}, then {_words(turn.after)}", 6)
 
     def end(self, last: SubjectAnswer) -> None:

@@ -87,7 +87,7 @@ class SparkHistory:
         acls = []
         for row in _rows(self.history.in_force(at_offset=self.begin - 1).rows, self.subject):
             record = record_from_row(bytes(row["id"]), row)
-            if self.subject.is_wanted(record):
+            if self.subject.is_related(record):
                 written = row["valid_from_time"]
                 timestamp_ms = 0 if written is None else round(written.timestamp() * 1000)
                 acls.append(AppliedAcl(record, row["valid_from_offset"], timestamp_ms))
@@ -106,7 +106,7 @@ class SparkHistory:
     def _logged(self, row: Mapping[str, Any], seen: set[Uuid]) -> Iterator[LogRecord]:
         acl_id, after = Uuid(bytes(row["id"])), row["after"]
         record = None if after is None else record_from_row(acl_id, after)
-        if record is not None and self.subject.is_wanted(record):
+        if record is not None and self.subject.is_related(record):
             seen.add(acl_id)
         if acl_id in seen:
             yield LogRecord(

@@ -12,7 +12,7 @@ from contextlib import ExitStack, closing, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.analysis.files.lines import payload_of
+from authorizer.analysis.files.parsing import parse_json_object
 from authorizer.api.audit_levels import OFF
 from authorizer.api.errors import SidecarRequestError
 from authorizer.cli.failure import ExitCode, Failure
@@ -113,8 +113,13 @@ class _States(ABC):
 
         for number, line in enumerate(lines):
             try:
+<<<<<<< HEAD
                 query = payload_of(line)
                 by_end_offset.setdefault(self._end_offset(query), []).append((number, query))
+=======
+                query = parse_json_object(line)
+                asked.setdefault(self._end_offset(query), []).append((number, query))
+>>>>>>> 2229740 (Name the parts of the analysis by standard terms)
             except DecodeError as error:
                 refuse(number, error)
         for end_offset, queries in by_end_offset.items():
@@ -229,7 +234,7 @@ class RecordsLog(LogDefaults):
 
     def _take(self, line: bytes, source: str) -> None:
         try:
-            payload = payload_of(line)
+            payload = parse_json_object(line)
             if "control" in payload:
                 return
             record = from_json(payload)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from authorizer.analysis.files.lines import payload_of
+from authorizer.analysis.files.parsing import parse_json_object
 from authorizer.cli.command import Command
 from authorizer.cli.failure import WriteAttempt, write_attempt
 from authorizer.cli.input import bad_line, lines_of
@@ -174,7 +174,7 @@ class _Plan:
             source = f"{name} line {number}"
             try:
                 if line.strip():
-                    self._take(payload_of(line))
+                    self._take(parse_json_object(line))
             except DecodeError as error:
                 raise error.located(source=source) from error
             except EncodeError as error:

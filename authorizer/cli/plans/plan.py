@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from authorizer.analysis.files.resources import RESOURCES, names_of
+from authorizer.analysis.files.parsing import RESOURCES, parse_names
 from authorizer.cli.acl_sources.options import acl_target, bootstrap_option, max_removed_option
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
@@ -33,7 +33,7 @@ from records.errors import RecordError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from authorizer.analysis.files.scope import Scope
+    from authorizer.analysis.files.desired_state import Scope
     from authorizer.analysis.name_space import Key
     from authorizer.analysis.plan_checks import PlanCounts, PlanWarning
     from authorizer.cli.sets.diff_report import Report
@@ -149,10 +149,17 @@ def plan_command(
         raise click.UsageError(f"{file} is a file of changes: it cannot be used with a scope (--all, ...)")
     before = target.load()
     settings = settings.with_version_of(before.image)
+<<<<<<< HEAD
     if not allow_empty and (emptied := desired.emptied(before.table(), acl_scope)):
         raise _would_empty(file, emptied, len(before.table()))
     with _bad_lines():
         changed = desired.changed(before.table(), acl_scope, lambda text: note(f"note: {text}"))
+=======
+    if not allow_empty and (emptied := wanted.count_emptied(before.table(), of_what)):
+        raise _would_empty(file, emptied, len(before.table()))
+    with _bad_lines():
+        changed = wanted.changes_to(before.table(), of_what, lambda text: note(f"note: {text}"))
+>>>>>>> 2229740 (Name the parts of the analysis by standard terms)
     with Waiting("comparing"):
         result = changed.applied_to(before.table())
         after = AclSet(f"after {file}", image_of(result))
@@ -179,11 +186,11 @@ def plan_command(
 
 def _scope_of(flags: Mapping[str, Any], *, everything: bool) -> Scope | None:
     """The scope that flags name; None without such flags."""
-    from authorizer.analysis.files.scope import Scope
+    from authorizer.analysis.files.desired_state import Scope
 
     principals = tuple(str(each) for each in flags["principal"])
     resources: list[tuple[ResourceType, Key]] = [
-        (kind, names_of(name))
+        (kind, parse_names(name))
         for parameter, kind in RESOURCES.items()
         if kind is not ResourceType.CLUSTER
         for name in flags[parameter]

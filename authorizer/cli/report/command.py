@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from authorizer.analysis.files.resources import RESOURCES, names_of
+from authorizer.analysis.files.parsing import RESOURCES, parse_names
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.options import (
@@ -105,7 +105,7 @@ def report_command(
                                               operations by host, * is any other host; principal *
                                               is all that are not named; "as": "*" instead of
                                               "allowed": the same as principal *
-      {"acl": "inForce", ..., "findings": [{"rule": ..., "because": ..., "by": [...], "can_go": ...}]}
+      {"acl": "inForce", ..., "findings": [{"rule": ..., "because": ..., "by": [...], "is_removable": ...}]}
       {"change": "added", "removed" or "replaced", "offset": ..., "endOffset": ..., "timestamp": ...,
       "acl": {...}}                           by the record at this offset; endOffset: of its batch
       {"flip": "granted" or "revoked", ...}   as `aclog diff --json` has it
@@ -128,7 +128,7 @@ def report_command(
     resource_scope = None
     if any(resource[each] not in (None, False) for each in RESOURCES):
         resource_type, name = only_resource(resource)
-        resource_scope = resource_type, names_of(name)
+        resource_scope = resource_type, parse_names(name)
     scope = Scope(tuple(sorted({str(each) for each in principals})), resource_scope)
     workspace = Workspace.given()
     settings = AuthorizerSettings.from_configs(workspace.config.properties)

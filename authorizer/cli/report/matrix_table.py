@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from authorizer.analysis.access_queries import answers_for
-from authorizer.analysis.matrix import Column, Matrix, each_once, gained, outline, range_of
+from authorizer.analysis.matrix import Column, Matrix, key_range, newly_allowed, outline, sorted_distinct
 from authorizer.analysis.name_map import PrefixLookup
 from authorizer.analysis.name_space import NAME_SPACES
 
@@ -62,7 +62,7 @@ class MatrixTable:
         self._before = None if before is None else before[1]
         keys, named = matrix.keys, matrix.principals
         if before is not None:
-            keys, named = each_once(keys + before[0].keys), named | before[0].principals
+            keys, named = sorted_distinct(keys + before[0].keys), named | before[0].principals
         if scope.principals:
             named = frozenset(scope.principals)
         self.principals: list[str | None] = [None, *sorted(named)]
@@ -89,7 +89,7 @@ class MatrixTable:
             return [], []
         now, then = (self._column(each, principal) for each in (self._meaning, self._before))
         space = NAME_SPACES[self.resource_type]
-        granted, revoked = gained(now, then, space), gained(then, now, space)
+        granted, revoked = newly_allowed(now, then, space), newly_allowed(then, now, space)
         return (
             self._runs(granted.answers.keys, granted.cell),
             self._runs(revoked.answers.keys, revoked.cell),
@@ -127,7 +127,7 @@ class MatrixTable:
             marked = [at for at in (*above, self._numbers.get(key)) if at is not None]
             begin.update(marked, (at + 1 for at in marked))
             if not is_name:
-                begin.update(range_of(self._keys, text))
+                begin.update(key_range(self._keys, text))
         runs: list[tuple[int, _Value]] = []
         for at in sorted(begin):
             if at < len(self._keys):

@@ -96,5 +96,5 @@ def review_command(
     if (path := changes_of(changes, former_changes)) is not None:
         report.write_changes(path)
         note_next_steps(path)
-    if found.unneeded:
+    if found.unused:
         raise click.exceptions.Exit(ExitCode.NO)

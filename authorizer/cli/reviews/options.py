@@ -103,7 +103,7 @@ def reviewed(acls: AclSet, settings: AuthorizerSettings, traffic: Traffic, *, fe
     for why in unknown_release(state):
         raise Failure(f"cannot review {acls.name}: {why}", ExitCode.USAGE)
     with Progress("requests") as progress:
-        return review(acls.table(), state, traffic, is_fewest=fewest, on_progress=progress.at)
+        return review(acls.table(), state, traffic, minimizes_count=fewest, on_progress=progress.at)
 
 
 #: Lines between two looks at the progress.

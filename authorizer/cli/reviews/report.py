@@ -51,7 +51,7 @@ class Report(NamedTuple):
 
     def changes(self) -> Iterator[dict[str, Any]]:
         """What leads to the set that is needed, as ``aclog diff --json`` says it."""
-        for each in self.found.unneeded:
+        for each in self.found.unused:
             yield {"acl": "removed"} | acl_json(each.acl)
 
     def to_json(self) -> Iterator[dict[str, Any]]:
@@ -63,18 +63,18 @@ class Report(NamedTuple):
     def _lines(self) -> Iterator[dict[str, Any]]:
         found, coverage = self.found, self.coverage
         yield from self.changes()
-        for each in found.unneeded:
-            yield {"review": "unneeded", "id": uuid_to_string(each.acl.id), "why": each.why}
-        for kept in found.kept:
+        for each in found.unused:
+            yield {"review": "unneeded", "id": uuid_to_string(each.acl.id), "why": each.reason}
+        for kept in found.retained:
             example = None if kept.example is None else _request_json(kept.example)
             yield {
                 "review": "kept",
-                "why": kept.why,
+                "why": kept.reason,
                 "requests": kept.requests,
                 "example": example,
                 "acl": acl_json(kept.acl),
             }
-        for turned in found.turned:
+        for turned in found.changed_decisions:
             yield {
                 "review": "turned",
                 "request": _request_json(turned.request),
@@ -82,19 +82,19 @@ class Report(NamedTuple):
                 "before": _result(not turned.is_allowed_now),
                 "now": _result(turned.is_allowed_now),
             }
-        least = found.least
+        least = found.cover
         yield {
             "review": "summary",
             "acls": self.acls.name,
-            "aclsUnneeded": len(found.unneeded),
-            "aclsKept": len(found.kept),
+            "aclsUnneeded": len(found.unused),
+            "aclsKept": len(found.retained),
             "least": "narrowest" if least is None else "fewest",
-            "exact": least is None or not least.guessed,
+            "exact": least is None or not least.inexact_groups,
             "allowedByAcls": _answers_json(found.by_acls),
             "allowedToSuperUsers": _answers_json(found.by_super_users),
             "allowedByDefault": _answers_json(found.by_default),
             "denied": _answers_json(found.denied),
-            "turned": len(found.turned),
+            "turned": len(found.changed_decisions),
             "since": _time(self.window.since_ms),
             "until": _time(self.window.until_ms),
             "first": _time(coverage.first_ms),
@@ -124,20 +124,20 @@ class Report(NamedTuple):
                 _labelled("allowed", f"{label}: {_counted(answers)}")
         _labelled("denied", _counted(found.denied))
         self._print_acl_counts()
-        if found.turned:
-            _labelled("changed", f"{len(found.turned):,} requests are answered otherwise now")
-        for turned in _first(found.turned, limit):
+        if found.changed_decisions:
+            _labelled("changed", f"{len(found.changed_decisions):,} requests are answered otherwise now")
+        for turned in _first(found.changed_decisions, limit):
             result = bad("denied now") if not turned.is_allowed_now else doubtful("allowed now")
             before = "denied" if turned.is_allowed_now else "allowed"
             what = f"{_request(turned.request)}, {turned.decisions:,} times {before}"
             _labelled("", f"{result}: {shown(what)}")
-        _note_left_out(len(found.turned), limit, "requests that are answered otherwise now")
-        removable = [_row(bad("remove"), each.why, each.acl, UNKNOWN) for each in found.unneeded]
+        _note_left_out(len(found.changed_decisions), limit, "requests that are answered otherwise now")
+        removable = [_row(bad("remove"), each.reason, each.acl, UNKNOWN) for each in found.unused]
         needed = []
-        for kept in found.kept:
-            requests = f"{kept.requests:,}" if kept.why == "needed" else UNKNOWN
+        for kept in found.retained:
+            requests = f"{kept.requests:,}" if kept.reason == "needed" else UNKNOWN
             remark = None if kept.example is None else f"for {shown(_request(kept.example))}"
-            needed.append(_row(good("keep"), kept.why, kept.acl, requests, remark))
+            needed.append(_row(good("keep"), kept.reason, kept.acl, requests, remark))
         for rows, what in ((removable, "ACLs to remove"), (needed, "ACLs to keep")):
             if rows:
                 for line in table_lines(_COLUMNS, _first(rows, limit), width()):
@@ -145,12 +145,12 @@ class Report(NamedTuple):
                 _note_left_out(len(rows), limit, what)
 
     def _print_acl_counts(self) -> None:
-        removable, kept = self.found.unneeded, self.found.kept
+        removable, kept = self.found.unused, self.found.retained
         goes = f"{len(removable):,} can be removed" if removable else "none can be removed"
-        reasons = _reasons(each.why for each in removable)
+        reasons = _reasons(each.reason for each in removable)
         total = f"{len(removable) + len(kept):,} in {shown(self.acls.name)}"
         _labelled("ACLs", f"{total}: {doubtful(goes) if removable else good(goes)}{reasons}")
-        _labelled("", f"{len(kept):,} to keep{_reasons(each.why for each in kept)}: {self._least()}")
+        _labelled("", f"{len(kept):,} to keep{_reasons(each.reason for each in kept)}: {self._least()}")
 
     def write_changes(self, path: Path) -> None:
         """For ``aclog plan``."""
@@ -175,14 +175,14 @@ class Report(NamedTuple):
             _labelled("", doubtful(what))
 
     def _least(self) -> str:
-        least = self.found.least
+        least = self.found.cover
         if least is None:
             return "the narrowest that allow all that was allowed"
-        if not least.guessed:
+        if not least.inexact_groups:
             return "the fewest that allow all that was allowed"
         return (
             "few that allow all that was allowed: "
-            f"in {least.guessed:,} of {least.groups:,} groups of requests fewer may do"
+            f"in {least.inexact_groups:,} of {least.groups:,} groups of requests fewer may do"
         )
 
 

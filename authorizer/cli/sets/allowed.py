@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from authorizer.analysis.files.resources import names_of
+from authorizer.analysis.files.parsing import parse_names
 from authorizer.cli.acl_sources.options import load_set, set_source_options
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
@@ -67,7 +67,9 @@ def who_can_command(
     resource_type, name = only_resource(resource)
     acls, settings = load_set(source)
     with Waiting("searching"):
-        found = list(permitted_principals(acls.table(), settings, resource_type, names_of(name), operation))
+        found = list(
+            permitted_principals(acls.table(), settings, resource_type, parse_names(name), operation)
+        )
     _print(found, acls, settings, as_csv=as_csv, as_json=as_json, raw_cells=raw_cells)
 
 

@@ -63,7 +63,7 @@ def diff_command(*, before: str, after: str | None, releases: tuple[str, ...], a
       aclog diff describe://HOST:9092 wanted-acls.txt --config client.properties
       kafka-acls --bootstrap-server HOST:9092 --list | aclog diff - kafka://HOST:9092/acls --json
     """
-    from authorizer.analysis.acl_comparison import ChangedAcls, with_networks
+    from authorizer.analysis.acl_comparison import ChangedAcls, principals_with_networks
     from authorizer.analysis.decision_changes import decision_changes_between, decision_changes_by
     from authorizer.analysis.effective_permissions import EffectivePermissions
     from authorizer.cli.acl_sources.named_acls import NamedAcls
@@ -91,7 +91,11 @@ def diff_command(*, before: str, after: str | None, releases: tuple[str, ...], a
         if by_release[0].networks == by_release[1].networks:
             decision_changes = decision_changes_by(changed, sets[0].table(), by_release[0])
         else:
+<<<<<<< HEAD
             principals = changed.principals | with_networks(sets[0].table())
+=======
+            whose = changed.principals | principals_with_networks(sets[0].table())
+>>>>>>> 2229740 (Name the parts of the analysis by standard terms)
             # An ACL for User:* may change any principal's permissions; another ACL only its principal's.
             compared = None if WILDCARD_PRINCIPAL in principals else principals
             meanings = (

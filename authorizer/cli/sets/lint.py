@@ -39,7 +39,7 @@ _USUAL_FILE: Final = Path(".aclog-lint.toml")
 )
 @click.option(
     "--keep-by-resource-type",
-    "keep_by_type",
+    "keeps_by_type",
     is_flag=True,
     help="Keep each ACL whose removal may change an answer of authorize-by-resource-type (KIP-679).",
 )
@@ -62,7 +62,7 @@ def lint_command(
     source: str | None,
     rules: Path | None,
     changes: Path | None,
-    keep_by_type: bool,
+    keeps_by_type: bool,
     limit: int,
     as_json: bool,
     junit: Path | None,
@@ -120,8 +120,8 @@ def lint_command(
       aclog lint --acls acls.txt --rules lint.toml --junit report.xml
       aclog lint --log kafka://HOST:9092/acls --changes removable.jsonl --json
     """
-    from authorizer.analysis.files.lines import FileFormatError
     from authorizer.analysis.files.lint_file import parse_rules
+    from authorizer.analysis.files.parsing import FileFormatError
     from authorizer.analysis.lint import Lint
     from authorizer.analysis.lint_rules import INFORMATIVE, LintRules
     from authorizer.cli.sets.lint_report import acls_command, print_json_lines, print_text
@@ -139,7 +139,7 @@ def lint_command(
             acls.table(),
             settings,
             wanted,
-            keep_by_type=keep_by_type,
+            keeps_by_type=keeps_by_type,
             topics=acls.image.metadata.known_topics,
         )
     by_rule: dict[str, list[str]] = {}
@@ -164,7 +164,7 @@ def _collected(findings: Iterable[Finding], by_rule: dict[str, list[str]]) -> It
     from authorizer.cli.rendering.acls import acl_line
 
     for each in findings:
-        by_rule.setdefault(each.rule, []).append(f"{acl_line(each.acl)}: {each.because}")
+        by_rule.setdefault(each.rule, []).append(f"{acl_line(each.acl)}: {each.reason}")
         yield each
 
 
@@ -183,5 +183,5 @@ def _write_changes(lint: Lint, path: Path) -> None:
 
     removed: dict[str, Any] = {"acl": "removed"}
     with atomic_write(path) as file:
-        for record in lint.can_go():
+        for record in lint.removable_records():
             file.write(json_line(removed | acl_json(record)))

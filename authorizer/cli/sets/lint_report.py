@@ -50,12 +50,12 @@ def finding_json(finding: Finding, program: Sequence[str]) -> dict[str, Any]:
     return {
         "finding": finding.rule,
         "severity": "info" if finding.rule in INFORMATIVE else "warning",
-        "reason": finding.because,
+        "reason": finding.reason,
         "acl": acl,
         "ids": [acl["id"]] if len(finding.ids) == 1 else [uuid_to_string(each) for each in finding.ids],
         "by": [acl_json(each) for each in finding.by],
-        "canGo": finding.can_go,
-        "alone": finding.alone,
+        "canGo": finding.is_removable,
+        "alone": finding.is_independent,
         "byResourceType": "same" if finding.keeps_by_resource_type else "may differ",
         "commands": commands(finding, program),
     }
@@ -110,7 +110,7 @@ def print_text(lint: Lint, findings: Iterable[Finding], limit: int, program: Seq
 
 def _print(finding: Finding, program: Sequence[str]) -> None:
     answer(f"{_INDENT}{acl_line(finding.acl)}", indent=6)
-    answer(f"{_INDENT * 2}{shown(finding.because)}", indent=6)
+    answer(f"{_INDENT * 2}{shown(finding.reason)}", indent=6)
     for each in finding.by:
         answer(f"{_INDENT * 3}{acl_line(each)}", indent=8)
     if not finding.keeps_by_resource_type:

@@ -54,10 +54,10 @@ def test_command(*, file: Path, source: str | None, as_json: bool, junit: Path |
       aclog test access.toml --acls wanted-acls.txt --junit report.xml
       aclog test access.toml --acls plan.json          # before it is applied
     """
-    from authorizer.analysis.acl_comparison import for_networks
+    from authorizer.analysis.acl_comparison import has_network_host
     from authorizer.analysis.expectations import violations
     from authorizer.analysis.files.expectation_file import parse_tests
-    from authorizer.analysis.files.lines import FileFormatError
+    from authorizer.analysis.files.parsing import FileFormatError
     from authorizer.cli.rendering.junit import write_junit
 
     try:
@@ -67,7 +67,7 @@ def test_command(*, file: Path, source: str | None, as_json: bool, junit: Path |
     acls, settings = load_set(source)
     table = acls.table()
     # Expectations must hold under the rules of each possible release.
-    possible_settings = settings.for_each_possible_release(has_networks=bool(for_networks(table).any()))
+    possible_settings = settings.for_each_possible_release(has_networks=bool(has_network_host(table).any()))
     results: list[tuple[str, list[RequestClass]]] = []
     with Waiting("testing"):
         for name, expected in tests:

@@ -149,7 +149,7 @@ def review_command(
     is_fleet = cluster_column is not None or cluster_pattern is not None
     sets = Sets.of_fleet(sources) if is_fleet else Sets.of_one(sources)
     source = LineSource((*first, *more), file_format, line_column, cluster_column, cluster_pattern)
-    unneeded = reports = 0
+    unused = reports = 0
     note_start()
     with spark_session_of(SparkFlags(**spark_flags), "review", needs_kafka=False) as spark:
         counted = counted_lines(spark, source, window)
@@ -166,11 +166,11 @@ def review_command(
                 changes_file = _changes_of(cluster, path) if is_fleet else path
                 report.write_changes(changes_file)
                 note_next_steps(changes_file)
-            unneeded += len(found.unneeded)
+            unused += len(found.unused)
             reports += 1
     if not reports:
         raise Failure("there are no lines that a set of ACLs could be judged by", ExitCode.BAD_DATA, LOGGED)
-    if unneeded:
+    if unused:
         raise click.exceptions.Exit(ExitCode.NO)
 
 

@@ -75,7 +75,7 @@ def decision_history_json(subject: RequestSubject, states: Sequence[HistoryState
             "by": list(map(change_json, turn.changes)),
         }
         for step, turn in history.steps()
-        if turn is not None and turn.flips
+        if turn is not None and turn.is_decision_change
     ]
     return {"since_end_offset": states[first].end_offset, "began": began, "turns": changes}
 
@@ -113,7 +113,7 @@ class _HeldStates:
         yield from state.brokers
         for before, after, offset in state.changes or ():
             written = state.end_offset - 1 if offset is None else offset
-            if after is not None and (after.record.id in seen or self._subject.is_wanted(after.record)):
+            if after is not None and (after.record.id in seen or self._subject.is_related(after.record)):
                 seen.add(after.record.id)
                 yield LogRecord(written, after.timestamp_ms, after.record)
             elif after is None and before is not None and before.record.id in seen:

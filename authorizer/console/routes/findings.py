@@ -57,9 +57,9 @@ def findings_json(image: AclsImage, settings: AuthorizerSettings) -> dict[Uuid, 
     for finding in lint.findings():
         shown = {
             "rule": finding.rule,
-            "because": finding.because,
+            "because": finding.reason,
             "by": [acl_json(each) for each in finding.by],
-            "can_go": finding.can_go,
+            "is_removable": finding.is_removable,
         }
         for acl_id in finding.ids:
             found.setdefault(acl_id, []).append(shown)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.analysis.matrix import Cell, Row, both, each_once, outline, teams
+from authorizer.analysis.matrix import Cell, Row, combine_cells, group_principals, outline, sorted_distinct
 from authorizer.engine.index.masks import OPERATIONS
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def window(query: MatrixQuery, matrix: Matrix, before: Matrix | None, only: str 
         "cells": _cells(visible_rows, [None if each is None else matrix.columns(each) for each in members]),
     }
     if before is not None:
-        pairs = [None if each is None else matrix.flips(before, each) for each in members]
+        pairs = [None if each is None else matrix.changes_since(before, each) for each in members]
         for at, which in enumerate(("granted", "revoked")):
             flips = [None if each is None else [pair[at] for pair in each] for each in pairs]
             result[which] = _cells(visible_rows, flips)
@@ -71,7 +71,7 @@ def _named(query: MatrixQuery, matrix: Matrix, before: Matrix | None) -> list[st
 
 def _heads(query: MatrixQuery, named: Sequence[str], *, is_all: bool) -> list[Row]:
     """The columns: principals without ACLs first, then principals or teams."""
-    heads = teams(named, query.team) if query.teams else [Row((each, True), 0) for each in named]
+    heads = group_principals(named, query.team) if query.teams else [Row((each, True), 0) for each in named]
     return [_OTHER_PRINCIPALS, *heads] if is_all and not query.who and not query.team else heads
 
 
@@ -95,13 +95,13 @@ def _rows(query: MatrixQuery, matrix: Matrix, before: Matrix | None, only: str |
         return outline(column.answers.keys, query.under, query.containing)
     if before is None or before.keys == matrix.keys:
         return matrix.rows(query.under, query.containing)
-    return outline(each_once(matrix.keys + before.keys), query.under, query.containing)
+    return outline(sorted_distinct(matrix.keys + before.keys), query.under, query.containing)
 
 
 def _cells(rows: Sequence[Row], columns: Sequence[Sequence[Column] | None]) -> list[list[Cell | None]]:
     """What is allowed to all principals of a column, and to some of them."""
     return [
-        [None if each is None else both(column.cell(row.key) for column in each) for each in columns]
+        [None if each is None else combine_cells(column.cell(row.key) for column in each) for each in columns]
         for row in rows
     ]
 

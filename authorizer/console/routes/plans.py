@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.analysis.acl_comparison import ChangedAcls
 from authorizer.analysis.decision_changes import decision_changes_by
-from authorizer.analysis.files.desired_state import DesiredStateFile
-from authorizer.analysis.files.scope import Scope
+from authorizer.analysis.files.desired_state import DesiredStateFile, Scope
 from authorizer.analysis.plan import AclPlan, PlanOrigin, with_replacements
 from authorizer.analysis.plan_checks import PlanCounts, plan_warnings
 from authorizer.analysis.witness import state_for_witnesses
@@ -151,7 +150,7 @@ def _changed_by_text(query: PlanQuery, table: AclTable, note: Callable[[str], No
     try:
         wanted = DesiredStateFile.of(lines, _TEXT)
         scope = Scope() if query.everything and wanted.steps is None else None
-        return wanted.changed(table, scope, note)
+        return wanted.changes_to(table, scope, note)
     except DecodeError as error:
         raise invalid_request(f"{error}. `aclog plan --help` says what can be pasted") from error
 

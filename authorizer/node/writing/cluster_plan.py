@@ -64,17 +64,17 @@ class ClusterPlan:
         self._plan = plan
         table = image.merged().columns
         self.acl_count = len(table)
-        self._held = plan.held(table)
-        self.to_remove, self.to_add = plan.left(self._held)
+        self._held = plan.affected_rows(table)
+        self.to_remove, self.to_add = plan.remaining(self._held)
         if not self.to_remove and not self.to_add:
             return
         try:
-            plan.require_meaning(image, check_cancelled)
+            plan.require_unchanged_permissions(image, check_cancelled)
         except PlanOutdatedError:
             if len(self.to_remove) + len(self.to_add) == len(plan.remove) + len(plan.add):
                 raise
             # A part of it was carried out: without that it must be what it was.
-            plan.require_meaning(image_of(plan.undone(table)), check_cancelled)
+            plan.require_unchanged_permissions(image_of(plan.reverted(table)), check_cancelled)
         counts = PlanCounts(self.acl_count, len(self._removed()), len(self.to_add))
         counts.require_allowed(max_removed_percent)
 
@@ -84,14 +84,14 @@ class ClusterPlan:
 
     def is_done(self, table: AclTable) -> bool:
         """Whether nothing is left to be done."""
-        return not any(self._plan.left(self._plan.held(table)))
+        return not any(self._plan.remaining(self._plan.affected_rows(table)))
 
     def require_done(self, table: AclTable) -> None:
         """PlanOutdatedError unless these ACLs mean what the plan says."""
         if (
             not self.is_done(table)
             or EffectivePermissions.digest_of(table, self._plan.settings).combined.hex()
-            != self._plan.meaning_after
+            != self._plan.permissions_after
         ):
             raise PlanOutdatedError(
                 "the plan was carried out, and the ACLs do not mean what it says: others wrote meanwhile"

@@ -51,13 +51,13 @@ def apply_plan(
     """
     plan.require_log(identity.cluster_id, uuid_to_string(identity.topic_id))
     table = image.merged().columns
-    held = plan.held(table)
-    to_remove, to_add = map(set, plan.left(held))
+    held = plan.affected_rows(table)
+    to_remove, to_add = map(set, plan.remaining(held))
     after = image.provenance.end_offset
     if not to_remove and not to_add:
         return Change((), (PlanResult(acl_count=len(table)),), after)
     removed = [acl.record for acl in held if acl.record.content in to_remove]
-    plan.require_meaning(image, check_cancelled)
+    plan.require_unchanged_permissions(image, check_cancelled)
     PlanCounts(len(table), len(removed), len(to_add)).require_allowed(max_removed_percent)
     added = []
     for content in plan.added:
