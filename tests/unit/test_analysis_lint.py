@@ -130,7 +130,7 @@ FINDINGS = [
         reason="all that it allows is denied by one other ACL",
     ),
     One(rule="broader-twin", about=acl(host="10.0.0.1"), by=(acl(),), reason="allowed from every host"),
-    One(rule="broader-twin", about=acl(), by=(acl(principal="User:*"),), reason="allowed to everybody"),
+    One(rule="broader-twin", about=acl(), by=(acl(principal="User:*"),), reason="allowed to every principal"),
     One(rule="broader-twin", about=acl(), by=(acl("*"),), reason="allowed on every name"),
     One(
         rule="broader-twin",
@@ -202,7 +202,7 @@ def test_a_deny_of_what_it_shadows_goes_after_it() -> None:
     shadowed, idle = found(allow, deny(operation=AclOperation.CREATE))
     assert (shadowed.rule, shadowed.is_independent) == ("shadowed", True)
     assert (idle.rule, idle.is_independent, idle.by) == ("idle-deny", False, (allow,))
-    assert "these must go before it" in idle.reason
+    assert "remove these before it" in idle.reason
 
 
 def test_the_broad_one_stays() -> None:
