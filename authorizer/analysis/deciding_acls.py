@@ -68,13 +68,8 @@ class DecidingAcls:
         self._keys = {group: sorted(by_key) for group, by_key in self._acls.items()}
 
     def other_acls(self, requests: RequestClass, decision: Decision, *, is_allowed: bool) -> OtherAcls:
-<<<<<<< HEAD
-        """Return those with this result, without the ACL of ``decision``, which is about the witness."""
-        wanted = sum(OPERATION_BITS[operation] for operation in requests.operations)
-=======
         """Return the ACLs with this result, without the ACL of ``decision``, the decision on the witness."""
         operation_bits = sum(OPERATION_BITS[operation] for operation in requests.operations)
->>>>>>> 2229740 (Name the parts of the analysis by standard terms)
         first = None if decision.acl is None else decision.acl.record.content
         found: dict[object, AccessControlEntryRecord] = {}
         for record in self._matching(requests, operation_bits, is_allowed=is_allowed):

@@ -67,17 +67,10 @@ class ClusterAcls:
             return None, PlanResult(acl_count=pending.acl_count)
         self._cluster.require_writable([*pending.to_remove, *pending.to_add])
         note(f"note: {NOT_ATOMIC}")
-<<<<<<< HEAD
         pending.carry_out(self._cluster)
         table = self._wait_until_applied(pending)
         pending.require_done(table)
-        return None, pending.result({acl.record.content: acl.record for acl in plan.held(table)}.get)
-=======
-        left.carry_out(self._cluster)
-        table = self._wait_until_applied(left)
-        left.require_done(table)
-        return None, left.result({acl.record.content: acl.record for acl in plan.affected_rows(table)}.get)
->>>>>>> 2229740 (Name the parts of the analysis by standard terms)
+        return None, pending.result({acl.record.content: acl.record for acl in plan.affected_rows(table)}.get)
 
     def _wait_until_applied(self, pending: ClusterPlan) -> AclTable:
         """Return the ACLs once the brokers have replayed the changes."""

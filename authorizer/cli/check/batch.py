@@ -113,13 +113,8 @@ class _States(ABC):
 
         for number, line in enumerate(lines):
             try:
-<<<<<<< HEAD
-                query = payload_of(line)
-                by_end_offset.setdefault(self._end_offset(query), []).append((number, query))
-=======
                 query = parse_json_object(line)
-                asked.setdefault(self._end_offset(query), []).append((number, query))
->>>>>>> 2229740 (Name the parts of the analysis by standard terms)
+                by_end_offset.setdefault(self._end_offset(query), []).append((number, query))
             except DecodeError as error:
                 refuse(number, error)
         for end_offset, queries in by_end_offset.items():

@@ -149,17 +149,10 @@ def plan_command(
         raise click.UsageError(f"{file} is a file of changes: it cannot be used with a scope (--all, ...)")
     before = target.load()
     settings = settings.with_version_of(before.image)
-<<<<<<< HEAD
-    if not allow_empty and (emptied := desired.emptied(before.table(), acl_scope)):
+    if not allow_empty and (emptied := desired.count_emptied(before.table(), acl_scope)):
         raise _would_empty(file, emptied, len(before.table()))
     with _bad_lines():
-        changed = desired.changed(before.table(), acl_scope, lambda text: note(f"note: {text}"))
-=======
-    if not allow_empty and (emptied := wanted.count_emptied(before.table(), of_what)):
-        raise _would_empty(file, emptied, len(before.table()))
-    with _bad_lines():
-        changed = wanted.changes_to(before.table(), of_what, lambda text: note(f"note: {text}"))
->>>>>>> 2229740 (Name the parts of the analysis by standard terms)
+        changed = desired.changes_to(before.table(), acl_scope, lambda text: note(f"note: {text}"))
     with Waiting("comparing"):
         result = changed.applied_to(before.table())
         after = AclSet(f"after {file}", image_of(result))

@@ -50,17 +50,10 @@ def print_allowed(
         return
     for request_class in classes:
         if as_json:
-<<<<<<< HEAD
             for operation in request_class.operations:
                 decision = decide_witness(state, request_class.witness, operation)
                 part = request_class._replace(operations=(operation,))
                 other_acls = acls.other_acls(part, decision, is_allowed=True)
-=======
-            for operation in questions.operations:
-                decision = decide_witness(state, questions.witness, operation)
-                one = questions._replace(operations=(operation,))
-                others = acls.other_acls(one, decision, is_allowed=True)
->>>>>>> 2229740 (Name the parts of the analysis by standard terms)
                 print_json(
                     request_class.to_json(operation)
                     | decision.to_json()
@@ -70,17 +63,10 @@ def print_allowed(
                     }
                 )
         else:
-<<<<<<< HEAD
             answer(shown(f"{describe_principal(request_class)}: {describe_class(request_class)}"), indent=4)
             decision = decide_witness(state, request_class.witness, request_class.operations[0])
             other_acls = acls.other_acls(request_class, decision, is_allowed=True)
             if not other_acls.acls:
-=======
-            answer(shown(f"{describe_principal(questions)}: {describe_class(questions)}"), indent=4)
-            decision = decide_witness(state, questions.witness, questions.operations[0])
-            others = acls.other_acls(questions, decision, is_allowed=True)
-            if not others.acls:
->>>>>>> 2229740 (Name the parts of the analysis by standard terms)
                 answer(f"    by {decided_by(decision)}", indent=8)
                 continue
             answer(
@@ -97,15 +83,9 @@ def _print_csv(
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\r\n")
     rows.writerow(_CSV_HEADER)
-<<<<<<< HEAD
     for request_class in classes:
         decision = decide_witness(state, request_class.witness, request_class.operations[0])
         other_acls = acls.other_acls(request_class, decision, is_allowed=True)
-=======
-    for questions in classes:
-        decision = decide_witness(state, questions.witness, questions.operations[0])
-        others = acls.other_acls(questions, decision, is_allowed=True)
->>>>>>> 2229740 (Name the parts of the analysis by standard terms)
         more = (
             f" for {describe_witness(request_class)}; other requests by {other_acls.count_text} more ACLs"
             if other_acls.acls

@@ -91,11 +91,7 @@ def diff_command(*, before: str, after: str | None, releases: tuple[str, ...], a
         if by_release[0].networks == by_release[1].networks:
             decision_changes = decision_changes_by(changed, sets[0].table(), by_release[0])
         else:
-<<<<<<< HEAD
-            principals = changed.principals | with_networks(sets[0].table())
-=======
-            whose = changed.principals | principals_with_networks(sets[0].table())
->>>>>>> 2229740 (Name the parts of the analysis by standard terms)
+            principals = changed.principals | principals_with_networks(sets[0].table())
             # An ACL for User:* may change any principal's permissions; another ACL only its principal's.
             compared = None if WILDCARD_PRINCIPAL in principals else principals
             meanings = (
