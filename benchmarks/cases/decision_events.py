@@ -25,7 +25,7 @@ from authorizer.configuration.log_setup import LogOutput
 from authorizer.engine.decisions.authorize import decide
 from authorizer.node.audit.audit_writer import AuditWriter
 from authorizer.node.decision_log.decision_log import DecisionLog
-from authorizer.node.decision_log.lines import FileDestination
+from authorizer.node.decision_log.destinations import FileDestination
 from authorizer.node.standard_authorizer import StandardAuthorizer
 from benchmarks.arena import Arena
 from benchmarks.cases.audit import decided_in_pieces

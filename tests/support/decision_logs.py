@@ -14,7 +14,7 @@ from authorizer.configuration.decision_log import parse_rules
 from authorizer.configuration.log_setup import LogOutput
 from authorizer.node.audit.audit_writer import AuditWriter
 from authorizer.node.decision_log.decision_log import DecisionLog
-from authorizer.node.decision_log.destination import Destination
+from authorizer.node.decision_log.destinations import Destination
 
 
 class MemoryDestination(Destination):

@@ -20,7 +20,7 @@ from authorizer.api.errors import ConfigError
 from authorizer.configuration.load import load_config
 from authorizer.configuration.log_setup import setup_logging
 from authorizer.node.audit.audit_writer import AuditWriter
-from authorizer.node.decision_log.lines import FileDestination, StdoutDestination
+from authorizer.node.decision_log.destinations import FileDestination, StdoutDestination
 
 PLENTY = 1_000_000
 
@@ -122,7 +122,7 @@ class Disk:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.room = PLENTY
         self._write: Callable[[int, memoryview], int] = os.write
-        monkeypatch.setattr("authorizer.node.decision_log.lines.os.write", self.write)
+        monkeypatch.setattr("authorizer.node.decision_log.destinations.os.write", self.write)
 
     def write(self, descriptor: int, data: memoryview) -> int:
         if not self.room:
@@ -256,7 +256,7 @@ def test_on_a_pipe_no_line_of_others_comes_between(sizes: list[int]) -> None:
     reading = threading.Thread(target=read_all)
     reading.start()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("authorizer.node.decision_log.lines.os.write", watched)
+        patched.setattr("authorizer.node.decision_log.destinations.os.write", watched)
         out = StdoutDestination("stdout", writer)
         out.put(lines)
         out.close()
@@ -270,7 +270,7 @@ def test_on_a_pipe_no_line_of_others_comes_between(sizes: list[int]) -> None:
 def test_a_pipe_that_nothing_reads_is_waited_for_once() -> None:
     """None at all holds nothing up for long, and one that comes back gets what is new."""
     reader, writer = os.pipe()
-    out = StdoutDestination("stdout", writer, patience_s=0.2)
+    out = StdoutDestination("stdout", writer, timeout_s=0.2)
     line = b"x" * 999
     began_s = time.monotonic()
     out.put([line] * 100)
@@ -357,7 +357,7 @@ def test_a_wrong_setting_of_the_producer_stops_the_start_and_shows_no_secret() -
 
 
 def test_credentials_for_the_logs_cluster_go_to_no_other_one() -> None:
-    from authorizer.node.decision_log.event_topic import event_topic  # noqa: PLC0415
+    from authorizer.node.decision_log.destinations import event_topic  # noqa: PLC0415
 
     flags = {
         "aclog.log.url": "kafka://10.0.0.1:9092,10.0.0.2:9092/acls",

@@ -206,10 +206,10 @@ def test_no_decision_is_forgotten_none_counted_twice(steps: list[tuple[str, str 
                 folded.decide(fed, str(value))
             elif what == "wait":
                 folded.wait(float(value))
-                assert all(each.ends_s > folded.now_s for each in folded.folding._open.values())
+                assert all(each.ends_s > folded.now_s for each in folded.folding._windows.values())
             else:
                 fed.publish(deny("User:alice", READ, topic(str(value))))
-            assert len(folded.folding._open) <= most
+            assert len(folded.folding._windows) <= most
         folded.end()
     said: Counter[tuple[str, str | None]] = Counter()
     for event in folded.out:

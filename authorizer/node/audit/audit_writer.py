@@ -1,13 +1,9 @@
-"""The audit log of `aclog serve`: decisions wait in a queue, and one thread makes and writes their lines.
+"""Audit log of `aclog serve`: a queue of decisions, and a thread that writes their lines.
 
-Who decides only puts down what was decided, when and by which state, so that a denied question costs what an
-allowed one does. The thread finds the ACL that decided, makes the lines and writes many at once, in the order
-of the decisions, 50 ms late at most where it keeps up.
-
-Nothing waits for it: where as many decisions wait as may, a line is left out, counted and said. With room for
-none every line is written before its decision is answered, by who decides.
-
-The decision log, where there is one, takes the same decisions from the same thread (``decision_log``).
+A request only adds its decision, time and state to the queue, so that a denied request is as fast as an
+allowed one. The thread computes the reasons and writes lines in batches, in order, at most 50 ms late if it
+keeps up. If the queue is full, a line is dropped and counted, and a warning is logged. With a queue of size 0
+each line is written before its decision is answered. The thread also feeds the decision log.
 """
 
 from __future__ import annotations
@@ -24,9 +20,7 @@ import structlog
 from authorizer.api.audit_levels import AUDIT_LEVELS
 from authorizer.configuration.keys.names import AUDIT_LEVEL, AUDIT_QUEUE
 from authorizer.engine.decisions.audit import AuditLine, AuditLog, audit_line, audit_record
-from authorizer.node.decision_log.decision_log import DecisionLog
-from authorizer.node.decision_log.metrics import DecisionLogCollector
-from authorizer.node.dropped_event_counter import Losses
+from authorizer.node.decision_log.decision_log import DecisionLog, DecisionLogCollector, LossWarnings
 from records.polling import PeriodicThread
 
 if TYPE_CHECKING:
@@ -39,22 +33,21 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 _INTERVAL_S: Final = 0.05
-# The interpreter runs one thread at a time: lines are made in pieces of half a millisecond, and between two
-# of them the thread that answers requests gets its turn. While there are any, there is a piece every five
-# milliseconds: of what has gathered for longer one piece would come right behind the other, and hold up all
-# requests meanwhile. Where many wait, pieces are larger, and come sooner.
-_PIECE: Final = 128
-_PIECES: Final = 8
+# The interpreter runs one thread at a time: each batch takes half a millisecond, and requests are answered
+# between two batches. There is a batch every five milliseconds while the queue is not empty, because several
+# batches in a row would delay all requests. With a long queue batches are larger and more frequent.
+_BATCH_MIN: Final = 128
+_BATCH_FRACTION: Final = 8
 _PAUSE_S: Final = 0.005
 _SHORT_PAUSE_S: Final = 0.0002
 
 
 class AuditWriter(AuditLog):
-    """See the module. Close it after whatever decides: what waits then is written.
+    """Writes the audit log in a thread. Close it after the authorizer: that writes the rest of the queue.
 
     Attributes:
-        max_lines: how many decisions may wait; 0 to write each before it is answered.
-        decision_log: where decisions become events, if there is such a place.
+        max_lines: maximum length of the queue; 0 to write each line before its decision is answered.
+        decision_log: receives the same decisions, if there is one.
     """
 
     __slots__ = (
@@ -62,7 +55,7 @@ class AuditWriter(AuditLog):
         "_closing",
         "_handler",
         "_lines_from",
-        "_losses",
+        "_loss_warnings",
         "_queue",
         "_thread",
         "decision_log",
@@ -72,13 +65,13 @@ class AuditWriter(AuditLog):
     def __init__(
         self, output: LogOutput, level: int, *, max_lines: int, decision_log: DecisionLog | None = None
     ) -> None:
-        """``decision_log`` is this writer's from here on, also to close."""
+        """``decision_log``: owned and closed by this writer."""
         self.decision_log = decision_log
         super().__init__(level)
         self._handler, self._as_json = output
         self.max_lines = max_lines
         self._queue: deque[DecidedAction] = deque()
-        self._losses = Losses()
+        self._loss_warnings = LossWarnings()
         self._thread = PeriodicThread(
             "aclog-audit", self._run, delay_s=_INTERVAL_S, on_close=self._write_remaining
         )
@@ -87,10 +80,10 @@ class AuditWriter(AuditLog):
 
     @classmethod
     def configured(cls, config: Config, output: LogOutput, worker: int | None = None) -> Self:
-        """As the configuration has it; ``worker``: see ``DecisionLog.configured``.
+        """Return the configured writer; ``worker``: see ``DecisionLog.configured``.
 
         Raises:
-            ConfigError: the decision log cannot be written where that says.
+            ConfigError: a destination of the decision log cannot be opened.
         """
         return cls(
             output,
@@ -100,13 +93,13 @@ class AuditWriter(AuditLog):
         )
 
     def show_to(self, registry: CollectorRegistry) -> None:
-        """Put the decision log's counts among a node's metrics, if there is one."""
+        """Add the decision log's metrics to a registry, if there is one."""
         if self.decision_log is not None:
             registry.register(DecisionLogCollector(self.decision_log))
 
     @property
     def waiting(self) -> int:
-        """How many decisions wait for their lines."""
+        """Present length of the queue."""
         return len(self._queue)
 
     def set_level(self, level: int) -> None:
@@ -125,7 +118,7 @@ class AuditWriter(AuditLog):
             self._write([decided])
 
     def close(self) -> None:
-        """Write what waits; from here on each line is written at once. Idempotent."""
+        """Write the rest of the queue; each later line is written before its answer. Idempotent."""
         self.max_lines = 0
         self._thread.close()
         if self.decision_log is not None:
@@ -145,19 +138,19 @@ class AuditWriter(AuditLog):
 
     def _run(self) -> float:
         queue = self._queue
-        pause_s = _SHORT_PAUSE_S if len(queue) > _PIECE else _PAUSE_S if queue else _INTERVAL_S
-        self._write_some()
-        self._say_lost()
+        pause_s = _SHORT_PAUSE_S if len(queue) > _BATCH_MIN else _PAUSE_S if queue else _INTERVAL_S
+        self._write_batch()
+        self._warn_if_lost()
         return pause_s
 
     def _write_remaining(self) -> None:
         while self._queue:
-            self._write_some()
-        self._say_lost(is_last=True)
+            self._write_batch()
+        self._warn_if_lost(is_last=True)
 
-    def _write_some(self) -> None:
+    def _write_batch(self) -> None:
         queue = self._queue
-        count = min(len(queue), max(_PIECE, len(queue) // _PIECES))
+        count = min(len(queue), max(_BATCH_MIN, len(queue) // _BATCH_FRACTION))
         if count or self.decision_log is not None:
             self._write([queue.popleft() for _ in range(count)])
 
@@ -167,7 +160,7 @@ class AuditWriter(AuditLog):
             if each.level >= level:
                 try:
                     lines.append(_line(each))
-                except Exception as error:  # noqa: BLE001 - a decision stands, whatever its line does
+                except Exception as error:  # noqa: BLE001 - a failed line must not affect the decision
                     self._report(error)
         if lines:
             self._write_lines(lines)
@@ -190,7 +183,7 @@ class AuditWriter(AuditLog):
         handler = self._handler
         try:
             text = _json(lines) if self._as_json else self._console(lines)
-            # One write, and other log lines before it or after it.
+            # The handler's lock keeps other log lines out of the batch.
             handler.acquire()
             try:
                 handler.stream.write(text)
@@ -208,8 +201,8 @@ class AuditWriter(AuditLog):
             texts.append(self._handler.format(record) + "\n")
         return "".join(texts)
 
-    def _say_lost(self, *, is_last: bool = False) -> None:
-        lost = self._losses.to_say(self.lost, is_last=is_last)
+    def _warn_if_lost(self, *, is_last: bool = False) -> None:
+        lost = self._loss_warnings.take_unreported(self.lost, is_last=is_last)
         if lost:
             log.warning(
                 "audit_lines_lost",
@@ -227,10 +220,10 @@ def _line(decided: DecidedAction) -> AuditLine:
 
 
 def _json(lines: list[AuditLine]) -> str:
-    """A line each, in ASCII: the stream's encoding may be any."""
+    """Encode each line in ASCII, because the stream may have any encoding."""
     try:
         text = _encoder.encode_lines(lines)
-    except UnicodeEncodeError:  # half a surrogate pair, which no codec but UTF-16 has
+    except UnicodeEncodeError:  # an unpaired surrogate
         text = None
     if text is not None and text.isascii():
         return text.decode("ascii")

@@ -1,7 +1,7 @@
 """A decision as a CloudEvent 1.0 in JSON; docs/decision-log.md has the fields.
 
-The package ``cloudevents`` keeps attributes in dictionaries and encodes by ``json``: it takes more time than
-everything else that an event costs here. An event is a struct, which msgspec encodes.
+An event is a msgspec struct: the package ``cloudevents`` keeps attributes in dictionaries and encodes with
+``json``, which takes longer than all other work for an event.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from records.columns.acl_table import AppliedAcl
 
 EVENT_TYPE: Final = "aclog.decision.v1"
-#: Of a message that is an event (CloudEvents' JSON format and Kafka binding).
+#: Content type of a message (CloudEvents' JSON format and Kafka binding).
 EVENT_CONTENT_TYPE: Final = "application/cloudevents+json; charset=UTF-8"
 
 # Looked up once, as in decisions.audit.
@@ -35,18 +35,18 @@ _LEVELS: Final = {level: name for name, level in AUDIT_LEVELS.items()}
 
 
 class DecisionData(msgspec.Struct, gc=False):
-    """What was asked, by whom, what the answer was and why.
+    """The request, the decision and its reason.
 
     Attributes:
-        level: at which the audit log has the decision.
-        acl: the one that decided, as ``acl_json`` has it; null where none did.
+        level: the decision's level in the audit log.
+        acl: the ACL that decided, in the form of ``acl_json``; null if none did.
         offset: end offset of the state that decided.
-        caller: of a question over HTTP, who sent it, as ``caller_host`` is from where.
-        request_id: what the caller called its request (X-Request-ID).
-        cluster: of a fleet, the one that was asked about.
-        count: how many decisions the event is: more than one where repeats are folded.
-        last_time: when the last of them was made, in UTC.
-        last_offset: end offset of the state that made it.
+        caller, caller_host: principal and address of the sender of a request over HTTP.
+        request_id: the caller's id of its request (X-Request-ID).
+        cluster: name of the cluster, for a fleet.
+        count: number of decisions in the event; more than one if repeats are folded.
+        last_time: time of the last of them, in UTC.
+        last_offset: end offset of the state of the last of them.
     """
 
     result: str
@@ -71,10 +71,10 @@ class DecisionData(msgspec.Struct, gc=False):
 
 
 class DecisionEvent(msgspec.Struct, gc=False):
-    """The event: CloudEvents' attributes by their names. ``id`` is given to it when it is written.
+    """The event, with CloudEvents' attributes. ``id`` is set when the event is written.
 
     Attributes:
-        sampledrate: of how many decisions one is an event, where a rule says that (an extension).
+        sampledrate: N, for one event in N decisions, if a rule samples (a CloudEvents extension).
     """
 
     specversion: str
@@ -88,11 +88,18 @@ class DecisionEvent(msgspec.Struct, gc=False):
     data: DecisionData
 
 
-def decision_event(decided: DecidedAction, principal: str, source: str, one_in: int) -> DecisionEvent:
-    """The event of one decision, whose reason is looked for now; ``principal`` is the asker, as text."""
+def decision_event(decided: DecidedAction, principal: str, source: str, interval: int) -> DecisionEvent:
+    """Return the event of one decision; this computes the decision's reason.
+
+    Args:
+        decided: the decision.
+        principal: the principal of the request, as text.
+        source: CloudEvents' ``source``.
+        interval: N, for one event in N decisions.
+    """
     context, action, decision = decided.context, decided.action, decided.decision()
     pattern = action.resource_pattern
-    at, offset = datetime.fromtimestamp(decided.decided_s, UTC), decided.state.end_offset
+    time, offset = datetime.fromtimestamp(decided.decided_s, UTC), decided.state.end_offset
     caller: str | UnsetType = UNSET
     caller_host: str | UnsetType = UNSET
     request_id: str | UnsetType = UNSET
@@ -107,10 +114,10 @@ def decision_event(decided: DecidedAction, principal: str, source: str, one_in: 
         "",
         source,
         EVENT_TYPE,
-        at,
+        time,
         principal,
         "application/json",
-        one_in if one_in > 1 else UNSET,
+        interval if interval > 1 else UNSET,
         DecisionData(
             decision.result.value,
             principal,
@@ -129,23 +136,23 @@ def decision_event(decided: DecidedAction, principal: str, source: str, one_in: 
             request_id,
             UNSET if (cluster := decided.state.settings.cluster) is None else cluster,
             1,
-            at,
+            time,
             offset,
         ),
     )
 
 
 def encode_event(event: DecisionEvent) -> bytes:
-    """One line of JSON, without its end."""
+    """Encode an event as a line of JSON, without its end."""
     try:
         return _encode(event)
-    except UnicodeEncodeError:  # half a surrogate pair, which no codec but UTF-16 has
+    except UnicodeEncodeError:  # an unpaired surrogate
         return json.dumps(msgspec.to_builtins(event), separators=(",", ":")).encode("ascii")
 
 
 _encode: Final = msgspec.json.Encoder().encode
 
 
-@lru_cache(maxsize=4096)  # a few ACLs decide most of what is asked
+@lru_cache(maxsize=4096)  # a few ACLs decide most requests
 def _acl(acl: AppliedAcl) -> dict[str, str]:
     return acl_json(acl.record)

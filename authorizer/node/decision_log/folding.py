@@ -1,10 +1,10 @@
-"""Repeats in one event: the same question with the same answer, within a window.
+"""Folding: one event for repeated requests with the same answer, within a time window.
 
-The window begins with the first decision; the event is complete when the window has ended, when the answer is
-another one, or when more questions are open than may be. Pure: who calls says what time it is.
+The window begins with the first decision. The event is complete when the window has ended, when the answer
+differs, or when too many windows are open. Pure: the caller passes the time.
 
-An answer is the same if the rule and the ACL are. While the state is the same that is known; for a decision
-by another state the reason is looked for and compared. No state is kept.
+Answers are equal if their rule and their ACL are. On the same state they are equal without a check; on
+another state the reason is computed and compared. No state is retained.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
     from records.ids import Uuid
     from snapshot.image import Provenance
 
-#: Questions whose repeats are counted at one time: some two kilobytes each.
+#: Maximum number of open windows, some two kilobytes each.
 OPEN_MAX: Final = 10_000
-#: Characters of a principal and a name that are kept waiting: what a caller sends may be megabytes.
+#: Longer principals and names are not folded: a caller may send megabytes.
 CHARACTERS_MAX: Final = 1024
 
 
-class _Open(msgspec.Struct):
-    """An event that waits for its window's end, and what it was decided by."""
+class _Window(msgspec.Struct):
+    """An event with an open window, and the basis of its decision."""
 
     event: DecisionEvent
     ends_s: float
     answer: tuple[Rule, Uuid | None]
-    by: tuple[Provenance, AuthorizerSettings]
+    basis: tuple[Provenance, AuthorizerSettings]
 
 
 class Folding:
-    """The events that wait. Not thread-safe.
+    """Events with open windows. Not thread-safe.
 
     Attributes:
-        folded: decisions that are counted in an earlier one's event.
+        folded: number of decisions that are counted in the event of an earlier one.
     """
 
     def __init__(self, window_s: float, source: str) -> None:
@@ -54,41 +54,43 @@ class Folding:
         self._window_s = window_s
         self._source = source
         # In the order of their ends.
-        self._open: OrderedDict[tuple[object, ...], _Open] = OrderedDict()
+        self._windows: OrderedDict[tuple[object, ...], _Window] = OrderedDict()
 
-    def take(self, decided: DecidedAction, principal: str, one_in: int, now_s: float) -> DecisionEvent | None:
-        """Count a decision; returns an event that is complete by it, its own or an earlier one.
+    def take(
+        self, decided: DecidedAction, principal: str, interval: int, now_s: float
+    ) -> DecisionEvent | None:
+        """Add a decision; return an event that is now complete, this decision's or an earlier one.
 
-        The arguments are those of ``decision_event``, and the time by any clock that never goes back.
+        The arguments are those of ``decision_event``, and the time of a monotonic clock.
         """
         if len(principal) + len(decided.action.resource_pattern.name) > CHARACTERS_MAX:
-            return decision_event(decided, principal, self._source, one_in)
-        question = _question(decided, one_in)
-        found = self._open.get(question)
-        if found is not None:
-            if _is_repeat(found, decided):
-                _count(found.event, decided)
+            return decision_event(decided, principal, self._source, interval)
+        key = _key(decided, interval)
+        window = self._windows.get(key)
+        if window is not None:
+            if _is_repeat(window, decided):
+                _count(window.event, decided)
                 self.folded += 1
                 return None
-            del self._open[question]
-        elif len(self._open) >= OPEN_MAX:
-            _, found = self._open.popitem(last=False)
-        event = decision_event(decided, principal, self._source, one_in)
-        self._open[question] = _Open(event, now_s + self._window_s, _answer(decided), _by(decided.state))
-        return None if found is None else found.event
+            del self._windows[key]
+        elif len(self._windows) >= OPEN_MAX:
+            _, window = self._windows.popitem(last=False)
+        event = decision_event(decided, principal, self._source, interval)
+        self._windows[key] = _Window(event, now_s + self._window_s, _answer(decided), _basis(decided.state))
+        return None if window is None else window.event
 
     def ended(self, now_s: float | None = None) -> Iterator[DecisionEvent]:
-        """Events whose windows have ended; None: all."""
-        while self._open:
-            found = self._open[next(iter(self._open))]
-            if now_s is not None and found.ends_s > now_s:
+        """Remove and return the events whose windows have ended; None: all."""
+        while self._windows:
+            window = self._windows[next(iter(self._windows))]
+            if now_s is not None and window.ends_s > now_s:
                 return
-            self._open.popitem(last=False)
-            yield found.event
+            self._windows.popitem(last=False)
+            yield window.event
 
 
-def _question(decided: DecidedAction, one_in: int) -> tuple[object, ...]:
-    """All that a repeat has in common with the first, but for the reason."""
+def _key(decided: DecidedAction, interval: int) -> tuple[object, ...]:
+    """Return what a repeat must have in common with the first decision, except for the reason."""
     context, action = decided.context, decided.action
     pattern = action.resource_pattern
     caller: object = None
@@ -97,17 +99,17 @@ def _question(decided: DecidedAction, one_in: int) -> tuple[object, ...]:
     return (
         *(pattern.name, pattern.resource_type, action.operation, action.resource_reference_count),
         *(context.principal, context.client_address, context.request_type, caller),
-        *(decided.result, decided.level, one_in, decided.state.settings.cluster),
+        *(decided.result, decided.level, interval, decided.state.settings.cluster),
     )
 
 
-def _is_repeat(found: _Open, decided: DecidedAction) -> bool:
-    """Whether the same decided it; remembers the state that did."""
-    by = _by(decided.state)
-    if by[0] is not found.by[0] or by[1] is not found.by[1]:
-        if _answer(decided) != found.answer:
+def _is_repeat(window: _Window, decided: DecidedAction) -> bool:
+    """Whether the decision has the window's answer; if so, its state becomes the window's basis."""
+    basis = _basis(decided.state)
+    if basis[0] is not window.basis[0] or basis[1] is not window.basis[1]:
+        if _answer(decided) != window.answer:
             return False
-        found.by = by
+        window.basis = basis
     return True
 
 
@@ -123,5 +125,5 @@ def _answer(decided: DecidedAction) -> tuple[Rule, Uuid | None]:
     return decision.rule, None if decision.acl is None else decision.acl.record.id
 
 
-def _by(state: AuthorizerState) -> tuple[Provenance, AuthorizerSettings]:
+def _basis(state: AuthorizerState) -> tuple[Provenance, AuthorizerSettings]:
     return state.index.image.provenance, state.settings
