@@ -60,14 +60,12 @@ def _loggers_are_not_cached() -> Iterator[None]:
 def _logging_is_not_left_behind() -> Iterator[None]:
     """A command that runs in this process sets up logging for all of it: undone after the test."""
     root = logging.getLogger()
-    level = root.level
+    handlers, level = root.handlers[:], root.level
     yield
     if structlog.is_configured():
         structlog.reset_defaults()
+        root.handlers[:] = handlers
         root.setLevel(level)
-        for handler in root.handlers[:]:
-            if isinstance(handler.formatter, structlog.stdlib.ProcessorFormatter):
-                root.removeHandler(handler)
 
 
 @pytest.fixture(scope="session")

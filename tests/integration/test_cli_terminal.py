@@ -294,7 +294,7 @@ def test_an_empty_name_is_wrong_usage(flag: str) -> None:
     assert f"'{flag}': the name is empty" in refused.stderr
 
 
-def test_an_operation_that_the_type_does_not_have() -> None:
+def test_an_unsupported_operation_has_a_remark_and_no_fix() -> None:
     """The answer is Kafka's; that no broker asks is said on stderr and in JSON."""
     args = ["check", "--log", str(SMALL), "--principal", "User:a", "--group", "g", "--operation"]
     remark = (

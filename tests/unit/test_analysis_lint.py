@@ -1,4 +1,4 @@
-"""Each rule of lint: what it finds, why, and by which ACLs; and what can go of real and large sets."""
+"""Each rule of lint: finding, reason and proof; and the removable ACLs of real and large sets."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def found(
 
 
 @dataclass(frozen=True, kw_only=True)
-class One:
-    """One finding about one ACL among others."""
+class ExpectedFinding:
+    """One finding about one ACL of a set."""
 
     rule: str
     about: AccessControlEntryRecord
@@ -74,100 +74,125 @@ class One:
     beside: tuple[AccessControlEntryRecord, ...] = ()
     reason: str
     is_removable: bool = True
-    by_type_stays: bool = True
+    keeps_by_resource_type: bool = True
     settings: AuthorizerSettings = field(default=STRICT)
 
 
 FINDINGS = [
-    One(
+    ExpectedFinding(
         rule="duplicate",
         about=acl(number=1),
         beside=(acl(number=2),),
         reason="under several ids",
         is_removable=False,
     ),
-    One(rule="unknown-code", about=acl(pattern=77), reason="type 77 is read as PREFIXED", is_removable=False),
-    One(
+    ExpectedFinding(
+        rule="unknown-code", about=acl(pattern=77), reason="type 77 is read as PREFIXED", is_removable=False
+    ),
+    ExpectedFinding(
         rule="unknown-code",
         about=acl(operation=AclOperation.READ, permission=9),
         beside=(acl(operation=AclOperation.ALL),),
         reason="type 9 is read as DENY",
         is_removable=False,
     ),
-    One(
+    ExpectedFinding(
         rule="principal-type",
         about=acl(principal="Group:admins"),
         reason="no principal has the type `Group`",
         is_removable=False,
     ),
-    One(rule="dead", about=acl("or ders"), reason="no TOPIC can have such a name", by_type_stays=False),
-    One(rule="dead", about=acl("o" * 250), reason="no TOPIC can have such a name", by_type_stays=False),
-    One(rule="dead", about=acl("orders-*"), reason="perhaps the prefix orders- was", by_type_stays=False),
-    One(rule="dead", about=prefix("*"), reason="perhaps the literal * was meant", by_type_stays=False),
-    One(
+    ExpectedFinding(
+        rule="dead",
+        about=acl("or ders"),
+        reason="no TOPIC can have such a name",
+        keeps_by_resource_type=False,
+    ),
+    ExpectedFinding(
+        rule="dead",
+        about=acl("o" * 250),
+        reason="no TOPIC can have such a name",
+        keeps_by_resource_type=False,
+    ),
+    ExpectedFinding(
+        rule="dead",
+        about=acl("orders-*"),
+        reason="perhaps the prefix orders- was",
+        keeps_by_resource_type=False,
+    ),
+    ExpectedFinding(
+        rule="dead", about=prefix("*"), reason="perhaps the literal * was meant", keeps_by_resource_type=False
+    ),
+    ExpectedFinding(
         rule="dead",
         about=acl("mine", kind=ResourceType.CLUSTER),
         reason="the cluster's name is kafka-cluster",
-        by_type_stays=False,
+        keeps_by_resource_type=False,
     ),
-    One(rule="dead", about=acl(host="broker1"), reason="names are not resolved"),
-    One(rule="dead", about=acl(host="::1"), reason="Java writes that address 0:0:0:0:0:0:0:1"),
-    One(rule="dead", about=acl(principal="alice"), reason="such as User:alice"),
-    One(rule="dead", about=acl(operation=99), reason="no request asks for the operation 99"),
-    One(rule="dead", about=acl(kind=88), reason="no resource has the type 88"),
-    One(
+    ExpectedFinding(rule="dead", about=acl(host="broker1"), reason="names are not resolved"),
+    ExpectedFinding(rule="dead", about=acl(host="::1"), reason="Java writes that address 0:0:0:0:0:0:0:1"),
+    ExpectedFinding(rule="dead", about=acl(principal="alice"), reason="such as User:alice"),
+    ExpectedFinding(rule="dead", about=acl(operation=99), reason="no request asks for the operation 99"),
+    ExpectedFinding(rule="dead", about=acl(kind=88), reason="no resource has the type 88"),
+    ExpectedFinding(
         rule="super-user",
         about=deny(principal="User:root"),
         reason="User:root is a super user",
         settings=AuthorizerSettings(frozenset(("User:root",))),
     ),
-    One(
+    ExpectedFinding(
         rule="shadowed",
         about=acl("pii-x"),
         by=(deny("pii-", pattern=PatternType.PREFIXED, principal="User:*", operation=AclOperation.ALL),),
-        # Without it the DENY would be one of nothing.
+        # Without this ALLOW the DENY would deny nothing.
         beside=(prefix("pii"),),
         reason="all that it allows is denied by one other ACL",
     ),
-    One(rule="broader-twin", about=acl(host="10.0.0.1"), by=(acl(),), reason="allowed from every host"),
-    One(rule="broader-twin", about=acl(), by=(acl(principal="User:*"),), reason="allowed to every principal"),
-    One(rule="broader-twin", about=acl(), by=(acl("*"),), reason="allowed on every name"),
-    One(
+    ExpectedFinding(
+        rule="broader-twin", about=acl(host="10.0.0.1"), by=(acl(),), reason="allowed from every host"
+    ),
+    ExpectedFinding(
+        rule="broader-twin", about=acl(), by=(acl(principal="User:*"),), reason="allowed to every principal"
+    ),
+    ExpectedFinding(rule="broader-twin", about=acl(), by=(acl("*"),), reason="allowed on every name"),
+    ExpectedFinding(
         rule="broader-twin",
         about=acl(),
         by=(acl(operation=AclOperation.ALL),),
         reason="allowed for every operation",
     ),
-    One(rule="redundant", about=acl(), by=(prefix("ord"),), reason="is allowed by one other ACL"),
-    One(
+    ExpectedFinding(rule="redundant", about=acl(), by=(prefix("ord"),), reason="is allowed by one other ACL"),
+    ExpectedFinding(
         rule="redundant",
         about=acl(host="10.0.0.1"),
         by=(acl("*", principal="User:*"),),
         reason="is allowed by one other ACL",
     ),
-    One(
+    ExpectedFinding(
         rule="redundant",
         about=acl(operation=AclOperation.DESCRIBE),
         by=(acl(operation=AclOperation.WRITE),),
         reason="is allowed by one other ACL",
-        by_type_stays=False,
+        keeps_by_resource_type=False,
     ),
-    One(
+    ExpectedFinding(
         rule="redundant",
         about=acl(operation=AclOperation.READ),
         by=(prefix("ord", operation=AclOperation.DESCRIBE), deny("orders", principal="User:*")),
         beside=(prefix("o", principal="User:bob"),),
         reason="is allowed or denied by 2 other ACLs",
     ),
-    One(
+    ExpectedFinding(
         rule="redundant",
         about=deny(),
         by=(deny("ord", pattern=PatternType.PREFIXED),),
         beside=(prefix("o"),),
         reason="all that it denies is denied by one other ACL",
     ),
-    One(rule="idle-deny", about=deny(), beside=(acl("other"),), reason="no ALLOW allows what it denies"),
-    One(
+    ExpectedFinding(
+        rule="idle-deny", about=deny(), beside=(acl("other"),), reason="no ALLOW allows what it denies"
+    ),
+    ExpectedFinding(
         rule="idle-deny",
         about=deny("orders", host="10.0.0.1"),
         beside=(acl(host="10.0.0.2"), acl(principal="User:bob")),
@@ -176,17 +201,17 @@ FINDINGS = [
 ]
 
 
-@pytest.mark.parametrize("one", FINDINGS, ids=lambda one: f"{one.rule}: {one.reason}")
-def test_a_finding(one: One) -> None:
-    """Its rule, its reason and its proof; and the other ACLs have none."""
-    (finding,) = found(one.about, *one.by, *one.beside, settings=one.settings)
-    assert finding.rule == one.rule
-    assert finding.acl.content == one.about.content
-    assert one.reason in finding.reason
-    assert [each.content for each in finding.by] == [each.content for each in one.by]
+@pytest.mark.parametrize("one", FINDINGS, ids=lambda expected: f"{expected.rule}: {expected.reason}")
+def test_a_rule_reports_its_acl_with_reason_and_proof(expected: ExpectedFinding) -> None:
+    """There is no finding about the other ACLs."""
+    (finding,) = found(expected.about, *expected.by, *expected.beside, settings=expected.settings)
+    assert finding.rule == expected.rule
+    assert finding.acl.content == expected.about.content
+    assert expected.reason in finding.reason
+    assert [each.content for each in finding.by] == [each.content for each in expected.by]
     assert (finding.is_removable, finding.keeps_by_resource_type, finding.is_independent) == (
-        one.is_removable,
-        one.by_type_stays,
+        expected.is_removable,
+        expected.keeps_by_resource_type,
         True,
     )
 
@@ -196,8 +221,8 @@ def test_a_duplicate_has_all_its_ids() -> None:
     assert finding.ids == (acl(number=1).id, acl(number=2).id)
 
 
-def test_a_deny_of_what_it_shadows_goes_after_it() -> None:
-    """Together they say nothing; without the DENY alone the ALLOW would."""
+def test_a_deny_is_removable_after_the_acls_that_it_shadows() -> None:
+    """Together they have no effect; without only the DENY the ALLOW would have one."""
     allow = acl(operation=AclOperation.CREATE)
     shadowed, idle = found(allow, deny(operation=AclOperation.CREATE))
     assert (shadowed.rule, shadowed.is_independent) == ("shadowed", True)
@@ -205,8 +230,8 @@ def test_a_deny_of_what_it_shadows_goes_after_it() -> None:
     assert "remove these before it" in idle.reason
 
 
-def test_the_broad_one_stays() -> None:
-    """Of a chain of prefixes the shortest is left, whatever the order is."""
+def test_the_broadest_prefix_of_a_chain_is_kept() -> None:
+    """In any order the shortest prefix is needed."""
     chain = [acl("abc"), prefix("abc"), prefix("ab"), prefix("a")]
     for acls in (chain, chain[::-1]):
         lint = Lint(table_of(*acls), STRICT, USUAL)
@@ -214,16 +239,16 @@ def test_the_broad_one_stays() -> None:
         assert {finding.by for finding in lint.findings()} == {(prefix("a"),)}
 
 
-def test_what_covers_a_name_last_stays_where_others_would_be_let_in() -> None:
-    """An ACL without effect keeps others out (allow.everyone.if.no.acl.found), unless another one does."""
-    dead = acl(host="broker1")
-    assert [each.rule for each in found(dead)] == ["dead"]
-    assert found(dead, settings=OPEN) == []
-    assert [each.acl for each in found(dead, prefix("o"), settings=OPEN)] == [dead]
+def test_the_last_acl_on_a_name_is_kept_if_allow_everyone_would_apply() -> None:
+    """An ineffective ACL still disables allow.everyone.if.no.acl.found, unless another ACL does."""
+    ineffective = acl(host="broker1")
+    assert [each.rule for each in found(ineffective)] == ["dead"]
+    assert found(ineffective, settings=OPEN) == []
+    assert [each.acl for each in found(ineffective, prefix("o"), settings=OPEN)] == [ineffective]
 
 
-def test_what_is_accepted_stays() -> None:
-    """By rule and by ACL; and an ALLOW that stays keeps the DENY that it needs."""
+def test_accepted_acls_are_not_reported() -> None:
+    """They are accepted by rule or by ACL; an accepted ALLOW keeps the DENY that limits it."""
     create = AclOperation.CREATE
     acls = (acl(operation=create), deny(operation=create), *(acl(name, host="broker1") for name in "xy"))
     rules = LintRules(
@@ -242,7 +267,7 @@ def test_principal_types_are_those_of_the_rules() -> None:
 
 
 def test_the_cluster_has_one_name() -> None:
-    """A prefix of it and the wildcard are about the same resource."""
+    """The name, a prefix of it and the wildcard cover the same resource."""
     acls = [
         acl(name, kind=ResourceType.CLUSTER, pattern=pattern, operation=AclOperation.ALTER)
         for name, pattern in (
@@ -254,8 +279,8 @@ def test_the_cluster_has_one_name() -> None:
     assert len(Lint(table_of(*acls), STRICT, USUAL).needed()) == 1
 
 
-def same_meaning(table: AclTable, settings: AuthorizerSettings = STRICT) -> int:
-    """How many ACLs can go, after a look at the meaning of the others."""
+def removable_count(table: AclTable, settings: AuthorizerSettings = STRICT) -> int:
+    """The number of removable ACLs; the needed ones have the same effective permissions."""
     lint = Lint(table, settings, USUAL)
     assert (
         EffectivePermissions.of(lint.needed(), settings).digest
@@ -267,13 +292,13 @@ def same_meaning(table: AclTable, settings: AuthorizerSettings = STRICT) -> int:
 
 
 @pytest.mark.parametrize("name", REAL_LOGS)
-def test_the_meaning_of_a_real_log_stays(name: str) -> None:
+def test_removals_keep_the_permissions_of_a_real_log(name: str) -> None:
     with closing(open_log(f"file:{real_log(name)}", mode="read")) as log:
         table = load_image(log, [CheckpointFiles(log)]).image.merged().columns
-    assert same_meaning(table) > 0
+    assert removable_count(table) > 0
     if len(table) < 1_000:
-        assert same_meaning(table, OPEN) > 0
-        assert same_meaning(table, AuthorizerSettings(frozenset(("User:alice", "User:carol")))) > 0
+        assert removable_count(table, OPEN) > 0
+        assert removable_count(table, AuthorizerSettings(frozenset(("User:alice", "User:carol")))) > 0
 
 
 def shaped(workload: Workload) -> AclTable:
@@ -283,19 +308,19 @@ def shaped(workload: Workload) -> AclTable:
 
 
 @pytest.mark.parametrize("shape", [tenant_of_size, mesh, strangers])
-def test_the_meaning_of_a_shape_stays(shape: Callable[[int], Workload]) -> None:
+def test_removals_keep_the_permissions_of_a_workload(shape: Callable[[int], Workload]) -> None:
     table = shaped(shape(2_000))
-    assert same_meaning(table) > 0
-    assert same_meaning(table, OPEN) > 0
+    assert removable_count(table) > 0
+    assert removable_count(table, OPEN) > 0
 
 
 @pytest.mark.slow
-def test_the_meaning_of_many_acls_stays() -> None:
-    assert same_meaning(shaped(tenant_of_size(30_000))) > 10_000
+def test_removals_keep_the_permissions_of_many_acls() -> None:
+    assert removable_count(shaped(tenant_of_size(30_000))) > 10_000
 
 
-def test_acls_on_topics_that_are_gone() -> None:
-    """Where the topics are known: literal ACLs on others are to be known, unless they can go anyway."""
+def test_acls_on_missing_topics_are_reported() -> None:
+    """If the topics are known, lint reports literal ACLs on other topics that are not removable anyway."""
     acls = [
         acl("orders", number=1),
         acl("gone", number=2),
@@ -317,7 +342,7 @@ def test_acls_on_topics_that_are_gone() -> None:
 
 
 def test_two_denies_of_half_networks_shadow_an_allow_of_the_network() -> None:
-    """And then they deny nothing: without all three every question has the answer that it had."""
+    """Then they deny nothing: without all three every request has the same answer."""
     halves = [
         deny(host=host, operation=AclOperation.ALL, number=at)
         for at, host in enumerate(("10.0.0.0/25", "10.0.0.128/25"), 1)
@@ -331,7 +356,7 @@ def test_two_denies_of_half_networks_shadow_an_allow_of_the_network() -> None:
     assert [(each.rule, each.acl, each.is_independent, each.by) for each in idle] == [
         ("idle-deny", half, False, (whole,)) for half in halves
     ]
-    assert same_meaning(table_of(whole, *halves)) == 3
+    assert removable_count(table_of(whole, *halves)) == 3
 
 
 @pytest.mark.parametrize(
@@ -345,8 +370,8 @@ def test_two_denies_of_half_networks_shadow_an_allow_of_the_network() -> None:
         (("*",), True),
     ],
 )
-def test_parts_of_a_network_are_added_up(hosts: tuple[str, ...], is_found: bool) -> None:
-    """Networks of any size and single addresses; all but one address is not all."""
+def test_parts_of_a_network_together_cover_it(hosts: tuple[str, ...], is_found: bool) -> None:
+    """Networks of any size and single addresses; all addresses but one are not the network."""
     around, every = acl(host="10.0.0.0/16", number=998), AclOperation.ALL
     for whole, parts in (
         (acl, [acl(host=host, operation=every, number=at) for at, host in enumerate(hosts, 1)]),
@@ -355,11 +380,11 @@ def test_parts_of_a_network_are_added_up(hosts: tuple[str, ...], is_found: bool)
     ):
         narrow = whole(host="10.0.0.0/24", number=999)
         assert (narrow in [each.acl for each in found(narrow, *parts)]) == is_found
-        assert same_meaning(table_of(narrow, *parts)) >= is_found
+        assert removable_count(table_of(narrow, *parts)) >= is_found
 
 
-def test_what_is_said_to_ipv6_addresses_by_themselves_is_not_added_up() -> None:
-    """A client with a scope in its address has a network's, and not the address without it."""
+def test_single_ipv6_addresses_do_not_cover_a_network() -> None:
+    """An address with a scope is in the network, but does not match the address without the scope."""
     for hosts, whole, is_found in (
         (("fe80:0:0:0:0:0:0:0", "fe80:0:0:0:0:0:0:1"), "fe80::/127", False),
         (("fe80::/11", "fea0::/11"), "fe80::/10", True),

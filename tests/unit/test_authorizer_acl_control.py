@@ -1,4 +1,4 @@
-"""What creations and removals write and answer, as Kafka 4.3.1's AclApis and AclControlManager."""
+"""Records and answers of creations and removals, as Kafka 4.3.1's AclApis and AclControlManager."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ READ_T = AclBinding(
 
 
 class Acls:
-    """A plain AclView over a dict by id; iterates over the records, as plan_deletion reads them."""
+    """An AclView over a dict by id; iterates over the records, as plan_deletion reads them."""
 
     def __init__(self, records: Iterable[AccessControlEntryRecord] = ()) -> None:
         self._by_id = {record.id: record for record in records}
@@ -101,7 +101,7 @@ def messages(results: Sequence[AclCreateResult | AclDeleteResult]) -> list[str |
 @pytest.mark.parametrize(
     "line", (LOGS / "kraft-small" / "rejected-bindings.jsonl").read_text(encoding="utf-8").splitlines()
 )
-def test_refuses_what_a_real_broker_refused(line: str) -> None:
+def test_bindings_that_a_broker_refused_are_refused(line: str) -> None:
     """Bindings that Kafka 4.3.1 refused are refused with its exception and message."""
     case = json.loads(line)
     given = case["binding"]
@@ -135,18 +135,18 @@ def test_refuses_what_a_real_broker_refused(line: str) -> None:
         (with_entry(permission_type=AclPermissionType.ANY), "Invalid permissionType ANY"),
     ],
 )
-def test_refuses_what_the_controller_refuses(binding: AclBinding, message: str) -> None:
+def test_bindings_that_the_controller_refuses_are_refused(binding: AclBinding, message: str) -> None:
     """Codes that no ACL can have are refused with the controller's message."""
     with pytest.raises(InvalidRequestError) as raised:
         validate_binding(binding)
     assert str(raised.value) == message
 
 
-def test_checks_in_kafkas_order() -> None:
-    """Of several faults the one that Kafka looks for first is told: the broker's checks come first."""
+def test_bindings_are_checked_in_kafkas_order() -> None:
+    """Of several faults the error names the one that Kafka checks first: the broker's checks come first."""
     pattern = ResourcePattern(ResourceType.ANY, "", PatternType.ANY)
     entry = AccessControlEntry("x", "*", AclOperation.ANY, AclPermissionType.ANY)
-    told = []
+    messages_ = []
     mends: list[Callable[[AclBinding], AclBinding]] = [
         lambda b: replace(b, pattern=replace(b.pattern, name="t")),
         lambda b: replace(b, pattern=replace(b.pattern, resource_type=ResourceType.TOPIC)),
@@ -159,11 +159,11 @@ def test_checks_in_kafkas_order() -> None:
         binding = AclBinding(pattern, entry)
         with pytest.raises(InvalidRequestError) as raised:
             validate_binding(binding)
-        told.append(str(raised.value))
+        messages_.append(str(raised.value))
         mended = mend(binding)
         pattern, entry = mended.pattern, mended.entry
     validate_binding(AclBinding(pattern, entry))
-    assert told == [
+    assert messages_ == [
         "Invalid empty resource name",
         "Invalid resourceType ANY",
         "Invalid patternType ANY",
@@ -186,7 +186,7 @@ def test_checks_in_kafkas_order() -> None:
         with_pattern("kafka-cluster", ResourceType.CLUSTER, PatternType.PREFIXED),
     ],
 )
-def test_accepts_what_kafka_accepts(binding: AclBinding) -> None:
+def test_bindings_that_kafka_accepts_are_accepted(binding: AclBinding) -> None:
     """H14: any operation on any type, any host, empty principal parts, a PREFIXED cluster are accepted."""
     validate_binding(binding)
 
@@ -217,7 +217,7 @@ def test_a_binding_given_twice_is_written_once() -> None:
 
 
 def test_an_id_in_force_with_other_content_gets_a_random_one() -> None:
-    """An ACL is never replaced by a creation: its id goes to another one only by chance or malice."""
+    """A creation never replaces an ACL: equal ids of different content are a coincidence or an attack."""
     taken = record(with_pattern("other"), bytes(binding_uuid(READ_T)))
     also_taken = record(with_pattern("third"), b"1" * 16)
     ids = iter([Uuid(b"1" * 16), Uuid(b"2" * 16)])
@@ -226,10 +226,10 @@ def test_an_id_in_force_with_other_content_gets_a_random_one() -> None:
 
 
 def test_ten_thousand_records_fit_and_one_more_does_not() -> None:
-    """H26: the operation as a whole is refused, with the controller's message."""
+    """H26: the complete operation is refused, with the controller's message."""
     bindings = [with_pattern(f"t{number}") for number in range(RECORDS_PER_OPERATION_MAX)]
     view = Acls()
-    # What exists already does not count.
+    # Existing ACLs do not count.
     assert len(plan_creation(view, [*bindings, bindings[0]], no_random_id).records) == 10_000
     with pytest.raises(PolicyViolationError) as raised:
         plan_creation(view, [*bindings, READ_T], no_random_id)
@@ -269,8 +269,8 @@ def test_filters_that_match_the_same_acl_write_one_removal() -> None:
     assert listed == [[READ_T]] * 3
 
 
-def test_equal_content_goes_with_all_its_ids() -> None:
-    """I8: a removal that left one of two ids behind would not remove the ACL."""
+def test_a_removal_removes_all_ids_of_equal_content() -> None:
+    """I8: a removal of only one of two ids would not remove the ACL."""
     acls = Acls([record(READ_T, b"1" * 16), record(READ_T, b"2" * 16)])
     plan = plan_deletion(acls, [exact(READ_T)])
     assert {removal.id for removal in plan.records} == {b"1" * 16, b"2" * 16}
@@ -284,7 +284,7 @@ def test_a_filter_that_matches_nothing_is_a_success() -> None:
 
 
 def test_removal_agrees_with_kafkas_filters() -> None:
-    """What goes is what ``AclBindingFilter.matches`` says, for each kind of filter."""
+    """For each kind of filter the removed ACLs are those that ``AclBindingFilter.matches``."""
     bindings = [
         AclBinding(
             ResourcePattern(type_, name, pattern), AccessControlEntry(principal, host, operation, permission)
@@ -311,12 +311,12 @@ def test_removal_agrees_with_kafkas_filters() -> None:
         for permission in (AclPermissionType.ANY, AclPermissionType.DENY)
     ]
     for acl_filter, result in zip(filters, plan_deletion(acls, filters).results, strict=True):
-        gone = {each.acl_binding for each in result.acl_binding_delete_results}
-        assert gone == {binding for binding in bindings if acl_filter.matches(binding)}, acl_filter
+        removed = {each.acl_binding for each in result.acl_binding_delete_results}
+        assert removed == {binding for binding in bindings if acl_filter.matches(binding)}, acl_filter
 
 
 def test_codes_without_a_name_are_matched_like_prefixes() -> None:
-    """8.4: where MATCH throws in Kafka, a newer Kafka's pattern type is PREFIXED, as in decisions."""
+    """8.4: MATCH treats an unknown pattern type as PREFIXED, as decisions do; Kafka throws."""
     weird = AccessControlEntryRecord(Uuid(b"1" * 16), 2, "ab", 99, "User:a", "*", 3, 3)
     by_match = AclBindingFilter(ResourcePatternFilter(name="abc", pattern_type=PatternType.MATCH))
     assert len(plan_deletion(Acls([weird]), [by_match]).records) == 1
@@ -325,7 +325,7 @@ def test_codes_without_a_name_are_matched_like_prefixes() -> None:
 
 
 def test_ten_thousand_removals_fit_and_one_more_does_not() -> None:
-    """H26, as run against 4.3.1: at the limit, an ACL that another filter has matched counts too."""
+    """H26, observed with 4.3.1: at the limit, an ACL that another filter has matched counts, too."""
     acls = Acls(record(with_pattern(f"t{number}")) for number in range(RECORDS_PER_OPERATION_MAX))
     assert len(plan_deletion(acls, [AclBindingFilter()]).records) == 10_000
     for too_much in (

@@ -1,4 +1,4 @@
-"""The audit log: Kafka's line, level and logger, and never in the way of a decision."""
+"""The audit log: Kafka's line, level and logger; no failure of it changes a decision."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def write(
     context: AuthorizableRequestContext = CONTEXT,
     end_offset: int = 0,
 ) -> None:
-    """As authorize() does."""
+    """Write a line like authorize()."""
     if level >= audit.threshold:
         state = state_at(end_offset)
         audit.write(
@@ -73,7 +73,7 @@ def state_at(end_offset: int) -> AuthorizerState:
 
 
 class RuledByKafka(Decision, frozen=True):
-    """A decision whose reason is the text that Kafka printed."""
+    """A decision with the text that Kafka printed as its reason."""
 
     text: str = ""
 
@@ -83,14 +83,14 @@ class RuledByKafka(Decision, frozen=True):
 
 @pytest.fixture
 def audit_records() -> Iterator[list[logging.LogRecord]]:
-    """What reaches the logger's handlers; level and handlers are put back afterwards."""
+    """The records that reach the logger's handlers; level and handlers are restored afterwards."""
     records: list[logging.LogRecord] = []
 
-    class Keeping(logging.Handler):
+    class Collecting(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             records.append(record)
 
-    handler = Keeping()
+    handler = Collecting()
     logger = logging.getLogger(AUDIT_LOGGER_NAME)
     before = logger.level
     logger.addHandler(handler)
@@ -119,10 +119,10 @@ def oracle_lines(case: Path) -> Iterator[tuple[dict, dict]]:
             yield json.loads(query), json.loads(expected)
 
 
-def test_lines_and_levels_are_those_of_the_real_authorizer() -> None:
+def test_lines_and_levels_equal_those_of_kafka() -> None:
     """Every audited decision of the oracle gives its line and its level, given its result and rule.
 
-    And each of the real authorizer's lines is read back.
+    The reader reads each of Kafka's lines back.
     """
     compared, state, reader = 0, state_at(0), RequestLines()
     for case in sorted(CASES.iterdir()):
@@ -147,8 +147,8 @@ def test_lines_and_levels_are_those_of_the_real_authorizer() -> None:
             level = audit_level(action, allowed=result is AuthorizationResult.ALLOWED)
             decision = RuledByKafka(result, Rule.DEFAULT_DENY, text=expected["rule"])
             line = audit_line(level, state, context, action, decision)
-            said = {"level": logging.getLevelName(level), "message": line.event}
-            assert said == expected["audit"], (case.name, query)
+            written = {"level": logging.getLevelName(level), "message": line.event}
+            assert written == expected["audit"], (case.name, query)
             read = reader.read(expected["audit"]["message"].encode("utf-8", "surrogatepass"))
             pattern = action.resource_pattern
             request = Request(
@@ -186,7 +186,7 @@ def test_request_names_are_those_of_kafka() -> None:
     ],
 )
 def test_levels_follow_the_flags(allowed: bool, action: Action, level: int) -> None:
-    """StandardAuthorizerData.logAuditMessage: what was really granted or really asked for is louder."""
+    """StandardAuthorizerData.logAuditMessage: a granted or requested access has a higher level."""
     assert audit_level(action, allowed=allowed) == level
 
 
@@ -203,8 +203,8 @@ def test_only_enabled_levels_are_written(
     assert audit.threshold == AUDIT_LEVELS[name]
 
 
-def test_two_audit_logs_have_a_level_each(audit_records: list[logging.LogRecord]) -> None:
-    """The logger is one for the process: another authorizer, or a change of its level, silences nobody."""
+def test_two_audit_logs_have_separate_levels(audit_records: list[logging.LogRecord]) -> None:
+    """The process has one logger: another authorizer, or a change of its level, silences no other."""
     first, second = AuditLog(DEBUG), AuditLog(INFO)
     for audit in (first, second):
         write(audit, DEBUG, ALLOWED)
@@ -216,8 +216,8 @@ def test_two_audit_logs_have_a_level_each(audit_records: list[logging.LogRecord]
     assert (first.threshold, second.threshold) == (DEBUG, OFF)
 
 
-def test_threshold_counts_what_logging_itself_disables() -> None:
-    """logging.disable is heard when the level is set: the hot path compares with one int only."""
+def test_the_threshold_respects_logging_disable() -> None:
+    """logging.disable takes effect when the level is set: the hot path compares with one int only."""
     logging.disable(logging.DEBUG)
     try:
         assert AuditLog(TRACE).threshold == INFO
@@ -247,7 +247,7 @@ def test_the_line_is_the_message_and_the_facts_are_attributes(
 
 
 def test_a_failing_logger_changes_no_decision(audit_records: list[logging.LogRecord]) -> None:
-    """Whatever a handler or a principal's text raises is counted, and swallowed."""
+    """Any exception of a handler or of a principal's text is counted and suppressed."""
 
     class Unprintable(KafkaPrincipal, frozen=True):
         def __str__(self) -> str:
@@ -269,22 +269,9 @@ def test_a_failing_logger_changes_no_decision(audit_records: list[logging.LogRec
     assert audit.failures == 2
 
 
-@pytest.fixture
-def logging_as_before() -> Iterator[None]:
-    """Puts back what setup_logging changes for the whole process."""
-    import structlog  # noqa: PLC0415 - only these tests configure it
-
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    structlog.reset_defaults()
-
-
-@pytest.mark.usefixtures("logging_as_before", "audit_records")
+@pytest.mark.usefixtures("audit_records")
 def test_as_json_the_line_is_the_event_and_the_facts_are_keys() -> None:
-    """What a log pipeline reads: one object a line, the level name TRACE included."""
+    """A log pipeline reads one object a line, with the level name TRACE."""
     stream = io.StringIO()
     with AuditWriter(setup_logging("json", "INFO", stream=stream), TRACE, max_lines=10) as audit:
         write(audit, INFO, end_offset=3)
@@ -311,10 +298,10 @@ def test_as_json_the_line_is_the_event_and_the_facts_are_keys() -> None:
     assert allowed["level"] == "trace"
 
 
-@pytest.mark.usefixtures("logging_as_before", "audit_records")
+@pytest.mark.usefixtures("audit_records")
 @pytest.mark.parametrize("name", ["é", '"\\', "100%s", "\ud800", "\n"])
 def test_any_name_is_an_ascii_line_of_json(name: str) -> None:
-    """Also one that no UTF-8 can hold: the stream's encoding may be any."""
+    """Also a name that UTF-8 cannot encode: the stream may have any encoding."""
     stream = io.StringIO()
     with AuditWriter(setup_logging("json", "INFO", stream=stream), INFO, max_lines=10) as audit:
         write(audit, INFO, action=Action(AclOperation.READ, topic(name)))
@@ -324,7 +311,7 @@ def test_any_name_is_an_ascii_line_of_json(name: str) -> None:
 
 
 def test_without_a_handler_no_line_is_made() -> None:
-    """A program that uses aclog as a library, and has set up no logging: INFO would go nowhere."""
+    """In a program that uses aclog as a library without logging set up, INFO has no destination."""
     made: list[str] = []
 
     class Printed(KafkaPrincipal, frozen=True):
@@ -346,9 +333,9 @@ def test_without_a_handler_no_line_is_made() -> None:
         root.handlers[:] = handlers
 
 
-@pytest.mark.usefixtures("logging_as_before", "audit_records")
-def test_a_question_over_http_is_named_in_kafkas_line_and_its_caller_beside_it() -> None:
-    """Whatever parses Kafka's line reads this one; the facts about HTTP are keys."""
+@pytest.mark.usefixtures("audit_records")
+def test_a_request_over_http_has_kafkas_line_and_its_caller_as_keys() -> None:
+    """A parser of Kafka's line reads this one; the values of the HTTP request are keys."""
     stream = io.StringIO()
     context = HttpRequestContext(
         KafkaPrincipal("User", "a"),
@@ -374,9 +361,9 @@ def test_a_question_over_http_is_named_in_kafkas_line_and_its_caller_beside_it()
     assert (line["caller"], line["caller_host"]) == ("User:gateway", "127.0.0.1")
 
 
-@pytest.mark.usefixtures("logging_as_before", "audit_records")
+@pytest.mark.usefixtures("audit_records")
 def test_no_name_forges_a_line_on_a_console() -> None:
-    """Whoever asks chooses the names in the line; what they hold is shown, and not done."""
+    """A caller chooses the names in the line; control characters in them are escaped."""
     stream = io.StringIO()
     pattern = ResourcePattern(
         ResourceType.TOPIC, "t\nPrincipal = User:admin is Allowed\x1b[2J", PatternType.LITERAL
@@ -388,9 +375,9 @@ def test_no_name_forges_a_line_on_a_console() -> None:
     assert "\x1b" not in stream.getvalue()
 
 
-@pytest.mark.usefixtures("logging_as_before", "audit_records")
+@pytest.mark.usefixtures("audit_records")
 def test_on_a_console_the_line_is_readable() -> None:
-    """People see Kafka's line."""
+    """The console shows Kafka's line."""
     stream = io.StringIO()
     with AuditWriter(setup_logging("console", "INFO", stream=stream), TRACE, max_lines=10) as audit:
         write(audit, INFO)

@@ -1,10 +1,9 @@
-"""The audit log of `aclog serve`: nothing lost, nothing waits, and each line as it was decided."""
+"""The queued audit log of `aclog serve`: order, limits, lost lines, and the values of each line."""
 
 from __future__ import annotations
 
 import io
 import json
-import logging
 import threading
 import time
 from collections.abc import Iterator
@@ -12,7 +11,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 import pytest
-import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,19 +30,8 @@ PLENTY = 100_000
 WHO = RequestContext(KafkaPrincipal("User", "a"), "10.0.0.1")
 
 
-@pytest.fixture(autouse=True)
-def logging_as_before() -> Iterator[None]:
-    """Puts back what setup_logging changes for the whole process."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    structlog.reset_defaults()
-
-
 class Gate(io.StringIO):
-    """A stream that takes nothing while it is shut, as a pipe that is not read, and fails if it is broken."""
+    """A stream that blocks while it is shut, like a pipe without a reader, and fails if it is broken."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,10 +57,10 @@ class Gate(io.StringIO):
 
 @contextmanager
 def shut(gate: Gate, fed: Fed) -> Iterator[None]:
-    """With the writer stuck in its first line, ``first``."""
+    """Block the writer in its first line, ``first``."""
     gate.met.clear()
     gate.open.clear()
-    ask(fed, "first")
+    decide(fed, "first")
     assert gate.met.wait(SOON_S)
     yield
     gate.open.set()
@@ -83,7 +70,7 @@ def output(stream: io.StringIO, kind: str = "json") -> LogOutput:
     return setup_logging(kind, "INFO", stream=stream)
 
 
-def ask(fed: Fed, *names: str, context: RequestContext = WHO) -> None:
+def decide(fed: Fed, *names: str, context: RequestContext = WHO) -> None:
     fed.authorizer.authorize(context, [Action(READ, topic(name)) for name in names])
 
 
@@ -91,32 +78,32 @@ def wait_for_text(text: str, gate: Gate) -> None:
     wait_until(lambda: text in gate.getvalue())
 
 
-def test_lines_are_written_soon_without_being_asked_for() -> None:
+def test_lines_are_written_soon_without_a_flush() -> None:
     gate = Gate()
     with AuditWriter(output(gate), INFO, max_lines=PLENTY) as audit:
-        ask(Fed(audit=audit), "orders")
+        decide(Fed(audit=audit), "orders")
         wait_for_text("Topic:LITERAL:orders", gate)
 
 
-def test_closing_writes_what_waits_and_keeps_the_order_of_each_thread() -> None:
-    """From any thread: no line is missing, none comes twice, none overtakes another."""
+def test_close_writes_queued_lines_in_the_order_of_each_thread() -> None:
+    """From any thread: no line is missing, repeated or out of order."""
     gate, threads, calls = Gate(), 4, 500
     with AuditWriter(output(gate), INFO, max_lines=PLENTY) as audit:
         fed = Fed(audit=audit)
 
-        def decide(thread: int) -> None:
+        def decide_in_thread(thread: int) -> None:
             for call in range(calls):
-                ask(fed, f"{thread}.{call}.0", f"{thread}.{call}.1")
+                decide(fed, f"{thread}.{call}.0", f"{thread}.{call}.1")
 
-        deciding = [threading.Thread(target=decide, args=(thread,)) for thread in range(threads)]
+        deciding = [threading.Thread(target=decide_in_thread, args=(thread,)) for thread in range(threads)]
         for each in deciding:
             each.start()
         for each in deciding:
             each.join()
     written = gate.names()
     for thread in range(threads):
-        own = [name for name in written if str(name).startswith(f"{thread}.")]
-        assert own == [f"{thread}.{call}.{n}" for call in range(calls) for n in range(2)]
+        of_thread = [name for name in written if str(name).startswith(f"{thread}.")]
+        assert of_thread == [f"{thread}.{call}.{n}" for call in range(calls) for n in range(2)]
     assert len(written) == threads * calls * 2
     assert (audit.lost, audit.failures, audit.waiting) == (0, 0, 0)
 
@@ -128,14 +115,14 @@ def test_any_calls_give_their_lines_in_order(sizes: list[int], kind: str) -> Non
     with AuditWriter(output(gate, kind), INFO, max_lines=PLENTY) as audit:
         fed, rest = Fed(audit=audit), iter(names)
         for size in sizes:
-            ask(fed, *(next(rest) for _ in range(size)))
+            decide(fed, *(next(rest) for _ in range(size)))
     lines = gate.getvalue().splitlines()
     assert len(lines) == len(names)
     assert all(f"Topic:LITERAL:{name} " in line for line, name in zip(lines, names, strict=True))
 
 
-def test_what_has_gathered_is_written_in_pieces() -> None:
-    """So that requests get their turn between them."""
+def test_queued_lines_are_written_in_pieces() -> None:
+    """Requests run between two pieces."""
 
     class Counting(Gate):
         def write(self, text: str) -> int:
@@ -146,77 +133,77 @@ def test_what_has_gathered_is_written_in_pieces() -> None:
     with AuditWriter(output(gate), INFO, max_lines=PLENTY) as audit:
         fed = Fed(audit=audit)
         with shut(gate, fed):
-            ask(fed, *(f"t{number}" for number in range(count)))
+            decide(fed, *(f"t{number}" for number in range(count)))
     assert sizes[0] == 1
     assert sum(sizes) == count + 1
     assert max(sizes) <= count // 8
 
 
-def test_under_pressure_no_decision_waits_and_what_is_left_out_is_counted_and_said() -> None:
-    """Nothing reads the lines: answers come all the same, and memory holds as many as it may."""
+def test_under_pressure_no_decision_waits_and_lost_lines_are_counted_and_reported() -> None:
+    """No reader takes the lines: decisions are answered nevertheless, and the queue is bounded."""
     gate = Gate()
     with AuditWriter(output(gate), INFO, max_lines=100) as audit:
         fed = Fed(audit=audit)
         with shut(gate, fed):
-            ask(fed, *(f"t{number}" for number in range(1000)))
+            decide(fed, *(f"t{number}" for number in range(1000)))
             assert (audit.waiting, audit.lost) == (100, 900)
             assert fed.authorizer.metrics.denied == 1001
     assert gate.names() == ["first", *(f"t{number}" for number in range(100))]
-    said = [event for event in gate.events() if event["event"] == "audit_lines_lost"]
-    assert sum(int(str(event["lines"])) for event in said) == 900
-    assert "aclog.audit.queue.max.lines" in str(said[0]["way_out"])
-    assert said[0]["level"] == "warning"
+    warnings = [event for event in gate.events() if event["event"] == "audit_lines_lost"]
+    assert sum(int(str(event["lines"])) for event in warnings) == 900
+    assert "aclog.audit.queue.max.lines" in str(warnings[0]["way_out"])
+    assert warnings[0]["level"] == "warning"
 
 
-def test_losses_are_said_at_intervals_and_at_the_end() -> None:
-    """A log that has no room for the audit's lines is not filled with that news."""
+def test_lost_lines_are_reported_at_intervals_and_at_the_end() -> None:
+    """Warnings are rare, because the log has no room for the lines either."""
     gate = Gate()
     with AuditWriter(output(gate), INFO, max_lines=1) as audit:
         fed = Fed(audit=audit)
         for _ in range(5):
             with shut(gate, fed):
-                ask(fed, "kept", "lost")
+                decide(fed, "kept", "lost")
             wait_for_text('"event": "audit_lines_lost"', gate)
         assert gate.getvalue().count("audit_lines_lost") == 1
-    said = [event["lines"] for event in gate.events() if event["event"] == "audit_lines_lost"]
-    assert (len(said), sum(map(int, map(str, said)))) == (2, audit.lost)
+    warnings = [event["lines"] for event in gate.events() if event["event"] == "audit_lines_lost"]
+    assert (len(warnings), sum(map(int, map(str, warnings)))) == (2, audit.lost)
     assert audit.lost >= 5
 
 
-def test_with_room_for_none_a_line_is_written_before_the_answer() -> None:
-    """For those who must have it, and slower."""
+def test_without_a_queue_a_line_is_written_before_the_answer() -> None:
+    """This is slower, and for installations that must have every line."""
     gate = Gate()
     before = threading.active_count()
     with AuditWriter(output(gate), INFO, max_lines=0) as audit:
         assert threading.active_count() == before
         fed = Fed(audit=audit)
         for number in range(3):
-            ask(fed, f"t{number}")
+            decide(fed, f"t{number}")
             assert gate.names() == [f"t{each}" for each in range(number + 1)]
 
 
-def test_what_is_decided_after_the_end_is_written_at_once() -> None:
+def test_a_decision_after_close_is_written_immediately() -> None:
     gate = Gate()
     with AuditWriter(output(gate), INFO, max_lines=PLENTY) as audit:
         fed = Fed(audit=audit)
-    ask(fed, "late")
+    decide(fed, "late")
     assert gate.names() == ["late"]
     audit.close()
 
 
 def test_a_line_has_the_reason_of_the_state_that_decided() -> None:
-    """The ACL is gone, and everything is allowed, before the line is made."""
+    """The ACL is removed, and everything is allowed, before the line is formatted."""
     gate = Gate()
     denial = deny("User:a", READ, topic("orders"))
     with AuditWriter(output(gate), INFO, max_lines=PLENTY) as audit:
         fed = Fed(denial, allow("User:a", READ, topic("orders")), audit=audit)
         decided_at = fed.authorizer.state.end_offset
         with shut(gate, fed):
-            ask(fed, "orders", "default")
+            decide(fed, "orders", "default")
             fed.publish(RemoveAccessControlEntryRecord(denial.id))
             fed.publish(deny("User:a", READ, topic("default")))
             fed.authorizer.reconfigure({"allow.everyone.if.no.acl.found": "true"})
-            ask(fed, "orders", "default")
+            decide(fed, "orders", "default")
     first, orders, default, by_new_acl = gate.events()
     assert (first["rule"], default["rule"]) == ("DefaultDeny", "DefaultDeny")
     assert (orders["acl_id"], orders["offset"]) == (uuid_to_string(denial.id), decided_at)
@@ -234,24 +221,24 @@ def test_a_line_has_the_time_of_its_decision(kind: str) -> None:
         fed = Fed(audit=audit)
         with shut(gate, fed):
             before = datetime.now(UTC)
-            ask(fed, "orders")
+            decide(fed, "orders")
             after = datetime.now(UTC)
-            time.sleep(0.1)  # the line is written later than it was decided
+            time.sleep(0.1)  # the line is written later than its decision
     line = gate.getvalue().splitlines()[1]
     text = json.loads(line)["timestamp"] if kind == "json" else line.split()[0]
     assert before <= datetime.fromisoformat(text) <= after
 
 
-def test_what_a_stream_refuses_is_counted_and_later_lines_are_written() -> None:
+def test_refused_lines_are_counted_and_later_lines_are_written() -> None:
     gate = Gate()
     with AuditWriter(output(gate), INFO, max_lines=PLENTY) as audit:
         fed = Fed(audit=audit)
         with shut(gate, fed):
-            ask(fed, "t0", "t1")
+            decide(fed, "t0", "t1")
             gate.is_broken = True
         wait_until(lambda: audit.failures >= 3)
         gate.is_broken = False
-        ask(fed, "t2")
+        decide(fed, "t2")
     assert gate.names() == ["t2"]
     assert (audit.failures, audit.lost) == (3, 0)
 
@@ -264,24 +251,24 @@ def test_a_line_that_cannot_be_made_takes_no_other_with_it() -> None:
     gate = Gate()
     with AuditWriter(output(gate), INFO, max_lines=PLENTY) as audit:
         fed = Fed(audit=audit)
-        ask(fed, "before")
-        ask(fed, "broken", context=RequestContext(Unprintable("User", "b"), "10.0.0.1"))
-        ask(fed, "after")
+        decide(fed, "before")
+        decide(fed, "broken", context=RequestContext(Unprintable("User", "b"), "10.0.0.1"))
+        decide(fed, "after")
     assert gate.names() == ["before", "after"]
     assert audit.failures == 1
 
 
 def test_names_of_any_kind_share_a_write() -> None:
-    """One that no UTF-8 can hold does not change its neighbours."""
+    """A name that UTF-8 cannot encode does not change other lines."""
     gate = Gate()
     names = ["plain", "é", "\ud800", "\n", "last"]
     with AuditWriter(output(gate), INFO, max_lines=PLENTY) as audit:
-        ask(Fed(audit=audit), *names)
+        decide(Fed(audit=audit), *names)
     assert gate.getvalue().isascii()
     assert gate.names() == names
 
 
-def test_it_is_as_the_configuration_says() -> None:
+def test_the_audit_log_follows_the_configuration() -> None:
     flags = {"aclog.audit.level": "OFF", "aclog.audit.queue.max.lines": "7"}
     config = load_config(environ={}, flags=flags)
     with AuditWriter.configured(config, output(io.StringIO())) as audit:

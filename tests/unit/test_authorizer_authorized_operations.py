@@ -11,8 +11,8 @@ from records.acl import SUPPORTED_OPERATIONS, AclOperation, ResourceType
 from support.decisions import ALL, READ, TOPIC, Fed, allow, context, deny, topic
 
 
-def test_allowed_and_implied_operations_are_there() -> None:
-    """READ brings DESCRIBE; a DENY takes it away; bit c is the operation with code c."""
+def test_the_bits_contain_allowed_and_implied_operations() -> None:
+    """READ implies DESCRIBE, unless a DENY matches; bit c is the operation with code c."""
     fed = Fed(allow("User:a", READ, topic("t")))
     operations = fed.authorizer.authorized_operations(context(), TOPIC, "t")
     assert operations == (AclOperation.READ, AclOperation.DESCRIBE)
@@ -23,8 +23,8 @@ def test_allowed_and_implied_operations_are_there() -> None:
 
 
 @pytest.mark.parametrize("resource_type", ResourceType)
-def test_each_type_has_its_operations(resource_type: ResourceType) -> None:
-    """A super user has all of them; ALL itself is none of them."""
+def test_each_resource_type_has_its_supported_operations(resource_type: ResourceType) -> None:
+    """A super user has all supported operations; ALL is not one of them."""
     fed = Fed(super_users="User:a", aclog_kafka_version="4.4")
     operations = fed.authorizer.authorized_operations(context(), resource_type, "x")
     assert operations == SUPPORTED_OPERATIONS.get(resource_type, ())
@@ -42,7 +42,7 @@ def test_each_type_has_its_operations(resource_type: ResourceType) -> None:
     ],
 )
 def test_operations_follow_the_release(version: str, group: str, transactional_id: str) -> None:
-    """What the release supports; what the newest does, if it is not known."""
+    """The operations are those of the release, or of the newest release if it is unknown."""
     fed = Fed(super_users="User:a", aclog_kafka_version=version)
     found = [
         to_bit_field(fed.authorizer.authorized_operations(context(), each, "x"))
@@ -51,8 +51,8 @@ def test_operations_follow_the_release(version: str, group: str, transactional_i
     assert [f"{bits:x}" for bits in found] == [group, transactional_id]
 
 
-def test_the_audit_log_has_it_at_trace(caplog: pytest.LogCaptureFixture) -> None:
-    """No access is granted or asked for by it."""
+def test_the_audit_log_has_a_query_at_trace(caplog: pytest.LogCaptureFixture) -> None:
+    """The query neither grants nor requests an access."""
     audit = AuditLog(TRACE)
     try:
         fed = Fed(allow("User:a", READ, topic("t")), audit=audit)

@@ -1,4 +1,4 @@
-"""Query lines: fields, defaults, errors; what they answer is compared with the real Kafka in tests/oracle."""
+"""Query lines: fields, defaults, errors; tests/oracle compares the answers with Kafka."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ QUESTION = {
 
 
 def test_names_and_codes_mean_the_same() -> None:
-    """Names in any case; the numbers of the protocol."""
+    """Names may be in any case; codes are those of the protocol."""
     fed = Fed(allow("User:a", READ, topic("t")))
     expected = answer_query(fed.authorizer, QUESTION)
     assert expected["result"] == "ALLOWED"
@@ -36,7 +36,7 @@ def test_names_and_codes_mean_the_same() -> None:
         ({"resourceType": None}, "`None` is no ResourceType"),
     ],
 )
-def test_what_is_no_query_is_bad_data(changes: dict[str, Any], message: str) -> None:
+def test_an_invalid_query_is_bad_data(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(DecodeError, match=message):
         answer_query(Fed().authorizer, {**QUESTION, **changes})
 
@@ -48,7 +48,7 @@ def test_a_missing_field_is_named(field: str) -> None:
         answer_query(Fed().authorizer, query)
 
 
-def test_what_kafka_refuses_is_answered_with_its_error() -> None:
+def test_a_query_that_kafka_refuses_has_its_error() -> None:
     """Class and message; a null message where Java's is null."""
     assert answer_query(Fed(ready=False).authorizer, QUESTION) == {
         "error": "AuthorizerNotReadyException: null"
@@ -62,8 +62,8 @@ def test_what_kafka_refuses_is_answered_with_its_error() -> None:
     }
 
 
-def test_a_host_written_otherwise_is_shown() -> None:
-    """As ACLs are compared with it; a name is an error."""
+def test_a_normalized_host_is_shown() -> None:
+    """The answer has the text that ACLs are compared with; a host name is an error."""
     assert answer_query(Fed().authorizer, {**QUESTION, "host": "::1"})["hostAddress"] == "0:0:0:0:0:0:0:1"
     assert "hostAddress" not in answer_query(Fed().authorizer, QUESTION)
     assert answer_query(Fed().authorizer, {**QUESTION, "host": "localhost"}) == {

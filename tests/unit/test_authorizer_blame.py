@@ -1,4 +1,4 @@
-"""Blame: every turn of an answer through a history, against the state at each of its offsets."""
+"""Blame: every decision change in a history, compared with the state at each of its offsets."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from support.sim_store import SimSnapshot, SimStore
 
 
 class ColumnLog(SimLog):
-    """What is read comes by column, as where much is read."""
+    """A log that returns batches by column, like long reads."""
 
     def read(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> list[LogBatch]:
         found = super().read(offset, max_bytes=max_bytes)
@@ -76,18 +76,18 @@ def random_acl(rng: random.Random) -> AccessControlEntryRecord:
 
 
 def registered(broker_id: int, highest: int) -> BrokerRecord:
-    """By the highest metadata.version that it knows: 29 is of 4.2, 30 of 4.3, 32 of 4.4."""
+    """A registration with the highest supported metadata.version: 29 is 4.2, 30 is 4.3, 32 is 4.4."""
     return BrokerRecord(0, 3, broker_id, SupportedLevels(7, highest))
 
 
 def random_broker(rng: random.Random) -> BrokerRecord:
-    """It registers, or goes."""
+    """A registration, or an unregistration."""
     broker_id, highest = rng.randrange(2), rng.choice([29, 30, 32, 32, None])
     return BrokerRecord(1, 0, broker_id, None) if highest is None else registered(broker_id, highest)
 
 
 def random_batches(rng: random.Random, count: int) -> list[list[MetadataRecord]]:
-    """Some of them within transactions, which may end and begin within a batch, or are aborted."""
+    """Batches with transactions, which may end and begin within a batch, or are aborted."""
     is_open = False
     batches: list[list[MetadataRecord]] = []
     for _ in range(count):
@@ -134,7 +134,7 @@ def random_subject(rng: random.Random) -> RequestSubject | AclSubject:
     )
 
 
-def turns(
+def decision_changes_of(
     log: SimLog, subject: RequestSubject | AclSubject, beginning: Beginning | None = None
 ) -> tuple[DecisionTracker, list[tuple[Step, AnswerChange | None]]]:
     beginning = beginning or first_state(log, [], SystemClock())
@@ -143,24 +143,24 @@ def turns(
     return followed, [(step, followed.apply(step.records)) for step in found]
 
 
-def expected(image: AclsImage, subject: RequestSubject | AclSubject) -> object:
-    """By the whole state: the decision, or the ACLs in force that are the one."""
+def expected_at(image: AclsImage, subject: RequestSubject | AclSubject) -> object:
+    """The decision by the complete state, or the equal ACLs that are in force."""
     if isinstance(subject, AclSubject):
         return {(acl.record.id, acl.offset) for acl in image if subject.is_related(acl.record)}
     state = AuthorizerState(
         subject.settings.index(image), subject.settings, is_ready=True, not_ready_reason=""
     )
-    return plain(decide(state, subject.context, subject.action))
+    return reason_of(decide(state, subject.context, subject.action))
 
 
-def plain(decision: Decision) -> object:
-    """By what the ACL says: of two that say the same either one may be named."""
+def reason_of(decision: Decision) -> object:
+    """The reason without the ACL's id: either of two equal ACLs may be named."""
     acl = decision.acl
     return decision.rule, decision.result, None if acl is None else acl.record.content
 
 
-def visible(log: SimLog) -> Iterator[tuple[int, AclsImage]]:
-    """The end of each batch, and what can be seen there: what no transaction hides, whole batches of it."""
+def visible_states(log: SimLog) -> Iterator[tuple[int, AclsImage]]:
+    """The end offset of each batch, and the visible image there, at batch ends outside of transactions."""
     is_open, image = False, AclsImage.EMPTY
     for batch in log.read(0):
         for logged in batch.records:
@@ -170,23 +170,23 @@ def visible(log: SimLog) -> Iterator[tuple[int, AclsImage]]:
         yield batch.end_offset, image
 
 
-def said(followed: DecisionTracker) -> object:
+def reported(followed: DecisionTracker) -> object:
     answer = followed.answer
     if answer.decision is None:
         return {(acl.record.id, acl.offset) for acl in answer.by}
-    return plain(answer.decision)
+    return reason_of(answer.decision)
 
 
 @pytest.mark.parametrize("kind", [SimLog, ColumnLog])
-def test_every_state_of_a_log(kind: type[SimLog]) -> None:
-    """What is said after each step is what the whole state says at its offset; between, nothing changes."""
+def test_blame_reports_the_decision_at_every_offset(kind: type[SimLog]) -> None:
+    """The reported decision is that of the complete state; between two steps it does not change."""
     rng = random.Random(29)
     flips = 0
     for _ in range(10):
         log = kind()
         for batch in random_batches(rng, 30):
             log.append(batch)
-        images = dict(visible(log))
+        images = dict(visible_states(log))
         log.read_bytes_max = 700
         for _ in range(6):
             subject = random_subject(rng)
@@ -202,7 +202,7 @@ def test_every_state_of_a_log(kind: type[SimLog]) -> None:
                     turn = followed.apply(step.records)
                     flips += turn is not None and turn.is_decision_change
                     assert turn is None or turn.changes
-                assert said(followed) == expected(image, subject)
+                assert reported(followed) == expected_at(image, subject)
     assert flips > 40
 
 
@@ -226,8 +226,8 @@ ALICE = RequestSubject(
 
 
 @pytest.mark.parametrize("kind", [SimLog, ColumnLog])
-def test_the_release_of_the_time_is_followed(kind: type[SimLog]) -> None:
-    """That of the brokers by then, what every release allows before there are any, or what is configured."""
+def test_blame_follows_the_release_at_each_offset(kind: type[SimLog]) -> None:
+    """The release of the brokers, every release before the first registration, or the configured one."""
     log = kind()
     log.append([of_alice(host="10.0.0.0/8")])
     log.append([registered(1, 30)])
@@ -235,17 +235,17 @@ def test_the_release_of_the_time_is_followed(kind: type[SimLog]) -> None:
     log.append([registered(1, 32), OtherRecord(2, 0)])
     log.append([BeginTransactionRecord(), registered(2, 29)])
     log.append([AbortTransactionRecord(), BrokerRecord(1, 0, 1, None)])
-    followed, found = turns(log, ALICE)
+    followed, found = decision_changes_of(log, ALICE)
     new, old = KafkaVersion.V4_4, KafkaVersion.V4_3
     flips = [(turn.after.holds, turn.changes) for _, turn in found if turn is not None]
     assert flips == [(True, (NewRelease(3, time_of(3, log), "4.4", "4.3 to 4.4"),))]
     assert followed.answer.holds
     for version, holds in ((old, False), (new, True)):
         configured = replace(ALICE, settings=AuthorizerSettings(kafka_version=version))
-        followed, found = turns(log, configured)
+        followed, found = decision_changes_of(log, configured)
         assert followed.answer.holds is holds
         assert sum(turn is not None for _, turn in found) == holds
-    # Where nothing from before is read, the brokers of the beginning count.
+    # Without earlier records the brokers at the beginning count.
     image = load_image(log, at_offset=2).image
     later = Beginning(image=image, origin="offset 3", end=log.high_watermark())
     followed = DecisionTracker(ALICE, [*image], image.metadata)
@@ -260,8 +260,8 @@ def time_of(offset: int, log: SimLog) -> int:
     return next(logged.timestamp_ms for logged in records if logged.offset == offset)
 
 
-def test_a_trimmed_log_begins_with_its_oldest_snapshot() -> None:
-    """What was before it is not known, and not guessed; without one there is no history."""
+def test_the_history_of_a_trimmed_log_begins_with_its_oldest_snapshot() -> None:
+    """Earlier states are reported as unknown; without a snapshot there is no history."""
     log, store = SimLog(), SimStore()
     log.append([of_alice()])
     log.append([OtherRecord(2, 0)])
@@ -275,7 +275,7 @@ def test_a_trimmed_log_begins_with_its_oldest_snapshot() -> None:
         first_state(log, [], SystemClock())
     beginning = first_state(log, [store], SystemClock())
     assert (beginning.image.provenance.end_offset, beginning.is_whole) == (2, False)
-    followed, ((step, turn),) = turns(log, ALICE, beginning)
+    followed, ((step, turn),) = decision_changes_of(log, ALICE, beginning)
     assert turn is not None
     assert turn.before.holds
     ((change),) = turn.changes
@@ -284,15 +284,15 @@ def test_a_trimmed_log_begins_with_its_oldest_snapshot() -> None:
     assert not followed.answer.holds
 
 
-def test_behind_a_gap_nothing_is_known_until_the_end() -> None:
-    """I6: what was compacted away may have counted."""
+def test_after_a_gap_the_decision_is_unknown_until_the_end() -> None:
+    """I6: compacted records may have changed the decision."""
     log = SimLog()
     log.append([of_alice()])
     log.append([RemoveAccessControlEntryRecord(IDS[0])])
     log.append([of_alice(), OtherRecord(2, 0)])
     log.append([of_alice(id=IDS[1])])
     log.compact(3)
-    followed, found = turns(log, ALICE)
+    followed, found = decision_changes_of(log, ALICE)
     ((step, turn),) = found
     assert (step.unknown_from, step.end_offset) == (0, 5)
     assert turn is not None
@@ -300,11 +300,11 @@ def test_behind_a_gap_nothing_is_known_until_the_end() -> None:
     assert len(followed.answer.by) == 2
 
 
-def test_behind_a_gap_and_in_a_transaction_nothing_is_known() -> None:
+def test_after_a_gap_and_in_a_transaction_the_decision_is_unknown() -> None:
     log = SimLog()
     log.append([of_alice()])
     log.append([of_alice(), OtherRecord(2, 0)])
     log.append([BeginTransactionRecord()])
     log.compact(3)
     with pytest.raises(ReplayError, match="its state is unknown"):
-        turns(log, ALICE)
+        decision_changes_of(log, ALICE)

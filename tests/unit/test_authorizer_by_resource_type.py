@@ -1,4 +1,4 @@
-"""KIP-679 is an algorithm of its own (StandardAuthorizer.authorizeByResourceType); every line of it."""
+"""Every rule of KIP-679's separate algorithm (StandardAuthorizer.authorizeByResourceType)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def allows_some(
     return result is AuthorizationResult.ALLOWED
 
 
-def test_any_name_will_do() -> None:
+def test_an_allow_on_any_name_suffices() -> None:
     assert allows_some(allow("User:a", READ, topic("t")))
     assert allows_some(allow("User:*", READ, topics("t")))
     assert allows_some(allow("User:a", ALL, topic("t")))
@@ -61,14 +61,14 @@ def test_implication_counts_for_the_probed_name_only() -> None:
     )
 
 
-def test_a_denied_star_ends_it_and_an_allowed_star_wins_over_prefixes() -> None:
+def test_a_denied_star_denies_and_an_allowed_star_beats_prefixes() -> None:
     assert not allows_some(deny("User:a", READ, topic("*")), allow("User:a", READ, topic("t")))
     assert not allows_some(deny("User:*", READ, topic("*")), allow("User:a", READ, topic("*")))
     assert allows_some(deny("User:a", READ, topics("h")), allow("User:a", READ, topic("*")))
 
 
-def test_which_deny_dominates_which_allow() -> None:
-    """A name's own DENY, and any prefix of it; for a prefix itself and shorter ones, but no literal."""
+def test_a_deny_on_the_name_or_a_prefix_dominates_an_allow() -> None:
+    """For a literal: a DENY on the name or on any prefix of it; for a prefix: an equal or shorter prefix."""
     assert not allows_some(allow("User:a", READ, topic("t")), deny("User:*", READ, topic("t")))
     assert not allows_some(allow("User:a", READ, topic("tu")), deny("User:a", READ, topics("t")))
     assert not allows_some(allow("User:a", READ, topics("tu")), deny("User:a", READ, topics("tu")))
@@ -79,25 +79,25 @@ def test_which_deny_dominates_which_allow() -> None:
 
 
 def test_the_empty_prefix_denies_nothing_here() -> None:
-    """It denies the probed name, and is not looked at again."""
+    """It denies the probed name, and is not read again."""
     assert allows_some(allow("User:a", READ, topic("t")), deny("User:a", READ, topics("")))
     assert allows_some(allow("User:a", READ, topics("")), deny("User:a", READ, topics("")))
 
 
 def test_the_default_counts_for_the_probed_name() -> None:
-    """One ACL on `*` for somebody else turns it off."""
+    """One ACL on `*` for another principal disables it."""
     assert allows_some(allow_everyone="true")
     assert allows_some(deny("User:a", READ, topic("t")), allow_everyone="true")
     assert not allows_some(allow("User:b", READ, topic("*")), allow_everyone="true")
 
 
-def test_super_users_pass_whatever_is_denied() -> None:
+def test_super_users_are_allowed_despite_a_deny() -> None:
     assert allows_some(deny("User:*", ALL, topic("*")), super_users="User:a")
 
 
 @pytest.mark.parametrize("odd", [(PatternType.MATCH, AclPermissionType.DENY), (PatternType.PREFIXED, 0)])
-def test_acls_without_a_meaning_are_passed_over(odd: tuple[int, int]) -> None:
-    """docs/compatibility.md, difference 4: as masks they are prefixes that deny; here they are nothing."""
+def test_acls_with_unknown_codes_are_ignored(odd: tuple[int, int]) -> None:
+    """docs/compatibility.md, difference 4: other decisions treat them as prefixes that deny."""
     acl = deny("User:a", READ, topic("t"))
     pattern_type, permission_type = odd
     strange = AccessControlEntryRecord(
@@ -117,7 +117,7 @@ def test_acls_without_a_meaning_are_passed_over(odd: tuple[int, int]) -> None:
         (AclOperation.UNKNOWN, TOPIC, "Unknown operation type"),
     ],
 )
-def test_what_only_filters_say_is_refused(
+def test_codes_of_filters_are_refused(
     operation: AclOperation, resource_type: ResourceType, message: str
 ) -> None:
     with pytest.raises(ValueError, match=f"^{message}$"):
@@ -125,7 +125,7 @@ def test_what_only_filters_say_is_refused(
 
 
 def test_only_the_probe_is_audited(caplog: pytest.LogCaptureFixture) -> None:
-    """DEBUG when it is allowed, TRACE when not, and without a reference: nobody asked for "hardcode"."""
+    """DEBUG if it is allowed, else TRACE, with reference count 0: no caller requested "hardcode"."""
     audit = AuditLog(TRACE)
     try:
         fed = Fed(allow("User:a", READ, topic("*")), allow("User:b", READ, topic("t")), audit=audit)
@@ -133,11 +133,11 @@ def test_only_the_probe_is_audited(caplog: pytest.LogCaptureFixture) -> None:
             fed.authorizer.authorize_by_resource_type(context(principal), READ, TOPIC)
     finally:
         audit.set_level(INFO)
-    said = [(line.levelname, line.__dict__["resource_reference_count"]) for line in caplog.records]
-    assert said == [("DEBUG", 0), ("TRACE", 0)]
+    written = [(line.levelname, line.__dict__["resource_reference_count"]) for line in caplog.records]
+    assert written == [("DEBUG", 0), ("TRACE", 0)]
 
 
-def test_not_ready_is_no_denial() -> None:
+def test_a_node_that_is_not_ready_raises_an_error() -> None:
     """I4."""
     fed = Fed(ready=False, super_users="User:root")
     with pytest.raises(AuthorizerNotReadyError):

@@ -37,17 +37,17 @@ class Follower:
             return
         for change in changes:
             assert change.base >= self.offset
-            gone, new = ({acl.record for acl in acls} for acls in (change.removed, change.added))
-            assert gone <= self.held
-            self.held = (self.held - gone) | new
+            removed, new = ({acl.record for acl in acls} for acls in (change.removed, change.added))
+            assert removed <= self.held
+            self.held = (self.held - removed) | new
             self.offset = change.offset
 
 
 @given(
     st.lists(st.tuples(st.sampled_from(["batch", "batch", "reload"]), batches, st.booleans()), max_size=15)
 )
-def test_who_follows_holds_every_state(steps: list[tuple[str, list[Record], bool]]) -> None:
-    """Through updates, those that change nothing, and reloads; however seldom it looks."""
+def test_a_follower_has_every_state(steps: list[tuple[str, list[Record], bool]]) -> None:
+    """Through updates, empty updates and reloads, at any poll interval."""
     feed, follower = ChangeFeed(), Follower()
     published = UpdatePublisher(feed)
     with pytest.MonkeyPatch.context() as patch:
@@ -80,8 +80,8 @@ def test_a_replaced_acl_is_removed_as_it_was_and_added_as_it_is() -> None:
     assert acl_json(before)["id"].encode() in change.json()
 
 
-def test_an_offset_within_an_update_was_no_state() -> None:
-    """Between two of its records the ACLs may have been other ones than before and after."""
+def test_an_offset_within_an_update_is_refused() -> None:
+    """Between two records of an update the ACLs may differ from those before and after it."""
     changes = (Change(3, 5, (), ()), Change(7, 9, (), ()))
     known = Known(1, 2, 10, changes)
     expected = [None, None, 2, 2, None, 1, 1, 1, None, 0, 0, None]
@@ -89,8 +89,8 @@ def test_an_offset_within_an_update_was_no_state() -> None:
     assert [None if later is None else len(later) for later in found] == expected
 
 
-def test_a_large_update_is_not_made_into_objects() -> None:
-    """Who follows lists anew."""
+def test_a_large_update_creates_no_objects() -> None:
+    """The follower lists the ACLs again."""
     feed = ChangeFeed()
     published = UpdatePublisher(feed)
     published.batch()

@@ -1,4 +1,4 @@
-"""A node whose log a cluster writes: what is answered to a change, and when. The log is a real directory."""
+"""Changes at a node whose log a cluster writes: answers and their time. The log is a real directory."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ from support.waiting import wait_until
 
 
 class Cluster:
-    """A ClusterWriter that appends to the directory which the node follows.
+    """A ClusterWriter that appends to the directory of the node's log.
 
-    ``before`` goes into the log in front of a change, ``failure`` comes in its place; names in ``refused``
+    ``before`` is appended before a change, ``failure`` is raised instead of it; names in ``refused``
     are refused.
     """
 
@@ -78,14 +78,14 @@ class Cluster:
 
     def delete(self, filters: Sequence[AclFilterContent]) -> AclWriteResult[Refusal | list[Removal]]:
         results: list[Refusal | list[Removal]] = []
-        gone = []
+        removed = []
         for wanted in filters:
             refusal = self._refusal(wanted[1])
             matching = [acl for acl in self._held if acl[1] == wanted[1]] if refusal is None else []
-            gone += [self._held.pop(acl) for acl in matching]
+            removed += [self._held.pop(acl) for acl in matching]
             results.append([Removal(acl) for acl in matching] if refusal is None else refusal)
         return AclWriteResult(
-            self._append([RemoveAccessControlEntryRecord(each.id) for each in gone]), results
+            self._append([RemoveAccessControlEntryRecord(each.id) for each in removed]), results
         )
 
     def _refusal(self, name: str | None) -> Refusal | None:
@@ -113,8 +113,8 @@ def node(cluster: Cluster, tmp_path: Path) -> Iterator[Node]:
         yield started
 
 
-def test_within_a_metadata_transaction_it_is_answered_at_its_end(node: Node, cluster: Cluster) -> None:
-    """Written and committed, and not visible yet (I2): nothing is answered before it decides."""
+def test_a_change_within_a_metadata_transaction_is_answered_at_its_end(node: Node, cluster: Cluster) -> None:
+    """The change is committed but not visible (I2): the answer waits until decisions follow it."""
     cluster.before = (BeginTransactionRecord("t"),)
     (future,) = node.authorizer.create_acls(CONTEXT, [topic_acl("t")])
     wait_until(lambda: node.loader.status().position == 2, "the node to read it")
@@ -128,10 +128,10 @@ def test_within_a_metadata_transaction_it_is_answered_at_its_end(node: Node, clu
     assert node.authorizer.state.index.image.get(record.id) is not None
 
 
-def test_each_item_has_its_result_in_the_library_over_http_and_in_commands(
+def test_each_item_has_its_result_in_library_http_and_commands(
     node: Node, cluster: Cluster, tmp_path: Path
 ) -> None:
-    """What a cluster refuses of a request does not stop the rest, and that is said."""
+    """A refused item does not stop the others, and its result has the error."""
     cluster.refused = {"no", "none"}
     bad, good, again, odd = node.authorizer.create_acls(
         CONTEXT, [topic_acl("no"), topic_acl("yes"), topic_acl("yes"), topic_acl("none")]
@@ -164,8 +164,8 @@ def test_each_item_has_its_result_in_the_library_over_http_and_in_commands(
     assert "1 of 2 ACLs refused" in done.stderr
 
 
-def test_what_goes_wrong_says_what_is_in_force(node: Node, cluster: Cluster) -> None:
-    """Kafka's errors for an operation that the cluster does not let us do, does not take, or left open."""
+def test_errors_say_whether_the_change_is_in_force(node: Node, cluster: Cluster) -> None:
+    """Kafka's errors for an operation that the cluster forbids, refuses, or leaves unanswered."""
     for failure, kind, text in (
         (LogRefusedError("takes Alter"), ClusterAuthorizationError, "takes Alter"),
         (LogOutcomeUnknownError("no answer"), OperationTimedOutError, "has not confirmed the append"),
@@ -179,5 +179,5 @@ def test_what_goes_wrong_says_what_is_in_force(node: Node, cluster: Cluster) -> 
     for code in ("POLICY_VIOLATION", "SECURITY_DISABLED", "UNSUPPORTED_VERSION", "REQUEST_TIMED_OUT"):
         assert kafka_error(code, "why").code_name == code
     assert str(kafka_error("SOMETHING_NEW", "why")) == "SOMETHING_NEW: why"
-    cluster.failure = LogUnreachableError("an election")  # nothing was written: it is asked again
+    cluster.failure = LogUnreachableError("an election")  # nothing was written: the node retries
     create(node, [topic_acl("a")])

@@ -52,7 +52,7 @@ def test_defaults_are_safe() -> None:
 
 
 def test_a_brokers_own_file_works_as_it_is(tmp_path: Path) -> None:
-    """Unknown keys pass by; the broker's listeners are not taken for ours, its principals are."""
+    """Unknown keys are ignored; the broker's principals apply, its listeners do not."""
     config = load(BROKER_FILE, tmp_path=tmp_path)
     assert config.super_users == {"User:admin", "User:CN=a,O=b"}
     assert config.served_listeners() == (LOOPBACK,)
@@ -76,8 +76,8 @@ def test_a_brokers_own_file_takes_aclogs_listeners(tmp_path: Path) -> None:
         ("controller", 1, "/tmp/kraft-controller-logs"),
     ],
 )
-def test_the_files_of_kafkas_distribution(file: str, node_id: int, directory: str) -> None:
-    """Each works as it is: whose it is, where its log is, and where aclog listens all the same."""
+def test_the_files_of_kafkas_distribution_are_read(file: str, node_id: int, directory: str) -> None:
+    """Each file works unchanged: node id, log directory, and aclog's default listener."""
     config = load_config(KAFKAS / f"{file}.properties", environ={})
     assert config.node_id == node_id
     assert config.served_listeners() == (LOOPBACK,)
@@ -98,21 +98,21 @@ def test_the_files_of_kafkas_distribution(file: str, node_id: int, directory: st
         ("zookeeper.connect=localhost\nprocess.roles=broker\nlog.dirs=/migrating", "log.dirs", "/migrating"),
     ],
 )
-def test_where_a_brokers_metadata_log_is(lines: str, key: str, directory: str, tmp_path: Path) -> None:
-    """As KafkaConfig.metadataLogDir and logDirs say it."""
+def test_the_metadata_log_of_a_broker_is_found(lines: str, key: str, directory: str, tmp_path: Path) -> None:
+    """As in KafkaConfig.metadataLogDir and logDirs."""
     found = load(lines, tmp_path=tmp_path).broker_log
     assert found is not None
     assert (found.key, found.directory) == (key, Path(directory, "__cluster_metadata-0"))
 
 
 @pytest.mark.parametrize("lines", ["", "node.id=1", "zookeeper.connect=localhost\nlog.dirs=/tmp/kafka-logs"])
-def test_files_that_name_no_metadata_log(lines: str, tmp_path: Path) -> None:
-    """aclog's own, and a broker's that keeps its metadata in ZooKeeper."""
+def test_some_files_name_no_metadata_log(lines: str, tmp_path: Path) -> None:
+    """A file of aclog, and one of a broker with its metadata in ZooKeeper."""
     assert load(lines, tmp_path=tmp_path).broker_log is None
 
 
-def test_a_log_that_is_named_wins_over_the_brokers(tmp_path: Path) -> None:
-    """In the file, by its variable or by a flag; else it is the broker's, where that is on this machine."""
+def test_a_configured_log_wins_over_the_brokers(tmp_path: Path) -> None:
+    """In the file, by its variable or by a flag; otherwise the broker's log, if it is on this machine."""
     home = tmp_path / "data"
     broker = BROKER_FILE.replace("/tmp/kraft-combined-logs", str(home))
     assert load(broker, tmp_path=tmp_path, ACLOG_LOG_URL="file:mine").require_log_url() == "file:mine"
@@ -126,20 +126,20 @@ def test_a_log_that_is_named_wins_over_the_brokers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", BROKER_KEYS)
-def test_any_of_a_brokers_keys_leaves_it_its_listeners(key: str, tmp_path: Path) -> None:
-    """Whatever a file of a broker's leaves out, its ports are not bound."""
+def test_each_broker_key_marks_the_listeners_as_the_brokers(key: str, tmp_path: Path) -> None:
+    """aclog never binds the ports of a broker, even if its file is incomplete."""
     text = f"{key}=x\nlisteners=EXTERNAL://0.0.0.0:9092\nlistener.security.protocol.map=EXTERNAL:SASL_SSL\n"
     assert load(text, tmp_path=tmp_path).served_listeners() == (LOOPBACK,)
 
 
-def test_a_brokers_protocols_are_not_those_of_aclogs_listener(tmp_path: Path) -> None:
-    """A broker may give the name PLAINTEXT to anything; the sidecar's default stays what it says."""
+def test_the_protocol_map_of_a_broker_does_not_apply_to_aclogs_listener(tmp_path: Path) -> None:
+    """A broker may map the name PLAINTEXT to any protocol; the sidecar's default does not change."""
     mapped = BROKER_FILE + "listener.security.protocol.map=CONTROLLER:SSL,PLAINTEXT:SASL_SSL\n"
     assert load(mapped, tmp_path=tmp_path).served_listeners() == (LOOPBACK,)
 
 
 def test_environment_wins_over_the_file_and_flags_over_both(tmp_path: Path) -> None:
-    """One order for every key, Kafka's and our own."""
+    """The order is the same for Kafka's keys and for aclog's."""
     file = tmp_path / "p"
     file.write_text("aclog.log.url=file:1\naclog.snapshot.keep=1\nsuper.users=User:file\n", encoding="utf-8")
     environ = {"ACLOG_LOG_URL": "file:2", "ACLOG_SNAPSHOT_KEEP": "2", "ACLOG_SUPER_USERS": "User:env"}
@@ -166,7 +166,7 @@ def test_each_key_has_one_variable() -> None:
     ],
 )
 def test_an_unknown_key_of_our_own_is_an_error(line: str, hint: str, tmp_path: Path) -> None:
-    """A typing mistake must not switch a setting off silently."""
+    """A misspelt key must not disable a setting silently."""
     error = refusal(line, tmp_path)
     assert error.key == line.partition("=")[0]
     assert hint in str(error)
@@ -240,7 +240,7 @@ def test_a_bad_value_names_key_value_and_what_is_allowed(key: str, value: str, t
     [("true", True), (" TRUE ", True), ("True", True), ("yes", False), ("1", False), ("", False)],
 )
 def test_allow_everyone_is_read_as_kafka_does(value: str, expected: bool, tmp_path: Path) -> None:
-    """Only the word true, in any case, opens anything."""
+    """Only the word true, in any case, enables it."""
     config = load(f"allow.everyone.if.no.acl.found={value}", tmp_path=tmp_path)
     assert config.allow_everyone_if_no_acl_found is expected
 
@@ -258,12 +258,12 @@ def test_non_ascii_names_in_utf8_latin1_and_escapes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["missing", "directory", "escape"])
-def test_an_unreadable_file_is_a_config_error(what: str, tmp_path: Path) -> None:
-    """The path and the reason are told, in one line."""
+def test_an_unreadable_file_is_a_config_error(kind: str, tmp_path: Path) -> None:
+    """The message has the path and the reason, in one line."""
     path = tmp_path / "file"
-    if what == "directory":
+    if kind == "directory":
         path.mkdir()
-    elif what == "escape":
+    elif kind == "escape":
         path.write_text("a=\\u12", encoding="utf-8")
     with pytest.raises(ConfigError) as raised:
         load_config(path, environ={})
@@ -283,7 +283,7 @@ def test_an_unreadable_file_is_a_config_error(what: str, tmp_path: Path) -> None
         ("PLAINTEXT://example.org:8180", "Give it TLS"),
     ],
 )
-def test_what_cannot_be_served_is_refused_by_who_serves(listener: str, why: str, tmp_path: Path) -> None:
+def test_a_server_refuses_listeners_that_it_cannot_serve(listener: str, why: str, tmp_path: Path) -> None:
     """Reading such a file is fine (aclog check does); serving it is not."""
     config = load(f"listeners={listener}", tmp_path=tmp_path)
     with pytest.raises(ConfigError) as raised:
@@ -293,7 +293,7 @@ def test_what_cannot_be_served_is_refused_by_who_serves(listener: str, why: str,
 
 
 def test_two_loopback_addresses_may_share_a_port(tmp_path: Path) -> None:
-    """One IPv4, one IPv6, as in Kafka; names are what the protocol map says."""
+    """One IPv4 and one IPv6 address, as in Kafka; the protocol map defines the names."""
     config = load(
         "listeners=four://127.0.0.1:8180, SIX://[::1]:8180\n"
         "listener.security.protocol.map=FOUR:PLAINTEXT,six:plaintext",
@@ -306,7 +306,7 @@ def test_two_loopback_addresses_may_share_a_port(tmp_path: Path) -> None:
 
 
 def test_a_unix_socket_is_a_listener(tmp_path: Path) -> None:
-    """Its name needs no protocol: there is nothing to encrypt. TLS and the explicit word are not needed."""
+    """It needs neither a protocol nor TLS nor the setting for insecure listeners."""
     config = load("listeners=gw:///run/a:b.sock, SSL://:1\ncontroller.listener.names=GW", tmp_path=tmp_path)
     assert config.served_listeners() == (
         Endpoint("GW", SecurityProtocol.PLAINTEXT, "/run/a:b.sock", 0),
@@ -316,7 +316,7 @@ def test_a_unix_socket_is_a_listener(tmp_path: Path) -> None:
 
 
 def test_a_private_key_is_never_printed() -> None:
-    """ssl.keystore.key holds it, as Kafka's Password."""
+    """The value of ssl.keystore.key is hidden, like Kafka's Password."""
     assert "hunter2" not in str(ConfigError("listener.name.x.ssl.keystore.key", "hunter2", "a key"))
 
 
@@ -331,7 +331,7 @@ def test_early_start_defaults_to_the_controllers_listeners(tmp_path: Path) -> No
 
 
 def test_a_secured_controller_listener_needs_its_protocol(tmp_path: Path) -> None:
-    """KafkaConfig: once SSL or SASL is in sight, nothing is taken for PLAINTEXT."""
+    """KafkaConfig: with any SSL or SASL listener, no listener defaults to PLAINTEXT."""
     error = refusal(
         "listeners=SSL://127.0.0.1:1,EARLY://127.0.0.1:2\ncontroller.listener.names=EARLY", tmp_path
     )
@@ -365,7 +365,7 @@ def test_client_settings_are_passed_through(tmp_path: Path) -> None:
     ],
 )
 def test_secrets_are_never_printed(key: str, tmp_path: Path) -> None:
-    """Neither by a configuration that ends in a log line, nor by an error about the very key."""
+    """Neither in the text of a configuration, nor in an error about the key."""
     config = load(f"aclog.kafka.{key}=hunter2", tmp_path=tmp_path)
     assert config.kafka[key] == "hunter2"
     assert "hunter2" not in repr(config)
@@ -388,7 +388,7 @@ def test_a_node_needs_a_log() -> None:
     assert raised.value.key == "aclog.log.url"
 
 
-def test_the_reference_is_what_the_table_says() -> None:
+def test_the_reference_equals_the_table_of_keys() -> None:
     """docs/configuration.md is written by `authorizer.configuration.reference` and has every key."""
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     assert page == configuration_markdown(), (
@@ -436,7 +436,7 @@ def test_a_value_can_be_replaced() -> None:
     ],
 )
 def test_a_clients_own_file_is_refused(lines: str, key: str, way: str, tmp_path: Path) -> None:
-    """Its keys would be ignored, and the cluster spoken to in the clear, or not at all."""
+    """Its keys would be ignored, and connections to the cluster would be insecure or fail."""
     error = refusal(lines, tmp_path)
     assert error.key == key
     assert "which nothing here reads" in str(error)
@@ -444,7 +444,7 @@ def test_a_clients_own_file_is_refused(lines: str, key: str, way: str, tmp_path:
 
 
 def test_a_brokers_own_file_may_have_a_clients_keys(tmp_path: Path) -> None:
-    """It works as it is, whatever else stands in it."""
+    """It works unchanged, with any other keys in it."""
     keys = "security.protocol=SSL\nsasl.jaas.config=x\nssl.truststore.location=/ca.jks\nclient.id=a\n"
     assert load(BROKER_FILE + keys, tmp_path=tmp_path).kafka == {}
     for key in BROKER_KEYS:
@@ -452,7 +452,7 @@ def test_a_brokers_own_file_may_have_a_clients_keys(tmp_path: Path) -> None:
 
 
 def test_the_stores_of_a_listener_with_tls_are_no_clients_keys(tmp_path: Path) -> None:
-    """Also where a flag names another listener for once, or a variable names the one with TLS."""
+    """Also if a flag names another listener, or a variable names the one with TLS."""
     stores = "ssl.truststore.location=/ca.pem\nssl.keystore.location=/server.pem\nssl.key.password=x\n"
     load(f"listeners=SSL://127.0.0.1:8443\n{stores}", tmp_path=tmp_path)
     load(stores, tmp_path=tmp_path, ACLOG_LISTENERS="SSL://127.0.0.1:8443")

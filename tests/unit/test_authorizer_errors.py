@@ -1,4 +1,4 @@
-"""authorizer.api.errors: Kafka's names and codes, and KIP-50's family."""
+"""authorizer.api.errors: Kafka's names and codes, and the errors of KIP-50."""
 
 from __future__ import annotations
 
@@ -43,10 +43,8 @@ BAD: list[tuple[AclBinding, type[AuthorizationError]]] = [
 
 
 @pytest.mark.parametrize(("binding", "kind"), BAD, ids=[str(number) for number in range(len(BAD))])
-def test_kip_50s_family_is_there_under_kafkas_names(
-    binding: AclBinding, kind: type[AuthorizationError]
-) -> None:
-    """Each kind of bad ACL has KIP-50's exception; by name and code it is what Kafka 4.3 answers."""
+def test_the_errors_of_kip_50_have_kafkas_names(binding: AclBinding, kind: type[AuthorizationError]) -> None:
+    """Each kind of invalid ACL has KIP-50's exception, with the name and code that Kafka 4.3 answers."""
     with pytest.raises(kind) as raised:
         validate_binding(binding)
     assert isinstance(raised.value, AuthorizationError)

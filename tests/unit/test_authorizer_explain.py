@@ -1,4 +1,4 @@
-"""Explanations: the deciding ACL and where it was written, what else matched, near misses, and the fix."""
+"""Explanations: the deciding ACL and its offset, other matching ACLs, near misses, and the fix."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ def explained(
     return fed.authorizer.explain(context("User:a", host), Action(operation, pattern))
 
 
-def test_the_deciding_acl_comes_with_its_id_and_place() -> None:
-    """And the other ACLs that matched, in Kafka's order."""
-    others = [allow("User:a", READ, topic("t")), allow("User:*", READ, topics("t"))]
+def test_the_deciding_acl_has_its_id_and_offset() -> None:
+    """The other matching ACLs are in Kafka's order."""
+    matching = [allow("User:a", READ, topic("t")), allow("User:*", READ, topics("t"))]
     deciding = allow("User:a", READ, topic("*"))
-    explanation = explained(Fed(*others, deciding), topic("t"))
+    explanation = explained(Fed(*matching, deciding), topic("t"))
     acl = explanation.decision.acl
     assert acl is not None
     assert (acl.record, acl.offset, acl.timestamp_ms) == (deciding, 2, 1_002)
-    assert [each.record for each in explanation.also_matched] == others
+    assert [each.record for each in explanation.also_matched] == matching
     assert explanation.end_offset == 3
     assert explanation.fix == ()
 
 
-def test_the_deciding_acl_is_not_among_the_others_of_rows() -> None:
-    """An ACL of a snapshot's columns is another object each time that it is looked at."""
+def test_the_deciding_acl_is_not_among_the_other_matching_rows() -> None:
+    """Each read of an ACL of a snapshot's columns returns another object."""
     acls = [allow("User:a", READ, topic("t")), allow("User:*", READ, topic("*"))]
     fed = Fed(*acls)
     fed.image = fed.image.merged()
@@ -46,7 +46,7 @@ def test_the_deciding_acl_is_not_among_the_others_of_rows() -> None:
     assert [each.record for each in explanation.also_matched] == acls[:1]
 
 
-def test_a_denial_is_mended_by_adding_an_acl() -> None:
+def test_the_fix_of_a_denial_adds_an_acl() -> None:
     explanation = explained(Fed(), topic("my topic"))
     assert explanation.decision.rule is Rule.DEFAULT_DENY
     assert explanation.reason == "no ACL covers the resource"
@@ -55,7 +55,7 @@ def test_a_denial_is_mended_by_adding_an_acl() -> None:
     )
 
 
-def test_a_deny_must_go_first() -> None:
+def test_the_fix_removes_a_deny_first() -> None:
     """The fix removes every DENY that matches, and adds an ALLOW only if none is there."""
     denial = deny("User:*", READ, topics("t"), "10.0.0.1")
     removal = (
@@ -75,7 +75,7 @@ def test_a_deny_must_go_first() -> None:
     )
 
 
-def test_what_kafka_acls_cannot_say_has_no_fix() -> None:
+def test_a_request_that_kafka_acls_cannot_express_has_no_fix() -> None:
     pattern = ResourcePattern(ResourceType.UNKNOWN, "t", PatternType.LITERAL)
     assert explained(Fed(), pattern).fix == ()
 
@@ -102,8 +102,8 @@ def test_the_fix_names_the_resource_as_kafka_acls_does(pattern: ResourcePattern,
     assert list(words[3:]) == ["--operation", operation.title, *flags]
 
 
-def test_an_operation_that_the_type_does_not_have() -> None:
-    """It is decided as Kafka decides it, with a remark; and without a fix, for kafka-acls would refuse it."""
+def test_an_unsupported_operation_has_a_remark_and_no_fix() -> None:
+    """It is decided as in Kafka; there is no fix, because kafka-acls would refuse it."""
     explanation = explained(Fed(), group("g"), AclOperation.ALTER)
     assert not explanation.decision.is_allowed
     assert explanation.remark == (
@@ -126,20 +126,20 @@ def test_an_operation_that_the_type_does_not_have() -> None:
     ],
 )
 def test_near_misses_say_which_one_field_failed(
-    acl: AccessControlEntryRecord, field: str, has: str, asked: str
+    acl: AccessControlEntryRecord, field: str, value: str, requested: str
 ) -> None:
     explanation = explained(Fed(acl), topic("orders-eu"))
     (miss,) = explanation.near_misses
-    assert (miss.acl.record, miss.field, miss.value, miss.requested) == (acl, field, has, asked)
+    assert (miss.acl.record, miss.field, miss.value, miss.requested) == (acl, field, value, requested)
 
 
-def test_two_wrong_fields_are_no_near_miss() -> None:
+def test_an_acl_with_two_failed_fields_is_no_near_miss() -> None:
     fed = Fed(allow("User:b", WRITE, topic("t")), deny("User:b", READ, topic("t")))
     assert explained(fed, topic("t")).near_misses == ()
 
 
-def test_what_matched_is_no_near_miss() -> None:
-    """Nor is what would only have denied once more."""
+def test_a_matching_acl_is_no_near_miss() -> None:
+    """Nor is an ACL that would only be another denial."""
     fed = Fed(
         allow("User:a", READ, topic("t")),
         allow("User:a", READ, topic("*")),
@@ -152,21 +152,21 @@ def test_what_matched_is_no_near_miss() -> None:
 
 
 def test_an_allowed_answers_near_misses_are_denials() -> None:
-    """What somebody who expected a denial looks for."""
+    """They help a user who expected a denial."""
     nearly = deny("User:a", READ, topic("t"), "10.0.0.2")
     explanation = explained(Fed(allow("User:a", READ, topic("t")), nearly), topic("t"))
     assert [miss.acl.record for miss in explanation.near_misses] == [nearly]
 
 
-def test_near_misses_do_not_depend_on_how_the_acls_came() -> None:
-    """Of many as close as each other the same ones are shown, from a log or from a snapshot of it."""
+def test_near_misses_are_the_same_from_a_log_and_a_snapshot() -> None:
+    """Of many equally close ACLs the same ones are shown."""
     acls = [allow(f"User:{name}", READ, topic("t")) for name in "bcdefgh"]
     shown = [explained(Fed(*order), topic("t")).near_misses for order in (acls, acls[::-1])]
     first, second = ([miss.acl.record for miss in misses] for misses in shown)
     assert first == second == acls[:NEAR_MISSES_PER_FIELD]
 
 
-def test_few_near_misses_are_kept_the_closest_first() -> None:
+def test_near_misses_are_limited_and_the_closest_come_first() -> None:
     fed = Fed(
         *(allow("User:a", READ, topic(name)) for name in ("zzz", "orders-us", "orders-e", "ORDERS-EU", "o")),
         *(allow("User:a", READ, topic("orders-eu"), f"10.0.1.{number}") for number in range(100)),
@@ -184,14 +184,14 @@ def test_few_near_misses_are_kept_the_closest_first() -> None:
     assert max(map(fields.count, fields)) <= NEAR_MISSES_PER_FIELD
 
 
-def test_a_super_users_explanation_looks_at_no_acl() -> None:
+def test_the_explanation_for_a_super_user_reads_no_acl() -> None:
     fed = Fed(deny("User:a", READ, topic("t")), super_users="User:a")
     explanation = explained(fed, topic("t"))
     assert explanation.reason == "the principal is a super user"
     assert (explanation.also_matched, explanation.near_misses, explanation.fix) == ((), (), ())
 
 
-def test_reasons_tell_the_defaults_apart() -> None:
+def test_reasons_distinguish_the_defaults() -> None:
     fed = Fed(allow("User:b", READ, topic("t")), allow_everyone_if_no_acl_found="true")
     assert explained(fed, topic("t")).reason == "ACLs cover the resource, but none of them matches"
     assert explained(fed, topic("u")).reason == (
@@ -201,7 +201,7 @@ def test_reasons_tell_the_defaults_apart() -> None:
     assert explained(fed, topic("t"), DESCRIBE).reason == "an ACL allows it and none denies it"
 
 
-def test_json_has_all_of_it() -> None:
+def test_json_has_every_field() -> None:
     """Ids, offsets and timestamps of every ACL that it names."""
     denial = deny("User:a", READ, topic("t"))
     found = explained(Fed(denial, allow("User:a", WRITE, topic("t"))), topic("t")).to_json()

@@ -1,4 +1,4 @@
-"""A Python without its GIL: refused where decisions begin, and said so by the library and the commands."""
+"""A Python without its GIL: the library and the commands refuse to decide, with a message."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 from support.data import real_log
 
-#: What answers questions about ACLs, in a program or over HTTP.
+#: Modules that decide requests, in a program or over HTTP.
 DECIDING = (
     "authorizer.node.standard_authorizer",
     "authorizer.node.node",
@@ -34,15 +34,15 @@ def run(program: str, *args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_no_part_that_decides_can_be_imported() -> None:
-    """However a program comes to decisions, again and again."""
-    asked = DECIDING * 2
-    done = run(IMPORTING, *asked)
-    assert done.stdout.splitlines() == [f"{module} {REFUSED}" for module in asked], done.stderr
+def test_modules_that_decide_cannot_be_imported() -> None:
+    """Every way to decisions is refused, also at the second import."""
+    modules = DECIDING * 2
+    done = run(IMPORTING, *modules)
+    assert done.stdout.splitlines() == [f"{module} {REFUSED}" for module in modules], done.stderr
 
 
 def test_a_command_says_what_to_do() -> None:
-    """One message with the ways out, and the exit code of wrong usage."""
+    """One message with the remedies, and the exit code of wrong usage."""
     done = run("from authorizer.cli.main import main; main(sys.argv[1:])", *CHECK, "--topic", "t")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"Error: {REFUSED}")
@@ -50,7 +50,7 @@ def test_a_command_says_what_to_do() -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_free_threaded_build_with_its_gil_is_as_any_other() -> None:
-    """What counts is how Python runs, not how it was built."""
+def test_a_free_threaded_build_with_its_gil_is_accepted() -> None:
+    """The running mode counts, not the build."""
     with_gil = run("sys._is_gil_enabled = lambda: True; import authorizer.node.node")
     assert (with_gil.returncode, with_gil.stderr) == (0, "")

@@ -23,7 +23,7 @@ from authorizer.api.ip_address import host_address
         ("fe80::1%eth0", "fe80:0:0:0:0:0:0:1%eth0"),
     ],
 )
-def test_literals_are_written_as_java_does(literal: str, text: str) -> None:
+def test_addresses_are_written_as_in_java(literal: str, text: str) -> None:
     """Eight groups, lower case, never shortened; mapped addresses are IPv4 (H10)."""
     assert host_address(literal) == text
 
@@ -32,7 +32,7 @@ def test_literals_are_written_as_java_does(literal: str, text: str) -> None:
     "name",
     ["localhost", "", "*", "10.0.0", "10.0.0.0/24", "010.0.0.1", " 10.0.0.1", "[10.0.0.1]", "::1::", "%1"],
 )
-def test_anything_else_is_refused(name: str) -> None:
+def test_names_and_networks_are_refused(name: str) -> None:
     """Names are never resolved; networks and short forms are not addresses."""
     with pytest.raises(ValueError, match="is not an IP address"):
         host_address(name)

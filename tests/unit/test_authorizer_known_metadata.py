@@ -1,4 +1,4 @@
-"""What is said of the rest of the log: a newer metadata.version is warned of once, and stops nothing."""
+"""Metadata of other records: a newer metadata.version is logged once as a warning, and stops nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def version(level: int) -> FeatureLevelRecord:
 
 
 def test_a_newer_metadata_version_is_logged_once() -> None:
-    """And again where it rises, or came back."""
+    """It is logged again if it increases, or returns."""
     publisher = MetadataWarning()
     image = AclsImage.EMPTY
     manifest = LogDeltaManifest(
@@ -50,8 +50,8 @@ def test_a_newer_metadata_version_is_logged_once() -> None:
         assert all(f"up to {NEWEST_LEVEL}" in line["reason"] for line in lines)
 
 
-def test_counts_and_what_is_amiss() -> None:
-    """No name is in it: anyone may ask. A newer binary is warned of before metadata.version rises."""
+def test_counts_and_findings_are_reported() -> None:
+    """They contain no names, because every caller may read them. A newer binary is reported, too."""
     metadata = replayed([*OTHER_RECORDS[:9], *OTHER_RECORDS[-6:-1], version(40)]).metadata
     shown = metadata_json(metadata)
     assert shown == {

@@ -1,4 +1,4 @@
-"""Listings: what each kind of filter means, and Kafka's order."""
+"""Listings: the ACLs that each kind of filter matches, in Kafka's order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.decisions import READ, TOPIC, WRITE, Fed, allow, deny, group, topic
 ACLS = {
     "literal": allow("User:a", READ, topic("orders")),
     "prefix": allow("User:b", READ, topics("ord")),
-    "whole prefix": allow("User:a", WRITE, topics("orders")),
+    "equal prefix": allow("User:a", WRITE, topics("orders")),
     "longer": allow("User:a", READ, topic("orders-eu")),
     "star": deny("User:a", READ, topic("*"), "10.0.0.1"),
     "group": allow("User:a", READ, group("orders")),
@@ -27,7 +27,7 @@ ACLS = {
 def listed(
     fed: Fed, patterns: ResourcePatternFilter, entries: AccessControlEntryFilter | None = None
 ) -> list[str]:
-    """Their names above, in the order in which they come; as bindings they come in the same."""
+    """The names of the listed ACLs, in order; the bindings have the same order."""
     acl_filter = AclBindingFilter(patterns, entries or AccessControlEntryFilter())
     names = {acl: name for name, acl in ACLS.items()}
     found = [acl.record for acl in fed.applied(acl_filter)]
@@ -35,10 +35,10 @@ def listed(
     return [names[record] for record in found]
 
 
-def test_match_means_all_that_cover_a_name() -> None:
+def test_match_lists_all_acls_that_cover_a_name() -> None:
     """Literals, prefixes and the wildcard, of one type or of all."""
     fed = Fed(*ACLS.values())
-    covering = ["literal", "whole prefix", "prefix", "star"]
+    covering = ["literal", "equal prefix", "prefix", "star"]
     assert listed(fed, ResourcePatternFilter(TOPIC, "orders", PatternType.MATCH)) == covering
     every_type = ResourcePatternFilter(ResourceType.ANY, "orders", PatternType.MATCH)
     assert listed(fed, every_type) == [*covering, "group"]
@@ -46,32 +46,32 @@ def test_match_means_all_that_cover_a_name() -> None:
     assert listed(fed, ResourcePatternFilter(TOPIC, "*", PatternType.MATCH)) == ["star"]
 
 
-def test_other_pattern_types_compare_the_name_as_it_is() -> None:
+def test_other_pattern_types_compare_the_name_literally() -> None:
     fed = Fed(*ACLS.values())
     for pattern_type, expected in (
         (PatternType.LITERAL, ["literal"]),
-        (PatternType.PREFIXED, ["whole prefix"]),
-        (PatternType.ANY, ["literal", "whole prefix"]),
+        (PatternType.PREFIXED, ["equal prefix"]),
+        (PatternType.ANY, ["literal", "equal prefix"]),
         (PatternType.UNKNOWN, []),
     ):
         assert listed(fed, ResourcePatternFilter(TOPIC, "orders", pattern_type)) == expected
 
 
 def test_entries_are_compared_field_by_field() -> None:
-    """A principal without a colon can be asked for, though it matches nobody."""
+    """A filter may name a principal without a colon, which matches no caller."""
     fed = Fed(*ACLS.values())
     everything = ResourcePatternFilter()
     assert listed(fed, everything, AccessControlEntryFilter(principal="User:b")) == ["prefix"]
     assert listed(fed, everything, AccessControlEntryFilter(principal="nocolon")) == ["nobody"]
     assert listed(fed, everything, AccessControlEntryFilter(principal="User:x")) == []
     assert listed(fed, everything, AccessControlEntryFilter(host="10.0.0.1")) == ["star"]
-    assert listed(fed, everything, AccessControlEntryFilter(operation=WRITE)) == ["whole prefix"]
-    own = AccessControlEntryFilter(principal="User:a")
-    assert listed(fed, ResourcePatternFilter(TOPIC), own) == ["longer", "literal", "whole prefix", "star"]
+    assert listed(fed, everything, AccessControlEntryFilter(operation=WRITE)) == ["equal prefix"]
+    of_user = AccessControlEntryFilter(principal="User:a")
+    assert listed(fed, ResourcePatternFilter(TOPIC), of_user) == ["longer", "literal", "equal prefix", "star"]
 
 
 def test_every_entry_of_a_pattern_is_listed() -> None:
-    """Of rows, and of what came since; what went is not there. Many, so that they come in pieces."""
+    """Rows and later additions are listed, removed ACLs are not; many ACLs are listed in pieces."""
     before = [allow(f"User:{number}", READ, topic("t")) for number in range(3_000)]
     since = [allow(f"User:{number}", WRITE, topic("t")) for number in range(0, 3_000, 1_000)]
     fed = Fed(*before)
@@ -85,19 +85,19 @@ def test_every_entry_of_a_pattern_is_listed() -> None:
             assert list(fed.authorizer.acls(acl_filter)) == [acl.record.binding() for acl in found]
 
 
-def test_an_acl_that_says_match_is_no_prefix_to_a_match_filter() -> None:
-    """ResourcePatternFilter.matches compares its name as it is; a decision takes it for a prefix."""
+def test_an_acl_of_type_match_is_no_prefix_for_a_match_filter() -> None:
+    """ResourcePatternFilter.matches compares its name literally; a decision treats it as a prefix."""
     acl = allow("User:a", READ, topic("ord"))
     odd = AccessControlEntryRecord(acl.id, TOPIC, "ord", PatternType.MATCH, "User:a", "*", READ, 3)
     usual = allow("User:a", READ, topics("ord"))
-    for fed in (Fed(odd, usual), fed_since(odd, usual)):
+    for fed in (Fed(odd, usual), fed_after_start(odd, usual)):
         for name, expected in (("ord", {odd, usual}), ("orders", {usual})):
             acl_filter = AclBindingFilter(ResourcePatternFilter(TOPIC, name, PatternType.MATCH))
             assert {applied.record for applied in fed.applied(acl_filter)} == expected
 
 
-def fed_since(*acls: AccessControlEntryRecord) -> Fed:
-    """All of them came after a start from nothing."""
+def fed_after_start(*acls: AccessControlEntryRecord) -> Fed:
+    """An authorizer that started empty and then got these ACLs."""
     fed = Fed()
     fed.publish(*acls)
     return fed
@@ -122,7 +122,7 @@ def test_the_order_is_kafkas() -> None:
 
 
 def test_codes_without_a_name_are_listed() -> None:
-    """Difference 4: the record has the number, a binding UNKNOWN; MATCH takes it for a prefix."""
+    """Difference 4: the record has the number, a binding UNKNOWN; MATCH treats it as a prefix."""
     acl = allow("User:a", READ, topic("t"))
     odd = AccessControlEntryRecord(acl.id, 99, "t", 77, "User:a", "*", 42, 9)
     fed = Fed(odd)
@@ -136,7 +136,7 @@ def test_codes_without_a_name_are_listed() -> None:
 
 
 def test_codes_without_a_name_are_in_order() -> None:
-    """They all count as UNKNOWN, which is the first: what is next decides."""
+    """They all count as UNKNOWN, which comes first: the next field decides."""
     known = allow("User:a", READ, topic("t"))
 
     def coded(
@@ -156,7 +156,7 @@ def test_codes_without_a_name_are_in_order() -> None:
         coded(2, 3, "User:a", 3, 99),
         known,
     ]
-    for fed in (Fed(*reversed(expected)), fed_since(*reversed(expected))):
+    for fed in (Fed(*reversed(expected)), fed_after_start(*reversed(expected))):
         found = [acl.record for acl in fed.applied(AclBindingFilter())]
         assert found == expected
         assert list(fed.authorizer.acls(AclBindingFilter())) == [record.binding() for record in expected]

@@ -17,17 +17,13 @@ from authorizer.configuration.log_setup import setup_logging
 
 
 @pytest.fixture(autouse=True)
-def logging_as_before() -> Iterator[None]:
-    """Puts back what setup_logging changes for the whole process."""
-    root, audit = logging.getLogger(), logging.getLogger(AUDIT_LOGGER_NAME)
-    handlers, level, audit_level = root.handlers[:], root.level, audit.level
-    # An audit log that is off, of another test, leaves its logger silent.
+def default_audit_level() -> Iterator[None]:
+    """Reset the level of the audit log, which another test may have disabled."""
+    audit = logging.getLogger(AUDIT_LOGGER_NAME)
+    level = audit.level
     audit.setLevel(logging.NOTSET)
     yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    audit.setLevel(audit_level)
-    structlog.reset_defaults()
+    audit.setLevel(level)
 
 
 def test_events_and_plain_records_are_json_lines() -> None:
@@ -45,7 +41,7 @@ def test_events_and_plain_records_are_json_lines() -> None:
     assert second == {"event": "said so", "logger": "uvicorn.error", "level": "warning"}
 
 
-def test_a_record_that_is_no_decision_may_have_the_audit_loggers_name() -> None:
+def test_the_audit_logger_may_have_other_records() -> None:
     stream = io.StringIO()
     setup_logging("json", "INFO", stream=stream)
     logging.getLogger(AUDIT_LOGGER_NAME).warning("rotated")
@@ -56,7 +52,7 @@ def test_a_record_that_is_no_decision_may_have_the_audit_loggers_name() -> None:
 
 @pytest.mark.parametrize("kind", ["json", "console"])
 def test_tracebacks_hold_no_local_variables(kind: str) -> None:
-    """Locals hold whole states, and passwords; in JSON the traceback is data."""
+    """Locals contain large states and passwords; in JSON the traceback is data."""
     stream = io.StringIO()
     setup_logging(kind, "INFO", stream=stream)
 
@@ -76,7 +72,7 @@ def test_tracebacks_hold_no_local_variables(kind: str) -> None:
 
 
 def test_a_second_call_replaces_the_first() -> None:
-    """No line comes twice."""
+    """No line is repeated."""
     first, second = io.StringIO(), io.StringIO()
     setup_logging("json", "INFO", stream=first)
     setup_logging("json", "WARNING", stream=second)
@@ -85,7 +81,7 @@ def test_a_second_call_replaces_the_first() -> None:
     assert (first.getvalue(), len(second.getvalue().splitlines())) == ("", 1)
 
 
-def test_auto_is_json_where_nobody_watches() -> None:
+def test_auto_is_json_without_a_terminal() -> None:
     """A stream that is no terminal gets JSON; colours never get into a file."""
     stream = io.StringIO()
     setup_logging("auto", "INFO", stream=stream)
@@ -98,7 +94,7 @@ def test_auto_is_json_where_nobody_watches() -> None:
     assert "\x1b" not in console.getvalue()
 
 
-def test_nothing_goes_to_stdout() -> None:
+def test_stdout_has_no_log_lines() -> None:
     """stdout is for answers."""
     program = (
         "import logging, structlog\n"
@@ -117,12 +113,12 @@ FORGERS = "\x1b\r\x9b\u2028\u2029\u202e\u2066\u200f"
 
 
 def test_a_name_forges_nothing_on_the_console() -> None:
-    """Neither another line nor another order of letters, also in the text of an error."""
+    """It forges neither a line nor the order of letters, also in the text of an error."""
     stream = io.StringIO()
     setup_logging("console", "INFO", stream=stream)
     logging.getLogger("a").info("name %s", FORGING, extra={"topic": FORGING})
     logging.getLogger("a").error("failed", exc_info=ValueError(FORGING))
-    said = stream.getvalue()
-    assert not set(FORGERS) & set(said)
-    assert said.count("\\u202e") == 3
-    assert "\nValueError: a" in said
+    output = stream.getvalue()
+    assert not set(FORGERS) & set(output)
+    assert output.count("\\u202e") == 3
+    assert "\nValueError: a" in output

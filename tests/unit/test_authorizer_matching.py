@@ -1,4 +1,4 @@
-"""Which ACLs match, and which one is named: the hard cases."""
+"""Matching ACLs, and the ACL that a decision names: the hard cases."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from support.decisions import (
 @pytest.mark.parametrize("winner", [topic("t"), topics("t"), topics(""), topic("*")])
 @pytest.mark.parametrize("who", ["User:a", "User:*"])
 @pytest.mark.parametrize("host", ["*", "10.0.0.1"])
-def test_a_deny_anywhere_wins(winner: ResourcePattern, who: str, host: str) -> None:
+def test_a_deny_anywhere_wins(winner: ResourcePattern, principal_pattern: str, host: str) -> None:
     """H2: literal, prefixed, wildcard; any principal and host pattern; against every kind of ALLOW."""
     allowed = [allow("User:a", ALL, pattern) for pattern in (topic("t"), topics("t"), topic("*"))]
     fed = Fed(*allowed)
     assert fed.allows("User:a", READ, topic("t"))
-    fed.publish(deny(who, READ, winner, host))
+    fed.publish(deny(principal_pattern, READ, winner, host))
     assert not fed.allows("User:a", READ, topic("t"))
     assert fed.allows("User:a", WRITE, topic("t"))
 
@@ -62,13 +62,13 @@ def test_only_a_literal_star_is_a_wildcard() -> None:
 
 @pytest.mark.parametrize("name", ["", "!", "*", "*x", "x", "\U0001f600"])
 def test_a_literal_star_covers_every_name(name: str) -> None:
-    """docs/compatibility.md, difference 2: names are matched by meaning, whatever their characters are."""
+    """docs/compatibility.md, difference 2: it covers names with any characters."""
     fed = Fed(allow("User:a", READ, topic("*")))
     assert fed.allows("User:a", READ, topic(name))
 
 
 def test_the_wildcard_principal_is_of_every_type() -> None:
-    """H8: User:* is everyone; Group:* is a group with that name."""
+    """H8: User:* matches every principal; Group:* is a group with that name."""
     fed = Fed(allow("User:*", READ, topic("t")), allow("Group:*", WRITE, topic("t")))
     assert fed.allows("Group:g", READ, topic("t"))
     assert not fed.allows("Group:g", WRITE, topic("t"))
@@ -84,7 +84,7 @@ def test_a_session_principal_user_star_is_an_ordinary_name() -> None:
 
 @pytest.mark.parametrize("principal", ["nocolon", "", "*"])
 def test_an_acl_principal_without_a_colon_matches_nobody(principal: str) -> None:
-    """docs/compatibility.md, difference 3: Kafka throws. It still makes the resource one that has ACLs."""
+    """docs/compatibility.md, difference 3: Kafka throws. The resource still counts as one with ACLs."""
     fed = Fed(deny(principal, ALL, topic("t")), allow_everyone_if_no_acl_found="true")
     assert not fed.allows("User:a", READ, topic("t"))
     fed.publish(allow("User:a", READ, topic("t")))
@@ -92,7 +92,7 @@ def test_an_acl_principal_without_a_colon_matches_nobody(principal: str) -> None
 
 
 def test_principals_are_split_at_the_first_colon() -> None:
-    """A session principal whose type has a colon is not the ACL's, though the text is the same."""
+    """A session principal with a colon in its type does not match the ACL with the same text."""
     fed = Fed(allow("User:a:b", READ, topic("t")))
     assert fed.allows("User:a:b", READ, topic("t"))
     odd = RequestContext(KafkaPrincipal("User:a", "b"), "10.0.0.1")
@@ -117,7 +117,7 @@ def test_hosts_are_compared_as_text() -> None:
 @pytest.mark.parametrize("pattern", [topic("t"), topics("t"), topics(""), topic("*")])
 @pytest.mark.parametrize("batches", [1, 2])
 def test_hosts_count_whatever_the_pattern_is(pattern: ResourcePattern, batches: int) -> None:
-    """In an index that was built, and in one that followed; asked twice, since answers may be kept."""
+    """In a new index and in an updated one; twice, because answers may be cached."""
     acls = [
         allow("User:a", READ, pattern, "10.0.0.1"),
         allow("User:a", WRITE, pattern),
@@ -139,8 +139,8 @@ def test_hosts_count_whatever_the_pattern_is(pattern: ResourcePattern, batches: 
 
 
 @pytest.mark.parametrize("cover", [topic("t"), topics("t"), topics(""), topic("*")])
-def test_any_acl_that_covers_switches_the_default_off(cover: ResourcePattern) -> None:
-    """H13: for whomever, for whatever, from wherever; a removed one no longer does."""
+def test_any_covering_acl_disables_the_default(cover: ResourcePattern) -> None:
+    """H13: for any principal, operation and host; a removed ACL no longer does."""
     other = allow("Group:x", AclOperation.CREATE, cover, "1.2.3.4")
     fed = Fed(other, allow_everyone_if_no_acl_found="true")
     assert not fed.allows("User:a", READ, topic("t"))
@@ -149,7 +149,7 @@ def test_any_acl_that_covers_switches_the_default_off(cover: ResourcePattern) ->
     assert fed.allows("User:a", READ, topic("t"))
 
 
-def test_an_equal_acl_is_in_force_until_both_ids_are_gone() -> None:
+def test_an_equal_acl_is_in_force_until_both_ids_are_removed() -> None:
     """I8."""
     one, other = allow("User:a", READ, topic("t")), allow("User:a", READ, topic("t"))
     fed = Fed(one, other)
@@ -159,8 +159,8 @@ def test_an_equal_acl_is_in_force_until_both_ids_are_gone() -> None:
     assert not fed.allows("User:a", READ, topic("t"))
 
 
-def test_the_same_id_again_replaces() -> None:
-    """I8: the later content counts, wherever it is."""
+def test_a_repeated_id_replaces_the_acl() -> None:
+    """I8: the later content counts, also on another pattern."""
     first = allow("User:a", READ, topic("t"))
     fed = Fed(first)
     fed.publish(AccessControlEntryRecord(first.id, *allow("User:b", READ, topics("u")).content))
@@ -178,7 +178,7 @@ def test_an_unknown_pattern_type_acts_as_prefixed(pattern_type: int) -> None:
 
 
 @pytest.mark.parametrize("operation", [AclOperation.UNKNOWN, AclOperation.ANY])
-def test_operations_of_filters_can_be_asked(operation: AclOperation) -> None:
+def test_operations_of_filters_can_be_requested(operation: AclOperation) -> None:
     """They match ALL and themselves; codes without a name are UNKNOWN."""
     fed = Fed(
         allow("User:a", ALL, topic("t")),
@@ -217,7 +217,7 @@ def test_the_last_allow_is_named() -> None:
 
 @pytest.mark.parametrize("is_row", [False, True])
 def test_a_reason_lasts_until_the_next_update(*, is_row: bool) -> None:
-    """An equal ACL comes under another id in place of the one that decided; the old state is as it was."""
+    """An equal ACL with another id replaces the deciding one; the old state does not change."""
     first = allow("User:a", READ, topic("t"))
     second = replace(first, id=Uuid(bytes(16)))
     fed = Fed(first)
@@ -239,8 +239,8 @@ def test_texts_are_ordered_by_utf16_code_unit() -> None:
     """U+1F600 is D83D DE00 in Java, and comes before U+FF61."""
     high, low = "User:\uff61", "User:\U0001f600"
     for principal in (high, low):
-        own, everyone = deny(principal, READ, topic("t")), deny("User:*", READ, topic("t"))
-        fed = Fed(own, everyone)
+        of_principal, everyone = deny(principal, READ, topic("t")), deny("User:*", READ, topic("t"))
+        fed = Fed(of_principal, everyone)
         decision = fed.authorizer.decide(context(principal), Action(READ, topic("t")))
         assert decision.acl is not None
         assert decision.acl.record == everyone
@@ -250,11 +250,11 @@ def test_texts_are_ordered_by_utf16_code_unit() -> None:
     assert first.host == "*"
 
 
-def test_of_the_empty_name_and_star_kafka_names_what_its_search_meets() -> None:
-    """The last ALLOW is the empty prefix's; the first DENY is `*`'s only if its search comes upon it."""
+def test_for_the_empty_name_and_star_the_named_acl_follows_kafkas_search() -> None:
+    """The last ALLOW is that of the empty prefix; the first DENY is that of `*` if the search finds it."""
     empty, star = allow("User:a", READ, topics("")), allow("User:a", READ, topic("*"))
     assert named(Fed(empty, star), "t") == empty
-    # Kafka has jumped over `*` here, which an ALLOW does not mind.
+    # Kafka's search has skipped `*` here, which makes no difference for an ALLOW.
     assert named(Fed(empty, star, allow("User:x", READ, topic("a"))), "t") == empty
     empty, star = deny("User:a", READ, topics("")), deny("User:a", READ, topic("*"))
     assert named(Fed(empty, star), "t") == star
@@ -262,8 +262,8 @@ def test_of_the_empty_name_and_star_kafka_names_what_its_search_meets() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "!", "*", "t"])
-def test_an_empty_name_of_unknown_pattern_type_beside_a_star_prefix_changes_no_result(name: str) -> None:
-    """Kafka may name another of the ALLOWs here, which is not copied; allowed or denied is the same."""
+def test_an_empty_name_of_unknown_type_with_a_star_prefix_changes_no_result(name: str) -> None:
+    """Kafka may name another ALLOW here; aclog does not copy that, and the result is the same."""
     unknown = replace(allow("User:a", READ, topic("")), pattern_type=77)
     allowed = [unknown, allow("User:a", READ, topics("*")), allow("User:a", READ, topics(""))]
     fed = Fed(*allowed)
@@ -274,10 +274,13 @@ def test_an_empty_name_of_unknown_pattern_type_beside_a_star_prefix_changes_no_r
     assert not fed.allows("User:a", READ, topic(name))
 
 
-def test_literal_resources_only() -> None:
+def test_only_literal_resources_are_accepted() -> None:
     """H31."""
     fed = Fed()
     pattern = ResourcePattern(TOPIC, "t", PatternType.PREFIXED)
-    for ask in (fed.authorizer.decide, lambda who, action: fed.authorizer.authorize(who, [action])):
+    for ask in (
+        fed.authorizer.decide,
+        lambda principal_pattern, action: fed.authorizer.authorize(principal_pattern, [action]),
+    ):
         with pytest.raises(ValueError, match=r"^Only literal resources are supported\. Got: PREFIXED$"):
             ask(context(), Action(DESCRIBE, pattern))

@@ -1,4 +1,4 @@
-"""What Prometheus is shown: names, values, and rates that a broker's MBean would have."""
+"""Metrics for Prometheus: names, values, and rates as in a broker's MBean."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from support.snapshots import TOPIC_ID, replayed
 from support.strategies import OTHER_RECORDS
 
 
-class HandClock:
-    """Time that moves by hand."""
+class ManualClock:
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.s = 1_000.0
@@ -37,11 +37,11 @@ class HandClock:
         return self.s
 
 
-class Shown:
-    """A registry over counters that a test sets."""
+class ShownMetrics:
+    """A registry of counters that the test sets."""
 
     def __init__(self) -> None:
-        self.clock = HandClock()
+        self.clock = ManualClock()
         self.decisions = DecisionCounts()
         self.loader = LoaderMetrics()
         self.snapshots: SnapshotMetrics | None = SnapshotMetrics()
@@ -80,7 +80,7 @@ class Shown:
 
 
 def samples(registry: CollectorRegistry) -> dict[str, float]:
-    """By name and labels as they are written, without the process's own."""
+    """Values by name and labels, without the metrics of the process."""
     found: dict[str, float] = {}
     for family in text_string_to_metric_families(generate_latest(registry).decode()):
         for sample in family.samples:
@@ -93,9 +93,9 @@ PLUGIN = "class=StandardAuthorizer,config=authorizer.class.name,role=broker"
 PURGATORY = "delayedOperation=acl-update"
 
 
-def test_every_name_and_value() -> None:
-    """The whole page: aclog's names, Kafka's purgatory gauges, KIP-801's count, KIP-877's attributes."""
-    shown = Shown()
+def test_the_page_has_every_name_and_value() -> None:
+    """The complete page: aclog's names, Kafka's purgatory gauges, KIP-801's count, KIP-877's attributes."""
+    shown = ShownMetrics()
     counts = shown.decisions
     counts.super_user_allowed, counts.acl_allowed, counts.default_allowed = 1, 2, 3
     counts.acl_denied, counts.default_denied, counts.not_ready = 1, 2, 1
@@ -158,15 +158,15 @@ def test_every_name_and_value() -> None:
     assert any(name.startswith("process_") for name in found)
 
 
-def test_of_a_log_that_knows_nothing_else_there_is_no_version() -> None:
-    found = samples(Shown().registry())
+def test_a_log_without_other_metadata_has_no_version() -> None:
+    found = samples(ShownMetrics().registry())
     assert (found["aclog_metadata_entries{kind=topics}"], found["aclog_metadata_version_is_newer"]) == (0, 0)
     assert not [name for name in found if name.startswith("aclog_metadata_feature_level")]
 
 
-def test_a_node_that_has_not_loaded_shows_no_false_numbers() -> None:
-    """Not ready, nothing applied, an unknown lag is left out, and no snapshots without a store."""
-    shown = Shown()
+def test_a_node_before_its_load_shows_no_false_numbers() -> None:
+    """Not ready, no offset, no lag, and no snapshot metrics without a store."""
+    shown = ShownMetrics()
     shown.ready, shown.snapshots = False, None
     shown.status = replace(
         shown.status, end_offset=None, high_watermark=None, lag_records=None, acl_count=0, ready=False
@@ -177,17 +177,17 @@ def test_a_node_that_has_not_loaded_shows_no_false_numbers() -> None:
     assert not any(name.startswith(("aclog_snapshot_", "aclog_poll")) for name in found)
 
 
-def test_registries_are_their_own() -> None:
-    """Two nodes in one process, and the library in somebody's program, do not meet in one registry."""
-    first, second = Shown(), Shown()
+def test_nodes_have_separate_registries() -> None:
+    """Two nodes in one process, or the library in another program, do not share a registry."""
+    first, second = ShownMetrics(), ShownMetrics()
     first.status = replace(first.status, acl_count=1)
     registries = first.registry(), second.registry()
     assert [samples(each)["aclog_acls_total"] for each in registries] == [1, 3]
 
 
 @pytest.mark.parametrize("interval_s", [1.0, 5.0, 15.0, 60.0, 90.0])
-def test_rates_are_right_however_often_they_are_asked_for(interval_s: float) -> None:
-    """Ten a second, steadily, is 600 a minute at any scrape interval."""
+def test_rates_are_right_at_any_scrape_interval(interval_s: float) -> None:
+    """Ten a second are 600 a minute at any scrape interval."""
     rate = RatePerMinute(0.0)
     for scrape in range(1, 100):
         now_s = scrape * interval_s
@@ -195,7 +195,7 @@ def test_rates_are_right_however_often_they_are_asked_for(interval_s: float) -> 
 
 
 def test_a_rate_forgets_what_is_older_than_a_minute() -> None:
-    """A burst is gone from the rate two minutes later; and many scrapes hold few samples."""
+    """A burst does not count two minutes later, and many scrapes store few samples."""
     rate = RatePerMinute(0.0)
     assert rate.sample(1000, 60.0) == pytest.approx(1000.0)
     later = [rate.sample(1000, 60.0 + tenth / 10) for tenth in range(1, 1300)]

@@ -1,4 +1,4 @@
-"""LogAclMutator and its purgatory: written, replayed, answered; and what is said when that fails."""
+"""LogAclMutator and its purgatory: write, replay, answer, and the errors of each step."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ from support.waiting import wait_until
 
 
 class MemoryLog(LogDefaults):
-    """A MetadataLog that holds its batches in a list.
+    """A MetadataLog with its batches in a list.
 
     ``stuck`` blocks appends until it is set again; ``failure`` is raised by the next append.
     """
@@ -107,8 +107,8 @@ class MemoryLog(LogDefaults):
         self.flowing.set()
 
 
-class Writing:
-    """A mutator, its log, and the loader's part played by hand."""
+class MutatorDriver:
+    """A mutator, its log, and a loader that the test drives."""
 
     def __init__(self, *, timeout_ms: int = 60_000, ready: bool = True, log: MemoryLog | None = None) -> None:
         self.log = MemoryLog() if log is None else log
@@ -127,12 +127,12 @@ class Writing:
 
     def publish(self, delta: AclsDelta, end_offset: int) -> None:
         self.image = delta.apply(Provenance(end_offset, 1, 0))
-        manifest = LogDeltaManifest(**self.told(delta))
+        manifest = LogDeltaManifest(**self.manifest_values(delta))
         self.mutator.on_update(delta, self.image, manifest)
         self.mutator.settled()
 
-    def told(self, delta: AclsDelta) -> dict[str, Any]:
-        """What both kinds of manifest say."""
+    def manifest_values(self, delta: AclsDelta) -> dict[str, Any]:
+        """The fields of both kinds of manifest."""
         return {
             "identity": self.log.identity,
             "provenance": self.image.provenance,
@@ -145,11 +145,11 @@ class Writing:
         }
 
     def reload(self) -> None:
-        """The whole state anew, as it is before the log's first record."""
+        """Reload the state before the log's first record."""
         delta = AclsDelta(AclsImage.EMPTY)
         self.image = delta.apply(Provenance(0, 1, 0))
         self.replayed_batches = 0
-        manifest = ReloadManifest(**self.told(delta), origin="the log's start")
+        manifest = ReloadManifest(**self.manifest_values(delta), origin="the log's start")
         self.mutator.on_update(delta, self.image, manifest)
         self.mutator.settled()
 
@@ -165,14 +165,14 @@ class Writing:
         self.replayed_batches = stop
         self.publish(delta, end_offset)
 
-    def written(self, batches: int) -> None:
-        """Wait until the log has so many batches."""
+    def wait_for_batches(self, batches: int) -> None:
+        """Wait until the log has this number of batches."""
         wait_until(lambda: len(self.log.batches) == batches)
 
 
 @pytest.fixture
-def writing() -> Iterator[Writing]:
-    made = Writing()
+def driver() -> Iterator[MutatorDriver]:
+    made = MutatorDriver()
     yield made
     made.log.close()
     made.mutator.close()
@@ -192,7 +192,7 @@ def named(name: str) -> AclBindingFilter:
 def errors(
     futures: Sequence[Future[AclCreateResult]] | Sequence[Future[AclDeleteResult]],
 ) -> list[str | None]:
-    """Of each future, once it is done: None, or the exception."""
+    """The exception of each future, or None, once it is done."""
     results = [future.result(SOON_S) for future in futures]
     return [
         None if result.exception is None else f"{type(result.exception).__name__}: {result.exception}"
@@ -204,104 +204,104 @@ def deleted(future: Future[AclDeleteResult]) -> list[AclBinding]:
     return [each.acl_binding for each in future.result(SOON_S).acl_binding_delete_results]
 
 
-# --- the way through ---------------------------------------------------------------------------------------
+# --- success -----------------------------------------------------------------------------------------------
 
 
-def test_a_creation_is_done_when_it_is_replayed_and_not_before(writing: Writing) -> None:
-    """Committed is not enough: the decisions here must follow from it."""
-    (future,) = writing.mutator.create_acls([topic("t")])
-    writing.written(1)
+def test_a_creation_completes_when_it_is_replayed_and_not_before(driver: MutatorDriver) -> None:
+    """A commit is not enough: the node's decisions must include it."""
+    (future,) = driver.mutator.create_acls([topic("t")])
+    driver.wait_for_batches(1)
     assert not future.done()
-    writing.replay()
+    driver.replay()
     assert errors([future]) == [None]
 
 
-def test_one_operation_is_one_batch(writing: Writing) -> None:
-    """All records of a call are appended together, so that each resource pattern changes at once."""
-    futures = writing.mutator.create_acls([topic("t"), topic(""), topic("u"), topic("t")])
-    writing.written(1)
-    writing.replay()
+def test_one_operation_is_one_batch(driver: MutatorDriver) -> None:
+    """All records of a call are appended together, so that each resource pattern changes in one step."""
+    futures = driver.mutator.create_acls([topic("t"), topic(""), topic("u"), topic("t")])
+    driver.wait_for_batches(1)
+    driver.replay()
     assert errors(futures) == [None, "InvalidResourceError: Invalid empty resource name", None, None]
-    assert [len(records) for _, records in writing.log.batches] == [2]
+    assert [len(records) for _, records in driver.log.batches] == [2]
 
 
-def test_what_was_appended_counts_before_it_is_replayed(writing: Writing) -> None:
-    """Create, create again and delete without waiting: one creation, one removal of it."""
-    first = writing.mutator.create_acls([topic("t")])
-    again = writing.mutator.create_acls([topic("t")])
-    removal = writing.mutator.delete_acls([named("t"), named("u")])
-    writing.written(2)
-    writing.replay(1)
+def test_appended_records_count_before_they_are_replayed(driver: MutatorDriver) -> None:
+    """Create, create again and delete without waiting: one creation and one removal."""
+    first = driver.mutator.create_acls([topic("t")])
+    again = driver.mutator.create_acls([topic("t")])
+    removal = driver.mutator.delete_acls([named("t"), named("u")])
+    driver.wait_for_batches(2)
+    driver.replay(1)
     assert errors(first) == [None]
-    writing.replay(1)
+    driver.replay(1)
     assert [deleted(future) for future in removal] == [[topic("t")], []]
     assert errors(again) == [None]
-    assert len(writing.image) == 0
+    assert len(driver.image) == 0
 
 
-def test_a_success_without_a_record_waits_for_what_it_found(writing: Writing) -> None:
+def test_a_success_without_a_record_waits_for_the_existing_acl(driver: MutatorDriver) -> None:
     """The equal ACL may be in the log and not be visible here yet."""
-    first = writing.mutator.create_acls([topic("t")])
-    again = writing.mutator.create_acls([topic("t")])
-    writing.written(1)
-    wait_until(lambda: writing.mutator.purgatory.num_delayed_operations == 2)
+    first = driver.mutator.create_acls([topic("t")])
+    again = driver.mutator.create_acls([topic("t")])
+    driver.wait_for_batches(1)
+    wait_until(lambda: driver.mutator.purgatory.num_delayed_operations == 2)
     assert not any(future.done() for future in (*first, *again))
-    writing.replay()
+    driver.replay()
     assert errors([*first, *again]) == [None, None]
-    # Now it is there: at once, and without any replay.
-    assert errors(writing.mutator.create_acls([topic("t")])) == [None]
-    assert len(writing.log.batches) == 1
+    # Now it is visible: the answer is immediate, without a replay.
+    assert errors(driver.mutator.create_acls([topic("t")])) == [None]
+    assert len(driver.log.batches) == 1
 
 
-def test_foreign_ids_are_seen(writing: Writing) -> None:
-    """An ACL that another program wrote under an id of its own exists, and can be removed."""
-    delta = AclsDelta(writing.image)
+def test_foreign_ids_are_seen(driver: MutatorDriver) -> None:
+    """An ACL that another program wrote under another id exists, and can be removed."""
+    delta = AclsDelta(driver.image)
     foreign = AccessControlEntryRecord.from_binding(Uuid(b"f" * 16), topic("t"))
     delta.replay(LogRecord(0, 0, foreign))
-    writing.log.end = 1
-    writing.publish(delta, 1)
-    assert errors(writing.mutator.create_acls([topic("t")])) == [None]
-    (removal,) = writing.mutator.delete_acls([named("t")])
-    writing.written(1)
-    writing.replay()
+    driver.log.end = 1
+    driver.publish(delta, 1)
+    assert errors(driver.mutator.create_acls([topic("t")])) == [None]
+    (removal,) = driver.mutator.delete_acls([named("t")])
+    driver.wait_for_batches(1)
+    driver.replay()
     assert deleted(removal) == [topic("t")]
-    assert len(writing.image) == 0
+    assert len(driver.image) == 0
 
 
-def test_nothing_asked_is_nothing_done(writing: Writing) -> None:
+def test_an_empty_request_writes_nothing(driver: MutatorDriver) -> None:
     """No items, no futures, no record."""
-    assert writing.mutator.create_acls([]) == []
-    assert writing.mutator.delete_acls([]) == []
-    assert writing.mutator.purgatory.size == 0
+    assert driver.mutator.create_acls([]) == []
+    assert driver.mutator.delete_acls([]) == []
+    assert driver.mutator.purgatory.size == 0
 
 
-def test_futures_cannot_be_cancelled(writing: Writing) -> None:
-    """What is on its way to the log cannot be called back, and cancel() says so."""
-    (future,) = writing.mutator.create_acls([topic("t")])
+def test_futures_cannot_be_cancelled(driver: MutatorDriver) -> None:
+    """An operation cannot be cancelled, and cancel() returns False."""
+    (future,) = driver.mutator.create_acls([topic("t")])
     assert not future.cancel()
-    writing.written(1)
-    writing.replay()
+    driver.wait_for_batches(1)
+    driver.replay()
     assert errors([future]) == [None]
 
 
-def test_a_callback_may_wait_for_the_next_write(writing: Writing) -> None:
-    """Callbacks do not run on the loader's thread: the replay goes on beside them."""
-    (first,) = writing.mutator.create_acls([topic("t")])
+def test_a_callback_may_wait_for_the_next_write(driver: MutatorDriver) -> None:
+    """Callbacks do not run on the loader's thread, so that the replay continues."""
+    (first,) = driver.mutator.create_acls([topic("t")])
     seen: Future[list[str | None]] = Future()
 
     def create_another(_: Future[AclCreateResult]) -> None:
-        second = writing.mutator.create_acls([topic("u")])
-        writing.written(2)
-        seen.set_result([f"{len(writing.log.batches)} batches, done: {second[0].done()}"])
+        second = driver.mutator.create_acls([topic("u")])
+        driver.wait_for_batches(2)
+        seen.set_result([f"{len(driver.log.batches)} batches, done: {second[0].done()}"])
 
-    writing.written(1)
+    driver.wait_for_batches(1)
     first.add_done_callback(create_another)
-    writing.replay()
+    driver.replay()
     assert seen.result(SOON_S) == ["2 batches, done: False"]
-    writing.replay()
+    driver.replay()
 
 
-# --- what goes wrong ---------------------------------------------------------------------------------------
+# --- failures ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -318,129 +318,131 @@ def test_a_callback_may_wait_for_the_next_write(writing: Writing) -> None:
         ),
     ],
 )
-def test_a_failing_append_fails_its_own_operation_only(
-    writing: Writing, failure: Exception, error: type[Exception], text: str
+def test_a_failing_append_fails_only_its_operation(
+    driver: MutatorDriver, failure: Exception, error: type[Exception], text: str
 ) -> None:
-    """The next operation is checked as if the failed one had never been, and is written."""
-    writing.log.failure = failure
-    failed = writing.mutator.create_acls([topic("t"), topic("u")])
+    """The next operation is checked without the failed one, and is written."""
+    driver.log.failure = failure
+    failed = driver.mutator.create_acls([topic("t"), topic("u")])
     results = [future.result(SOON_S).exception for future in failed]
     assert [type(result) for result in results] == [error, error]
     assert text in str(results[0])
-    again = writing.mutator.create_acls([topic("t")])
-    writing.written(1)
-    writing.replay()
+    again = driver.mutator.create_acls([topic("t")])
+    driver.wait_for_batches(1)
+    driver.replay()
     assert errors(again) == [None]
-    assert [len(records) for _, records in writing.log.batches] == [1]
+    assert [len(records) for _, records in driver.log.batches] == [1]
 
 
-def test_too_many_records_write_nothing(writing: Writing) -> None:
+def test_too_many_records_write_nothing(driver: MutatorDriver) -> None:
     """H26: every future of the operation says so, also those of refused bindings."""
-    futures = writing.mutator.create_acls([topic(f"t{number}") for number in range(10_001)])
+    futures = driver.mutator.create_acls([topic(f"t{number}") for number in range(10_001)])
     assert {type(future.result(SOON_S).exception) for future in futures} == {PolicyViolationError}
-    assert writing.log.batches == []
+    assert driver.log.batches == []
 
 
 def test_nothing_is_written_before_the_log_is_loaded() -> None:
-    """Until then nobody knows what exists; and never on a state that is not sound."""
-    writing = Writing(ready=False)
+    """Until then the existing ACLs are unknown; nor is anything written on an invalid state."""
+    driver = MutatorDriver(ready=False)
     try:
-        assert errors(writing.mutator.create_acls([topic("t")])) == [
+        assert errors(driver.mutator.create_acls([topic("t")])) == [
             "AuthorizerNotReadyError: Nothing was written, this node is not ready: loading"
         ]
-        writing.publish(AclsDelta(writing.image), 0)
-        writing.mutator.on_ready()
-        writing.mutator.on_not_ready("batch at 7 is damaged")
-        (future,) = writing.mutator.delete_acls([named("t")])
+        driver.publish(AclsDelta(driver.image), 0)
+        driver.mutator.on_ready()
+        driver.mutator.on_not_ready("batch at 7 is damaged")
+        (future,) = driver.mutator.delete_acls([named("t")])
         assert isinstance(future.result(SOON_S).exception, AuthorizerNotReadyError)
         assert "batch at 7 is damaged" in str(future.result().exception)
-        assert writing.log.batches == []
+        assert driver.log.batches == []
     finally:
-        writing.mutator.close()
+        driver.mutator.close()
 
 
 def test_a_timeout_says_that_the_records_are_in_the_log() -> None:
-    """Appended and not replayed: the change will come, and a retry finds it."""
-    writing = Writing(timeout_ms=500)
+    """Appended and not replayed: the change becomes visible later, and a retry finds it."""
+    driver = MutatorDriver(timeout_ms=500)
     try:
-        (future,) = writing.mutator.create_acls([topic("t")])
+        (future,) = driver.mutator.create_acls([topic("t")])
         error = future.result(SOON_S).exception
         assert isinstance(error, OperationTimedOutError)
         assert "timed out after 500 ms. The records are in the log below offset 1" in str(error)
-        writing.replay()
-        assert len(writing.image) == 1
-        assert errors(writing.mutator.create_acls([topic("t")])) == [None]
+        driver.replay()
+        assert len(driver.image) == 1
+        assert errors(driver.mutator.create_acls([topic("t")])) == [None]
     finally:
-        writing.mutator.close()
+        driver.mutator.close()
 
 
 def test_a_timeout_says_that_the_outcome_is_unknown_or_that_nothing_was_written() -> None:
-    """While the disk does not answer: the operation it has, and the one behind it that is never begun."""
-    writing = Writing(timeout_ms=500)
+    """While the disk blocks: the running operation, and the queued one, which never starts."""
+    driver = MutatorDriver(timeout_ms=500)
     try:
-        writing.log.flowing.clear()
-        (first,) = writing.mutator.create_acls([topic("t")])
-        (second,) = writing.mutator.create_acls([topic("u")])
+        driver.log.flowing.clear()
+        (first,) = driver.mutator.create_acls([topic("t")])
+        (second,) = driver.mutator.create_acls([topic("u")])
         assert "The outcome is unknown" in str(first.result(SOON_S).exception)
         assert "Nothing was written, and nothing will be" in str(second.result(SOON_S).exception)
-        writing.log.flowing.set()
-        writing.written(1)
-        (third,) = writing.mutator.create_acls([topic("t")])
-        wait_until(lambda: third.done() or writing.mutator.purgatory.num_delayed_operations == 1)
-        writing.replay()
-        assert [len(records) for _, records in writing.log.batches] == [1]
+        driver.log.flowing.set()
+        driver.wait_for_batches(1)
+        (third,) = driver.mutator.create_acls([topic("t")])
+        wait_until(lambda: third.done() or driver.mutator.purgatory.num_delayed_operations == 1)
+        driver.replay()
+        assert [len(records) for _, records in driver.log.batches] == [1]
     finally:
-        writing.mutator.close()
+        driver.mutator.close()
 
 
-def test_close_fails_what_is_pending_and_says_what_is_known() -> None:
-    """Written but not replayed, and never begun; afterwards nothing is taken in."""
-    writing = Writing()
-    (written,) = writing.mutator.create_acls([topic("t")])
-    writing.written(1)
-    writing.mutator.close()
-    writing.mutator.close()
-    (late,) = writing.mutator.create_acls([topic("u")])
-    assert "The records are in the log below offset 1" in str(written.result(SOON_S).exception)
+def test_close_fails_pending_operations_with_their_known_outcome() -> None:
+    """Written but not replayed, or never started; later operations are refused."""
+    driver = MutatorDriver()
+    (wait_for_batches,) = driver.mutator.create_acls([topic("t")])
+    driver.wait_for_batches(1)
+    driver.mutator.close()
+    driver.mutator.close()
+    (late,) = driver.mutator.create_acls([topic("u")])
+    assert "The records are in the log below offset 1" in str(wait_for_batches.result(SOON_S).exception)
     assert "The node was closed. Nothing was written." in str(late.result(SOON_S).exception)
-    assert len(writing.log.batches) == 1
-    assert not any(thread.name.startswith(("aclog-writer", "aclog-purgatory")) for thread in alive(writing))
+    assert len(driver.log.batches) == 1
+    assert not any(
+        thread.name.startswith(("aclog-writer", "aclog-purgatory")) for thread in live_threads(driver)
+    )
 
 
-def alive(writing: Writing) -> list[threading.Thread]:
-    own = (writing.mutator._thread, writing.mutator.purgatory._thread)
-    return [thread for thread in own if thread is not None and thread.is_alive()]
+def live_threads(driver: MutatorDriver) -> list[threading.Thread]:
+    threads = (driver.mutator._thread, driver.mutator.purgatory._thread)
+    return [thread for thread in threads if thread is not None and thread.is_alive()]
 
 
 def test_a_close_during_an_append_waits_for_it() -> None:
-    """What the disk takes in the end is answered as written; what waits behind it is not begun."""
-    writing = Writing()
-    writing.log.flowing.clear()
-    (appending,) = writing.mutator.create_acls([topic("t")])
-    (queued,) = writing.mutator.create_acls([topic("u")])
-    assert writing.log.appending.wait(SOON_S)
-    closing = threading.Thread(target=writing.mutator.close)
+    """The finished append is answered as written; the queued operation never starts."""
+    driver = MutatorDriver()
+    driver.log.flowing.clear()
+    (appending,) = driver.mutator.create_acls([topic("t")])
+    (queued,) = driver.mutator.create_acls([topic("u")])
+    assert driver.log.appending.wait(SOON_S)
+    closing = threading.Thread(target=driver.mutator.close)
     closing.start()
-    wait_until(lambda: writing.mutator._closed)
-    writing.log.flowing.set()
+    wait_until(lambda: driver.mutator._closed)
+    driver.log.flowing.set()
     closing.join(SOON_S)
     assert "The records are in the log below offset 1" in str(appending.result(SOON_S).exception)
     assert "Nothing was written, and nothing will be" in str(queued.result(SOON_S).exception)
-    assert len(writing.log.batches) == 1
+    assert len(driver.log.batches) == 1
 
 
-# --- a log that others write to, and one that was truncated -------------------------------------------------
+# --- a shared log, and a truncated one ----------------------------------------------------------------------
 
 
 class SharedMemoryLog(MemoryLog):
-    """A log that other nodes write to as well; ``away`` is raised by who asks for its end, so many ``times``.
+    """A log that other nodes also write; a query of its end raises ``unreachable`` for ``failures`` times.
 
-    From ``elects`` on an append brings another leader with it, and replay has not followed to it.
+    If ``elects`` is set, an append elects another leader, which replay does not follow yet.
     """
 
     is_shared = True
-    away: LogStorageError | None = None
-    times = 1_000_000
+    unreachable: LogStorageError | None = None
+    failures = 1_000_000
     is_followed = True
     elects = False
 
@@ -450,9 +452,9 @@ class SharedMemoryLog(MemoryLog):
         return end_offset
 
     def verified_high_watermark(self) -> int | None:
-        if self.away is not None and self.times:
-            self.times -= 1
-            raise self.away
+        if self.unreachable is not None and self.failures:
+            self.failures -= 1
+            raise self.unreachable
         return self.end if self.is_followed else None
 
 
@@ -461,284 +463,282 @@ def foreign(name: str) -> AccessControlEntryRecord:
 
 
 def test_a_removal_finds_what_another_node_has_created() -> None:
-    """It is planned on all that was committed when its turn came, not on what is replayed here by chance."""
-    writing = Writing(log=SharedMemoryLog())
+    """It is planned on all records committed at its start, not only on the replayed ones."""
+    driver = MutatorDriver(log=SharedMemoryLog())
     try:
-        writing.log.append([foreign("t")])
-        (removal,) = writing.mutator.delete_acls([named("t")])
-        time.sleep(0.05)  # nothing may happen meanwhile
+        driver.log.append([foreign("t")])
+        (removal,) = driver.mutator.delete_acls([named("t")])
+        time.sleep(0.05)  # nothing may happen during this time
         assert not removal.done()
-        assert len(writing.log.batches) == 1
-        writing.replay()
-        writing.written(2)
-        writing.replay()
+        assert len(driver.log.batches) == 1
+        driver.replay()
+        driver.wait_for_batches(2)
+        driver.replay()
         assert deleted(removal) == [topic("t")]
     finally:
-        writing.mutator.close()
+        driver.mutator.close()
 
 
 def test_a_node_that_does_not_catch_up_writes_nothing() -> None:
-    """Behind the log for too long: the answer says that nothing was written, and that is so."""
-    writing = Writing(log=SharedMemoryLog(), timeout_ms=1000)
+    """If it lags for too long, the answer says truthfully that nothing was written."""
+    driver = MutatorDriver(log=SharedMemoryLog(), timeout_ms=1000)
     try:
-        writing.log.append([foreign("t")])
-        (future,) = writing.mutator.create_acls([topic("u")])
+        driver.log.append([foreign("t")])
+        (future,) = driver.mutator.create_acls([topic("u")])
         error = future.result(SOON_S).exception
         assert isinstance(error, OperationTimedOutError)
         assert "Nothing was written: this node has replayed the log below 0, and it ends at 1" in str(error)
-        assert len(writing.log.batches) == 1
+        assert len(driver.log.batches) == 1
     finally:
-        writing.mutator.close()
+        driver.mutator.close()
 
 
 def test_a_shared_log_out_of_reach_takes_nothing() -> None:
-    """Nobody can say what is there: nothing is tried, and the answer says so."""
+    """The existing ACLs are unknown: nothing is written, and the answer says so."""
     log = SharedMemoryLog()
-    log.away = LogStorageError("b:9092: timed out")
-    writing = Writing(log=log)
+    log.unreachable = LogStorageError("b:9092: timed out")
+    driver = MutatorDriver(log=log)
     try:
-        assert errors(writing.mutator.create_acls([topic("t")])) == [
+        assert errors(driver.mutator.create_acls([topic("t")])) == [
             "OperationTimedOutError: Nothing was written: b:9092: timed out"
         ]
         assert log.batches == []
     finally:
-        writing.mutator.close()
+        driver.mutator.close()
 
 
 STALE = LogUnreachableError("asking for the last stable offset: Leader epoch is older than broker epoch")
 
 
-def test_a_leader_that_is_not_known_yet_is_asked_again() -> None:
-    """Within the operation's time, before the append and after it: the caller sees nothing of it."""
+def test_an_unknown_leader_is_retried() -> None:
+    """Within the operation's timeout, before and after the append, without an error for the caller."""
     log = SharedMemoryLog()
-    log.away, log.times = STALE, 3
+    log.unreachable, log.failures = STALE, 3
     log.flowing.clear()
-    writing = Writing(log=log)
+    driver = MutatorDriver(log=log)
     try:
-        (future,) = writing.mutator.create_acls([topic("t")])
+        (future,) = driver.mutator.create_acls([topic("t")])
         assert log.appending.wait(SOON_S)
-        log.times = 3
+        log.failures = 3
         log.flowing.set()
-        writing.written(1)
-        writing.replay()
+        driver.wait_for_batches(1)
+        driver.replay()
         assert errors([future]) == [None]
-        assert log.times == 0
+        assert log.failures == 0
     finally:
-        writing.mutator.close()
+        driver.mutator.close()
 
 
-def test_a_leader_that_is_never_known_is_told_in_time() -> None:
-    """With the reason, and before the operation's time is up, which would not know it."""
+def test_a_permanently_unknown_leader_is_reported_in_time() -> None:
+    """The error has the reason, and comes before the operation's timeout, which would not know it."""
     log = SharedMemoryLog()
-    log.away = STALE
-    writing = Writing(log=log, timeout_ms=1000)
+    log.unreachable = STALE
+    driver = MutatorDriver(log=log, timeout_ms=1000)
     try:
-        assert errors(writing.mutator.create_acls([topic("t")])) == [
+        assert errors(driver.mutator.create_acls([topic("t")])) == [
             f"OperationTimedOutError: Nothing was written: {STALE}"
         ]
         assert log.batches == []
     finally:
-        writing.mutator.close()
+        driver.mutator.close()
 
 
-def test_an_append_that_the_log_could_not_take_is_tried_again(writing: Writing) -> None:
-    """Nothing was written by it, so the second one is the only one."""
-    writing.log.failure = LogUnreachableError("writing; nothing was written: no leader")
-    (future,) = writing.mutator.create_acls([topic("t")])
-    writing.written(1)
-    writing.replay()
+def test_a_refused_append_is_retried(driver: MutatorDriver) -> None:
+    """The first append wrote nothing, so the log has one batch."""
+    driver.log.failure = LogUnreachableError("writing; nothing was written: no leader")
+    (future,) = driver.mutator.create_acls([topic("t")])
+    driver.wait_for_batches(1)
+    driver.replay()
     assert errors([future]) == [None]
-    assert len(writing.log.batches) == 1
+    assert len(driver.log.batches) == 1
 
 
-def test_an_append_that_the_log_never_takes_ends_in_time() -> None:
-    """Half of the operation's time: the answer says what the log said, and nothing comes later."""
+def test_an_append_that_is_always_refused_fails_in_time() -> None:
+    """After half of the operation's timeout the answer has the log's error, and nothing is written later."""
 
-    class Refusing(MemoryLog):
+    class RefusingLog(MemoryLog):
         def append(self, records: Sequence[MetadataRecord], *, after: int | None = None) -> int:
             raise LogUnreachableError("writing: no leader")
 
-    writing = Writing(log=Refusing(), timeout_ms=1000)
+    driver = MutatorDriver(log=RefusingLog(), timeout_ms=1000)
     try:
-        assert errors(writing.mutator.create_acls([topic("t")])) == [
+        assert errors(driver.mutator.create_acls([topic("t")])) == [
             "OperationTimedOutError: Nothing was written, the log is out of reach: writing: no leader"
         ]
     finally:
-        writing.mutator.close()
+        driver.mutator.close()
 
 
-def test_an_operation_whose_time_is_up_before_the_append_is_never_appended() -> None:
-    """Its answer said that nothing was written, and nothing will be."""
+def test_an_operation_that_times_out_before_the_append_is_never_appended() -> None:
+    """Its answer says that nothing was written, and that remains true."""
     log = SharedMemoryLog()
-    writing = Writing(log=log, timeout_ms=400)
+    driver = MutatorDriver(log=log, timeout_ms=400)
     try:
-        asked = threading.Event()
+        queried = threading.Event()
         answer = threading.Event()
 
         def slow_end() -> int:
-            asked.set()
+            queried.set()
             assert answer.wait(SOON_S)
             return log.end
 
         log.verified_high_watermark = slow_end  # type: ignore[method-assign]
-        (future,) = writing.mutator.create_acls([topic("t")])
-        assert asked.wait(SOON_S)
+        (future,) = driver.mutator.create_acls([topic("t")])
+        assert queried.wait(SOON_S)
         assert "Nothing was written, and nothing will be." in str(future.result(SOON_S).exception)
         answer.set()
-        writing.mutator.close()
+        driver.mutator.close()
         assert log.batches == []
     finally:
         answer.set()
-        writing.mutator.close()
+        driver.mutator.close()
 
 
-def test_a_write_waits_until_replay_has_followed_to_a_new_leader() -> None:
-    """What is replayed may be gone: before the write is planned, and again before it is answered."""
+def test_a_write_waits_until_replay_follows_a_new_leader() -> None:
+    """Replayed records may be lost; the check comes before the plan and before the answer."""
     log = SharedMemoryLog()
     log.is_followed, log.elects = False, True
-    writing = Writing(log=log)
+    driver = MutatorDriver(log=log)
     try:
-        (future,) = writing.mutator.create_acls([topic("t")])
-        time.sleep(0.1)  # nothing may happen meanwhile
+        (future,) = driver.mutator.create_acls([topic("t")])
+        time.sleep(0.1)  # nothing may happen during this time
         assert log.batches == []
         log.is_followed = True
-        writing.written(1)
-        writing.replay()
-        time.sleep(0.1)  # nothing may happen meanwhile
+        driver.wait_for_batches(1)
+        driver.replay()
+        time.sleep(0.1)  # nothing may happen during this time
         assert not future.done()
         log.is_followed = True
         assert errors([future]) == [None]
     finally:
-        writing.mutator.close()
+        driver.mutator.close()
 
 
-def test_a_write_to_a_new_history_is_no_success_before_the_old_one_is_gone() -> None:
-    """Replay has seen its offset, with another record: the answer says that nothing is known."""
+def test_a_write_to_a_new_history_fails_while_the_old_one_is_replayed() -> None:
+    """Replay has reached its offset with another record: the answer says that the outcome is unknown."""
     log = SharedMemoryLog()
     log.elects = True
-    writing = Writing(log=log)
+    driver = MutatorDriver(log=log)
     try:
-        writing.publish(AclsDelta(writing.image), 9)
-        (future,) = writing.mutator.create_acls([topic("t")])
-        writing.written(1)
-        time.sleep(0.1)  # nothing may happen meanwhile
+        driver.publish(AclsDelta(driver.image), 9)
+        (future,) = driver.mutator.create_acls([topic("t")])
+        driver.wait_for_batches(1)
+        time.sleep(0.1)  # nothing may happen during this time
         assert not future.done()
-        writing.mutator.on_not_ready("log was truncated to 1, it had reached 9")
+        driver.mutator.on_not_ready("log was truncated to 1, it had reached 9")
         assert "The outcome is unknown: the log was truncated" in str(future.result(SOON_S).exception)
     finally:
-        writing.mutator.close()
+        driver.mutator.close()
 
 
-def test_a_leader_that_is_never_followed_is_told() -> None:
-    """Nothing is written then, and nothing hangs."""
+def test_a_leader_that_replay_never_follows_is_reported() -> None:
+    """Nothing is written, and the operation does not hang."""
     log = SharedMemoryLog()
     log.is_followed = False
-    writing = Writing(log=log, timeout_ms=1000)
+    driver = MutatorDriver(log=log, timeout_ms=1000)
     try:
-        (future,) = writing.mutator.create_acls([topic("t")])
+        (future,) = driver.mutator.create_acls([topic("t")])
         error = future.result(SOON_S).exception
         assert isinstance(error, OperationTimedOutError)
         assert "Nothing was written: The log has another leader" in str(error)
         assert log.batches == []
     finally:
-        writing.mutator.close()
+        driver.mutator.close()
 
 
-def test_an_append_that_the_log_does_not_confirm_has_no_known_outcome() -> None:
-    """It is there, and whether it stays there nobody says."""
+def test_an_unconfirmed_append_has_an_unknown_outcome() -> None:
+    """The record is in the log, but it may be lost later."""
     log = SharedMemoryLog()
     log.flowing.clear()
-    writing = Writing(log=log)
+    driver = MutatorDriver(log=log)
     try:
-        (future,) = writing.mutator.create_acls([topic("t")])
+        (future,) = driver.mutator.create_acls([topic("t")])
         assert log.appending.wait(SOON_S)
-        log.away = LogStorageError("b:9092: timed out")
+        log.unreachable = LogStorageError("b:9092: timed out")
         log.flowing.set()
         assert errors([future]) == ["OperationTimedOutError: The outcome is unknown: b:9092: timed out"]
     finally:
-        writing.mutator.close()
+        driver.mutator.close()
 
 
-def test_a_log_loaded_anew_leaves_nothing_behind(writing: Writing) -> None:
-    """I11: what waited for a replay that never comes is told so at once, and does not count any more."""
-    (lost,) = writing.mutator.create_acls([topic("t")])
-    writing.written(1)
-    wait_until(lambda: writing.mutator._appended_end == 1)
-    writing.mutator.on_not_ready("log was truncated to 0, it had reached 1")
-    writing.log.batches.clear()
-    writing.log.end = 0
-    writing.reload()
-    writing.mutator.on_ready()
+def test_a_reloaded_log_fails_pending_operations(driver: MutatorDriver) -> None:
+    """I11: operations that wait for a lost record fail immediately and no longer count."""
+    (lost,) = driver.mutator.create_acls([topic("t")])
+    driver.wait_for_batches(1)
+    wait_until(lambda: driver.mutator._appended_end == 1)
+    driver.mutator.on_not_ready("log was truncated to 0, it had reached 1")
+    driver.log.batches.clear()
+    driver.log.end = 0
+    driver.reload()
+    driver.mutator.on_ready()
     assert "The outcome is unknown: the log was truncated" in str(lost.result(SOON_S).exception)
-    # Neither is it taken for there, nor does the next answer wait for an offset of the lost history.
-    assert deleted(writing.mutator.delete_acls([named("t")])[0]) == []
-    again = writing.mutator.create_acls([topic("t")])
-    writing.written(1)
-    writing.replay()
+    # The record does not count as existing, and no answer waits for an offset of the lost history.
+    assert deleted(driver.mutator.delete_acls([named("t")])[0]) == []
+    again = driver.mutator.create_acls([topic("t")])
+    driver.wait_for_batches(1)
+    driver.replay()
     assert errors(again) == [None]
 
 
-def test_an_append_that_ends_after_the_loss_is_not_a_success(writing: Writing) -> None:
-    """Its end offset is of a history that is gone, and the new one will reach it with other records."""
-    writing.log.flowing.clear()
-    (future,) = writing.mutator.create_acls([topic("t")])
-    assert writing.log.appending.wait(SOON_S)
-    writing.mutator.on_not_ready("log was truncated")
-    writing.reload()
-    writing.mutator.on_ready()
-    writing.log.flowing.set()
+def test_an_append_that_ends_after_a_truncation_is_no_success(driver: MutatorDriver) -> None:
+    """Its end offset is one of the lost history; the new history reaches it with other records."""
+    driver.log.flowing.clear()
+    (future,) = driver.mutator.create_acls([topic("t")])
+    assert driver.log.appending.wait(SOON_S)
+    driver.mutator.on_not_ready("log was truncated")
+    driver.reload()
+    driver.mutator.on_ready()
+    driver.log.flowing.set()
     assert "The outcome is unknown: the log was truncated" in str(future.result(SOON_S).exception)
 
 
-def test_a_reload_of_a_ready_node_loses_nothing(writing: Writing) -> None:
-    """A state built anew from a sound log (I10, I11): what is on its way still comes."""
-    (future,) = writing.mutator.create_acls([topic("t")])
-    writing.written(1)
-    writing.reload()
+def test_a_reload_of_a_ready_node_keeps_pending_operations(driver: MutatorDriver) -> None:
+    """After a rebuild from a valid log (I10, I11) pending records are still replayed."""
+    (future,) = driver.mutator.create_acls([topic("t")])
+    driver.wait_for_batches(1)
+    driver.reload()
     assert not future.done()
-    writing.replay()
+    driver.replay()
     assert errors([future]) == [None]
 
 
 # --- gauges and bounds -------------------------------------------------------------------------------------
 
 
-def test_gauges_count_what_waits(writing: Writing) -> None:
-    """KIP-504's NumDelayedOperations and PurgatorySize rise with the waiting and fall to nothing."""
-    purgatory = writing.mutator.purgatory
+def test_gauges_count_pending_operations(driver: MutatorDriver) -> None:
+    """KIP-504's NumDelayedOperations and PurgatorySize increase and return to zero."""
+    purgatory = driver.mutator.purgatory
     assert (purgatory.num_delayed_operations, purgatory.size) == (0, 0)
-    futures = writing.mutator.create_acls([topic("t"), topic("u")]) + writing.mutator.create_acls(
-        [topic("v")]
-    )
-    writing.written(2)
+    futures = driver.mutator.create_acls([topic("t"), topic("u")]) + driver.mutator.create_acls([topic("v")])
+    driver.wait_for_batches(2)
     assert (purgatory.num_delayed_operations, purgatory.size) == (2, 2)
-    writing.replay()
+    driver.replay()
     assert errors(futures) == [None] * 3
     wait_until(lambda: (purgatory.num_delayed_operations, purgatory.size) == (0, 0))
 
 
-def test_a_flood_is_refused_at_once(writing: Writing) -> None:
-    """The queue is bounded: what does not fit is told so, and is not written."""
-    writing.log.flowing.clear()
-    waiting = [writing.mutator.create_acls([topic(f"t{number}")])[0] for number in range(OPERATIONS_MAX)]
-    (refused,) = writing.mutator.create_acls([topic("one too many")])
+def test_operations_over_the_queue_limit_are_refused_immediately(driver: MutatorDriver) -> None:
+    """The queue is bounded: an operation over the limit gets an error and is not written."""
+    driver.log.flowing.clear()
+    waiting = [driver.mutator.create_acls([topic(f"t{number}")])[0] for number in range(OPERATIONS_MAX)]
+    (refused,) = driver.mutator.create_acls([topic("one too many")])
     assert refused.done()
     assert "Nothing was written; try again" in str(refused.result().exception)
-    writing.log.flowing.set()
-    writing.written(OPERATIONS_MAX)
-    writing.replay()
+    driver.log.flowing.set()
+    driver.wait_for_batches(OPERATIONS_MAX)
+    driver.replay()
     assert errors(waiting) == [None] * OPERATIONS_MAX
 
 
-def test_many_callers_get_their_own_answers(writing: Writing) -> None:
+def test_concurrent_callers_get_consistent_answers(driver: MutatorDriver) -> None:
     """Threads that create and delete the same few ACLs: answers agree with the order in the log."""
     stop = threading.Event()
 
     def follow() -> None:
         while not stop.is_set():
-            if len(writing.log.batches) > writing.replayed_batches:
-                writing.replay()
-            time.sleep(0.0005)  # so that several writes are replayed together
+            if len(driver.log.batches) > driver.replayed_batches:
+                driver.replay()
+            time.sleep(0.0005)  # several writes are replayed together
 
     counts = {"created": 0, "deleted": 0}
     counting = threading.Lock()
@@ -747,11 +747,11 @@ def test_many_callers_get_their_own_answers(writing: Writing) -> None:
         for number in range(40):
             name = f"t{(seed + number) % 3}"
             if (seed + number) % 2:
-                assert errors(writing.mutator.create_acls([topic(name)])) == [None]
+                assert errors(driver.mutator.create_acls([topic(name)])) == [None]
             else:
-                gone = deleted(writing.mutator.delete_acls([named(name)])[0])
+                removed = deleted(driver.mutator.delete_acls([named(name)])[0])
                 with counting:
-                    counts["deleted"] += len(gone)
+                    counts["deleted"] += len(removed)
 
     follower = threading.Thread(target=follow)
     workers = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
@@ -761,62 +761,64 @@ def test_many_callers_get_their_own_answers(writing: Writing) -> None:
         thread.join(SOON_S)
     stop.set()
     follower.join(SOON_S)
-    added = sum(len(records) for _, records in writing.log.batches) - counts["deleted"]
-    assert added - counts["deleted"] == len(writing.image)
+    added = sum(len(records) for _, records in driver.log.batches) - counts["deleted"]
+    assert added - counts["deleted"] == len(driver.image)
 
 
 # --- plans --------------------------------------------------------------------------------------------------
 
 
-def plan_for(writing: Writing, name: str) -> AclPlan:
-    """To add an ACL on a topic to what is replayed."""
+def plan_for(driver: MutatorDriver, name: str) -> AclPlan:
+    """A plan that adds an ACL on a topic to the replayed state."""
     added = AclTable.of([AppliedAcl(foreign(name), None, 0)])
     changed = ChangedAcls(AclTable.of(()), added)
     identity = MemoryLog.identity
     origin = PlanOrigin(MemoryLog.url, identity.cluster_id, uuid_to_string(identity.topic_id))
-    return AclPlan.of(origin, writing.image, changed, AuthorizerSettings())
+    return AclPlan.of(origin, driver.image, changed, AuthorizerSettings())
 
 
 @pytest.mark.parametrize("moves", [True, False])
-def test_a_plan_meets_a_write_between_its_check_and_its_append(*, moves: bool) -> None:
-    """It is checked again, with that: refused if the meaning is another one, else written behind it."""
+def test_a_plan_is_checked_again_after_a_concurrent_write(*, has_other_permissions: bool) -> None:
+    """It is refused if the effective permissions differ; otherwise it is written after the other record."""
 
-    class Overtaken(SharedMemoryLog):
-        others: tuple[AccessControlEntryRecord, ...] = ()
+    class OvertakenLog(SharedMemoryLog):
+        foreign_records: tuple[AccessControlEntryRecord, ...] = ()
 
         def append(self, records: Sequence[MetadataRecord], *, after: int | None = None) -> int:
-            others, self.others = self.others, ()
-            if others:
-                super().append(others)
+            foreign_records, self.foreign_records = self.foreign_records, ()
+            if foreign_records:
+                super().append(foreign_records)
             return super().append(records, after=after)
 
-    log = Overtaken()
-    writing = Writing(log=log)
+    log = OvertakenLog()
+    driver = MutatorDriver(log=log)
     try:
         log.append([foreign("t")])
-        writing.replay()
-        # The same under another id means the same.
-        log.others = (
-            foreign("u") if moves else msgspec.structs.replace(foreign("t"), id=Uuid(bytes(15) + b"x")),
+        driver.replay()
+        # An equal ACL under another id gives the same permissions.
+        log.foreign_records = (
+            foreign("u")
+            if has_other_permissions
+            else msgspec.structs.replace(foreign("t"), id=Uuid(bytes(15) + b"x")),
         )
-        future = writing.mutator.apply_plan(plan_for(writing, "new"))
+        future = driver.mutator.apply_plan(plan_for(driver, "new"))
         wait_until(lambda: len(log.batches) == 2)
         assert not future.done()
-        writing.replay()
-        if moves:
+        driver.replay()
+        if has_other_permissions:
             assert "the effective permissions have changed" in str(future.result(SOON_S).exception)
             assert len(log.batches) == 2
             return
         wait_until(lambda: len(log.batches) == 3)
-        writing.replay()
+        driver.replay()
         assert [each.resource_name for each in future.result(SOON_S).added] == ["new"]
     finally:
-        writing.mutator.close()
+        driver.mutator.close()
 
 
-def test_a_plan_is_checked_no_longer_than_an_operation_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Others wait for the thread that writes; nobody waits for the plan any more."""
-    writing = Writing(timeout_ms=500)
+def test_the_check_of_a_plan_has_the_operation_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other operations wait for the writing thread, and the plan's caller no longer waits."""
+    driver = MutatorDriver(timeout_ms=500)
     ended = threading.Event()
 
     def endless(*args: Any) -> Any:
@@ -829,28 +831,28 @@ def test_a_plan_is_checked_no_longer_than_an_operation_may_take(monkeypatch: pyt
 
     monkeypatch.setattr("authorizer.node.writing.acl_mutator.apply_plan", endless)
     try:
-        result = writing.mutator.apply_plan(plan_for(writing, "t")).result(SOON_S)
+        result = driver.mutator.apply_plan(plan_for(driver, "t")).result(SOON_S)
         assert isinstance(result.exception, OperationTimedOutError)
         assert ended.wait(SOON_S)
-        (creation,) = writing.mutator.create_acls([topic("t")])
-        wait_until(lambda: len(writing.log.batches) == 1)
-        writing.replay()
+        (creation,) = driver.mutator.create_acls([topic("t")])
+        wait_until(lambda: len(driver.log.batches) == 1)
+        driver.replay()
         assert creation.result(SOON_S).exception is None
     finally:
-        writing.mutator.close()
+        driver.mutator.close()
 
 
-def test_a_plan_is_checked_with_what_was_appended_before_it() -> None:
-    """And not replayed yet: it waits for that. What is in force already takes no record."""
-    writing = Writing()
+def test_a_plan_is_checked_with_earlier_appended_records() -> None:
+    """The plan waits for records that are not replayed yet. An ACL in force needs no record."""
+    driver = MutatorDriver()
     try:
-        plan = plan_for(writing, "t")
-        (creation,) = writing.mutator.create_acls([topic("t")])
-        application = writing.mutator.apply_plan(plan)
-        wait_until(lambda: len(writing.log.batches) == 1)
-        writing.replay()
+        plan = plan_for(driver, "t")
+        (creation,) = driver.mutator.create_acls([topic("t")])
+        application = driver.mutator.apply_plan(plan)
+        wait_until(lambda: len(driver.log.batches) == 1)
+        driver.replay()
         assert creation.result(SOON_S).exception is None
         assert application.result(SOON_S) == PlanResult(acl_count=1)
-        assert len(writing.log.batches) == 1
+        assert len(driver.log.batches) == 1
     finally:
-        writing.mutator.close()
+        driver.mutator.close()

@@ -1,4 +1,4 @@
-"""The composition root: how a log is opened, what is said of the node, what a failed start leaves."""
+"""The composition root: opening a log, the node's status, and the cleanup of a failed start."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from support.waiting import wait_until
 
 
 def opened(url: object, **settings: object) -> Node:
-    """A node that is not started; settings by their key with underscores for dots, without ``aclog.``."""
+    """A node that is not started; settings are keys without ``aclog.``, with underscores for dots."""
     flags = {f"aclog.{name.replace('_', '.')}": str(value) for name, value in settings.items()}
     return Node.open(load_config(environ={}, flags={"aclog.log.url": str(url), **flags}))
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Path:
-    """An empty log of aclog's own."""
+def managed_log(tmp_path: Path) -> Path:
+    """An empty aclog-managed log."""
     directory = tmp_path / "log"
     DirectoryLog.open(directory, mode="create").close()
     return directory
@@ -39,14 +39,16 @@ def own(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("mode", "writable"), [("auto", True), ("read", False), ("write", True), ("create", True)]
 )
-def test_an_own_log_is_written_unless_it_is_to_be_read(own: Path, mode: str, writable: bool) -> None:
-    """``auto`` writes to what aclog made."""
-    with opened(own, log_mode=mode) as node:
+def test_a_managed_log_is_writable_unless_the_mode_is_read(
+    managed_log: Path, mode: str, writable: bool
+) -> None:
+    """``auto`` writes to an aclog-managed log."""
+    with opened(managed_log, log_mode=mode) as node:
         assert node.status().writable is writable
 
 
-def test_a_brokers_log_is_read_and_cannot_be_forced() -> None:
-    """``auto`` reads what a broker made; ``write`` is an error, not a second writer."""
+def test_a_brokers_log_is_read_only() -> None:
+    """``auto`` reads a broker's log; ``write`` is an error, because the broker is the writer."""
     with opened(real_log("kraft-small")) as node:
         status = node.status()
         assert (status.writable, status.uncommitted_from) == (False, 0)
@@ -54,7 +56,7 @@ def test_a_brokers_log_is_read_and_cannot_be_forced() -> None:
         opened(real_log("kraft-small"), log_mode="write")
 
 
-def test_a_log_that_is_not_there_is_only_made_when_asked_for(tmp_path: Path) -> None:
+def test_a_missing_log_is_created_only_in_create_mode(tmp_path: Path) -> None:
     """A mistyped path does not become an empty log that denies everything."""
     for mode in ("auto", "read", "write"):
         with pytest.raises(LogNotFoundError):
@@ -70,16 +72,16 @@ def test_a_log_must_be_named() -> None:
         Node.open(load_config(environ={}))
 
 
-def test_a_start_that_fails_gives_the_log_back(own: Path) -> None:
-    """The writer's lock is not left behind."""
+def test_a_failed_start_releases_the_log(managed_log: Path) -> None:
+    """The writer's lock is released."""
     with pytest.raises(SnapshotError):
-        opened(own, snapshot_store="nosuchscheme://x")
-    opened(own).close()
+        opened(managed_log, snapshot_store="nosuchscheme://x")
+    opened(managed_log).close()
 
 
-def test_status_says_not_ready_before_the_load(own: Path) -> None:
-    """A node that was opened and not started knows nothing, and says so."""
-    with opened(own) as node:
+def test_status_says_not_ready_before_the_load(managed_log: Path) -> None:
+    """A node that was opened and not started reports that it has no state."""
+    with opened(managed_log) as node:
         before = node.status()
         assert (before.ready, before.end_offset, before.high_watermark) == (False, 0, None)
         assert before.not_ready_reason
@@ -93,7 +95,7 @@ def test_status_says_not_ready_before_the_load(own: Path) -> None:
 
 @pytest.mark.slow
 def test_a_node_opened_lazily_runs_while_its_cluster_is_down() -> None:
-    """It says which log it waits for and why, does not know which one it is, and decides nothing."""
+    """It reports the log that it waits for and the reason, has no identity, and decides nothing."""
     url = "kafka://127.0.0.1:1/acls"
     config = load_config(environ={}, flags={"aclog.log.url": url})
     reached = threading.Event()
@@ -115,12 +117,12 @@ def test_a_node_opened_lazily_runs_while_its_cluster_is_down() -> None:
     assert not waiting.is_alive()
 
 
-def test_early_start_listeners_open_at_once(own: Path) -> None:
-    """KIP-504: an endpoint's future says when it may accept; the configuration says which may early."""
+def test_early_start_listeners_open_immediately(managed_log: Path) -> None:
+    """KIP-504: an endpoint may accept when its future is done; the configuration names the early ones."""
     config = load_config(
         environ={},
         flags={
-            "aclog.log.url": str(own),
+            "aclog.log.url": str(managed_log),
             "aclog.listeners": "EARLY://127.0.0.1:1,PLAINTEXT://127.0.0.1:2",
             "listener.security.protocol.map": "EARLY:PLAINTEXT",
             "early.start.listeners": "EARLY",
@@ -132,8 +134,8 @@ def test_early_start_listeners_open_at_once(own: Path) -> None:
         assert futures["PLAINTEXT"].result(SOON_S) is None
 
 
-class StridingClock:
-    """Every look at the wall clock finds ten seconds gone: no look at the log is ever recent."""
+class LeapingClock:
+    """A wall clock that advances ten seconds at each read, so that no poll of the log is recent."""
 
     def __init__(self) -> None:
         self._looks = itertools.count(1)
@@ -146,10 +148,12 @@ class StridingClock:
 
 
 @pytest.mark.parametrize(("max_lag_ms", "ready"), [(1000, False), (0, True), (10**12, True)])
-def test_a_node_too_far_behind_reports_itself(own: Path, max_lag_ms: int, ready: bool) -> None:
-    """``aclog.max.lag.ms``: a node that may be behind for longer says so; decisions go on. 0 is never."""
-    config = load_config(environ={}, flags={"aclog.log.url": str(own), "aclog.max.lag.ms": str(max_lag_ms)})
-    with Node.open(config, clock=StridingClock()) as node:
+def test_a_node_too_far_behind_reports_itself(managed_log: Path, max_lag_ms: int, ready: bool) -> None:
+    """With ``aclog.max.lag.ms`` a node reports a longer lag; decisions continue. 0 disables it."""
+    config = load_config(
+        environ={}, flags={"aclog.log.url": str(managed_log), "aclog.max.lag.ms": str(max_lag_ms)}
+    )
+    with Node.open(config, clock=LeapingClock()) as node:
         node.start()
         assert node.wait_until_ready(SOON_S)
         status = node.status()
@@ -161,9 +165,9 @@ def test_a_node_too_far_behind_reports_itself(own: Path, max_lag_ms: int, ready:
         assert not may(node.authorizer, "t")
 
 
-def test_decisions_are_counted(own: Path) -> None:
-    """The page of a whole node: what it decided, what it holds, what waits."""
-    with opened(own) as node:
+def test_decisions_are_counted(managed_log: Path) -> None:
+    """The metrics of a complete node: decisions, ACLs and pending operations."""
+    with opened(managed_log) as node:
         node.start()
         assert node.wait_until_ready(SOON_S)
         (created,) = node.authorizer.create_acls(CONTEXT, [topic_acl("t")])

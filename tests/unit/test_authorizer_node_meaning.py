@@ -1,4 +1,4 @@
-"""The meaning's digest of a node: of each state that is asked about, whatever changed since the last one."""
+"""The semantic digest of a node's states, computed from the changes since the last requested one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def random_acl(rng: random.Random, number: int) -> AccessControlEntryRecord:
 
 
 def known_at(meaning: NodeMeaning, end_offset: int) -> KnownMeaning:
-    """Asked again until it is known of this state."""
+    """Poll until the digest of this state is known."""
 
     def known() -> KnownMeaning | None:
         found = meaning.asked()
@@ -49,13 +49,13 @@ def known_at(meaning: NodeMeaning, end_offset: int) -> KnownMeaning:
 
 
 @pytest.mark.parametrize("allow_everyone", [False, True])
-def test_the_digest_of_every_state(allow_everyone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As of all ACLs at once; and all of them are looked at only where everybody's changed."""
-    whole = []
+def test_the_digest_of_every_state_is_right(allow_everyone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It equals the digest of all ACLs; all of them are read only if wildcard-principal ACLs changed."""
+    is_complete_digest = []
     digest_of = EffectivePermissions.digest_of
 
     def counted(table: AclTable, settings: AuthorizerSettings, *principals: Any, **more: Any) -> Any:
-        whole.append(len(table) > 150 and not principals)
+        is_complete_digest.append(len(table) > 150 and not principals)
         return digest_of(table, settings, *principals, **more)
 
     monkeypatch.setattr(EffectivePermissions, "digest_of", staticmethod(counted))
@@ -83,11 +83,11 @@ def test_the_digest_of_every_state(allow_everyone: bool, monkeypatch: pytest.Mon
         image = delta.apply(Provenance(1000 + number, 1, 0))
         authorizer.load(image)
     assert len(digests) > 3
-    assert 0 < sum(whole) < len(whole)
+    assert 0 < sum(is_complete_digest) < len(is_complete_digest)
 
 
-def test_who_waits_gets_the_digest_of_that_state() -> None:
-    """Of the first one whole, of the next by whose ACLs changed; none of a node that is being closed."""
+def test_a_waiting_caller_gets_the_digest_of_its_state() -> None:
+    """The first digest is computed from all ACLs, the next from the changed ones; a closed node raises."""
     rng = random.Random(7)
     authorizer = StandardAuthorizer()
     image = restored([random_acl(rng, number) for number in range(50)])
@@ -108,25 +108,25 @@ def test_who_waits_gets_the_digest_of_that_state() -> None:
         meaning.digest_of(authorizer.state)
 
 
-def test_closing_ends_what_is_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between two slices: the interpreter never ends under the thread."""
+def test_close_ends_a_running_computation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread stops between two slices, before the interpreter ends."""
     authorizer = StandardAuthorizer()
     authorizer.load(restored([random_acl(random.Random(1), number) for number in range(50)]))
     authorizer.on_ready()
     meaning = NodeMeaning(authorizer)
-    met, let_go, slices = threading.Event(), threading.Event(), []
+    has_started, may_continue, slices = threading.Event(), threading.Event(), []
     go_on = meaning._go_on
 
-    def waits() -> None:
-        met.set()
-        assert let_go.wait(TIMEOUT_S)
+    def wait_and_continue() -> None:
+        has_started.set()
+        assert may_continue.wait(TIMEOUT_S)
         slices.append(threading.current_thread())
         go_on()
 
-    monkeypatch.setattr(meaning, "_go_on", waits)
+    monkeypatch.setattr(meaning, "_go_on", wait_and_continue)
     assert meaning.asked() is None
-    assert met.wait(TIMEOUT_S)
-    threading.Timer(0.05, let_go.set).start()
+    assert has_started.wait(TIMEOUT_S)
+    threading.Timer(0.05, may_continue.set).start()
     meaning.close()
     (thread,) = slices
     assert not thread.is_alive()

@@ -1,4 +1,4 @@
-"""Hosts that would get the other result: exact, for hosts and networks that ACLs name and for all others."""
+"""Hosts that would get the other result, exactly, for the hosts and networks of ACLs and for all others."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from authorizer.engine.explanation.explain import Explanation, explanation_from_
 from records.entries import AccessControlEntryRecord
 from support.decisions import READ, Fed, allow, context, deny, topic, topics
 
-OWN = "127.0.0.1"
+LOCAL = "127.0.0.1"
 
 
 def explained(*acls: AccessControlEntryRecord) -> Explanation:
-    return asked_of(Fed(*acls, aclog_kafka_version="4.4"))
+    return explained_by(Fed(*acls, aclog_kafka_version="4.4"))
 
 
-def asked_of(fed: Fed) -> Explanation:
-    return fed.authorizer.explain(context("User:a", OWN), Action(READ, topic("t")))
+def explained_by(fed: Fed) -> Explanation:
+    return fed.authorizer.explain(context("User:a", LOCAL), Action(READ, topic("t")))
 
 
-def test_a_deny_for_one_host_is_named_where_another_one_asks() -> None:
+def test_a_deny_for_another_host_is_named() -> None:
     found = explained(allow("User:a", READ, topic("t")), deny("User:a", READ, topic("t"), "10.0.0.9"))
     assert found.reason == (
         "an ACL allows it from 127.0.0.1 and none denies it from there; from 10.0.0.9 it is DENIED"
@@ -43,28 +43,28 @@ def test_a_deny_for_one_host_is_named_where_another_one_asks() -> None:
     [
         ([], None),
         ([allow("User:a", READ, topic("t"))], None),
-        # Only what is about this request counts.
+        # Only matching ACLs count.
         ([allow("User:a", READ, topic("t")), deny("User:b", READ, topic("t"), "10.0.0.9")], None),
         ([allow("User:a", READ, topic("t")), deny("User:a", READ, topic("other"), "10.0.0.9")], None),
         ([allow("User:*", READ, topics(""), "10.0.0.9")], "from 10.0.0.9 it is ALLOWED"),
         (
-            [allow("User:a", READ, topic("t")), deny("User:a", READ, topic("t"), OWN)],
+            [allow("User:a", READ, topic("t")), deny("User:a", READ, topic("t"), LOCAL)],
             "from every other host it is ALLOWED",
         ),
         (
             [
                 allow("User:a", READ, topic("t")),
-                deny("User:a", READ, topic("t"), OWN),
+                deny("User:a", READ, topic("t"), LOCAL),
                 deny("User:*", READ, topics("t"), "10.0.0.9"),
             ],
             "from every other host but 10.0.0.9 it is ALLOWED",
         ),
-        # What an ALLOW gives, a DENY there takes again.
+        # A DENY for the same host overrides the ALLOW.
         (
             [allow("User:a", READ, topic("t"), "10.0.0.9"), deny("User:a", READ, topic("t"), "10.0.0.9")],
             None,
         ),
-        # No client has a name.
+        # No client has a host name.
         ([allow("User:a", READ, topic("t"), "broker.example.com")], None),
         (
             [
@@ -73,7 +73,7 @@ def test_a_deny_for_one_host_is_named_where_another_one_asks() -> None:
             ],
             "from 10.0.0.0/8 it is ALLOWED",
         ),
-        # Both halves of a network are named, so that no address of it is left.
+        # Both halves of a network are named, which covers all its addresses.
         (
             [
                 allow("User:a", READ, topic("t"), "10.0.0.0/30"),
@@ -96,14 +96,14 @@ def test_hosts_with_the_other_result_are_named(
     assert (says or "; from") in f"{found.reason}; from"
 
 
-def test_networks_count_where_the_release_has_them() -> None:
+def test_networks_count_if_the_release_supports_them() -> None:
     acls = allow("User:a", READ, topic("t")), deny("User:a", READ, topic("t"), "10.0.0.0/8")
     assert str(explained(*acls).other_hosts) == "from 10.0.0.0/8 it is DENIED"
-    assert asked_of(Fed(*acls, aclog_kafka_version="4.3")).other_hosts is None
+    assert explained_by(Fed(*acls, aclog_kafka_version="4.3")).other_hosts is None
 
 
-def test_a_super_user_is_the_same_from_everywhere() -> None:
-    found = asked_of(Fed(deny("User:a", READ, topic("t"), "10.0.0.9"), super_users="User:a"))
+def test_a_super_user_has_no_other_hosts() -> None:
+    found = explained_by(Fed(deny("User:a", READ, topic("t"), "10.0.0.9"), super_users="User:a"))
     assert found.other_hosts is None
 
 
@@ -116,7 +116,7 @@ def test_many_hosts_are_counted_and_the_first_are_listed() -> None:
     again = explanation_from_json(shown, found.context, found.action)
     assert again.other_hosts is not None
     assert again.other_hosts.hosts == shown["otherHosts"]["hosts"]
-    # A node of before answers without.
+    # An older node answers without it.
     assert (
         explanation_from_json(shown | {"otherHosts": None}, found.context, found.action).other_hosts is None
     )
@@ -124,7 +124,7 @@ def test_many_hosts_are_counted_and_the_first_are_listed() -> None:
 
 HOSTS = [
     "*",
-    OWN,
+    LOCAL,
     "10.0.0.0/29",
     "10.0.0.0/30",
     "10.0.0.4/30",
@@ -133,7 +133,7 @@ HOSTS = [
     "10.0.0.6",
     "10.0.0.9",
 ]
-SPACE = [OWN, "10.9.9.9", *(str(IPv4Address("10.0.0.0") + number) for number in range(12))]
+SPACE = [LOCAL, "10.9.9.9", *(str(IPv4Address("10.0.0.0") + number) for number in range(12))]
 
 
 @given(
@@ -141,28 +141,30 @@ SPACE = [OWN, "10.9.9.9", *(str(IPv4Address("10.0.0.0") + number) for number in 
     st.sampled_from(SPACE),
     st.sampled_from(["", "4.3", "4.4"]),
 )
-def test_each_address_gets_what_is_said_of_it(
-    given_acls: set[tuple[object, str]], own: str, version: str
+def test_each_address_gets_the_reported_result(
+    given_acls: set[tuple[object, str]], request_host: str, version: str
 ) -> None:
-    """The narrowest host that is named speaks for an address; the decider is asked of every one."""
+    """The narrowest reported host of an address has its result, compared with a decision."""
     acls = [make("User:a", READ, topic("t"), host) for make, host in given_acls]  # type: ignore[operator]
     fed = Fed(*acls, aclog_kafka_version=version)
     action = Action(READ, topic("t"))
-    found = fed.authorizer.explain(context("User:a", own), action)
+    found = fed.authorizer.explain(context("User:a", request_host), action)
     named = {host for _, host in given_acls if host != "*"}
-    others = found.other_hosts
+    other_hosts = found.other_hosts
 
     def narrowest(address: str) -> str | None:
-        around = [host for host in named if IPv4Address(address) in ip_network(host)]
-        return max(around, key=lambda host: ip_network(host).prefixlen, default=None)
+        containing = [host for host in named if IPv4Address(address) in ip_network(host)]
+        return max(containing, key=lambda host: ip_network(host).prefixlen, default=None)
 
     for address in SPACE:
         result = fed.authorizer.explain(context("User:a", address), action).decision.result
         host = narrowest(address)
-        if others is None:
+        if other_hosts is None:
             is_other = False
-        elif others.hosts == ("*",):
-            is_other = host not in others.but and host != narrowest(own) and address != own
+        elif other_hosts.hosts == ("*",):
+            is_other = (
+                host not in other_hosts.but and host != narrowest(request_host) and address != request_host
+            )
         else:
-            is_other = host in others.hosts
+            is_other = host in other_hosts.hosts
         assert (result is not found.decision.result) is is_other, (address, acls)

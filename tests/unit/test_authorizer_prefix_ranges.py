@@ -1,4 +1,4 @@
-"""PrefixRanges: an example that can be drawn; that they are right is a property (tests/property)."""
+"""PrefixRanges: the example of the module; tests/property checks all inputs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from authorizer.engine.index.prefix_ranges import PrefixRanges
 
 
 def stored(leaves: dict[str, PatternLeaf]) -> dict[str, Cover]:
-    """These prefixes, each alone yet."""
+    """Covers of these prefixes, not yet combined."""
     return {name: single_cover(PREFIXED, name, leaf, None) for name, leaf in leaves.items()}
 
 
-def test_prefixes_cut_all_names_into_ranges() -> None:
-    """As the module draws them; a prefix that ends where the next one begins leaves no empty range."""
+def test_prefixes_split_all_names_into_ranges() -> None:
+    """As in the module's example; adjacent prefixes have no empty range between them."""
     prefixes = stored({"a": 1, "ab": 2})
     ranges = PrefixRanges.of(prefixes.values(), NO_COVER)
     assert ranges.bounds == ("a", "ab", "ac", "b")
@@ -29,8 +29,8 @@ def test_prefixes_cut_all_names_into_ranges() -> None:
     assert [cover.combined for cover in ranges.covers] == [4, 5, 6, 4]
 
 
-def test_the_garbage_collector_has_nothing_to_look_at() -> None:
-    """Else its pauses would grow with all that was ever asked about."""
+def test_the_garbage_collector_does_not_track_ranges() -> None:
+    """Otherwise its pauses would grow with the number of requested names."""
     hosts = HostMasks({"h": 1}, 2)
     prefixes = stored({f"p{number}": 1 if number % 2 else hosts for number in range(100)})
     ranges = PrefixRanges.of(prefixes.values(), NO_COVER)

@@ -1,4 +1,4 @@
-"""RecentStates: each is what it was, and none is taken for another one."""
+"""RecentStates: retained states do not change and are not confused."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ record = acls() | st.sampled_from(IDS).map(RemoveAccessControlEntryRecord) | st.
 
 
 @given(st.lists(st.lists(record, max_size=4), min_size=1, max_size=12), st.booleans())
-def test_a_state_is_what_it_was(
+def test_a_retained_state_does_not_change(
     batches: list[list[AccessControlEntryRecord | RemoveAccessControlEntryRecord | OtherRecord]],
     merging: bool,
 ) -> None:
-    """At each offset that was published, also where nothing changed; at others there is none, or the same."""
+    """At each published offset, also without a change; at other offsets there is none, or the same state."""
     with pytest.MonkeyPatch.context() as patch:
         if merging:
             patch.setattr(snapshot.image, "_MERGE_MINIMUM", 2)
@@ -64,7 +64,7 @@ def test_a_state_is_what_it_was(
         assert recent.at(len(truth)) is None
 
 
-def test_settings_and_readiness_are_those_of_now() -> None:
+def test_retained_states_have_the_current_settings_and_readiness() -> None:
     recent, published = fed()
     published.batch(allow("User:a", READ, topic("t")))
     published.batch(allow("User:a", READ, topic("u")))
@@ -81,8 +81,8 @@ def test_settings_and_readiness_are_those_of_now() -> None:
     )
 
 
-def test_a_reload_ends_what_is_held() -> None:
-    """The log before it may have been another one, at the same offsets (I5, I11)."""
+def test_a_reload_discards_retained_states() -> None:
+    """The earlier log may have had other records at the same offsets (I5, I11)."""
     recent, published = fed()
     for number in range(3):
         published.batch(allow("User:a", READ, topic(f"t{number}")))
@@ -92,8 +92,8 @@ def test_a_reload_ends_what_is_held() -> None:
     assert recent.first == 2
 
 
-def test_few_states_and_few_rows_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The number of states, and the rows of columns that only earlier states stand on."""
+def test_retained_states_and_rows_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits apply to the number of states, and to rows of columns that only earlier states use."""
     monkeypatch.setattr(recent_states, "HELD_MAXIMUM", 5)
     recent, published = fed()
     published.batch()

@@ -1,4 +1,4 @@
-"""Settings of a running node: taken whole or not at all, from the file again or by a PUT over it."""
+"""Settings of a running node: applied completely or not at all, by a reload of the file or by a PUT."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def path(tmp_path: Path) -> Path:
 
 
 def reconfiguration(path: Path | None, **flags: str) -> tuple[Reconfiguration, list[Config]]:
-    """One, and what it has given to who takes it."""
+    """A reconfiguration, and the configurations that its subscriber got."""
     made = Reconfiguration(load_config(path, environ={"ACLOG_MAX_LAG_MS": "7"}, flags=flags))
     taken: list[Config] = []
     made.add(taken.append)
     return made, taken
 
 
-def test_a_reload_takes_what_has_changed(path: Path) -> None:
-    """Also what is unset now; under the environment, as at the start."""
+def test_a_reload_applies_changed_settings(path: Path) -> None:
+    """Also removed settings; the environment has precedence, as at the start."""
     settings, taken = reconfiguration(path)
     path.write_text(
         "super.users=User:other;User:b\naclog.max.lag.ms=9\naclog.kafka.sasl.password=old-secret\n"
@@ -54,8 +54,8 @@ def test_a_reload_takes_what_has_changed(path: Path) -> None:
     ]
 
 
-def test_who_comes_late_is_given_what_has_changed_meanwhile(path: Path) -> None:
-    """As a cluster of a fleet whose log takes long to be opened; who is not late is not called."""
+def test_a_late_subscriber_gets_earlier_changes(path: Path) -> None:
+    """For example a cluster of a fleet with a slow log; a subscriber without missed changes is not called."""
     settings, _ = reconfiguration(path)
     before = settings.config
     settings.put({"aclog.audit.level": "OFF"}, "test")
@@ -82,7 +82,7 @@ def test_who_comes_late_is_given_what_has_changed_meanwhile(path: Path) -> None:
         (None, "--config"),
     ],
 )
-def test_nothing_is_taken_where_something_cannot_be(path: Path, text: str | None, named: str) -> None:
+def test_one_invalid_setting_rejects_all(path: Path, text: str | None, named: str) -> None:
     settings, taken = reconfiguration(path)
     before = settings.config
     path.unlink() if text is None else path.write_text(text)
@@ -95,14 +95,14 @@ def test_nothing_is_taken_where_something_cannot_be(path: Path, text: str | None
     assert "secret" not in str(lines).replace("aclog.auth", "")
 
 
-def test_other_words_for_the_same_are_no_change(path: Path) -> None:
-    """And what aclog has no use for is a broker's."""
+def test_equal_values_in_other_notation_are_no_change(path: Path) -> None:
+    """Keys that aclog does not use are ignored."""
     settings, _ = reconfiguration(path)
     path.write_text(FILE.replace("INFO", " info ") + "aclog.log.mode=AUTO\nnum.io.threads=8\n")
     assert settings.reload("SIGHUP") == []
 
 
-def test_without_a_file_there_is_nothing_to_read() -> None:
+def test_a_reload_without_a_file_is_refused() -> None:
     settings, taken = reconfiguration(None)
     with pytest.raises(ConfigError, match="started without a file"):
         settings.reload("SIGHUP")
@@ -110,14 +110,14 @@ def test_without_a_file_there_is_nothing_to_read() -> None:
     assert taken[-1].super_users == {"User:a"}
 
 
-def test_what_is_put_is_over_all_else_until_the_file_is_read_again(path: Path) -> None:
+def test_put_settings_take_precedence_until_the_next_reload(path: Path) -> None:
     settings, _ = reconfiguration(path)
     put = {"super.users": "User:put", "aclog.max.lag.ms": "8"}
     assert {change.name for change in settings.put(put, "me")} == set(put)
     assert settings.config.super_users == {"User:put"}
     assert settings.config.max_lag_ms == 8
     assert settings.config.sources["super.users"] == "put"
-    # One key back, the other stays; the file is not looked at for it.
+    # One key is reset, the other remains; the file is not read.
     path.write_text("super.users=User:later\naclog.log.url=elsewhere\n")
     assert settings.put({"super.users": None}, "me") == [Change("super.users", "User:put", "User:root")]
     assert settings.config.max_lag_ms == 8
@@ -126,7 +126,7 @@ def test_what_is_put_is_over_all_else_until_the_file_is_read_again(path: Path) -
     assert settings.config.sources["aclog.max.lag.ms"] == "environment"
 
 
-def test_a_put_is_whole_or_not_at_all_and_may_be_a_trial(path: Path) -> None:
+def test_a_put_applies_completely_or_not_at_all_and_may_be_a_dry_run(path: Path) -> None:
     settings, taken = reconfiguration(path)
     with pytest.raises(ConfigError, match="nobody"):
         settings.put({"aclog.audit.level": "OFF", "super.users": "nobody"}, "me")
@@ -138,7 +138,7 @@ def test_a_put_is_whole_or_not_at_all_and_may_be_a_trial(path: Path) -> None:
     assert settings.put({"aclog.audit.level": None}, "me") == []
 
 
-def test_changes_are_in_the_log_with_old_and_new(path: Path) -> None:
+def test_changes_are_logged_with_old_and_new_values(path: Path) -> None:
     settings, _ = reconfiguration(path)
     with capture_logs() as lines:
         settings.put({"super.users": "User:b"}, "User:admin at 10.0.0.1 on listener SSL")
@@ -154,8 +154,8 @@ def test_changes_are_in_the_log_with_old_and_new(path: Path) -> None:
     ]
 
 
-def test_a_node_decides_by_its_new_settings(tmp_path: Path) -> None:
-    """Super users, the default, the audit level, the lag; followers of changes forget what was decided."""
+def test_a_node_decides_with_its_new_settings(tmp_path: Path) -> None:
+    """Super users, the default, the audit level, the lag; followers of changes discard cached decisions."""
     flags = {"aclog.log.url": os.fspath(tmp_path / "log"), "aclog.log.mode": "create"}
     with Node.open(load_config(environ={}, flags=flags)) as node:
         node.start()
@@ -165,7 +165,7 @@ def test_a_node_decides_by_its_new_settings(tmp_path: Path) -> None:
         node.reconfiguration.put({"super.users": "User:a"}, "me")
         assert may(node.authorizer, "orders")
         assert node.changes.known.generation == generation + 1
-        assert not state.settings.super_users  # who took it before has what it was
+        assert not state.settings.super_users  # an earlier state does not change
         node.reconfiguration.put(
             {"super.users": None, "allow.everyone.if.no.acl.found": "true", "aclog.max.lag.ms": "1"}, "me"
         )
@@ -178,6 +178,6 @@ def test_a_node_decides_by_its_new_settings(tmp_path: Path) -> None:
         assert node.changes.known.generation == generation
 
 
-def test_the_table_says_which_keys_are_dynamic() -> None:
+def test_the_table_marks_dynamic_keys() -> None:
     assert set(DYNAMIC_KEYS) == {key.name for key in KEYS if key.is_dynamic}
     assert {"super.users", "allow.everyone.if.no.acl.found", "aclog.describe.principals"} < set(DYNAMIC_KEYS)

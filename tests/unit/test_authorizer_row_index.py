@@ -1,4 +1,4 @@
-"""RowIndex: for every principal and every name the rows that a look at all of them finds."""
+"""RowIndex: the rows of every principal and every name, compared with a scan."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NAMES = ("orders", "orders-", "", "*", "é", "\U0001f600")
 
 
 def drawn(seed: int, count: int) -> list[AccessControlEntryRecord]:
-    """ACLs that meet one another; every int8 is among the codes."""
+    """Overlapping ACLs; the codes include every int8."""
     rng = random.Random(seed)
 
     def code(*usual: int) -> int:
@@ -53,8 +53,8 @@ def drawn(seed: int, count: int) -> list[AccessControlEntryRecord]:
 
 @pytest.mark.parametrize("count", [0, 1, 400])
 @pytest.mark.parametrize("seed", range(3))
-def test_rows_are_found_by_place_and_by_principal(seed: int, count: int) -> None:
-    """Also where there are none, of names and principals that nobody has."""
+def test_rows_are_found_by_pattern_and_by_principal(seed: int, count: int) -> None:
+    """Also for names and principals without rows."""
     records = drawn(seed, count)
     index = RowIndex(AclColumns.of([AppliedAcl(record, 0, 0) for record in records]))
     places = [pattern_key(record) for record in records]
@@ -63,19 +63,19 @@ def test_rows_are_found_by_place_and_by_principal(seed: int, count: int) -> None
         assert index.rows_at(kind, name).tolist() == here
         assert index.count_at(kind, name) == len(here)
         for principal in (*PRINCIPALS, "User:unknown"):
-            mine = [row for row in here if records[row].principal == principal]
+            principal_rows = [row for row in here if records[row].principal == principal]
             code = index.code_of(principal)
             assert (code is None) is all(record.principal != principal for record in records)
             group = index.group_at(code, kind, name)
-            assert index.rows_in(group) == mine
-            assert index.leaf(mine) == leaf(records, mine)
+            assert index.rows_in(group) == principal_rows
+            assert index.leaf(principal_rows) == leaf(records, principal_rows)
             if group is not None:
-                assert index.leaf_of(group) == leaf(records, mine)
-            for asked in (REQUEST_BITS[AclOperation.READ], DENY_BITS, ALLOW_BITS):
-                saying = [records[row] for row in mine if says(records[row], asked)]
-                for _ in range(2):  # the first answers are remembered
-                    found = [] if group is None else index.acls_with_bits(asked, group)
-                    assert sorted(acl.record.id for acl in found) == [record.id for record in saying]
+                assert index.leaf_of(group) == leaf(records, principal_rows)
+            for bits in (REQUEST_BITS[AclOperation.READ], DENY_BITS, ALLOW_BITS):
+                matching = [records[row] for row in principal_rows if has_any_bit(records[row], bits)]
+                for _ in range(2):  # the first answers are cached
+                    found = [] if group is None else index.acls_with_bits(bits, group)
+                    assert sorted(acl.record.id for acl in found) == [record.id for record in matching]
     for kind in range(KINDS):
         assert set(index.names(kind)) == {name for each, name in places if each == kind}
     for resource_type in range(PREFIXED):
@@ -88,37 +88,37 @@ def test_rows_are_found_by_place_and_by_principal(seed: int, count: int) -> None
     assert index.unknown_code_counts == tuple(odd[resource_type] for resource_type in range(PREFIXED))
 
 
-def test_rows_without_those_of_some_ids() -> None:
-    """Of many rows and of few, also ids that no row has."""
+def test_rows_of_given_ids_are_excluded() -> None:
+    """Of many rows and of few; also ids without a row."""
     records = drawn(7, 400)
     index = RowIndex(AclColumns.of([AppliedAcl(record, 0, 0) for record in records]))
-    gone = dict.fromkeys((records[3].id, records[5].id, Uuid(b"of no record row")))
-    many = index.exclude(index.all_rows(), gone)
+    removed_ids = dict.fromkeys((records[3].id, records[5].id, Uuid(b"of no record row")))
+    many = index.exclude(index.all_rows(), removed_ids)
     assert sorted(many.tolist()) == [row for row in range(400) if row not in (3, 5)]
     few = np.array([5, 4, 3, 2], np.int32)
-    assert index.exclude(few, gone).tolist() == [4, 2]
+    assert index.exclude(few, removed_ids).tolist() == [4, 2]
     assert index.exclude(few, {}).tolist() == [5, 4, 3, 2]
 
 
-def says(record: AccessControlEntryRecord, asked: int) -> bool:
-    """Any of these bits."""
-    return acl_mask(record.operation, record.permission_type) & asked != 0
+def has_any_bit(record: AccessControlEntryRecord, bits: int) -> bool:
+    """Whether the ACL's mask has any of these bits."""
+    return acl_mask(record.operation, record.permission_type) & bits != 0
 
 
 @pytest.mark.parametrize("count", [0, 1, 400])
-def test_leaves_say_what_all_rows_of_a_principal_say(count: int) -> None:
-    """One for each place, whatever hosts and codes are there."""
+def test_leaves_equal_all_rows_of_a_principal(count: int) -> None:
+    """There is one leaf for each pattern, with any hosts and codes."""
     records = drawn(801, count)
     index = RowIndex(AclColumns.of([AppliedAcl(record, 0, 0) for record in records]))
     for principal in (*PRINCIPALS, "User:unknown"):
-        mine = [row for row, record in enumerate(records) if record.principal == principal]
-        assert sorted(index.rows_of(principal).tolist()) == mine
+        principal_rows = [row for row, record in enumerate(records) if record.principal == principal]
+        assert sorted(index.rows_of(principal).tolist()) == principal_rows
         by_place: dict[tuple[int, str], list[int]] = {}
-        for row in mine:
+        for row in principal_rows:
             by_place.setdefault(pattern_key(records[row]), []).append(row)
         code = index.code_of(principal)
         if code is None:
-            assert not mine
+            assert not principal_rows
             continue
         found = {
             (resource_type + cover.prefixed, cover.name): cover
@@ -133,8 +133,8 @@ def test_leaves_say_what_all_rows_of_a_principal_say(count: int) -> None:
 
 
 def leaf(records: list[AccessControlEntryRecord], rows: list[int]) -> PatternLeaf | None:
-    said: PatternLeaf | None = None
+    merged: PatternLeaf | None = None
     for row in rows:
         record = records[row]
-        said = add_to_leaf(said, record.host, acl_mask(record.operation, record.permission_type))
-    return said
+        merged = add_to_leaf(merged, record.host, acl_mask(record.operation, record.permission_type))
+    return merged

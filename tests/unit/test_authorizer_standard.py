@@ -79,8 +79,8 @@ def test_allow_everyone_is_true_in_any_case_and_nothing_else(value: str, is_on: 
     assert fed.allows("User:a", READ, topic("t")) is is_on
 
 
-def test_reconfiguration_is_whole_or_not_at_all() -> None:
-    """A bad value is said beforehand, and changes nothing."""
+def test_reconfiguration_applies_completely_or_not_at_all() -> None:
+    """An invalid value is reported before any change."""
     fed = Fed(super_users="User:a", allow_everyone_if_no_acl_found="false")
     bad = {"super.users": "User:b;nocolon", "allow.everyone.if.no.acl.found": "true"}
     for take in (
@@ -104,7 +104,7 @@ def test_reconfiguration_is_whole_or_not_at_all() -> None:
 
 
 def test_before_it_is_ready_only_super_users_get_an_answer() -> None:
-    """I4: everyone else gets AUTHORIZER_NOT_READY, which is no DENIED; counted as neither."""
+    """I4: other principals get AUTHORIZER_NOT_READY, which is no DENIED and is not counted."""
     fed = Fed(allow("User:*", READ, topic("*")), ready=False, super_users="User:root")
     assert fed.allows("User:root", READ, topic("t"))
     for ask in (
@@ -122,8 +122,8 @@ def test_before_it_is_ready_only_super_users_get_an_answer() -> None:
     assert fed.allows("User:a", READ, topic("t"))
 
 
-def test_trouble_makes_it_not_ready_again() -> None:
-    """I7: replay stopped before a record; the reason can be read."""
+def test_a_replay_error_makes_it_not_ready_again() -> None:
+    """I7: replay stopped before a record; the reason is readable."""
     fed = Fed(allow("User:a", READ, topic("t")), super_users="User:root")
     fed.authorizer.on_not_ready("record 7 cannot be decoded")
     with pytest.raises(AuthorizerNotReadyError) as caught:
@@ -135,8 +135,8 @@ def test_trouble_makes_it_not_ready_again() -> None:
     assert fed.allows("User:a", READ, topic("t"))
 
 
-def test_early_listeners_start_at_once_the_others_when_loaded() -> None:
-    """KIP-801; once they are open, later trouble does not close them."""
+def test_early_listeners_start_immediately_the_others_after_the_load() -> None:
+    """KIP-801; a later error does not close open listeners."""
     authorizer = StandardAuthorizer()
     futures = authorizer.start(SERVER)
     assert {endpoint: future.done() for endpoint, future in futures.items()} == {
@@ -155,8 +155,8 @@ def test_early_listeners_start_at_once_the_others_when_loaded() -> None:
     assert authorizer.start(SERVER)[LATE].done()
 
 
-def test_closing_before_the_load_fails_what_waits() -> None:
-    """With Kafka's message; twice is once."""
+def test_close_before_the_load_fails_waiting_listeners() -> None:
+    """With Kafka's message; a second close does nothing."""
     authorizer = StandardAuthorizer()
     futures = authorizer.start(SERVER)
     authorizer.close()
@@ -183,7 +183,7 @@ def test_a_reload_replaces_everything_but_settings_and_readiness() -> None:
 
 
 def test_a_request_is_decided_on_one_state() -> None:
-    """I1: a state that was taken stays as it was."""
+    """I1: a state does not change after a request has read it."""
     denial = deny("User:a", READ, topic("t"))
     fed = Fed(denial, allow("User:a", READ, topic("t")))
     state = fed.authorizer.state
@@ -195,7 +195,7 @@ def test_a_request_is_decided_on_one_state() -> None:
 
 
 def test_an_index_that_lost_an_acl_is_not_published() -> None:
-    """Its count is compared with the image's; the state before stays."""
+    """Its count is compared with the image's; the earlier state remains."""
     fed = Fed(allow("User:a", READ, topic("t")))
     delta = AclsDelta(fed.image)
     other = Fed(allow("User:a", READ, topic("t")), allow("User:a", READ, topic("u"))).image
@@ -215,8 +215,8 @@ def test_actions_are_answered_in_order() -> None:
     assert (counts.acl_allowed, counts.acl_denied, counts.default_denied) == (2, 1, 1)
 
 
-def test_a_bad_action_answers_none() -> None:
-    """As in Kafka, also when not ready: it is looked at first."""
+def test_one_invalid_action_fails_the_call() -> None:
+    """As in Kafka, also before the node is ready: actions are checked first."""
     prefixed = Action(READ, ResourcePattern(TOPIC, "t", PatternType.PREFIXED))
     for ready in (True, False):
         fed = Fed(ready=ready, super_users="User:root")
@@ -280,7 +280,7 @@ def audit() -> Iterator[AuditLog]:
 def test_decisions_are_audited_at_kafkas_levels(
     audit: AuditLog, caplog: pytest.LogCaptureFixture, threshold: int, written: list[str]
 ) -> None:
-    """Denied and asked for: INFO; allowed and granted: DEBUG; else TRACE; both ways."""
+    """INFO for a requested access that is denied, DEBUG for a granted one, otherwise TRACE."""
     fed = Fed(
         deny("User:a", READ, topic("t")),
         allow("User:a", READ, topic("u")),
@@ -293,12 +293,12 @@ def test_decisions_are_audited_at_kafkas_levels(
             action = Action(READ, topic(name), 1, flag, flag)
             fed.authorizer.authorize(context(who), [action])
             fed.authorizer.decide(context(who), action)
-    said = [
+    written_once = [
         f"{record.__dict__['resource_name']} is {record.levelname} by "
         f"{record.__dict__['rule'].partition('(')[0]}"
         for record in caplog.records
     ]
-    assert said == [line for line in written for _ in ("authorize", "decide")]
+    assert written_once == [line for line in written for _ in ("authorize", "decide")]
 
 
 def test_an_audit_line_names_the_deciding_acl_and_the_offset(
@@ -331,7 +331,7 @@ def test_an_audit_line_names_the_deciding_acl_and_the_offset(
 def test_audit_lines_of_authorize_have_the_rule_that_decided(
     audit: AuditLog, caplog: pytest.LogCaptureFixture, principal: str, operation: AclOperation, rule: str
 ) -> None:
-    """Also where no ACL need be looked for, and where masks do not tell."""
+    """Also if no ACL is searched, and if masks do not decide."""
     fed = Fed(allow("User:a", ALL, topic("t")), audit=audit, super_users="User:root")
     audit.set_level(DEBUG)
     fed.allows(principal, operation, topic("t"))
@@ -351,7 +351,7 @@ def test_an_acl_with_two_ids_is_listed_once_and_counted_twice() -> None:
 
 
 def test_a_listing_is_of_one_state() -> None:
-    """Also one that is read slowly."""
+    """Also if the caller reads it slowly."""
     fed = Fed(*(allow("User:a", READ, topic(f"t{number}")) for number in range(10)))
     listing = fed.authorizer.acls(AclBindingFilter())
     first = next(listing)
@@ -361,7 +361,7 @@ def test_a_listing_is_of_one_state() -> None:
 
 
 class Mutator:
-    """Answers at once."""
+    """A mutator with immediate results."""
 
     def create_acls(self, bindings: Sequence[AclBinding]) -> list[Future[AclCreateResult]]:
         return [_done(AclCreateResult()) for _ in bindings]
@@ -377,7 +377,7 @@ def _done(result: Result) -> Future[Result]:
 
 
 def test_writes_go_to_the_mutator() -> None:
-    """Without one, Kafka's error."""
+    """Without a mutator they get Kafka's error."""
     authorizer = StandardAuthorizer(mutator=Mutator())
     binding = allow("User:a", READ, topic("t")).binding()
     assert [future.result(0) for future in authorizer.create_acls(context(), [binding])] == [

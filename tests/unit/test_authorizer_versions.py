@@ -1,4 +1,4 @@
-"""The release whose rules are followed: configured, of the log's brokers, or not known."""
+"""The release whose rules apply: configured, that of the log's brokers, or unknown."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def test_metadata_version_rules_out_older_binaries(level: int, releases: str, *,
     assert not is_matched(fed)
 
 
-def test_brokers_are_followed_and_where_they_disagree_all_of_them() -> None:
-    """From each update on, with all that the index holds; an answer of before is as it was."""
+def test_decisions_follow_the_releases_of_all_brokers() -> None:
+    """From each update on, for all ACLs of the index; earlier answers do not change."""
     fed = Fed(registered(1, 30), for_network())
     assert in_force(fed) == ((KafkaVersion.V4_3,), "brokers", (KafkaVersion.V4_3,))
     assert not is_matched(fed)
@@ -84,7 +84,7 @@ def test_brokers_are_followed_and_where_they_disagree_all_of_them() -> None:
     assert fed.allows("User:a", READ, topic("t"), "10.2.0.0")
 
 
-def test_what_is_configured_is_followed_whatever_the_brokers_are() -> None:
+def test_a_configured_release_wins_over_the_brokers() -> None:
     fed = Fed(registered(1, 33), for_network(), aclog_kafka_version="4.2")
     assert in_force(fed) == ((KafkaVersion.V4_2,), "configured", (KafkaVersion.V4_4,))
     assert in_force(fed).brokers_disagree
@@ -96,7 +96,7 @@ def test_what_is_configured_is_followed_whatever_the_brokers_are() -> None:
     assert is_matched(fed)
 
 
-def test_releases_by_their_levels() -> None:
+def test_releases_have_their_metadata_levels() -> None:
     """Source: MetadataVersion of Kafka 4.4.0."""
     levels = {
         7: "3.9",
@@ -122,8 +122,8 @@ REGISTER = bytes.fromhex(
 )  # fmt: skip
 
 
-def test_registrations_give_the_binary_away() -> None:
-    """As frames and as kafka-dump-log's JSON; what cannot be read passes by, and stops nothing."""
+def test_registrations_tell_the_release_of_a_broker() -> None:
+    """As frames and as kafka-dump-log's JSON; a malformed registration is skipped."""
     assert decode_frame(REGISTER) == BrokerRecord(0, 4, 3, SupportedLevels(7, 33))
     assert decode_frame(REGISTER[:2] + b"\5" + REGISTER[3:]) == OtherRecord(0, 5)
     for length in range(3, len(REGISTER) - 5):
@@ -134,5 +134,9 @@ def test_registrations_give_the_binary_away() -> None:
     assert from_json(payload) == BrokerRecord(0, 4, 3, SupportedLevels(7, 33))
     assert from_json({**payload, "data": {"brokerId": 3}}) == OtherRecord(0, 4)
     assert from_json({**payload, "data": None}) == OtherRecord(0, 4)
-    gone = {"type": "UNREGISTER_BROKER_RECORD", "version": 0, "data": {"brokerId": 3, "brokerEpoch": 9}}
-    assert from_json(gone) == BrokerRecord(1, 0, 3, None)
+    unregistered = {
+        "type": "UNREGISTER_BROKER_RECORD",
+        "version": 0,
+        "data": {"brokerId": 3, "brokerEpoch": 9},
+    }
+    assert from_json(unregistered) == BrokerRecord(1, 0, 3, None)

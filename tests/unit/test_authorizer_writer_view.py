@@ -1,4 +1,4 @@
-"""The writer's view of the ACLs: what is replayed, and on top what was appended since."""
+"""The writer's view of the ACLs: the replayed state with the records appended since."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def replay(view: WriterView, image: AclsImage, records: Sequence[AclRecord], end
     return after
 
 
-def test_what_was_appended_counts_before_it_is_replayed() -> None:
-    """A creation is seen at once, and so is the removal that follows it."""
+def test_appended_records_are_visible_before_their_replay() -> None:
+    """A creation is visible immediately, and so is the removal that follows it."""
     view = WriterView()
     image = replay(view, AclsImage.EMPTY, [acl(1)], 1)
     view.append([acl(2, "u")], 2)
@@ -42,7 +42,7 @@ def test_what_was_appended_counts_before_it_is_replayed() -> None:
     view.append([RemoveAccessControlEntryRecord(acl(1).id)], 3)
     assert view.get(acl(1).id) is None
     assert view.find(acl(1).content) is None
-    # The replay of the first says nothing about the second.
+    # The replay of the first record does not affect the second.
     image = replay(view, image, [acl(2, "u")], 2)
     assert list(view.frozen()) == [acl(2, "u")]
     replay(view, image, [RemoveAccessControlEntryRecord(acl(1).id)], 3)
@@ -50,7 +50,7 @@ def test_what_was_appended_counts_before_it_is_replayed() -> None:
 
 
 def test_an_append_that_was_replayed_first_leaves_nothing_behind() -> None:
-    """The loader may be quicker than the writer's own bookkeeping."""
+    """The loader may replay a record before the writer has recorded its append."""
     view = WriterView()
     image = replay(view, AclsImage.EMPTY, [acl(1)], 1)
     view.append([acl(1)], 1)
@@ -58,7 +58,7 @@ def test_an_append_that_was_replayed_first_leaves_nothing_behind() -> None:
     assert view.get(acl(1).id) is None
 
 
-def test_equal_content_under_two_ids_is_held_until_both_are_gone() -> None:
+def test_equal_content_exists_until_both_ids_are_removed() -> None:
     """I8, also in the index by content."""
     view = WriterView()
     replay(view, AclsImage.EMPTY, [acl(1), acl(2)], 2)
@@ -69,8 +69,8 @@ def test_equal_content_under_two_ids_is_held_until_both_are_gone() -> None:
     assert view.find(acl(1).content) is None
 
 
-def test_a_frozen_view_stays_as_it_was() -> None:
-    """A scan outside the lock sees one moment."""
+def test_a_frozen_view_does_not_change() -> None:
+    """A scan outside the lock sees one state."""
     view = WriterView()
     image = replay(view, AclsImage.EMPTY, [acl(1)], 1)
     view.append([acl(2)], 2)
@@ -80,8 +80,8 @@ def test_a_frozen_view_stays_as_it_was() -> None:
     assert set(frozen) == {acl(1), acl(2)}
 
 
-def test_the_whole_state_anew_forgets_what_was_held() -> None:
-    """I5: a delta on the empty image replaces everything, and the index with it."""
+def test_a_reload_discards_appended_records() -> None:
+    """I5: a delta on the empty image replaces the state and the index."""
     view = WriterView()
     replay(view, AclsImage.EMPTY, [acl(1), acl(2, "u")], 2)
     assert view.find(acl(1).content) is not None
@@ -93,16 +93,16 @@ def test_the_whole_state_anew_forgets_what_was_held() -> None:
     ]
 
 
-# An id, a name, and whether what has that id is removed instead, if there is any.
+# An id, a name, and whether to remove the ACL with that id instead, if it exists.
 CHANGES = st.tuples(st.integers(1, 6), st.sampled_from("ab"), st.booleans())
-#: What is appended at once, or how much of what was appended is replayed at once.
+#: The records of one append, or the number of appended batches to replay.
 STEPS = st.lists(st.lists(CHANGES, min_size=1, max_size=3) | st.integers(1, 4), max_size=40)
 
 
 @settings(max_examples=100)
 @given(STEPS)
-def test_view_equals_a_plain_dict_in_any_interleaving(steps: list[list[tuple[int, str, bool]] | int]) -> None:
-    """Appends, replayed late and in lumps, always look like a dict that took every append at once."""
+def test_the_view_equals_a_dict_in_any_interleaving(steps: list[list[tuple[int, str, bool]] | int]) -> None:
+    """With late and grouped replays the view equals a dict that applies every append immediately."""
     view, image, model = WriterView(), AclsImage.EMPTY, dict[Uuid, AccessControlEntryRecord]()
     pending: list[list[AclRecord]] = []
     end = replayed_end = 0
