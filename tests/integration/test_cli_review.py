@@ -249,7 +249,7 @@ def test_a_window_and_its_coverage(acls: Path, tmp_path: Path) -> None:
     assert [(each["before"], each["now"]) for each in turned] == [("DENIED", "ALLOWED")]
     text = aclog("review", "--requests", log, "--acls", acls, *window).stdout
     assert "1 lines were not understood: " in text
-    assert "changed   1 requests are answered otherwise now" in text
+    assert "changed   1 requests are answered differently now" in text
     assert "          allowed now: User:alice Read TOPIC pay from 10.0.0.1, 1 times denied" in text
 
 

@@ -66,6 +66,9 @@ PHRASES = (
 _PHRASE = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b", re.IGNORECASE)
 # Keys and values that users type keep their names.
 _CODE = re.compile(r"`[^`\n]+`|^```.*?^```", re.MULTILINE | re.DOTALL)
+# The same in Python: names in backticks, and keys of JSON.
+_NAME_IN_TEXT = re.compile(r"`+[^`\n]+`+")
+_KEY = re.compile(r"""'\w+'|"\w+\"""")
 _CAMEL = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 PAGES = frozenset({".md", ".js", ".html", ".css", ".svg", ".toml", ".yaml", ".yml"})
 
@@ -114,8 +117,10 @@ def _of_python(path: Path) -> Iterator[Finding]:
                 continue
             if name in IDENTIFIERS or words & IDENTIFIER_WORDS:
                 yield Finding(path, token.start[0], f"identifier {token.string}")
-        elif token.type in {tokenize.COMMENT, tokenize.STRING} or token.type == _FSTRING_MIDDLE:
-            yield from _of_text(path, token.string, token.start[0])
+        elif token.type in {tokenize.COMMENT, tokenize.STRING, _FSTRING_MIDDLE} and not _KEY.fullmatch(
+            token.string
+        ):
+            yield from _of_text(path, _NAME_IN_TEXT.sub("", token.string), token.start[0])
 
 
 # Texts of f-strings are tokens of their own since Python 3.12.

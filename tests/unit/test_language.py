@@ -65,6 +65,7 @@ def test_the_glossarys_words_are_used(path: str) -> None:
         ("# The ACL is needless.", ["needless"]),
         ('"""Is passed on at once."""', ["passed on", "at once"]),
         ("whole = 1  # a whole number", []),
+        ("{'whole': 'A key.', 'x': 'Prints `everybody`.'}", []),
         ("state = 1  # The redundant ACL is removed.", []),
     ],
 )

@@ -1,4 +1,4 @@
-"""``aclog review``: which ACLs did the requests of an authorizer's log need?"""
+"""``aclog review``: the ACLs that the requests of an authorizer's log needed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.options import completes, progress_option
 from authorizer.cli.reviews.options import (
-    changes_of,
     changes_option,
+    changes_path,
     limit_option,
-    reviewed,
+    review_set,
     window_of,
     window_options,
 )
@@ -90,10 +90,10 @@ def review_command(
     window = window_of(since, until)
     acls, settings = load_set(source)
     traffic = read_requests((*first, *more), window)
-    found = reviewed(acls, settings, traffic, fewest=fewest)
+    found = review_set(acls, settings, traffic, fewest=fewest)
     report = Report(acls, found, traffic.coverage, window)
     print_report(report, as_json=as_json, limit=limit)
-    if (path := changes_of(changes, former_changes)) is not None:
+    if (path := changes_path(changes, former_changes)) is not None:
         report.write_changes(path)
         note_next_steps(path)
     if found.unused:

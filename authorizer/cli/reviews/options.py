@@ -1,4 +1,4 @@
-"""Options and steps that both review commands share."""
+"""Options and functions of both review commands."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
 
-#: How Kafka is made to log what a review needs.
-LOGGED: Final = (
+#: How to log what a review needs.
+LOGGING_HINT: Final = (
     "Kafka logs what it allows at DEBUG: set the level of kafka.authorizer.logger in log4j2.yaml, or on a "
     "running broker by `kafka-configs --alter --entity-type broker-loggers`; `aclog serve` logs it with "
     "aclog.audit.level=DEBUG, or as aclog.decision.log."
@@ -54,16 +54,16 @@ limit_option: Final = click.option(
 )
 
 
-def changes_option(metavar: str, what: str, type_: click.Path) -> Callable[[_Command], _Command]:
-    """--changes, and the name that it had."""
+def changes_option(metavar: str, text: str, type_: click.Path) -> Callable[[_Command], _Command]:
+    """--changes, and its former name --plan."""
     return shared(
-        click.option("--changes", type=type_, metavar=metavar, help=what),
+        click.option("--changes", type=type_, metavar=metavar, help=text),
         click.option("--plan", "former_changes", type=type_, hidden=True),
     )
 
 
-def changes_of(changes: Path | None, former_changes: Path | None) -> Path | None:
-    """Where the changes are to be written."""
+def changes_path(changes: Path | None, former_changes: Path | None) -> Path | None:
+    """The file to which the changes are written."""
     if former_changes is None:
         return changes
     if changes is not None:
@@ -73,30 +73,30 @@ def changes_of(changes: Path | None, former_changes: Path | None) -> Path | None
 
 
 def window_of(since: datetime | None, until: datetime | None) -> Window:
-    """The window that the flags name."""
+    """The window of --since and --until."""
     if since is not None and until is not None and until <= since:
         raise click.UsageError("--until must be after --since")
     return Window(*(None if each is None else int(each.timestamp() * 1000) for each in (since, until)))
 
 
-def reviewed(acls: AclSet, settings: AuthorizerSettings, traffic: Traffic, *, fewest: bool) -> Review:
-    """The review of a set.
+def review_set(acls: AclSet, settings: AuthorizerSettings, traffic: Traffic, *, fewest: bool) -> Review:
+    """Review a set.
 
     Raises:
-        Failure: nothing was allowed in the window: every ACL would seem to be needless; or ACLs have networks
-            as their hosts, and which release decided is not known.
+        Failure: nothing was allowed in the window, so every ACL would seem to be unneeded; or ACLs have
+            networks as hosts, and the release that decided is unknown.
     """
     from authorizer.analysis.review import review
     from authorizer.engine.decisions.notes import unknown_release
 
     if not traffic.has_allowed:
         requests = traffic.coverage.requests
-        what = f"all {requests:,} requests were denied" if requests else "there are no requests"
+        reason = f"all {requests:,} requests were denied" if requests else "there are no requests"
         raise Failure(
-            f"cannot review {acls.name}: {what} in the lines of the window "
+            f"cannot review {acls.name}: {reason} in the lines of the window "
             f"({traffic.coverage.lines:,} lines were read)",
             ExitCode.BAD_DATA,
-            LOGGED,
+            LOGGING_HINT,
         )
     settings = settings.with_version_of(acls.image)
     state = acls.state(settings)
@@ -106,24 +106,24 @@ def reviewed(acls: AclSet, settings: AuthorizerSettings, traffic: Traffic, *, fe
         return review(acls.table(), state, traffic, minimizes_count=fewest, on_progress=progress.at)
 
 
-#: Lines between two looks at the progress.
-_AT_ONCE: Final = 16_384
+#: Lines between two progress reports.
+_CHUNK_LINES: Final = 16_384
 
 
 def read_requests(paths: Iterable[str], window: Window) -> Traffic:
-    """What the lines of all files say of a window; stdin for ``-``. With a note where a file has no ALLOW.
+    """Read the requests of a window; stdin for ``-``. Notes each file that has no allowed request.
 
     Raises:
-        OSError: one cannot be read.
+        OSError: a file cannot be read.
     """
     traffic = Traffic()
     with Progress("lines") as progress:
         for path in paths:
             reader, number = TrafficReader(window), 1
             with lines_of(path) as lines:
-                while some := list(islice(lines, _AT_ONCE)):
-                    reader.read(some, path, number)
-                    number += len(some)
+                while chunk := list(islice(lines, _CHUNK_LINES)):
+                    reader.read(chunk, path, number)
+                    number += len(chunk)
                     progress.at(traffic.coverage.lines + number - 1)
             if reader.has_requests and not reader.has_allowed:
                 note(f"note: {shown(path)} has no allowed request: Kafka logs those at DEBUG")

@@ -1,4 +1,4 @@
-"""Report of a review: a summary, the ACLs to remove and to keep, and the changes that lead there."""
+"""Report of a review: a summary, the ACLs to remove and to keep, and the changes for `aclog plan`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _COLUMNS: Final = (
 
 
 class Report(NamedTuple):
-    """A review of one set of ACLs; of a fleet that of ``cluster``."""
+    """The review of a set of ACLs; ``cluster``: its cluster in a fleet."""
 
     acls: AclSet
     found: Review
@@ -50,12 +50,12 @@ class Report(NamedTuple):
     cluster: str | None = None
 
     def changes(self) -> Iterator[dict[str, Any]]:
-        """What leads to the set that is needed, as ``aclog diff --json`` says it."""
+        """The removals of unneeded ACLs, as ``aclog diff --json`` prints them."""
         for each in self.found.unused:
             yield {"acl": "removed"} | acl_json(each.acl)
 
     def to_json(self) -> Iterator[dict[str, Any]]:
-        """The changes, then why; ACLs to keep; requests that are answered otherwise now; a summary."""
+        """As JSON: changes, their reasons, ACLs to keep, requests with another answer now, a summary."""
         of_cluster = {} if self.cluster is None else {"cluster": self.cluster}
         for line in self._lines():
             yield of_cluster | line
@@ -65,35 +65,35 @@ class Report(NamedTuple):
         yield from self.changes()
         for each in found.unused:
             yield {"review": "unneeded", "id": uuid_to_string(each.acl.id), "why": each.reason}
-        for kept in found.retained:
-            example = None if kept.example is None else _request_json(kept.example)
+        for retained in found.retained:
+            example = None if retained.example is None else _request_json(retained.example)
             yield {
                 "review": "kept",
-                "why": kept.reason,
-                "requests": kept.requests,
+                "why": retained.reason,
+                "requests": retained.requests,
                 "example": example,
-                "acl": acl_json(kept.acl),
+                "acl": acl_json(retained.acl),
             }
-        for turned in found.changed_decisions:
+        for change in found.changed_decisions:
             yield {
                 "review": "turned",
-                "request": _request_json(turned.request),
-                "decisions": turned.decisions,
-                "before": _result(not turned.is_allowed_now),
-                "now": _result(turned.is_allowed_now),
+                "request": _request_json(change.request),
+                "decisions": change.decisions,
+                "before": _result(not change.is_allowed_now),
+                "now": _result(change.is_allowed_now),
             }
-        least = found.cover
+        cover = found.cover
         yield {
             "review": "summary",
             "acls": self.acls.name,
             "aclsUnneeded": len(found.unused),
             "aclsKept": len(found.retained),
-            "least": "narrowest" if least is None else "fewest",
-            "exact": least is None or not least.inexact_groups,
-            "allowedByAcls": _answers_json(found.by_acls),
-            "allowedToSuperUsers": _answers_json(found.by_super_users),
-            "allowedByDefault": _answers_json(found.by_default),
-            "denied": _answers_json(found.denied),
+            "least": "narrowest" if cover is None else "fewest",
+            "exact": cover is None or not cover.inexact_groups,
+            "allowedByAcls": found.by_acls._asdict(),
+            "allowedToSuperUsers": found.by_super_users._asdict(),
+            "allowedByDefault": found.by_default._asdict(),
+            "denied": found.denied._asdict(),
             "turned": len(found.changed_decisions),
             "since": _time(self.window.since_ms),
             "until": _time(self.window.until_ms),
@@ -110,7 +110,7 @@ class Report(NamedTuple):
         }
 
     def print(self, limit: int) -> None:
-        """The same for people, the summary first; at most ``limit`` of each list, 0 for all."""
+        """Print it as text, the summary first; at most ``limit`` of each list, 0 for all."""
         if self.cluster is not None:
             _labelled("cluster", shown(self.cluster))
         self._print_coverage()
@@ -125,35 +125,37 @@ class Report(NamedTuple):
         _labelled("denied", _counted(found.denied))
         self._print_acl_counts()
         if found.changed_decisions:
-            _labelled("changed", f"{len(found.changed_decisions):,} requests are answered otherwise now")
-        for turned in _first(found.changed_decisions, limit):
-            result = bad("denied now") if not turned.is_allowed_now else doubtful("allowed now")
-            before = "denied" if turned.is_allowed_now else "allowed"
-            what = f"{_request(turned.request)}, {turned.decisions:,} times {before}"
-            _labelled("", f"{result}: {shown(what)}")
-        _note_left_out(len(found.changed_decisions), limit, "requests that are answered otherwise now")
+            _labelled("changed", f"{len(found.changed_decisions):,} requests are answered differently now")
+        for change in _first(found.changed_decisions, limit):
+            result = bad("denied now") if not change.is_allowed_now else doubtful("allowed now")
+            before = "denied" if change.is_allowed_now else "allowed"
+            text = f"{_request(change.request)}, {change.decisions:,} times {before}"
+            _labelled("", f"{result}: {shown(text)}")
+        _note_left_out(len(found.changed_decisions), limit, "requests that are answered differently now")
         removable = [_row(bad("remove"), each.reason, each.acl, UNKNOWN) for each in found.unused]
         needed = []
-        for kept in found.retained:
-            requests = f"{kept.requests:,}" if kept.reason == "needed" else UNKNOWN
-            remark = None if kept.example is None else f"for {shown(_request(kept.example))}"
-            needed.append(_row(good("keep"), kept.reason, kept.acl, requests, remark))
-        for rows, what in ((removable, "ACLs to remove"), (needed, "ACLs to keep")):
+        for retained in found.retained:
+            requests = f"{retained.requests:,}" if retained.reason == "needed" else UNKNOWN
+            remark = None if retained.example is None else f"for {shown(_request(retained.example))}"
+            needed.append(_row(good("keep"), retained.reason, retained.acl, requests, remark))
+        for rows, title in ((removable, "ACLs to remove"), (needed, "ACLs to keep")):
             if rows:
                 for line in table_lines(_COLUMNS, _first(rows, limit), width()):
                     click.echo(line)
-                _note_left_out(len(rows), limit, what)
+                _note_left_out(len(rows), limit, title)
 
     def _print_acl_counts(self) -> None:
-        removable, kept = self.found.unused, self.found.retained
-        goes = f"{len(removable):,} can be removed" if removable else "none can be removed"
+        removable, retained = self.found.unused, self.found.retained
+        count = f"{len(removable):,} can be removed" if removable else "none can be removed"
         reasons = _reasons(each.reason for each in removable)
-        total = f"{len(removable) + len(kept):,} in {shown(self.acls.name)}"
-        _labelled("ACLs", f"{total}: {doubtful(goes) if removable else good(goes)}{reasons}")
-        _labelled("", f"{len(kept):,} to keep{_reasons(each.reason for each in kept)}: {self._least()}")
+        total = f"{len(removable) + len(retained):,} in {shown(self.acls.name)}"
+        _labelled("ACLs", f"{total}: {doubtful(count) if removable else good(count)}{reasons}")
+        _labelled(
+            "", f"{len(retained):,} to keep{_reasons(each.reason for each in retained)}: {self._minimality()}"
+        )
 
     def write_changes(self, path: Path) -> None:
-        """For ``aclog plan``."""
+        """Write the changes for ``aclog plan``."""
         with atomic_write(path) as file:
             for line in self.changes():
                 file.write(json_line(line))
@@ -163,26 +165,26 @@ class Report(NamedTuple):
         span = f"{_time(coverage.first_ms) or 'unknown'} to {_time(coverage.last_ms) or 'unknown'}"
         _labelled("window", f"{span}: {coverage.requests:,} requests in {coverage.lines:,} lines")
         for count, what in (
-            (coverage.outside, "lines are before or behind it"),
-            (coverage.untimed, "lines have no time, and are left out"),
+            (coverage.outside, "lines are before or after it"),
+            (coverage.untimed, "lines have no time and are left out"),
             (coverage.other, "lines are not about requests"),
             (coverage.not_understood, f"lines were not understood: {'; '.join(coverage.bad_lines)}"),
         ):
             if count:
                 _labelled("", f"{count:,} {shown(what)}")
         if coverage.sampled:
-            what = f"{coverage.sampled:,} events are a sample: requests that it left out are not known"
-            _labelled("", doubtful(what))
+            text = f"{coverage.sampled:,} events are a sample: requests that it left out are not known"
+            _labelled("", doubtful(text))
 
-    def _least(self) -> str:
-        least = self.found.cover
-        if least is None:
+    def _minimality(self) -> str:
+        cover = self.found.cover
+        if cover is None:
             return "the narrowest that allow all that was allowed"
-        if not least.inexact_groups:
+        if not cover.inexact_groups:
             return "the fewest that allow all that was allowed"
         return (
             "few that allow all that was allowed: "
-            f"in {least.inexact_groups:,} of {least.groups:,} groups of requests fewer may do"
+            f"in {cover.inexact_groups:,} of {cover.groups:,} groups of requests fewer may suffice"
         )
 
 
@@ -196,7 +198,7 @@ def _note_left_out(count: int, limit: int, what: str) -> None:
 
 
 def _reasons(why: Iterable[str]) -> str:
-    """`` (covered 3, unused 12)``."""
+    """Count reasons: `` (covered 3, unused 12)``."""
     counts = sorted(Counter(why).items())
     return f" ({', '.join(f'{each} {count:,}' for each, count in counts)})" if counts else ""
 
@@ -209,7 +211,9 @@ def _counted(answers: RequestCounts) -> str:
     return f"{answers.decisions:,} requests, {answers.requests:,} different"
 
 
-def _row(goes: str, why: str, acl: AccessControlEntryRecord, requests: str, remark: str | None = None) -> Row:
+def _row(
+    action: str, why: str, acl: AccessControlEntryRecord, requests: str, remark: str | None = None
+) -> Row:
     known = acl_json(acl)
     cells = (
         why,
@@ -219,7 +223,7 @@ def _row(goes: str, why: str, acl: AccessControlEntryRecord, requests: str, rema
         known["principal"],
         known["host"],
     )
-    return Row((goes, *map(shown, cells), requests), remark)
+    return Row((action, *map(shown, cells), requests), remark)
 
 
 def _request(request: Request) -> str:
@@ -240,10 +244,6 @@ def _request_json(request: Request) -> dict[str, str]:
     }
 
 
-def _answers_json(answers: RequestCounts) -> dict[str, int]:
-    return {"decisions": answers.decisions, "requests": answers.requests}
-
-
 def _result(is_allowed: bool) -> str:
     return "ALLOWED" if is_allowed else "DENIED"
 
@@ -253,7 +253,7 @@ def _time(at_ms: int | None) -> str | None:
 
 
 def print_report(report: Report, *, as_json: bool, limit: int) -> None:
-    """As JSON lines, or for people, at most ``limit`` of each list."""
+    """Print JSON lines, or text with at most ``limit`` of each list."""
     if not as_json:
         report.print(limit)
         return

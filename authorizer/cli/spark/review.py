@@ -15,11 +15,11 @@ from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.options import completes, config_option, json_option, log_option, progress_option
 from authorizer.cli.rendering.output import note, shown
 from authorizer.cli.reviews.options import (
-    LOGGED,
-    changes_of,
+    LOGGING_HINT,
     changes_option,
+    changes_path,
     limit_option,
-    reviewed,
+    review_set,
     window_of,
     window_options,
 )
@@ -145,7 +145,7 @@ def review_command(
             raise click.BadParameter(str(error), param_hint="--cluster-pattern") from error
     require_spark()
     window = window_of(since, until)
-    path = changes_of(changes, former_changes)
+    path = changes_path(changes, former_changes)
     is_fleet = cluster_column is not None or cluster_pattern is not None
     sets = Sets.of_fleet(sources) if is_fleet else Sets.of_one(sources)
     source = LineSource((*first, *more), file_format, line_column, cluster_column, cluster_pattern)
@@ -159,7 +159,7 @@ def review_command(
                 note(f"note: {why}")
                 continue
             acls = sets.load(cluster)
-            found = reviewed(acls, sets.settings, traffic, fewest=fewest)
+            found = review_set(acls, sets.settings, traffic, fewest=fewest)
             report = Report(acls, found, traffic.coverage, window, cluster if is_fleet else None)
             print_report(report, as_json=as_json, limit=limit)
             if path is not None:
@@ -169,7 +169,9 @@ def review_command(
             unused += len(found.unused)
             reports += 1
     if not reports:
-        raise Failure("there are no lines that a set of ACLs could be judged by", ExitCode.BAD_DATA, LOGGED)
+        raise Failure(
+            "there are no lines that a set of ACLs could be judged by", ExitCode.BAD_DATA, LOGGING_HINT
+        )
     if unused:
         raise click.exceptions.Exit(ExitCode.NO)
 
@@ -235,5 +237,5 @@ class Sets:
         if cluster not in self.by_cluster:
             return f"{lines} of cluster {shown(cluster)} skipped: no --acls names its ACLs"
         if not traffic.has_allowed:
-            return f"nothing was allowed in the {lines} of cluster {shown(cluster)}: skipped. {LOGGED}"
+            return f"nothing was allowed in the {lines} of cluster {shown(cluster)}: skipped. {LOGGING_HINT}"
         return None
