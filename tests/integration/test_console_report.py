@@ -487,7 +487,7 @@ def test_wrong_usage_is_reported_and_nothing_is_written(
     assert "has no record of" in aclog("--log", REAL, "--since", "2020-01-01", *to, code=2).output
     assert "Choose a --since before" in aclog("--log", REAL, "--since", 280, *to, code=2).output
     assert "aclog diff" in aclog("--acls", tmp_path / "x", "--since", 3, *to, code=2).output
-    assert "no log, snapshot store" in aclog("--acls", tmp_path / "x", *to, code=2).output
+    assert "not a log, snapshot store" in aclog("--acls", tmp_path / "x", *to, code=2).output
     assert "exactly one resource" in aclog("--log", REAL, "--topic", "a", "--group", "b", *to, code=2).output
     assert "--output" in aclog("--log", REAL, code=2).output
     monkeypatch.setitem(command._ACLS_MAXIMUM, "html", 5)

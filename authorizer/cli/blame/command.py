@@ -130,11 +130,11 @@ def blame_command(
         answers = AnswerHistory(source, subject)
         report = Report(source, subject, as_json=as_json)
         report.begin(answers.answer)
-        for step, turn in answers.steps():
+        for step, change in answers.steps():
             if step.unknown_from is not None:
                 report.unknown(step.unknown_from, step.end_offset)
-            if turn is not None:
-                report.change(step, turn)
+            if change is not None:
+                report.change(step, change)
         report.end(answers.answer)
     if not answers.answer.holds:
         raise click.exceptions.Exit(ExitCode.NO)
@@ -152,7 +152,7 @@ def _subject(
     resource_pattern_type: PatternType,
     **resource: Any,
 ) -> RequestSubject | AclSubject:
-    """The access, or the ACL, whose answer is followed."""
+    """The request or the ACL whose answer the history shows."""
     from authorizer.analysis.blame import AclSubject
 
     flags = {
@@ -174,7 +174,7 @@ def _subject(
         raise click.UsageError("Missing option '--operation'.")
     resource_type, name = only_resource(resource)
     if principal is not None:
-        return _access(workspace, principal, host, operation, resource_type, name)
+        return _request_subject(workspace, principal, host, operation, resource_type, name)
     permission = AclPermissionType.DENY if allow_principal is None else AclPermissionType.ALLOW
     if resource_pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
         raise click.UsageError("--resource-pattern-type: an ACL is LITERAL or PREFIXED")
@@ -191,7 +191,7 @@ def _subject(
     )
 
 
-def _access(
+def _request_subject(
     workspace: Workspace,
     principal: KafkaPrincipal,
     host: str | None,

@@ -24,7 +24,7 @@ _SIGNS: Final = {"added": "+", "replaced": "~", "removed": "-"}
 
 
 class Report:
-    """Prints while the history is read, which may take long."""
+    """Prints changes as the history is read."""
 
     def __init__(self, history: NamedHistory, subject: RequestSubject | AclSubject, *, as_json: bool) -> None:
         self._history = history
@@ -56,7 +56,7 @@ class Report:
             if history.is_complete
             else f" at offset {history.begin}; earlier records are not in this history"
         )
-        answer(f"{'first':{_LABEL}}{_words(first)}{before}", _LABEL)
+        answer(f"{'first':{_LABEL}}{_answer_text(first)}{before}", _LABEL)
         _print_acls(first)
 
     def unknown(self, first: int, end: int) -> None:
@@ -70,43 +70,43 @@ class Report:
                 indent=4,
             )
 
-    def change(self, step: HistoryStep, turn: AnswerChange) -> None:
+    def change(self, step: HistoryStep, change: AnswerChange) -> None:
         """Print a change of the answer, or of the ACLs that decide it."""
-        if turn.is_decision_change and step.unknown_from is None:
-            self._since = turn.changes[-1]
-        flip = None
-        if turn.is_decision_change:
-            names = ("granted", "revoked") if turn.after.decision is not None else ("added", "removed")
-            flip = names[0] if turn.after.holds else names[1]
+        if change.is_decision_change and step.unknown_from is None:
+            self._since = change.changes[-1]
+        direction = None
+        if change.is_decision_change:
+            names = ("granted", "revoked") if change.after.decision is not None else ("added", "removed")
+            direction = names[0] if change.after.holds else names[1]
         if self._as_json:
             print_json(
                 {
-                    "flip": flip,
+                    "flip": direction,
                     "endOffset": step.end_offset,
-                    "records": [change_json(each) for each in turn.changes],
-                    "before": _json(turn.before),
-                    "after": _json(turn.after),
+                    "records": [change_json(each) for each in change.changes],
+                    "before": _json(change.before),
+                    "after": _json(change.after),
                 }
             )
             return
-        title = "still" if flip is None else (good if turn.after.holds else bad)(flip.upper())
-        for change in turn.changes:
-            if isinstance(change, NewRelease):
+        title = "still" if direction is None else (good if change.after.holds else bad)(direction.upper())
+        for record in change.changes:
+            if isinstance(record, NewRelease):
                 answer(
-                    f"  * {_offset_text(change.offset, change.timestamp_ms)}: by the rules of Kafka "
-                    f"{change.version} from here on, as brokers registered; before that, of "
-                    f"{change.previous}",
+                    f"  * {_offset_text(record.offset, record.timestamp_ms)}: by the rules of Kafka "
+                    f"{record.version} from here on, as brokers registered; before that, of "
+                    f"{record.previous}",
                     6,
                 )
                 continue
             answer(
-                f"  {_SIGNS[change.kind]} {_offset_text(change.offset, change.timestamp_ms)}: "
-                f"{change.kind} {acl_line(change.acl)} ({uuid_to_string(change.acl.id)})",
+                f"  {_SIGNS[record.kind]} {_offset_text(record.offset, record.timestamp_ms)}: "
+                f"{record.kind} {acl_line(record.acl)} ({uuid_to_string(record.acl.id)})",
                 6,
             )
-            if change.replaced is not None:
-                answer(f"    was {acl_line(change.replaced)}", 6)
-        answer(f"    {title}  {_words(turn.before)}, then {_words(turn.after)}", 6)
+            if record.replaced is not None:
+                answer(f"    was {acl_line(record.replaced)}", 6)
+        answer(f"    {title}  {_answer_text(change.before)}, then {_answer_text(change.after)}", 6)
 
     def end(self, last: SubjectAnswer) -> None:
         """Print the answer now, since when, and the ACLs that decide it."""
@@ -128,7 +128,7 @@ class Report:
             when = "since the beginning"
         else:
             when = f"since offset {self._known_from} at the latest; earlier records are not in this history"
-        answer(f"{'now':{_LABEL}}{_words(last)}, {when}", _LABEL)
+        answer(f"{'now':{_LABEL}}{_answer_text(last)}, {when}", _LABEL)
         _print_acls(last)
 
 
@@ -136,11 +136,10 @@ def _json(current: SubjectAnswer) -> dict[str, Any]:
     decision = current.decision
     if decision is None:
         return {"inForce": current.holds}
-    acl = None if decision.acl is None else applied_acl_json(decision.acl)
-    return {"result": decision.result.value, "rule": decision.rule.value, "acl": acl}
+    return decision.to_json() | {"acl": None if decision.acl is None else applied_acl_json(decision.acl)}
 
 
-def _words(current: SubjectAnswer) -> str:
+def _answer_text(current: SubjectAnswer) -> str:
     """The answer with the offset and id of its ACL; the content was printed when it was added."""
     decision = current.decision
     if decision is None:

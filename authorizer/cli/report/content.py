@@ -55,7 +55,7 @@ class Report:
         matrices: a matrix for each resource type.
         acls: the ACLs that concern the scope, in Kafka's order.
         findings: lint findings by ACL id; None: not computed.
-        flips: the decision changes.
+        decision_changes: classes of requests whose decision changed.
         lines_maximum: maximum number of listed changes and decision changes; None: all.
         left_out: what is missing, and how to get it.
     """
@@ -70,7 +70,7 @@ class Report:
     matrices: list[MatrixTable]
     acls: Listing
     findings: Mapping[Uuid, list[dict[str, Any]]] | None
-    flips: list[DecisionChange]
+    decision_changes: list[DecisionChange]
     lines_maximum: int | None
     left_out: list[str]
 
@@ -110,20 +110,20 @@ class Report:
             )
             yield from change_entries(state._replace(changes=in_scope))
 
-    def decided(self, flip: DecisionChange) -> list[Decision]:
+    def decided(self, change: DecisionChange) -> list[Decision]:
         """The decisions of the witness before and after, for the first operation."""
         return [
-            decide_witness(each, flip.request_class.witness, flip.request_class.operations[0])
+            decide_witness(each, change.request_class.witness, change.request_class.operations[0])
             for each in (self.before, self.state)
             if each is not None
         ]
 
-    def explained(self, flip: DecisionChange) -> list[Explanation]:
+    def explained(self, change: DecisionChange) -> list[Explanation]:
         """The explained decisions of the witness before and after."""
-        witness = flip.request_class.witness
+        witness = change.request_class.witness
         pattern = ResourcePattern(witness.resource_type, witness.name, PatternType.LITERAL)
         context = RequestContext(parse_kafka_principal(witness.principal), witness.host)
-        action = Action(flip.request_class.operations[0], pattern)
+        action = Action(change.request_class.operations[0], pattern)
         return [explain(each, context, action) for each in (self.before, self.state) if each is not None]
 
 
@@ -159,14 +159,17 @@ def gather(
     else:
         with Waiting("checking the ACLs"):
             findings = findings_json(source.image, current)
-    flips = []
+    decision_changes = []
     if before is not None:
         with Waiting("comparing"):
-            flips = [
+            decision_changes = [
                 each for each in find_decision_changes(before, state) if scope.has_some(each.request_class)
             ]
     changes = sum(len(each.changes or ()) for each in source.states)
-    for total, what in ((changes, "changes"), (len(flips), "classes of requests whose decision changed")):
+    for total, what in (
+        (changes, "changes"),
+        (len(decision_changes), "classes of requests whose decision changed"),
+    ):
         if lines_maximum is not None and total > lines_maximum:
             left_out.append(
                 f"only {lines_maximum:,} of {total:,} {what} are listed: use --format json or a later --since"
@@ -182,7 +185,7 @@ def gather(
         matrices=matrices,
         acls=list_acls(now.index, AclBindingFilter()),
         findings=findings,
-        flips=flips,
+        decision_changes=decision_changes,
         lines_maximum=lines_maximum,
         left_out=left_out,
     )

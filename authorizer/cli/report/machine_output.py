@@ -51,7 +51,13 @@ def json_lines(report: Report) -> Iterator[bytes]:
 
 def _objects(report: Report) -> Iterator[dict[str, Any]]:
     yield {"report": report.facts()}
-    counts = {"access": 0, "acls": len(report.acls), "findings": 0, "changes": 0, "flips": len(report.flips)}
+    counts = {
+        "access": 0,
+        "acls": len(report.acls),
+        "findings": 0,
+        "changes": 0,
+        "flips": len(report.decision_changes),
+    }
     for matrix in report.matrices:
         for principal in matrix.principals:
             for (text, is_name), answer in matrix.answers(principal):
@@ -74,15 +80,15 @@ def _objects(report: Report) -> Iterator[dict[str, Any]]:
             "timestamp": line["timestamp"],
             "acl": line["acl"],
         }
-    for flip in report.flips:
+    for change in report.decision_changes:
         if report.before is None:
             continue
-        for operation in flip.request_class.operations:
+        for operation in change.request_class.operations:
             yield {
-                "flip": flip.direction,
-                **flip.request_class.to_json(operation),
-                "before": decide_witness(report.before, flip.request_class.witness, operation).to_json(),
-                "after": decide_witness(report.state, flip.request_class.witness, operation).to_json(),
+                "flip": change.direction,
+                **change.request_class.to_json(operation),
+                "before": decide_witness(report.before, change.request_class.witness, operation).to_json(),
+                "after": decide_witness(report.state, change.request_class.witness, operation).to_json(),
             }
     yield {"summary": counts}
 
@@ -152,18 +158,18 @@ def _rows(report: Report) -> Iterator[dict[str, Any]]:
                 "detail": permission,
             }
         )
-    for flip in report.flips:
-        questions = flip.request_class
-        before, after = (f"{each.result.value} by {decided_by(each)}" for each in report.decided(flip))
+    for change in report.decision_changes:
+        request_class = change.request_class
+        before, after = (f"{each.result.value} by {decided_by(each)}" for each in report.decided(change))
         yield {
             "section": "flip",
-            "kind": flip.direction,
-            "principal": describe_principal(questions),
-            "operations": describe_operations(questions),
-            "resourceType": questions.resource_type.name,
-            "name": describe_names(questions),
-            "hosts": describe_hosts(questions),
-            "detail": f"for example {describe_witness(questions)}: before {before}; after {after}",
+            "kind": change.direction,
+            "principal": describe_principal(request_class),
+            "operations": describe_operations(request_class),
+            "resourceType": request_class.resource_type.name,
+            "name": describe_names(request_class),
+            "hosts": describe_hosts(request_class),
+            "detail": f"for example {describe_witness(request_class)}: before {before}; after {after}",
         }
 
 

@@ -115,7 +115,7 @@ def _data(report: Report) -> dict[str, Any]:
         "changes": _changes(report),
         "flips": None
         if report.before is None
-        else {**state_offset_json(report.before), **_flips(report, report.before)},
+        else {**state_offset_json(report.before), **_decision_changes(report, report.before)},
         "answers": _answers(report),
     }
 
@@ -166,9 +166,9 @@ def _changes(report: Report) -> dict[str, Any]:
     return {"total": len(lines), "changes": lines}
 
 
-def _flips(report: Report, before: AuthorizerState) -> dict[str, Any]:
-    count = len(report.flips) if report.lines_maximum is None else report.lines_maximum
-    return decision_changes_json(report.flips, count, before, report.state)
+def _decision_changes(report: Report, before: AuthorizerState) -> dict[str, Any]:
+    count = len(report.decision_changes) if report.lines_maximum is None else report.lines_maximum
+    return decision_changes_json(report.decision_changes, count, before, report.state)
 
 
 def _answers(report: Report) -> list[dict[str, Any]]:
@@ -176,6 +176,6 @@ def _answers(report: Report) -> list[dict[str, Any]]:
     offsets = [state_offset_json(each) for each in (report.before, report.state) if each is not None]
     return [
         explanation.to_json() | offset
-        for flip in report.flips[:EXPLAINED_MAXIMUM]
-        for explanation, offset in zip(report.explained(flip), offsets, strict=True)
+        for change in report.decision_changes[:EXPLAINED_MAXIMUM]
+        for explanation, offset in zip(report.explained(change), offsets, strict=True)
     ]

@@ -93,10 +93,10 @@ def _pieces(report: Report) -> Iterator[str]:
         heads = ("Change", "ACL", "Written")
         yield from _table("ACL changes, the newest first", heads, (12, 66, 22), _changes(report))
         yield from _table(
-            f"{len(report.flips):,} classes of requests whose decision changed",
+            f"{len(report.decision_changes):,} classes of requests whose decision changed",
             ("Change", "Who and what", "Example, before and after"),
             (12, 40, 48),
-            _flips(report),
+            _decision_changes(report),
         )
         yield "</section>"
     yield _END
@@ -215,17 +215,17 @@ def _changes(report: Report) -> Iterator[tuple[str, ...]]:
         yield _text(line["kind"]), f"{_acl(acl)} from {host}", _written(line["offset"], line["timestamp"])
 
 
-def _flips(report: Report) -> Iterator[tuple[str, ...]]:
-    for flip in report.flips[: report.lines_maximum]:
-        questions = flip.request_class
+def _decision_changes(report: Report) -> Iterator[tuple[str, ...]]:
+    for change in report.decision_changes[: report.lines_maximum]:
+        request_class = change.request_class
         answers = [
             f"<div>{label}: {_decision(each)}</div>"
-            for label, each in zip(("before", "after"), report.decided(flip), strict=True)
+            for label, each in zip(("before", "after"), report.decided(change), strict=True)
         ]
         yield (
-            _text(flip.direction),
-            f"{_name(describe_principal(questions))}: {_name(describe_class(questions))}",
-            f"<div>{_name(describe_witness(questions))}</div>{''.join(answers)}",
+            _text(change.direction),
+            f"{_name(describe_principal(request_class))}: {_name(describe_class(request_class))}",
+            f"<div>{_name(describe_witness(request_class))}</div>{''.join(answers)}",
         )
 
 

@@ -69,13 +69,13 @@ class Scope(NamedTuple):
         key = NAME_SPACES[resource_type].pattern(acl.resource_name, is_prefix=is_prefix)
         return key is not None and self._overlaps(*key)
 
-    def has_some(self, questions: RequestClass) -> bool:
+    def has_some(self, request_class: RequestClass) -> bool:
         """Whether a class of requests concerns the scope."""
-        principal = questions.principals.principal
+        principal = request_class.principals.principal
         if principal is not None and self.principals and principal not in self.principals:
             return False
-        return questions.resource_type in self.types and any(
-            self._overlaps(names.text, names.is_name) for names in questions.names
+        return request_class.resource_type in self.types and any(
+            self._overlaps(names.text, names.is_name) for names in request_class.names
         )
 
     def _overlaps(self, text: str, is_name: bool) -> bool:
