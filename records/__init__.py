@@ -1,4 +1,4 @@
-"""What is in a metadata log, and how it is read and appended.
+"""Records of a metadata log, their codecs, and how logs are read and appended.
 
-Imports none of the other layers; only `records.log` does I/O.
+Imports none of the other layers. Only `records.log` does I/O.
 """

@@ -3,10 +3,10 @@
 Source: org.apache.kafka.common.acl.*, common.resource.*, kafka.security.authorizer.AclEntry (supported
 operations). Rules of this file:
 
-- ``from_code`` never throws: a code that this build does not know becomes UNKNOWN, as in Kafka.
-- A filter's ``matches`` is Kafka's, to the letter.
-- Values are immutable and know nothing of logs, ids or offsets. They are msgspec's Structs, which are made in
-  a tenth of the time that a dataclass takes: a gateway makes some for each question, a listing for each ACL.
+- ``from_code`` never raises: a code that this build does not know becomes UNKNOWN, as in Kafka.
+- A filter's ``matches`` follows Kafka's code exactly.
+- Values are immutable and independent of logs, ids and offsets. They are msgspec Structs, which are created
+  in a tenth of a dataclass's time: a gateway creates some for each request, a listing one for each ACL.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class _Code(IntEnum):
 
     @classmethod
     def from_code(cls, code: int) -> Self:
-        # Not ``get(code, cls(0))``, which makes the default at each call.
+        # Not ``get(code, cls(0))``, which would create the default at each call.
         member = cls._value2member_map_.get(code)
         return cls(0) if member is None else member  # type: ignore[return-value]
 
     @classmethod
     def by_code(cls) -> list[Self]:
-        """What ``from_code`` gives for each int8, negative ones from the end: for many codes at once."""
+        """``from_code`` of each int8, as a lookup table; negative codes index it from the end."""
         return [cls.from_code(code) for code in range(1 << 8)]
 
     @classmethod
@@ -57,12 +57,12 @@ class _Code(IntEnum):
 
 @cache
 def _by_name(kind: type[_Code]) -> dict[str, _Code]:
-    """With and without ``_``. Each question over HTTP names two codes."""
+    """Members by name, with and without ``_``. Cached: each HTTP request names two codes."""
     return {name: member for member in kind for name in (member.name, member.name.replace("_", ""))}
 
 
 class ResourceType(_Code):
-    """What an ACL guards."""
+    """The type of the resource that an ACL protects."""
 
     UNKNOWN = 0
     ANY = 1
@@ -85,7 +85,7 @@ class PatternType(_Code):
 
 
 class AclOperation(_Code):
-    """What a request does to a resource."""
+    """An operation of a request on a resource."""
 
     UNKNOWN = 0
     ANY = 1
@@ -166,7 +166,7 @@ IMPLIES_DESCRIBE_CONFIGS: Final = frozenset({AclOperation.DESCRIBE_CONFIGS, AclO
 
 
 class ResourcePattern(msgspec.Struct, frozen=True, gc=False):
-    """A resource type, a name and how that name is to be read."""
+    """A resource type, a name, and how the name is compared."""
 
     resource_type: ResourceType
     name: str
@@ -205,7 +205,7 @@ class AclBinding(msgspec.Struct, frozen=True, gc=False):
 
 
 class ResourcePatternFilter(msgspec.Struct, frozen=True):
-    """Which patterns are meant. ``name=None`` means every name (ResourcePatternFilter.java)."""
+    """Selects patterns. ``name=None`` matches every name (ResourcePatternFilter.java)."""
 
     resource_type: ResourceType = ResourceType.ANY
     name: str | None = None
@@ -246,7 +246,7 @@ class ResourcePatternFilter(msgspec.Struct, frozen=True):
 
 
 class AccessControlEntryFilter(msgspec.Struct, frozen=True):
-    """Which entries are meant; None and ANY mean every value (AccessControlEntryFilter.java)."""
+    """Selects entries; None and ANY match every value (AccessControlEntryFilter.java)."""
 
     principal: str | None = None
     host: str | None = None
@@ -276,7 +276,7 @@ class AccessControlEntryFilter(msgspec.Struct, frozen=True):
 
 
 class AclBindingFilter(msgspec.Struct, frozen=True):
-    """Which ACLs are meant."""
+    """Selects ACLs."""
 
     pattern_filter: ResourcePatternFilter = ResourcePatternFilter()
     entry_filter: AccessControlEntryFilter = AccessControlEntryFilter()
@@ -287,7 +287,7 @@ class AclBindingFilter(msgspec.Struct, frozen=True):
         return self.pattern_filter.is_unknown or self.entry_filter.is_unknown
 
     def matches(self, binding: AclBinding) -> bool:
-        """Both parts match. ValueError as ResourcePatternFilter.matches."""
+        """Whether both parts match. Raises ValueError as ResourcePatternFilter.matches."""
         return self.pattern_filter.matches(binding.pattern) and self.entry_filter.matches(binding.entry)
 
     def __str__(self) -> str:

@@ -1,13 +1,12 @@
-"""Record batches v2: how records lie in a segment file, on the wire and in a .checkpoint file.
+"""Record batches v2: the format of segment files, of Kafka's protocol and of .checkpoint files.
 
-A batch is a header of 61 bytes and its records, compressed as a whole or not. A CRC-32C covers all from the
-attributes on. Source: KIP-98, DefaultRecordBatch. Rules of this file:
+A batch is a header of 61 bytes and its records, which may be compressed together. A CRC-32C covers everything
+from the attributes on. Source: KIP-98, DefaultRecordBatch. Rules of this file:
 
-- No batch is returned whose CRC does not fit (`decode_batch`); what it holds is looked at only afterwards
-  (records.content).
-- TruncatedRecordError comes from `decode_batch` alone, and only where the data ends before the batch does: a
-  torn tail. Whatever is cut short inside of a whole batch is a plain DecodeError, never a tail to be cut.
-- Errors carry the batch's or record's offset and the byte position in the data given.
+- `decode_batch` returns no batch with a wrong CRC. Only then are its records decoded (records.content).
+- Only `decode_batch` raises TruncatedRecordError, and only if the data ends before the batch does: a
+  truncated tail. Truncation inside a complete batch is a DecodeError, so that no log cuts it off as a tail.
+- Errors have the offset of the batch or record, and the byte position in the input.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from records.errors import (
 from records.varint import append_varint
 
 MAGIC: Final = 2
-#: Where in a batch begins what its CRC covers, and how much of that is still header.
+#: Position of the bytes that the CRC covers, and how many of these belong to the header.
 COVERED_AT: Final = 21
 COVERED_HEADER_BYTES: Final = 40
 #: Bytes of a batch before its records.
@@ -38,17 +37,17 @@ HEADER_BYTES: Final = COVERED_AT + COVERED_HEADER_BYTES
 #: Bytes of a batch that its length field does not count: base offset and length.
 LENGTH_PREFIX_BYTES: Final = 12
 
-#: Records of one batch: KRaft's hold 8 MiB (KafkaRaftClient), in which a record takes 16 bytes or more. Each
-#: becomes an object of some hundred bytes, so this is checked before any is decoded.
+#: Maximum number of records in a batch: a KRaft batch has at most 8 MiB (KafkaRaftClient), a record at least
+#: 16 bytes. Checked before any record is decoded, as each becomes an object of some hundred bytes.
 RECORDS_MAX: Final = 1 << 19
 
 # baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta, baseTimestamp,
 # maxTimestamp, producerId, producerEpoch, baseSequence, recordsCount
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
-# The same without and with what the CRC covers.
+# The part of the header before the covered bytes, and the covered part.
 _BEFORE_COVERED: Final = struct.Struct(">qiibI")
 _COVERED: Final = struct.Struct(">hiqqqhii")
-# Older batches have their magic at the same place.
+# The same position in older formats.
 MAGIC_AT: Final = 16
 
 # A batch's attributes.
@@ -64,14 +63,14 @@ _BATCH_BYTES_MAX: Final = 2**31 - 1
 
 
 class RecordBatch(msgspec.Struct, frozen=True, gc=False):
-    """One batch whose CRC fits; its records are still encoded.
+    """One batch with a valid CRC; its records are still encoded.
 
     Attributes:
-        base_offset: offset of the first record that it ever held.
-        last_offset: last offset that it covers (compaction may have dropped the record).
-        size_bytes: all of it, header included.
-        position: where it began in the data given.
-        epoch: leader epoch under which it was appended; -1 when no leader has seen it yet.
+        base_offset: offset of its first record when it was written.
+        last_offset: last offset that it covers (compaction may have removed the record).
+        size_bytes: of the batch, with its header.
+        position: of the batch in its file.
+        epoch: leader epoch under which it was appended; -1: not appended by a leader yet.
         covered: the bytes that the CRC covers.
     """
 
@@ -109,18 +108,18 @@ class RecordBatch(msgspec.Struct, frozen=True, gc=False):
 
 
 def decode_batch(data: bytes | memoryview, position: int = 0, *, origin: int = 0) -> RecordBatch:
-    """The batch that begins at ``data[position]``; what follows it is not looked at.
+    """Decode the batch that begins at ``data[position]``; the bytes after it are ignored.
 
     Args:
-        data: a piece of a segment file, say.
+        data: for example a part of a segment file.
         position: index in ``data`` where the batch begins.
-        origin: where ``data`` begins in its file; added to positions in errors and in the batch.
+        origin: position of ``data`` in its file; added to the positions of errors and of the batch.
 
     Raises:
         TruncatedRecordError: ``data`` ends inside the batch.
-        ChecksumMismatchError: the CRC does not fit.
+        ChecksumMismatchError: the CRC is wrong.
         UnsupportedVersionError: not magic 2, or a compression that Kafka 4.3 does not have.
-        DecodeError: the header contradicts itself, or says more than RECORDS_MAX records.
+        DecodeError: the header is inconsistent, or has more than RECORDS_MAX records.
     """
     place, left = origin + position, len(data) - position
     if left < HEADER_BYTES:
@@ -142,7 +141,7 @@ def decode_batch(data: bytes | memoryview, position: int = 0, *, origin: int = 0
     ) = _HEADER.unpack_from(data, position)
     size = LENGTH_PREFIX_BYTES + length
     if magic != MAGIC:
-        # Of what is no batch at all, nobody would find a version that knows it.
+        # Data that is no batch must not send the reader looking for a newer version.
         if magic < 0 or base_offset < 0 or not MAGIC_AT < size <= left:
             raise DecodeError("no record batch begins here", position=place)
         raise UnsupportedVersionError(
@@ -220,19 +219,19 @@ def encode_batch(
     is_control: bool = False,
     compression: Compression = Compression.NONE,
 ) -> bytes:
-    """One batch with a record for each value and one timestamp: what KRaft's leader writes, byte for byte.
+    """Encode one record per value with one timestamp, byte for byte as KRaft's leader does.
 
     Args:
         values: at least one.
-        base_offset: offset of the first value; the others follow it.
-        epoch: the leader's.
-        timestamp_ms: since the epoch of Unix.
-        keys: one for each value; None for null keys.
-        is_control: keys and values are those of control records (records.control).
+        base_offset: offset of the first value.
+        epoch: of the leader.
+        timestamp_ms: since the Unix epoch.
+        keys: one per value; None: null keys.
+        is_control: whether these are control records (records.control).
         compression: of all records together.
 
     Raises:
-        EncodeError: no values, or something that does not fit into a batch.
+        EncodeError: no values, or too many records or bytes for a batch.
     """
     if not values:
         raise EncodeError("a batch holds one record at least")

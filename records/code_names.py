@@ -1,6 +1,6 @@
-"""Kafka's codes as text: the name, or the number of a code that this build has no name for.
+"""Kafka's codes as text: the name, or the number of a code that has no name in this build.
 
-A newer Kafka may write codes that are unknown here; reading the text back must give the same code.
+A newer Kafka may write unknown codes. Parsing the text must return the same code.
 """
 
 from __future__ import annotations

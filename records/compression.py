@@ -1,10 +1,10 @@
-"""The five ways in which Kafka compresses the records of a batch.
+"""Compression of a batch's records: none, gzip, snappy, LZ4 or zstd.
 
-Source: org.apache.kafka.common.compress. Written so that Kafka's Java clients read it: gzip, zstd and LZ4 as
-one frame, snappy in the framing of snappy-java (xerial). Read: any LZ4 frame, snappy framed or bare. KRaft
-itself never compresses, but other tools that write a log may.
+Source: org.apache.kafka.common.compress. The output is what Kafka's Java clients read: gzip, zstd and LZ4 as
+one frame, snappy in the framing of snappy-java (xerial). The input may be any LZ4 frame, and snappy with or
+without frames. KRaft never compresses, but other programs that write a log may.
 
-The size of what comes out is bounded: a few bytes may claim to be gigabytes.
+The decompressed size is bounded, as a few bytes can decompress to gigabytes.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ import cramjam
 
 from records.errors import DecodeError
 
-#: Bytes that a batch may hold uncompressed. KRaft writes 8 MiB at most (KafkaRaftClient), a topic 1 MiB
-#: by default; 10,000 ACLs, the most in one operation, are about 1 MiB.
+#: Maximum decompressed bytes of a batch. KRaft writes at most 8 MiB (KafkaRaftClient), a topic 1 MiB by
+#: default; 10,000 ACLs, the maximum of one operation, are about 1 MiB.
 DECOMPRESSED_BYTES_MAX: Final = 64 * 1024 * 1024
 
 # LZ4 frame: magic, version 1 with independent blocks (Kafka refuses linked ones), 64 KiB blocks, the checksum
-# of these two bytes. What follows is size and block, again and again; a zero ends it (Lz4BlockOutputStream).
+# of these two bytes. Blocks with their sizes follow; a zero ends the frame (Lz4BlockOutputStream).
 _LZ4_HEADER: Final = bytes.fromhex("04224d18 60 40 82")
 _LZ4_BLOCK_BYTES: Final = 64 * 1024
 _LZ4_STORED: Final = 1 << 31
 _LZ4_END: Final = bytes(4)
 
-# snappy-java: magic, version 1, readable since version 1. What follows is size and block, again and again.
+# snappy-java: magic, version 1, readable since version 1. Blocks with their sizes follow.
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + bytes.fromhex("00000001 00000001")
 _XERIAL_BLOCK_BYTES: Final = 32 * 1024
 
-# What cramjam says when the output is full; anything else is bad input.
+# cramjam's message when the output is full; any other means invalid input.
 _OUTPUT_FULL: Final = "failed to write whole buffer"
 _FIRST_GUESS_BYTES: Final = 64 * 1024
 
@@ -49,7 +49,7 @@ class Compression(IntEnum):
 
 
 def compress(compression: Compression, data: bytes) -> bytes:
-    """The records of a batch, compressed as Kafka's Java client can read them."""
+    """Compress the records of a batch."""
     match compression:
         case Compression.NONE:
             return data
@@ -64,10 +64,10 @@ def compress(compression: Compression, data: bytes) -> bytes:
 
 
 def decompress(compression: Compression, data: bytes, *, max_bytes: int = DECOMPRESSED_BYTES_MAX) -> bytes:
-    """What `compress` was given, or what another writer was.
+    """Decompress the records of a batch.
 
     Raises:
-        DecodeError: damaged, cut short, followed by something else, or larger than ``max_bytes``.
+        DecodeError: damaged, truncated, followed by other bytes, or larger than ``max_bytes``.
     """
     try:
         match compression:
@@ -86,10 +86,7 @@ def decompress(compression: Compression, data: bytes, *, max_bytes: int = DECOMP
 
 
 def _decompress_stream(codec: Any, data: bytes, max_bytes: int) -> bytes:
-    """Into a buffer that grows until all fits.
-
-    cramjam takes the size of the output, but not its limit; a full buffer is that limit.
-    """
+    """Decompress into a buffer that grows up to ``max_bytes``, as cramjam takes a size but no limit."""
     size = min(max(_FIRST_GUESS_BYTES, 4 * len(data)), max_bytes)
     while True:
         output = bytearray(size)
@@ -114,7 +111,7 @@ def _compress_lz4(data: bytes) -> bytes:
     for start in range(0, len(data), _LZ4_BLOCK_BYTES):
         plain = data[start : start + _LZ4_BLOCK_BYTES]
         block = bytes(cramjam.lz4.compress_block(plain, store_size=False))
-        # A block that does not get smaller is stored as it is.
+        # A block that does not get smaller is stored uncompressed.
         size, block = (len(block), block) if len(block) < len(plain) else (len(plain) | _LZ4_STORED, plain)
         out += size.to_bytes(4, "little") + block
     return bytes(out + _LZ4_END)
@@ -131,7 +128,7 @@ def _compress_xerial(data: bytes) -> bytes:
 def _decompress_snappy(data: bytes, max_bytes: int) -> bytes:
     out = bytearray()
     for block in _xerial_blocks(data) if data.startswith(_XERIAL_MAGIC) else [data]:
-        # The size is at the start of a block; snappy trusts it, so look at it first.
+        # snappy trusts the size at the start of a block, so check it first.
         if len(out) + cramjam.snappy.decompress_raw_len(block) > max_bytes:
             raise _too_large(max_bytes)
         out += cramjam.snappy.decompress_raw(block)

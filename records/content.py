@@ -1,11 +1,11 @@
-"""What lies inside of a record batch: its records, decompressed, as bytes and as values.
+"""Decodes the records of one batch, one by one.
 
-Source: DefaultRecord, and RecordsIterator for what KRaft makes of them. Rules of this file:
+Source: DefaultRecord; RecordsIterator for KRaft's records. Rules of this file:
 
-- Offsets rise within a batch and stay within its header's range.
-- A batch is whole here: what is cut short in it is a plain DecodeError, never a TruncatedRecordError, which a
-  log would take for its torn tail.
-- Errors carry the record's offset, if it is known, else the batch's, and the byte position in the data given;
+- Offsets increase within a batch and stay within the range of its header.
+- A batch is complete here: truncation inside it is a DecodeError, never a TruncatedRecordError, which a log
+  would take for its truncated tail.
+- Errors have the offset of the record, or of the batch if that is unknown, and the byte position in the file;
   for compressed records the position of their batch.
 """
 
@@ -33,7 +33,7 @@ _NULL: Final = 1  # size -1
 
 
 def to_log_batch(batch: RecordBatch) -> LogBatch:
-    """The batch with its metadata or control records decoded.
+    """Decode the metadata or control records of a batch.
 
     Raises:
         DecodeError: a record that cannot be decoded, with its offset (I7).
@@ -50,10 +50,10 @@ def to_log_batch(batch: RecordBatch) -> LogBatch:
 
 
 def metadata_records(batch: RecordBatch) -> list[LogRecord]:
-    """The records of a batch of metadata.
+    """Decode the records of a metadata batch.
 
     Raises:
-        DecodeError: a record that cannot be decoded, or is not what its batch's header says.
+        DecodeError: a record cannot be decoded, or contradicts its batch's header.
     """
     content = _content(batch)
     data = content.data
@@ -70,7 +70,7 @@ def metadata_records(batch: RecordBatch) -> list[LogRecord]:
 
 
 def control_records(batch: RecordBatch) -> list[LogRecord]:
-    """The records of a control batch; their values are not decoded. Raises as `metadata_records`."""
+    """Decode the records of a control batch, but not their values. Raises as `metadata_records`."""
     content = _content(batch)
     data = content.data
     records: list[LogRecord] = []
@@ -88,25 +88,24 @@ class _Content(msgspec.Struct, frozen=True, gc=False):
     """A batch's records, decompressed.
 
     Attributes:
-        data: they begin at ``start``.
-        origin: what to add to an index in ``data`` to get the place in the file; for compressed records the
-            place of the batch stands for all of them, and there is no such number.
-        place: of the batch.
+        data: the records begin at ``start``.
+        origin: position of ``data`` in the file; None for compressed records.
+        batch_position: of the batch in the file.
     """
 
     data: bytes
     start: int
     origin: int | None
-    place: int
+    batch_position: int
 
     def located(self, error: DecodeError, offset: int) -> DecodeError:
-        """``error``, raised with a position in ``data``, as one of this batch."""
+        """The error with its offset, and with its position in the file instead of in ``data``."""
         cls = DecodeError if isinstance(error, TruncatedRecordError) else type(error)
         if error.position is None:
-            return cls(error.reason, offset=offset, position=self.place)
+            return cls(error.reason, offset=offset, position=self.batch_position)
         if self.origin is None:
             reason = f"{error.reason}, at byte {error.position} of the decompressed records"
-            return cls(reason, offset=offset, position=self.place)
+            return cls(reason, offset=offset, position=self.batch_position)
         return cls(error.reason, offset=offset, position=self.origin + error.position)
 
 
@@ -125,7 +124,7 @@ _Span = tuple[int, int, int, int, int, int]
 
 
 def _spans(batch: RecordBatch, content: _Content) -> Iterator[_Span]:
-    """Where each record's key and value lie in the content; one at a time, as a batch may be large."""
+    """Find each record's key and value; a generator, as a batch may be large."""
     try:
         yield from _read_spans(batch, content.data, content.start)
     except DecodeError as error:
@@ -133,7 +132,7 @@ def _spans(batch: RecordBatch, content: _Content) -> Iterator[_Span]:
 
 
 def _read_spans(batch: RecordBatch, data: bytes, at: int) -> Iterator[_Span]:
-    """As `_spans`, with positions in ``data`` in its errors. The short forms of varints are read in place."""
+    """As `_spans`, but errors have positions in ``data``."""
     base_offset, end = batch.base_offset, len(data)
     delta_before, delta_max = -1, batch.last_offset - base_offset
     record_at = at
@@ -190,10 +189,10 @@ def _read_spans(batch: RecordBatch, data: bytes, at: int) -> Iterator[_Span]:
 
 
 def _skip_headers(data: bytes, at: int) -> int:
-    """Position after a record's headers, which begin at ``at``."""
+    """Position after the record's headers, which begin at ``at``."""
     start = at
     count, at = read_varint(data, at)
-    # A header has two bytes at least, so that no count makes us loop for long.
+    # A header has at least two bytes. So no count causes a long loop.
     if not 0 <= count <= len(data) - at:
         raise DecodeError(f"a record cannot have {count} headers", position=start)
     for _ in range(count):

@@ -1,8 +1,8 @@
-"""Control records: what a log says about itself, never about the state.
+"""Control records: information about the log itself, never about ACLs.
 
-The key is int16 version and int16 type, the value a flexible message (records.flexible) that begins with its
-own version, but for the end of a producer's transaction. Source: ControlRecordType, EndTransactionMarker, and
-the schemas LeaderChangeMessage, SnapshotHeaderRecord, SnapshotFooterRecord, KRaftVersionRecord and
+The key is int16 version and int16 type. The value is a flexible message (records.flexible) that begins with
+its version, except at the end of a producer's transaction. Source: ControlRecordType, EndTransactionMarker,
+and the schemas LeaderChangeMessage, SnapshotHeaderRecord, SnapshotFooterRecord, KRaftVersionRecord and
 VotersRecord inside kafka-clients-4.3.1.jar.
 """
 
@@ -42,19 +42,19 @@ def decode_control_key(key: bytes | None) -> tuple[int, int]:
     if key is None or len(key) < _KEY_BYTES:
         raise DecodeError(f"a control record's key has {_KEY_BYTES} bytes, this one {len(key or b'')}")
     version = int.from_bytes(key[:2], "big", signed=True)
-    # ControlRecordType.parseTypeId: a later version may add to the key, but never change its beginning.
+    # ControlRecordType.parseTypeId: a later version may extend the key, but not change its beginning.
     if version < 0:
         raise DecodeError(f"a control record's key has version {version}")
     return int.from_bytes(key[2:4], "big", signed=True), version
 
 
 def encode_control_key(control_type: int) -> bytes:
-    """The key of a control record, of a `ControlType` or another one."""
+    """The key of a control record; ``control_type`` may be unknown to `ControlType`."""
     return _KEY_VERSION.to_bytes(2, "big") + control_type.to_bytes(2, "big", signed=True)
 
 
 def snapshot_header_value(last_contained_log_timestamp_ms: int) -> bytes:
-    """Value of the first record of a .checkpoint file: the time of the last record that it contains."""
+    """Value of the first record of a .checkpoint file: the timestamp of the last record that it contains."""
     out = bytearray()
     append_signed(out, 0, 2, "version")
     append_signed(out, last_contained_log_timestamp_ms, 8, "timestamp")
@@ -63,12 +63,12 @@ def snapshot_header_value(last_contained_log_timestamp_ms: int) -> bytes:
 
 
 def snapshot_footer_value() -> bytes:
-    """Value of the last record of a .checkpoint file; without it the file is unfinished."""
+    """Value of the last record of a .checkpoint file; a file without it is incomplete."""
     return bytes(3)
 
 
 def snapshot_header_timestamp_ms(record: ControlRecord) -> int:
-    """What `snapshot_header_value` was given.
+    """The timestamp in a snapshot header.
 
     Raises:
         DecodeError: not a snapshot header.
@@ -81,13 +81,12 @@ def snapshot_header_timestamp_ms(record: ControlRecord) -> int:
 def describe_control(record: ControlRecord) -> tuple[str, dict[str, Any]]:
     """(name, value) as kafka-dump-log prints them; ``UNKNOWN(<type>)`` for types that Kafka 4.3 lacks.
 
-    Differs from that tool where it is of no use: it reads every LeaderChange as version 0, and so fails on
-    those of a quorum with dynamic voters (KIP-853); it prints the end of a producer's transaction without
-    braces.
+    Differs from that tool in two points. It reads every LeaderChange as version 0, and so fails on those of a
+    quorum with dynamic voters (KIP-853). It prints the end of a producer's transaction without braces.
 
     Raises:
-        UnsupportedVersionError: a message in a version that this build does not know.
-        DecodeError: any other bytes that are not such a message; ``position`` is within the value.
+        UnsupportedVersionError: a version that this build does not know.
+        DecodeError: an invalid message; ``position`` is within the value.
     """
     described = _DESCRIBED.get(record.type)
     if described is None:
@@ -176,7 +175,7 @@ def _endpoint(reader: MessageReader) -> dict[str, Any]:
 
 _Reader = Callable[[MessageReader, int], dict[str, Any]]
 
-# Name in kafka-dump-log, highest version, and how the value goes on after its version.
+# Name in kafka-dump-log, highest version, and the reader of the value after its version.
 _DESCRIBED: Final[dict[int, tuple[str, int, _Reader]]] = {
     ControlType.ABORT: ("ABORT", 0, _end_of_transaction),
     ControlType.COMMIT: ("COMMIT", 0, _end_of_transaction),

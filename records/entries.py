@@ -1,9 +1,9 @@
-"""The metadata records that aclog understands, as values.
+"""Metadata records that aclog understands.
 
 Source: KIP-801; AccessControlEntryRecord.json and the other schemas inside kafka-metadata-4.3.1.jar. Codes
-stay plain ints: a newer Kafka may write codes that this build has no name for, and they decide and are
-listed by their number (docs/compatibility.md, difference 4). ``msgspec.Struct`` with ``gc=False``
-because a node holds a million of these: cheap to make and invisible to the garbage collector.
+are ints, as a newer Kafka may write codes without a name in this build; these decide and are listed by number
+(docs/compatibility.md, difference 4). A node holds a million records: ``msgspec.Struct`` with ``gc=False`` is
+cheap to create and skipped by the garbage collector.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ _OPERATIONS: Final = tuple(each.name for each in AclOperation.by_code())
 _PERMISSION_TYPES: Final = tuple(each.name for each in AclPermissionType.by_code())
 
 
-#: What an ACL says, in the order of its record's fields; equal for equal ACLs under two ids.
+#: An ACL without its id, in the order of its record's fields.
 AclContent = tuple[int, str, int, str, str, int, int]
 
 
 class AccessControlEntryRecord(msgspec.Struct, frozen=True, gc=False):
-    """An ACL exists from here on (in a log), or exists (in a snapshot)."""
+    """An ACL: added or replaced (in a log), or in force (in a snapshot)."""
 
     id: Uuid
     resource_type: int
@@ -66,7 +66,7 @@ class AccessControlEntryRecord(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def from_binding(cls, id: Uuid, binding: AclBinding) -> AccessControlEntryRecord:  # noqa: A002 - Kafka's field
-        """The record that puts ``binding`` in force under this id."""
+        """The record that adds ``binding`` under this id."""
         pattern, entry = binding.pattern, binding.entry
         return cls(
             id,
@@ -121,37 +121,37 @@ class AccessControlEntryRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 class RemoveAccessControlEntryRecord(msgspec.Struct, frozen=True, gc=False):
-    """The ACL with this id is gone from here on."""
+    """Removes the ACL with this id."""
 
     id: Uuid
 
 
 class FeatureLevelRecord(msgspec.Struct, frozen=True, gc=False):
-    """A feature (``metadata.version``) is at this level from here on; 0 removes it."""
+    """Sets the level of a feature (``metadata.version``); 0 removes it."""
 
     name: str
     level: int
 
 
 class SupportedLevels(NamedTuple):
-    """Of metadata.version, by a broker's binary."""
+    """Levels of metadata.version that a broker's binary supports."""
 
     lowest: int
     highest: int
 
 
 class BeginTransactionRecord(msgspec.Struct, frozen=True, gc=False):
-    """KIP-868: what follows becomes visible only at the matching EndTransactionRecord."""
+    """KIP-868: the records after it become visible at the matching EndTransactionRecord."""
 
     name: str | None = None
 
 
 class EndTransactionRecord(msgspec.Struct, frozen=True, gc=False):
-    """KIP-868: what the transaction held becomes visible, whole."""
+    """KIP-868: all records of the transaction become visible."""
 
 
 class AbortTransactionRecord(msgspec.Struct, frozen=True, gc=False):
-    """KIP-868: what the transaction held never existed."""
+    """KIP-868: the records of the transaction are dropped."""
 
     reason: str | None = None
 
@@ -161,19 +161,17 @@ TRANSACTION_MARKERS: Final = frozenset({BeginTransactionRecord, EndTransactionRe
 
 
 class OtherRecord(msgspec.Struct, frozen=True, gc=False):
-    """Any other metadata record: it passes by, known only by its header."""
+    """Any other metadata record: ignored, known only by its header."""
 
     api_key: int
     version: int
 
 
 class BrokerRecord(OtherRecord, frozen=True, gc=False):
-    """A broker has registered, which gives its release away; or it is no longer registered.
-
-    More of these records is not known. They pass by, too, but for whose rules are followed.
+    """A broker registered, which shows its release, or unregistered. Its other fields are not read.
 
     Attributes:
-        levels: of its binary; None if it is no longer registered.
+        levels: of its binary; None: unregistered.
     """
 
     broker_id: int
@@ -181,16 +179,14 @@ class BrokerRecord(OtherRecord, frozen=True, gc=False):
 
 
 class TopicRecord(OtherRecord, frozen=True, gc=False):
-    """A topic exists from here on; ``name`` is None where it is gone."""
+    """A topic was created; ``name`` None: removed."""
 
     topic_id: Uuid
     name: str | None
 
 
 class ScramCredentialRecord(OtherRecord, frozen=True, gc=False):
-    """A user has a SCRAM credential from here on, or no longer: the API key says which.
-
-    What the credential is made of is a secret, and is not read.
+    """A SCRAM credential of a user was created or removed, by the API key. The secret is not read.
 
     Attributes:
         mechanism: Kafka's code: 1 for SCRAM-SHA-256, 2 for SCRAM-SHA-512.
@@ -205,9 +201,9 @@ class ScramCredentialRecord(OtherRecord, frozen=True, gc=False):
 
 
 class DelegationTokenRecord(OtherRecord, frozen=True, gc=False):
-    """A delegation token exists from here on; ``owner`` is None where it is gone.
+    """A delegation token was created; ``owner`` None: removed.
 
-    Its HMAC is not in the log: controllers make it of the token's id and their secret key.
+    Its HMAC is not in the log: controllers compute it from the token's id and their secret key.
     """
 
     token_id: str
@@ -215,7 +211,7 @@ class DelegationTokenRecord(OtherRecord, frozen=True, gc=False):
 
 
 class ControlRecord(msgspec.Struct, frozen=True, gc=False):
-    """A record of a control batch: of the log itself, never of the state."""
+    """A record of a control batch: about the log itself, never about ACLs."""
 
     type: int
     version: int

@@ -2,25 +2,25 @@
 
     AclogError
     +-- RecordError                      something about one record or batch
-    |   +-- DecodeError                  bytes or text that are not what they should be
+    |   +-- DecodeError                  invalid bytes or text
     |   |   +-- TruncatedRecordError     the input ends inside a record or batch
-    |   |   +-- ChecksumMismatchError    a batch whose CRC-32C does not fit its bytes
+    |   |   +-- ChecksumMismatchError    a batch with a wrong CRC-32C
     |   |   +-- UnsupportedVersionError  a record version or magic that this build does not know
     |   +-- EncodeError                  a value that the format cannot hold
-    +-- LogError                         something about a log as a whole
-        +-- LogMovedError                another append came between a look and an append upon it
-        +-- LogNotFoundError             nothing to read at that URL
+    +-- LogError                         something about a log
+        +-- LogMovedError                the log does not end at the offset that an append requires
+        +-- LogNotFoundError             no log at that URL
         +-- LogLockedError               another process is the writer
-        +-- LogReadOnlyError             the log is a broker's or was opened to read
-        +-- LogCorruptError              a log file that cannot be trusted, beyond a torn tail
-        +-- LogStorageError              what keeps the log could not be reached, or refused
-        |   +-- LogUnreachableError      its cluster does not answer now
-        |   +-- LogRefusedError          its cluster answers, and does not let us in
-        |   +-- LogOutcomeUnknownError   whether an append is in it is not known
-        |   +-- LogHeldUpError           an open transaction hides what is committed
-        +-- OffsetOutOfRangeError        the offset asked for is below the log's start or beyond its end
+        +-- LogReadOnlyError             a broker's log, or opened for reading
+        +-- LogCorruptError              a damaged log file, beyond a truncated tail
+        +-- LogStorageError              the operating system, the disk or the cluster failed or refused
+        |   +-- LogUnreachableError      the cluster does not answer now
+        |   +-- LogRefusedError          the cluster denies access
+        |   +-- LogOutcomeUnknownError   an append may or may not be in the log
+        |   +-- LogHeldUpError           an open transaction hides committed records
+        +-- OffsetOutOfRangeError        an offset below the log's start or beyond its end
 
-Decoder invariant (fuzzed): any input gives a value or a DecodeError, nothing else.
+Decoder invariant (fuzzed): any input results in a value or a DecodeError.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class DecodeError(RecordError):
     def located(
         self, *, source: str | None = None, offset: int | None = None, position: int | None = None
     ) -> DecodeError:
-        """The same error with the places filled in that were not known where it was raised."""
+        """The same error with the missing places filled in."""
         return type(self)(
             self.reason,
             source=self.source if self.source is not None else source,
@@ -83,7 +83,7 @@ class TruncatedRecordError(DecodeError):
 
 
 class ChecksumMismatchError(DecodeError):
-    """A batch's CRC-32C does not fit its bytes."""
+    """A batch has a wrong CRC-32C."""
 
 
 class UnsupportedVersionError(DecodeError):
@@ -95,15 +95,15 @@ class EncodeError(RecordError):
 
 
 class LogError(AclogError):
-    """Something is wrong with a log as a whole."""
+    """Something is wrong with a log."""
 
 
 class LogMovedError(LogError):
-    """An append upon an end that is not the log's any more; nothing was written."""
+    """The log does not end at the offset that an append requires; nothing was written."""
 
 
 class LogNotFoundError(LogError):
-    """There is no log at that place."""
+    """There is no log at that URL."""
 
 
 class LogLockedError(LogError):
@@ -115,41 +115,38 @@ class LogReadOnlyError(LogError):
 
 
 class LogCorruptError(LogError):
-    """A log whose files contradict one another, beyond a torn tail."""
+    """A log whose files contradict one another, beyond a truncated tail."""
 
 
 class LogStorageError(LogError):
-    """What keeps a log could not be asked, or refused: the operating system, the disk, a cluster.
-
-    What was known of the log before still holds.
-    """
+    """The operating system, the disk or the cluster failed or refused. Known state remains valid."""
 
 
 class LogUnreachableError(LogStorageError):
-    """The log's cluster does not answer, or not to this now. The same may go well later."""
+    """The log's cluster does not answer this now. A retry may succeed."""
 
 
 class LogRefusedError(LogStorageError):
-    """The log's cluster answers, and does not let us in, or not do this, until that is changed."""
+    """The log's cluster denies access or this request. A retry does not help."""
 
 
 class LogAuthenticationError(LogRefusedError):
-    """TLS or SASL failed: the client's settings do not fit the cluster's listener."""
+    """TLS or SASL failed: the client's settings do not match the cluster's listener."""
 
 
 class LogOutcomeUnknownError(LogStorageError):
-    """An append that is in the log, as a whole, or will never be: it was not said which."""
+    """An append is in the log completely or not at all; which of these is unknown."""
 
 
 class LogHeldUpError(LogStorageError):
-    """An open transaction hides whether what is committed before it is whole."""
+    """An open transaction hides whether the committed records before it are complete."""
 
 
 class OffsetOutOfRangeError(LogError):
     """An offset that the log does not hold.
 
     Attributes:
-        offset: what was asked for.
+        offset: the requested one.
         start: first offset in the log.
         end: one past the last offset in the log.
     """

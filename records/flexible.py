@@ -1,8 +1,8 @@
 """Kafka's flexible messages (KIP-482): fixed-width big-endian numbers, compact strings, tagged fields.
 
-Metadata records and the control records of a log are written so. Source: ByteBufferAccessor in
-org.apache.kafka.common.protocol, and what Kafka's message generator makes of the JSON schemas. Stricter than
-Kafka in one point: text that is not UTF-8 is an error, where Java puts replacement characters into it (I7).
+The encoding of metadata records and control records. Source: ByteBufferAccessor in
+org.apache.kafka.common.protocol, and the output of Kafka's message generator. Stricter than Kafka in one
+point: text that is not UTF-8 is an error; Java inserts replacement characters (I7).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ STRING_BYTES_MAX: Final = 0x7FFF
 
 
 class MessageReader:
-    """Takes fields off a message one by one; every method moves `at` past what it read.
+    """Reads the fields of a message in order; every method moves `at`.
 
     Attributes:
-        data: the whole message.
+        data: the message.
         at: index of the next byte in ``data``.
-        origin: what errors add to ``at`` to say where they are.
+        origin: position of ``data`` in the input, for errors.
     """
 
     __slots__ = ("at", "data", "origin")
@@ -36,7 +36,7 @@ class MessageReader:
 
     @property
     def position(self) -> int:
-        """Where the next byte is, for errors."""
+        """Position of the next byte in the input, for errors."""
         return self.origin + self.at
 
     def take(self, size: int, what: str) -> bytes:
@@ -95,7 +95,7 @@ class MessageReader:
         return range(count)
 
     def tagged_fields(self) -> Iterator[tuple[int, MessageReader]]:
-        """(tag, reader of the field) for each; what the caller does not read is skipped."""
+        """(tag, reader) of each field; the caller may leave bytes of a field unread."""
         for _ in range(self.unsigned_varint()):
             tag = self.unsigned_varint()
             size = self.unsigned_varint()
@@ -103,15 +103,15 @@ class MessageReader:
             yield tag, MessageReader(self.take(size, f"tagged field {tag}"), position)
 
     def skip_tagged_fields(self) -> None:
-        """Pass over all tagged fields: a later Kafka may add them within a version."""
+        """Skip all tagged fields: a later Kafka may add some within a version."""
         for _ in self.tagged_fields():
             pass
 
     def finish(self) -> None:
-        """Nothing may be left.
+        """Check that no bytes are left.
 
         Raises:
-            DecodeError: something is.
+            DecodeError: some are.
         """
         left = len(self.data) - self.at
         if left:
@@ -131,7 +131,7 @@ def append_signed(out: bytearray, value: int, size: int, what: str) -> None:
 
 
 def append_uuid(out: bytearray, value: bytes, what: str) -> None:
-    """Raises EncodeError unless ``value`` has 16 bytes."""
+    """An id of 16 bytes; raises EncodeError for any other length."""
     if len(value) != UUID_BYTES:
         raise EncodeError(f"{what} has {len(value)} bytes, not {UUID_BYTES}")
     out += value
@@ -141,7 +141,7 @@ def append_string(out: bytearray, value: str, what: str) -> None:
     """A compact string.
 
     Raises:
-        EncodeError: too long, or half of a surrogate pair is in it, which UTF-8 cannot hold.
+        EncodeError: too long, or it has a lone surrogate, which UTF-8 cannot hold.
     """
     try:
         encoded = value.encode("utf-8")

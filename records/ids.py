@@ -28,7 +28,7 @@ _CLUSTER_ID: Final = re.compile(rf"[A-Za-z0-9_-][A-Za-z0-9._-]{{0,{_CLUSTER_ID_L
 #: Topic id of ``__cluster_metadata`` (Uuid.METADATA_TOPIC_ID).
 METADATA_TOPIC_ID: Final = Uuid(bytes(UUID_BYTES - 1) + b"\x01")
 
-# Any fixed namespace will do, as long as no writer ever uses another one.
+# An arbitrary namespace, the same for all writers and releases.
 _BINDING_NAMESPACE: Final = uuid.UUID("6f3d3c1e-5f0a-5c0b-9a43-0d7c4ac10601")
 
 
@@ -49,12 +49,12 @@ def uuid_from_string(text: str) -> Uuid:
 
 
 def parse_cluster_id(text: str) -> str:
-    """The id of a cluster as people may give one: Kafka's 22 characters are, and so is a short name.
+    """Check a cluster id given by a user: Kafka's 22 characters, or a short name.
 
-    What a broker or a topic's cluster says is its id is taken as it is.
+    Ids that a broker or a cluster reports are not checked.
 
     Raises:
-        ValueError: anything that is not safe in a path, a label or a command line.
+        ValueError: it is not safe in a path, a label or a command line.
     """
     if not _CLUSTER_ID.fullmatch(text):
         raise ValueError(
@@ -67,8 +67,7 @@ def parse_cluster_id(text: str) -> str:
 def binding_uuid(binding: AclBinding) -> Uuid:
     """The id that every aclog writer gives this binding: UUIDv5 of its content.
 
-    Two writers that add the same ACL therefore agree, and the later record replaces the earlier one by
-    equal content (I8).
+    So two writers that add the same ACL write the same record, and the second one has no effect (I8).
     """
     pattern, entry = binding.pattern, binding.entry
     return content_uuid(
@@ -85,7 +84,7 @@ def binding_uuid(binding: AclBinding) -> Uuid:
 
 
 def content_uuid(content: tuple[int, str, int, str, str, int, int]) -> Uuid:
-    """The same of a record's content, whose codes need not be known ones."""
+    """As ``binding_uuid``, for a record's content, whose codes may be unknown."""
     parts = [part if isinstance(part, str) else str(int(part)) for part in content]
-    # Lengths first: a name may hold any separator.
+    # Each part has its length, as a name may contain any separator.
     return Uuid(uuid.uuid5(_BINDING_NAMESPACE, "".join(f"{len(part)}:{part}" for part in parts)).bytes)

@@ -1,18 +1,17 @@
 r"""Java's regular expressions, matched in linear time by RE2.
 
-Java's own engine and Python's ``re`` try one way after the other: ``(a+)+b`` takes hours for forty
-characters. Where a pattern comes from a configuration and the text from a client, that stops the process. RE2
-reads a text once, whatever the pattern.
+Java's engine and Python's ``re`` backtrack: ``(a+)+b`` takes hours for forty characters. If the pattern comes
+from a configuration and the text from a client, that stops the process. RE2 reads a text once.
 
-A pattern is translated piece by piece, and only what means the same in both is: literals and their escapes,
-``.``, classes without classes in them, groups, alternatives, greedy and lazy quantifiers, anchors
-(``^ $ \A \z \Z \b``), ``\Q...\E`` and the flags ``i s d``. Anything else is refused with its name: what no
-linear engine has (backreferences, lookaheads and lookbehinds, atomic groups, possessive quantifiers), and
-what is rare (intersections of classes, ``(?x)``, ``(?u)``).
+A pattern is translated piece by piece. Supported are constructs with the same meaning in both engines:
+literals and their escapes, ``.``, classes without nested classes, groups, alternatives, greedy and lazy
+quantifiers, anchors (``^ $ \A \z \Z \b``), ``\Q...\E`` and the flags ``i s d``. Everything else is refused
+with its name: constructs of no linear engine (backreferences, lookaheads and lookbehinds, atomic groups,
+possessive quantifiers) and rare ones (intersections of classes, ``(?x)``, ``(?u)``).
 
-Java's answer depends on the Java version, or RE2 has another one, for two kinds of text. They are refused
-(``covers``): a text with a line terminator, about which ``.``, ``^`` and ``$`` say more than is kept here;
-and one that is not ASCII for a pattern with ``\b``.
+For two kinds of text, Java's answer depends on its version, or RE2's differs. They are refused (``covers``):
+a text with a line terminator, which ``.``, ``^`` and ``$`` treat specially; and a text that is not ASCII for
+a pattern with ``\b``.
 
 Source: java.util.regex.Pattern of OpenJDK 17.
 """
@@ -26,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-#: A bound for the work of ``replace_all``, which may search from each character to the last.
+#: Bounds the time of ``replace_all``, which may search from each character to the last.
 TEXT_MAX: Final = 4096
 
 _Ranges = list[tuple[int, int]]
@@ -37,9 +36,9 @@ _REPETITION_MAX: Final = 1000
 _QUANTIFIER: Final = re.compile(r"[*+?]|\{(\d{1,9})(?:(,)(\d{1,9})?)?\}", re.ASCII)
 _GROUP_NAME: Final = re.compile(r"\?<([a-zA-Z][a-zA-Z0-9]*)>")
 _FLAGS: Final = re.compile(r"\?([a-zA-Z]*)(?:-([a-zA-Z]*))?([:)])")
-#: ``s`` and ``d`` are about line terminators, which no text has. So is ``m``, but with it Java finds no ``^``
+#: ``s`` and ``d`` concern line terminators, which no text has. So does ``m``, but with it Java finds no ``^``
 #: in an empty text.
-_FLAGS_TAKEN: Final = frozenset("isd")
+_SUPPORTED_FLAGS: Final = frozenset("isd")
 _NOT_LINEAR: Final = (
     ("?=", "a lookahead"),
     ("?!", "a lookahead"),
@@ -52,7 +51,7 @@ _NUMBER: Final = re.compile(
     r"x([0-9a-fA-F]{2})|x\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|0([0-3][0-7]{2}|[0-7]{1,2})"
 )
 _PROPERTY: Final = re.compile(r"[pP](?:\{([A-Za-z]+)\}|([A-Z]))")
-#: Unicode's general categories that RE2 has, too.
+#: Unicode's general categories that RE2 supports.
 _CATEGORY: Final = re.compile(r"L[ultmo]?|M[nce]?|N[dlo]?|P[cdseifo]?|S[mcko]?|Z[slp]?|C[cf]")
 _DIGITS: Final = [(0x30, 0x39)]
 _UPPER: Final = [(0x41, 0x5A)]
@@ -88,12 +87,12 @@ class JavaPattern:
     """A pattern.
 
     Attributes:
-        text: as it was written.
-        groups: how many it has.
-        group_numbers: of those with a name.
-        is_for_ascii: Java's answer for a text that is not ASCII depends on its version.
-        backtracks: Java itself may take for ever to match it, because something is repeated that has a
-            repetition or alternatives in it.
+        text: as written.
+        groups: their number.
+        group_numbers: numbers of the named groups.
+        is_for_ascii: whether Java's answer for text that is not ASCII depends on its version.
+        backtracks: whether Java may match it in exponential time: it repeats a part that has repetitions or
+            alternatives.
     """
 
     text: str
@@ -105,11 +104,11 @@ class JavaPattern:
 
     @classmethod
     def compile(cls, text: str) -> JavaPattern:
-        """Raises ValueError: Java or RE2 cannot express it; the text says what, and a way out."""
+        """Compile a pattern. Raises ValueError if Java or RE2 does not support it, with a way out."""
         import re2  # noqa: PLC0415 - most commands have no pattern
 
         translation = _Translation(text)
-        translated = translation.whole()
+        translated = translation.translate()
         options = re2.Options()
         options.log_errors = False
         try:
@@ -122,7 +121,7 @@ class JavaPattern:
 
     @classmethod
     def compile_for_java(cls, text: str) -> JavaPattern:
-        """As ``compile``, for a pattern that Java's own engine matches, too. Raises ValueError."""
+        """As ``compile``, for a pattern that Java's own engine matches. Raises ValueError."""
         pattern = cls.compile(text)
         if pattern.backtracks:
             raise ValueError(
@@ -133,18 +132,18 @@ class JavaPattern:
         return pattern
 
     def covers(self, text: str) -> bool:
-        """Whether Java's answer for a text is known here; else it must not be asked for."""
+        """Whether the answer for a text is certainly Java's; else do not match it."""
         if len(text) > TEXT_MAX or _LINE_TERMINATOR.search(text) is not None:
             return False
         return text.isascii() or not self.is_for_ascii
 
     def fullmatch(self, text: str) -> Any:
-        """The match of the whole text, as ``re.Match``, or None. Raises ValueError: it is not covered."""
+        """The match of the entire text, as ``re.Match``, or None. Raises ValueError: it is not covered."""
         self._require_covered(text)
         return self._compiled.fullmatch(text)
 
     def replace_all(self, text: str, replacement: Callable[[Any], str]) -> str:
-        """Every match replaced, as Matcher.replaceAll does it. Raises ValueError: it is not covered."""
+        """Replace every match, as Matcher.replaceAll. Raises ValueError: it is not covered."""
         self._require_covered(text)
         parts: list[str] = []
         done = at = 0
@@ -164,32 +163,32 @@ class JavaPattern:
 
 
 class _Translation:
-    """Of one pattern, read from its beginning."""
+    """Translation of one pattern, from its start."""
 
     def __init__(self, text: str) -> None:
         self.is_for_ascii = False
         self.backtracks = False
         # Alternatives and repetitions so far.
-        self._ways = 0
+        self._branches = 0
         self._text = text
         self._at = 0
 
-    def whole(self) -> str:
+    def translate(self) -> str:
         translated, _ = self._alternatives(is_insensitive=False)
         if self._at < len(self._text):
             raise self._refusal("a `)` that closes nothing; write \\)")
         return translated
 
-    # --- what follows what ---------------------------------------------------------------------------------
+    # --- sequences ------------------------------------------------------------------------------------------
 
     def _alternatives(self, *, is_insensitive: bool) -> tuple[str, bool]:
-        """Up to the end or a closing parenthesis; and whether it can match nothing."""
+        """Translate up to the end or a closing parenthesis; and whether it can match the empty text."""
         translated: list[str] = []
-        # Of each alternative: whether all of its parts can match nothing.
+        # For each alternative: whether it can match the empty text.
         empty = [True]
         while self._at < len(self._text) and not self._is_next(")"):
-            if self._taken("|"):
-                self._ways += 1
+            if self._consume("|"):
+                self._branches += 1
                 translated.append("|")
                 empty.append(True)
                 continue
@@ -199,12 +198,12 @@ class _Translation:
                 is_insensitive = self._flags(flags, is_insensitive=is_insensitive)
                 self._at = flags.end()
                 continue
-            ways = self._ways
+            branches = self._branches
             atom, can_be_empty = self._atom(is_insensitive=is_insensitive)
             quantifier, may_be_left_out = self._quantifier(atom, can_be_empty=can_be_empty)
             if quantifier not in ("", "?", "??"):
-                self.backtracks |= self._ways > ways
-                self._ways += 1
+                self.backtracks |= self._branches > branches
+                self._branches += 1
             translated.append(atom + quantifier)
             empty[-1] &= can_be_empty or may_be_left_out
         return "".join(translated), any(empty)
@@ -218,25 +217,25 @@ class _Translation:
         if atom in _ASSERTIONS:
             raise self._refusal("a quantifier of an assertion")
         self._at = found.end()
-        least = found[1] or ("1" if found[0] == "+" else "0")
-        most = found[3] if found[2] else found[1] or ("1" if found[0] == "?" else None)
-        if max(int(least), int(most or 0)) > _REPETITION_MAX:
+        minimum = found[1] or ("1" if found[0] == "+" else "0")
+        maximum = found[3] if found[2] else found[1] or ("1" if found[0] == "?" else None)
+        if max(int(minimum), int(maximum or 0)) > _REPETITION_MAX:
             raise self._refusal(f"a repetition of more than {_REPETITION_MAX} times")
-        if can_be_empty and most not in ("0", "1"):
+        if can_be_empty and maximum not in ("0", "1"):
             raise self._refusal(
                 "a repetition of what can match nothing, such as (a*)*: engines differ in what is left"
             )
         if self._is_next("+"):
             raise self._refusal("a possessive quantifier")
-        is_lazy = self._taken("?")
+        is_lazy = self._consume("?")
         if _QUANTIFIER.match(self._text, self._at):
             raise self._refusal("two quantifiers one after the other")
-        return found[0] + ("?" if is_lazy else ""), int(least) == 0
+        return found[0] + ("?" if is_lazy else ""), int(minimum) == 0
 
     # --- one part ------------------------------------------------------------------------------------------
 
     def _atom(self, *, is_insensitive: bool) -> tuple[str, bool]:
-        """One, and whether it can match nothing."""
+        """Translate one part; and whether it can match the empty text."""
         character = self._text[self._at]
         self._at += 1
         match character:
@@ -275,14 +274,14 @@ class _Translation:
             else:
                 raise self._refusal("a group of a kind that Java does not have")
         inner, can_be_empty = self._alternatives(is_insensitive=is_insensitive)
-        if not self._taken(")"):
+        if not self._consume(")"):
             raise self._refusal("a `(` that is not closed; write \\(")
         return f"{opening}{inner})", can_be_empty
 
     def _flags(self, found: re.Match[str], *, is_insensitive: bool) -> bool:
-        """Whether case is ignored from here on."""
+        """Apply flags; whether case is ignored after them."""
         on, off = set(found[1]), set(found[2] or "")
-        for flag in sorted((on | off) - _FLAGS_TAKEN):
+        for flag in sorted((on | off) - _SUPPORTED_FLAGS):
             raise self._refusal(f"the flag `{flag}`")
         return "i" in on or (is_insensitive and "i" not in off)
 
@@ -316,7 +315,7 @@ class _Translation:
         return "".join(_literal(ord(each), is_insensitive=is_insensitive) for each in quoted), not quoted
 
     def _class(self, *, is_insensitive: bool) -> str:
-        is_negated = self._taken("^")
+        is_negated = self._consume("^")
         ranges: _Ranges = []
         raws: list[str] = []
         begin = self._at
@@ -364,7 +363,7 @@ class _Translation:
         return [(ord(character), ord(character))], ""
 
     def _class_escape(self, *, is_insensitive: bool) -> tuple[_Ranges, str]:
-        """What follows a backslash, in a class or outside: characters, or RE2's own text for them."""
+        """Translate an escape, in a class or outside: to characters, or to RE2's text for them."""
         character = self._next_of_escape()
         if not (character.isascii() and character.isalnum()):
             self._at += 1
@@ -404,7 +403,7 @@ class _Translation:
     def _is_next(self, text: str) -> bool:
         return self._text.startswith(text, self._at)
 
-    def _taken(self, text: str) -> bool:
+    def _consume(self, text: str) -> bool:
         is_next = self._is_next(text)
         self._at += len(text) * is_next
         return is_next
@@ -417,11 +416,11 @@ class _Translation:
     def _refusal(self, what: str) -> ValueError:
         return ValueError(
             f"`{self._text}` has {what}, at character {min(self._at, len(self._text)) + 1}, which aclog does "
-            "not take: RE2 matches patterns, in a time that no text can prolong, so write it without"
+            "not support: RE2 matches patterns in linear time. Write the pattern without it"
         )
 
 
-#: Translated: what matches between characters.
+#: Translated assertions, which match between characters.
 _ASSERTIONS: Final = frozenset({r"\A", r"\z", r"\b", r"\B"})
 
 
@@ -435,7 +434,7 @@ def _single(ranges: _Ranges) -> int | None:
 
 
 def _in_both_cases(ranges: _Ranges) -> _Ranges:
-    """With the other case of ASCII's letters, as Java does it without ``(?u)``."""
+    """With the other case of ASCII letters, as in Java without ``(?u)``."""
     other: _Ranges = []
     for (low, high), by in ((_UPPER[0], 0x20), (_LOWER[0], -0x20)):
         for begin, end in ranges:
@@ -446,13 +445,13 @@ def _in_both_cases(ranges: _Ranges) -> _Ranges:
 
 
 def _complement(ranges: Iterable[tuple[int, int]]) -> _Ranges:
-    left: _Ranges = []
+    gaps: _Ranges = []
     begin = 0
     for first, last in sorted(ranges):
         if begin < first:
-            left.append((begin, first - 1))
+            gaps.append((begin, first - 1))
         begin = max(begin, last + 1)
-    return [*left, (begin, _CODE_POINT_MAX)]
+    return [*gaps, (begin, _CODE_POINT_MAX)]
 
 
 def _class_text(ranges: _Ranges, raw: str = "", *, is_negated: bool = False) -> str:

@@ -1,6 +1,6 @@
-"""The values that every kind of log gives: a record with its place, and a batch of records.
+"""LogRecord and LogBatch: decoded records of any kind of log, independent of formats.
 
-They know no format and no log: what decodes a log's bytes makes them, and a fold takes them.
+Decoders create them, and the fold applies them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from records.entries import TRANSACTION_MARKERS, ControlRecord, MetadataRecord
 
 
 class LogRecord(msgspec.Struct, frozen=True, gc=False):
-    """One record with its place: ``offset`` in the log, ``timestamp_ms`` since the epoch (CreateTime)."""
+    """One record with its ``offset`` in the log and ``timestamp_ms`` since the epoch (CreateTime)."""
 
     offset: int
     timestamp_ms: int
@@ -21,7 +21,7 @@ class LogRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 class LazyRecords(Sequence[LogRecord]):
-    """Records in offset order, one at least, that become objects when they are looked at. Immutable.
+    """At least one record, in offset order; objects are created on access. Immutable.
 
     Attributes:
         offsets: of the first and the last of them.
@@ -47,12 +47,12 @@ class LogBatch(msgspec.Struct, frozen=True, gc=False):
     """One committed record batch: the unit in which state becomes visible (I2).
 
     Attributes:
-        base_offset: offset of the first record that the batch ever held.
-        end_offset: one past the last offset that it covers (compaction may have dropped records).
+        base_offset: offset of its first record when it was written.
+        end_offset: one past the last offset that it covers (compaction may have removed records).
         epoch: leader epoch under which it was appended.
         timestamp_ms: greatest timestamp in the batch.
-        size_bytes: bytes on disk or on the wire.
-        records: in offset order; control records only in control batches.
+        size_bytes: as stored or transmitted.
+        records: in offset order; control records are only in control batches.
     """
 
     base_offset: int
@@ -64,7 +64,7 @@ class LogBatch(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def record_offsets(self) -> tuple[int, int] | None:
-        """Of its first and its last record; None where it has none."""
+        """Offsets of its first and last record; None: it has no records."""
         records = self.records
         if isinstance(records, tuple):
             return (records[0].offset, records[-1].offset) if records else None

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-#: Of 3.9-IV0: the newest that every Kafka from 3.9 on starts with.
+#: Level of 3.9-IV0, the newest that every release from 3.9 on supports.
 METADATA_VERSION_3_9: Final = 21
 
 _FIRST_LEVEL: Final = 1
-# Those of 3.0 to 4.4, in order, with how many changes each release made.
+# Number of levels of each release, in order.
 _CHANGES: Final = {
     "3.1": 1, "3.2": 1, "3.3": 4, "3.4": 1, "3.5": 3, "3.6": 3, "3.7": 5, "3.8": 1, "3.9": 1, "4.0": 4,
     "4.1": 2, "4.2": 2, "4.3": 1, "4.4": 3,
@@ -24,16 +24,16 @@ _LEVELS: Final = {name: level for level, name in enumerate(_NAMES, _FIRST_LEVEL)
 
 
 def metadata_version_name(level: int) -> str:
-    """``4.3-IV0``; of a level that is not known, its number."""
+    """``4.3-IV0``; the number of an unknown level."""
     known = 0 <= level - _FIRST_LEVEL < len(_NAMES)
     return _NAMES[level - _FIRST_LEVEL] if known else str(level)
 
 
 def parse_metadata_version(text: str) -> int:
-    """The level that a name (``4.3-IV0``), a release (``4.3``: its last) or a number stands for.
+    """The level of a name (``4.3-IV0``), of a release (``4.3``: its last level) or of a number.
 
     Raises:
-        ValueError: it stands for none that is known.
+        ValueError: an unknown level.
     """
     if text.isascii() and text.isdigit() and int(text) in _LEVELS.values():
         return int(text)

@@ -11,7 +11,7 @@ import msgspec
 
 
 class KafkaPrincipal(msgspec.Struct, frozen=True, gc=False):
-    """Who is asking. Types are case-sensitive; names may hold colons and commas."""
+    """A caller of Kafka. Types are case-sensitive; names may have colons and commas."""
 
     principal_type: str
     name: str
@@ -21,7 +21,7 @@ class KafkaPrincipal(msgspec.Struct, frozen=True, gc=False):
 
 
 ANONYMOUS: Final = KafkaPrincipal("User", "ANONYMOUS")
-#: The only wildcard principal; in an ACL it stands for every principal of every type.
+#: The only wildcard principal; in an ACL it matches every principal of every type.
 EVERYONE: Final = KafkaPrincipal("User", "*")
 WILDCARD_PRINCIPAL: Final = str(EVERYONE)
 

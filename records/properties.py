@@ -1,14 +1,14 @@
-"""Java properties: the format of server.properties, of meta.properties, and of aclog's own small files.
+"""Java properties: the format of server.properties, of meta.properties, and of small files of aclog.
 
 Source: java.util.Properties.load and store. The rules:
 
-- A line that ends with an odd number of backslashes goes on in the next one, without that one's indent.
-- A line whose first letter is ``#`` or ``!`` is a comment, and does not go on.
-- The key ends at the first ``=``, ``:`` or space without a backslash; of equal keys the last one counts.
+- A line that ends with an odd number of backslashes continues in the next line, without its indentation.
+- A line whose first character is ``#`` or ``!`` is a comment, and does not continue.
+- The key ends at the first ``=``, ``:`` or space without a backslash. The last of equal keys counts.
 - An escape is a letter for a control character, four hexadecimal digits of UTF-16, or any other character.
 
-Every command on a directory reads such a file first. The package that could do it as well imports an HTTP
-client for its XML: a tenth of all that such a command takes.
+Every command on a directory reads such a file first. An existing package imports an HTTP client for its XML,
+which would add a tenth to the duration of such a command.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _ESCAPE: Final = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 _BY_LETTER: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-_ESCAPED: Final = {ord(meant): f"\\{letter}" for letter, meant in _BY_LETTER.items()} | {
+_ESCAPED: Final = {ord(character): f"\\{letter}" for letter, character in _BY_LETTER.items()} | {
     ord(letter): f"\\{letter}" for letter in " \\=:#!"
 }
 _NOT_PLAIN: Final = re.compile(r"[^ -~]")
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    r"""The keys and their texts.
+    r"""Parse keys and values.
 
     Raises:
         ValueError: a ``\u`` without four hexadecimal digits.
@@ -45,7 +45,7 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def escape_property(text: str) -> str:
-    """A key or a text as it can stand in a properties file, in ASCII."""
+    """A key or value for a properties file, in ASCII."""
     return _NOT_PLAIN.sub(_as_utf16, text.translate(_ESCAPED))
 
 
@@ -71,14 +71,14 @@ def _is_continued(line: str) -> bool:
 def _unescaped(text: str) -> str:
     if "\\" not in text:
         return text
-    text = _ESCAPE.sub(_meant, text)
+    text = _ESCAPE.sub(_unescaped_character, text)
     if _SURROGATE.search(text):
-        # Java's texts are UTF-16: two escapes may be one character.
+        # Java's strings are UTF-16: two escapes may be one character.
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
     return text
 
 
-def _meant(escape: re.Match[str]) -> str:
+def _unescaped_character(escape: re.Match[str]) -> str:
     what = escape[1]
     if what == "u":
         raise ValueError(f"a \\u without four hexadecimal digits: `{escape.string[escape.start() :][:6]}`")

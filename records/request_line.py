@@ -41,7 +41,7 @@ TIME: Final = r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d
 SUPER_USER: Final = "SuperUser"
 DEFAULT_ALLOW: Final = "DefaultAllow"
 
-_QUESTION: Final = re.compile(
+_REQUEST: Final = re.compile(
     r"Principal = (.*) is (Allowed|Denied) [oO]peration = (\w+) from host = (\S*) "
     r"on resource = (\w+):\w+:(.*) for request = \S+ with resourceRefCount = (\d+)(?: based on rule (\w+))?",
     re.DOTALL,
@@ -121,10 +121,10 @@ class RequestLines:
         begin = text.find(BEGIN)
         if begin < 0:
             return None
-        question = shortened(text, begin)
-        logged = self._known.get(question)
+        request = shortened(text, begin)
+        logged = self._known.get(request)
         if logged is None:
-            logged = self._known[question] = logged_of(question)
+            logged = self._known[request] = logged_of(request)
         at_ms = _ms(text[:begin])
         return RequestLine(logged, 1, at_ms, at_ms, False)
 
@@ -144,20 +144,20 @@ def shortened(text: str, begin: int) -> str:
     return text[begin : at + len(COUNT)] + tail[0]
 
 
-def logged_of(question: str) -> Logged:
+def logged_of(request: str) -> Logged:
     """Parse a shortened line, or a JSON object with only what equal requests have in common.
 
     Raises:
         DecodeError: it cannot be parsed.
     """
-    if question.startswith("{"):
-        line = _of_json(question.encode("utf-8", "surrogatepass"))
+    if request.startswith("{"):
+        line = _of_json(request.encode("utf-8", "surrogatepass"))
         if line is None:
             raise DecodeError("not about a request")
         return line.logged
-    if question.count(_FROM) > 1:
+    if request.count(_FROM) > 1:
         raise DecodeError(_TWO_WAYS)
-    found = _QUESTION.match(question)
+    found = _REQUEST.match(request)
     if found is None:
         raise DecodeError("not a line as Kafka's authorizer logs it")
     principal, result, operation, host, resource_type, name, count, rule = found.groups()
@@ -217,7 +217,7 @@ def _of_json(line: bytes) -> RequestLine | None:
     try:
         found = _decode(line)
     except msgspec.DecodeError:
-        try:  # half a surrogate pair, which only this one reads
+        try:  # only this decoder accepts a lone surrogate
             found = msgspec.convert(json.loads(line), _Line)
         except (ValueError, RecursionError) as error:
             raise DecodeError(f"not JSON: {error}") from error

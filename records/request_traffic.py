@@ -1,4 +1,4 @@
-"""Traffic: the different requests of a time window, how often each was made, and how complete that is.
+"""Traffic: the different requests of a time window with their counts, and how complete these are.
 
 It is parsed from request lines (`records.request_line`). Nearly every line of a log differs from an earlier
 one only in its time, and is not parsed again:
@@ -65,7 +65,7 @@ class Coverage:
         outside: lines of requests before or after it.
         untimed: lines of requests without a time; left out if there is a window.
         other: lines that are not about requests.
-        not_understood: lines that seem to be, and cannot be parsed.
+        not_understood: lines that seem to be, but cannot be parsed.
         bad_lines: the first of these, each with the reason.
         sampled: lines that represent others which were left out.
         first_ms: of the requests in the window, since the epoch; None while none has a time.

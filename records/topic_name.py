@@ -1,4 +1,4 @@
-"""Which names a topic can have.
+"""Valid names of topics.
 
 Source: org.apache.kafka.common.internals.Topic.
 """
@@ -10,10 +10,10 @@ from typing import Final
 
 TOPIC_CHARACTERS: Final = ascii_letters + digits + "._-"
 TOPIC_LENGTH_MAX: Final = 249
-#: Names that no topic has, though their characters may be there.
+#: Invalid names of valid characters.
 NO_TOPICS: Final = frozenset(("", ".", ".."))
 
 
 def is_topic_name(text: str) -> bool:
-    """Whether a topic can have this name."""
+    """Whether this is a valid name of a topic."""
     return len(text) <= TOPIC_LENGTH_MAX and text not in NO_TOPICS and not text.strip(TOPIC_CHARACTERS)

@@ -30,10 +30,10 @@ _T = TypeVar("_T")
 
 
 class MisplacedMarkerError(Exception):
-    """A marker where no sound log has one.
+    """A marker where no valid log has one.
 
     Attributes:
-        offset: of the marker, if it is known.
+        offset: of the marker; None: unknown.
     """
 
     def __init__(self, message: str, offset: int | None = None) -> None:
@@ -49,7 +49,7 @@ def is_open_after(record: object, *, is_open: bool) -> bool:
 
 
 def beginnings(records: Iterable[LogRecord]) -> list[int]:
-    """Offsets at which a transaction begins: what is below is visible without it."""
+    """Offsets at which transactions begin."""
     return [logged.offset for logged in records if isinstance(logged.record, BeginTransactionRecord)]
 
 

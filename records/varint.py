@@ -1,8 +1,8 @@
 """Variable-length integers: seven bits a byte, lowest first, the high bit set on all bytes but the last.
 
-Source: org.apache.kafka.common.utils.ByteUtils. Unsigned ones carry lengths and codes of flexible messages
-(KIP-482); signed ones are zigzag-coded and carry what a record of a batch has. Like Kafka, the readers accept
-more bytes than a number needs, but never more than its type can need.
+Source: org.apache.kafka.common.utils.ByteUtils. Unsigned ones are lengths and codes of flexible messages
+(KIP-482). Signed ones are zigzag-encoded and occur in the records of a batch. Like Kafka, the readers accept
+more bytes than a number needs, but not more than its type can need.
 
 Readers take a position and return (value, position after it).
 """
@@ -31,7 +31,7 @@ def read_unsigned_varint(data: bytes, at: int) -> tuple[int, int]:
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
     """A signed 32-bit number; raises as `read_unsigned_varint`."""
-    if at + 1 < len(data):  # nearly always, and then with one byte or two
+    if at + 1 < len(data):  # fast path: nearly always one byte or two
         raw = data[at]
         if raw < 0x80:
             return (raw >> 1) ^ -(raw & 1), at + 1
@@ -52,7 +52,7 @@ def _read(data: bytes, at: int, shift_max: int, value_max: int) -> tuple[int, in
     value, shift, start = 0, 0, at
     while shift <= shift_max:
         if at >= len(data):
-            # A size before it may have pointed beyond the end.
+            # An earlier size may point beyond the end.
             raise TruncatedRecordError("the input ends inside a varint", position=min(start, len(data)))
         byte = data[at]
         at += 1
@@ -66,7 +66,7 @@ def _read(data: bytes, at: int, shift_max: int, value_max: int) -> tuple[int, in
 
 
 def append_unsigned_varint(out: bytearray, value: int) -> None:
-    """``value`` must not be negative."""
+    """Append ``value``, which must not be negative."""
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
         value >>= 7
@@ -74,5 +74,5 @@ def append_unsigned_varint(out: bytearray, value: int) -> None:
 
 
 def append_varint(out: bytearray, value: int) -> None:
-    """Zigzag: for 32-bit and for 64-bit numbers alike."""
+    """Append a zigzag-encoded number of 32 or 64 bits."""
     append_unsigned_varint(out, value << 1 if value >= 0 else ~(value << 1))

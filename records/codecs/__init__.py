@@ -1,1 +1,1 @@
-"""Codecs between metadata records and bytes: KRaft frames, Avro single-object, kafka-dump-log's JSON."""
+"""Codecs of metadata records: KRaft frames, Avro single-object encoding, kafka-dump-log's JSON."""

@@ -3,9 +3,8 @@
 0xC3 0x01, the CRC-64-AVRO fingerprint of the writer's schema, little-endian, and the body. The schemas are
 records/schemas/*.avsc. Source: Apache Avro specification, "Single-object encoding" and "Schema Resolution".
 
-A field may be added later. Who has the newer schema reads older values and finds the field's default; who has
-the older schema needs the newer one (``known``), as its fingerprint alone does not say what was
-written, and then skips the field.
+A field may be added later. A reader with the newer schema reads older values, with the field's default. A
+reader with the older schema needs the newer one as well (``known``), and then skips the field.
 """
 
 from __future__ import annotations
@@ -33,7 +32,8 @@ HEADER_BYTES: Final = 10
 # Avro has no int8.
 _CODES: Final = frozenset(("resourceType", "patternType", "operation", "permissionType"))
 
-# What fastavro raises for a body that does not fit its schema, or a schema that does not fit the current one.
+# fastavro's exceptions for a body that does not match its schema, or a schema that does not match the current
+# one.
 _DECODE_ERRORS: Final = (
     ValueError,
     TypeError,
@@ -45,7 +45,7 @@ _DECODE_ERRORS: Final = (
 
 
 def load_schema(name: str) -> Schema:
-    """The schema in ``records/schemas/<name>.avsc``."""
+    """Load the schema in ``records/schemas/<name>.avsc``."""
     text = (resources.files("records") / "schemas" / f"{name}.avsc").read_bytes()
     return cast("Schema", msgspec.json.decode(text))
 
@@ -55,11 +55,11 @@ REMOVE_ACCESS_CONTROL_ENTRY_SCHEMA: Final = load_schema("RemoveAccessControlEntr
 
 
 class AvroCodec:
-    """Encodes with its current schemas; decodes what these and other known schemas have written.
+    """Encodes with its current schemas; decodes values of these and of other known schemas.
 
     Args:
-        current: one schema for each of the two records; what is read comes out as these say.
-        known: schemas of other versions that may have written a value.
+        current: one schema for each of the two records; decoded values have their fields.
+        known: other versions of schemas.
 
     Raises:
         ValueError: not a schema, or a schema of another record.
@@ -80,7 +80,7 @@ class AvroCodec:
             self._writers[_header(parsed)] = _record_name(schema), parsed
 
     def encode(self, record: AclRecord) -> bytes:
-        """The value of a topic log.
+        """Encode a value of a topic log.
 
         Raises:
             EncodeError: a field that the schema cannot hold.
@@ -100,11 +100,11 @@ class AvroCodec:
         return out.getvalue()
 
     def decode(self, data: bytes | memoryview) -> AclRecord:
-        """The record in a value.
+        """Decode a value.
 
         Raises:
-            UnsupportedVersionError: written with a schema that is not known.
-            DecodeError: anything else that is wrong; ``position`` is within ``data``.
+            UnsupportedVersionError: written with an unknown schema.
+            DecodeError: invalid; ``position`` is within ``data``.
         """
         name, fields = self.decode_fields(data)
         for code in _CODES & fields.keys():
@@ -124,7 +124,7 @@ class AvroCodec:
         )
 
     def decode_fields(self, data: bytes | memoryview) -> tuple[str, Mapping[str, Any]]:
-        """(record name, all fields that the current schema has); raises as `decode`."""
+        """(record name, fields of the current schema); raises as `decode`."""
         header = bytes(data[:HEADER_BYTES])
         if not header.startswith(MAGIC[: len(header)]):
             raise DecodeError("not an Avro single-object value", position=0)
@@ -165,14 +165,14 @@ def _fields(record: AclRecord) -> dict[str, Any]:
 
 
 def _record_name(schema: Schema) -> str:
-    name = str(schema.get("name")).rpartition(".")[2]  # its namespace may be in it
+    name = str(schema.get("name")).rpartition(".")[2]  # without a namespace
     if name not in {"AccessControlEntryRecord", "RemoveAccessControlEntryRecord"}:
         raise ValueError(f"`{name}` is not the schema of an ACL record")
     return name
 
 
 def _parsed(schema: Schema) -> Schema:
-    # A dictionary of its own: two versions of a schema define the same names.
+    # An empty dictionary each time, as two versions of a schema define the same names.
     try:
         return cast("Schema", parse_schema(schema, {}))
     except SchemaParseException as error:
@@ -180,23 +180,23 @@ def _parsed(schema: Schema) -> Schema:
 
 
 def _header(schema: Schema) -> bytes:
-    """The first bytes of every value that is written with ``schema``, which is parsed already."""
-    # fastavro prints the fingerprint in the order in which it is written: lowest byte first.
+    """The first bytes of every value that is written with the parsed ``schema``."""
+    # fastavro returns the fingerprint in the order of the encoding: lowest byte first.
     return MAGIC + bytes.fromhex(fingerprint(to_parsing_canonical_form(schema), "CRC-64-AVRO"))
 
 
 _CODEC: Final = AvroCodec()
 
-#: The first bytes of values that are written with today's schemas.
+#: The first bytes of values with the current schemas.
 ACL_HEADER: Final = _header(_parsed(ACCESS_CONTROL_ENTRY_SCHEMA))
 REMOVE_HEADER: Final = _header(_parsed(REMOVE_ACCESS_CONTROL_ENTRY_SCHEMA))
 
 
 def encode(record: AclRecord) -> bytes:
-    """`AvroCodec.encode` with today's schemas."""
+    """`AvroCodec.encode` with the current schemas."""
     return _CODEC.encode(record)
 
 
 def decode(data: bytes | memoryview) -> AclRecord:
-    """`AvroCodec.decode` with today's schemas."""
+    """`AvroCodec.decode` with the current schemas."""
     return _CODEC.decode(data)

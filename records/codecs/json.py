@@ -1,13 +1,13 @@
 """kafka-dump-log's JSON: ``{"type": "ACCESS_CONTROL_ENTRY_RECORD", "version": 0, "data": {...}}``.
 
 Source: DumpLogSegments.ClusterMetadataLogMessageParser and the JSON converters that Kafka generates from its
-schemas: camelCase names, ids as 22 characters, codes as numbers, and no optional text where there is none.
+schemas: camelCase names, ids as 22 characters, codes as numbers, null texts left out.
 
-Reading is strict about what a record is made of: a missing, unknown or ill-typed field of ``data``, a code
-beyond int8 or text that UTF-8 cannot hold is a DecodeError, as a guess could turn a DENY into nothing. Keys
-beside ``type``, ``version`` and ``data`` say where a record was found (``offset``, ``file``, ``batch``) and
-are not looked at. Records other than ACLs, features and transactions are written without ``data``; what is
-read of it is what is read of their frames (records.codecs.kraft_cluster_records), with the same leniency.
+The reader is strict: a missing, unknown or ill-typed field of ``data``, a code beyond int8 or text that UTF-8
+cannot hold is a DecodeError, as a guess could lose a DENY. Keys other than ``type``, ``version`` and ``data``
+tell where a record was found (``offset``, ``file``, ``batch``) and are ignored. Records other than ACLs,
+features and transactions are written without ``data``. Of them the same fields are read as of their frames
+(records.codecs.kraft_cluster_records), with the same leniency.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _SHOWN_MAX: Final = 10**20
 
 
 def to_json(record: MetadataRecord) -> dict[str, Any]:
-    """The payload as an object; OtherRecord without ``data``, of which only the header is known."""
+    """The payload as an object; OtherRecord, known by its header only, has no ``data``."""
     match record:
         case AccessControlEntryRecord():
             return _payload(
@@ -112,7 +112,7 @@ def dumps(record: MetadataRecord) -> str:
 
 
 def loads(line: str | bytes) -> MetadataRecord:
-    """The record in one line; raises as `from_json`."""
+    """Parse one line; raises as `from_json`."""
     try:
         payload = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -123,11 +123,11 @@ def loads(line: str | bytes) -> MetadataRecord:
 
 
 def from_json(payload: Mapping[str, Any]) -> MetadataRecord:
-    """The record in a payload.
+    """Parse a payload.
 
     Raises:
         UnsupportedVersionError: an ACL or transaction record in a version other than 0.
-        DecodeError: anything else that is not such a payload; the reason names the field.
+        DecodeError: an invalid payload; the reason names the field.
     """
     api_key = _api_key(_required(payload, "type"))
     version = _integer(_required(payload, "version"), "version", 0, _VERSION_MAX)
@@ -166,7 +166,7 @@ def _required(fields: Mapping[str, Any], name: str) -> Any:
 
 
 def _integer(value: Any, name: str, lowest: int, highest: int) -> int:
-    # A bool is an int for Python.
+    # In Python a bool is an int.
     if type(value) is not int or not lowest <= value <= highest:
         raise DecodeError(f"{name} must be an integer from {lowest} to {highest}, not {_shown(value)}")
     return value
@@ -196,7 +196,7 @@ def _id(data: Mapping[str, Any]) -> Uuid:
 
 
 def _shown(value: Any) -> str:
-    """``value`` in a message: short, however long it is."""
+    """``value`` for a message, shortened."""
     if isinstance(value, int) and not -_SHOWN_MAX < value < _SHOWN_MAX:
         return "a huge number"
     if isinstance(value, str | int | float | None):
@@ -223,7 +223,7 @@ def _read_remove(data: Mapping[str, Any]) -> RemoveAccessControlEntryRecord:
 
 
 def _read_other(payload: Mapping[str, Any], api_key: int, version: int) -> OtherRecord:
-    """As of a frame: known by type and version alone where the rest cannot be read."""
+    """As of a frame: only type and version if the rest cannot be read."""
     read, data = _OTHERS.get(api_key), payload.get("data")
     if read is not None and isinstance(data, Mapping):
         with suppress(msgspec.ValidationError, DecodeError):
@@ -298,7 +298,7 @@ _ACL_FIELDS: Final = frozenset(
 )
 _Reader = Callable[[Mapping[str, Any]], MetadataRecord]
 
-# The names that a record's data may have, and how they become one.
+# Allowed keys of a record's data, and the reader.
 _READERS: Final[dict[int, tuple[frozenset[str], _Reader]]] = {
     ACCESS_CONTROL_ENTRY_API_KEY: (_ACL_FIELDS, _read_acl),
     REMOVE_ACCESS_CONTROL_ENTRY_API_KEY: (frozenset({"id"}), _read_remove),
@@ -308,7 +308,7 @@ _READERS: Final[dict[int, tuple[frozenset[str], _Reader]]] = {
     ABORT_TRANSACTION_API_KEY: (frozenset({"reason"}), _read_abort),
 }
 
-# What is read of records that pass by.
+# Readers of ignored records.
 _OTHERS: Final[dict[int, Callable[[Mapping[str, Any], int, int], OtherRecord]]] = {
     REGISTER_BROKER_API_KEY: _read_broker,
     UNREGISTER_BROKER_API_KEY: _read_broker,

@@ -1,13 +1,13 @@
-"""KRaft metadata frames: how a broker writes metadata records into its log.
+"""KRaft metadata frames: the encoding of metadata records in a cluster's log.
 
 A frame is varint frame version (1), varint api key, varint record version, and the message in flexible
 encoding (records.flexible). Source: AbstractApiMessageSerde, MetadataRecordSerde and the schemas inside
 kafka-metadata-4.3.1.jar. Rules of this file:
 
-- The two ACL records and the transaction markers (KIP-868) are understood at version 0, the only one there
-  is. Another version of these raises: to skip one could drop a DENY (I7).
-- All others are skipped; records.codecs.kraft_cluster_records reads the names in some of them.
-- Any bytes give a record or a DecodeError.
+- The two ACL records and the transaction markers (KIP-868) are known in version 0, their only one. Another
+  version is an error, as skipping it could lose a DENY (I7).
+- All others are ignored; records.codecs.kraft_cluster_records reads the names in some of them.
+- Any bytes result in a record or a DecodeError.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from records.flexible import MessageReader, append_signed, append_string, append
 from records.varint import append_unsigned_varint
 
 FRAME_VERSION: Final = 1
-#: Version of every record that is written or understood here.
+#: Version of every record that is written or decoded here.
 RECORD_VERSION: Final = 0
 
-#: MetadataRecordType of Kafka 4.4: every api key that has ever had a record.
+#: MetadataRecordType of Kafka 4.4: all API keys, also of records that are no longer written.
 RECORD_TYPE_NAMES: Final[dict[int, str]] = {
     0: "REGISTER_BROKER_RECORD",
     1: "UNREGISTER_BROKER_RECORD",
@@ -74,30 +74,30 @@ RECORD_TYPE_NAMES: Final[dict[int, str]] = {
 }
 UNKNOWN_TYPE_PREFIX: Final = "UNKNOWN_RECORD_TYPE_"
 
-# Kafka keeps api keys and versions in a short.
+# Kafka stores API keys and versions in a short.
 _CODE_MAX: Final = 0x7FFF
 # Tag 0 of the begin and abort records: an optional text.
 _DESCRIPTION_TAG: Final = 0
 
 
 def record_type_name(api_key: int) -> str:
-    """``ACCESS_CONTROL_ENTRY_RECORD`` and so on; ``UNKNOWN_RECORD_TYPE_<n>`` for what Kafka 4.4 lacks."""
+    """``ACCESS_CONTROL_ENTRY_RECORD``; ``UNKNOWN_RECORD_TYPE_<n>`` for API keys that Kafka 4.4 lacks."""
     return RECORD_TYPE_NAMES.get(api_key) or f"{UNKNOWN_TYPE_PREFIX}{api_key}"
 
 
 def decode_frame(value: bytes | memoryview) -> MetadataRecord:
-    """The record in a value of the metadata log.
+    """Decode a value of the metadata log.
 
     Raises:
         UnsupportedVersionError: a frame version other than 1, or a known record in a version other than 0.
-        DecodeError: anything else that is wrong; ``position`` counts from the start of ``value``.
+        DecodeError: invalid; ``position`` is within ``value``.
     """
     data = value if isinstance(value, bytes) else bytes(value)
     return decode_frame_at(data, 0, len(data))
 
 
 def decode_frame_at(data: bytes, start: int, end: int) -> MetadataRecord:
-    """The record in ``data[start:end]``; raises as `decode_frame`, with positions within ``data``."""
+    """Decode ``data[start:end]``; raises as `decode_frame`, with positions within ``data``."""
     reader = MessageReader(data[start:end], start)
     position = reader.position
     frame_version = reader.unsigned_varint()
@@ -182,7 +182,7 @@ _DECODERS: Final[dict[int, Callable[[MessageReader], MetadataRecord]]] = {
 
 
 def encode_frame(record: MetadataRecord) -> bytes:
-    """The value that a broker writes for ``record``, byte for byte.
+    """Encode a record byte for byte as Kafka does.
 
     Raises:
         EncodeError: a record known by its header only, or a field that the format cannot hold.
@@ -234,7 +234,7 @@ def _frame(api_key: int) -> bytearray:
 
 
 def _append_broker(out: bytearray, record: BrokerRecord) -> None:
-    """A registration or its end, with nothing of the broker but the levels of metadata.version."""
+    """A registration with only the levels of metadata.version, or an unregistration."""
     append_signed(out, record.broker_id, 4, "broker id")
     levels = record.levels
     if levels is not None:

@@ -1,8 +1,8 @@
-"""What is read of metadata records that are neither ACLs nor markers of transactions.
+"""Decoders of metadata records that are neither ACLs nor markers of transactions.
 
-Nothing is decided by them, so none of them stops a replay: what cannot be read passes by like what is not
-understood at all, and is counted (I7 is about ACLs). Of topics, features, brokers, SCRAM credentials and
-delegation tokens the names are read. Secrets are not: of a credential nothing behind its mechanism.
+They decide nothing, so none of them stops a replay: an unreadable one is ignored and counted, as are unknown
+types (I7 concerns ACLs). The names of topics, features, brokers, SCRAM credentials and delegation tokens are
+read. Secrets are not.
 
 Source: the schemas inside kafka-metadata-4.4.0.jar.
 """
@@ -35,8 +35,8 @@ from records.entries import (
 from records.errors import DecodeError
 from records.flexible import MessageReader
 
-#: Records of Kafka 4.4 that say nothing that is kept, by API key: the newest version of each.
-PASSING_VERSIONS: Final = {
+#: Records of Kafka 4.4 that are ignored, by API key: the newest version of each.
+IGNORED_VERSIONS: Final = {
     3: 2,  # PartitionRecord
     4: 0,  # ConfigRecord
     5: 2,  # PartitionChangeRecord
@@ -51,18 +51,18 @@ PASSING_VERSIONS: Final = {
     28: 0,  # ClearElrRecord
     29: 0,  # UnregisterControllerRecord
 }
-# Of RegisterBrokerRecord; from version 2 on it says whether the broker migrates.
+# Of RegisterBrokerRecord; from version 2 on it has a field `isMigratingZkBroker`.
 _REGISTER_BROKER_VERSION_MAX: Final = 4
 _WITH_MIGRATION: Final = 2
 
 
 def is_unread(record: OtherRecord) -> bool:
-    """Whether it may say something that is not known here: its type or version is new, or it is damaged."""
-    return type(record) is OtherRecord and record.version > PASSING_VERSIONS.get(record.api_key, -1)
+    """Whether it may contain unknown information: its type or version is new, or it is damaged."""
+    return type(record) is OtherRecord and record.version > IGNORED_VERSIONS.get(record.api_key, -1)
 
 
 def read_other(reader: MessageReader, api_key: int, version: int) -> OtherRecord | FeatureLevelRecord:
-    """The record whose header was read; known by that alone where the rest cannot be read."""
+    """Decode the record after its header; known by its header only if the rest cannot be read."""
     read, version_max = _READERS.get(api_key, (None, -1))
     if read is not None and version <= version_max:
         with suppress(DecodeError):
@@ -73,12 +73,12 @@ def read_other(reader: MessageReader, api_key: int, version: int) -> OtherRecord
 def _topic(reader: MessageReader, api_key: int, version: int) -> TopicRecord:
     name = reader.string("topic name") if api_key == TOPIC_API_KEY else None
     record = TopicRecord(api_key, version, reader.uuid("topic id"), name)
-    return _whole(reader, record)
+    return _finished(reader, record)
 
 
 def _feature_level(reader: MessageReader, _api_key: int, _version: int) -> FeatureLevelRecord:
     record = FeatureLevelRecord(reader.string("feature name"), reader.signed(2, "feature level"))
-    return _whole(reader, record)
+    return _finished(reader, record)
 
 
 def _registration(reader: MessageReader, api_key: int, version: int) -> OtherRecord:
@@ -121,18 +121,18 @@ def _delegation_token(reader: MessageReader, api_key: int, version: int) -> Dele
         reader.string("renewer")
     for time in ("issue timestamp", "max timestamp", "expiration timestamp"):
         reader.signed(8, time)
-    return _whole(reader, DelegationTokenRecord(api_key, version, reader.string("token id"), owner))
+    return _finished(reader, DelegationTokenRecord(api_key, version, reader.string("token id"), owner))
 
 
 def _delegation_token_removal(reader: MessageReader, api_key: int, version: int) -> DelegationTokenRecord:
-    return _whole(reader, DelegationTokenRecord(api_key, version, reader.string("token id"), None))
+    return _finished(reader, DelegationTokenRecord(api_key, version, reader.string("token id"), None))
 
 
 _Other = TypeVar("_Other", bound=OtherRecord | FeatureLevelRecord)
 
 
-def _whole(reader: MessageReader, record: _Other) -> _Other:
-    """The record, whose last field was read."""
+def _finished(reader: MessageReader, record: _Other) -> _Other:
+    """Check that nothing but tagged fields follows."""
     reader.skip_tagged_fields()
     reader.finish()
     return record
@@ -140,7 +140,7 @@ def _whole(reader: MessageReader, record: _Other) -> _Other:
 
 _Reader = Callable[[MessageReader, int, int], OtherRecord | FeatureLevelRecord]
 
-# By API key, and up to which version.
+# By API key: the reader and its highest version.
 _READERS: Final[dict[int, tuple[_Reader, int]]] = {
     REGISTER_BROKER_API_KEY: (_registration, _REGISTER_BROKER_VERSION_MAX),
     UNREGISTER_BROKER_API_KEY: (_unregistration, 0),

@@ -1,1 +1,1 @@
-"""Many records at once: columns of numpy and Arrow, from the bytes of a log to a table of ACLs. Pure."""
+"""Columnar decoding with numpy and Arrow, from the bytes of a log to a table of ACLs. Pure."""

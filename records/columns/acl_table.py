@@ -1,18 +1,18 @@
-"""AclTable: ACLs and where they were written, by column, immutable. Which columns there are is said here.
+"""AclTable: ACLs with the offsets and times of their records, as immutable columns. Defines the columns.
 
 From the bytes of a batch to an image, a Parquet file or Spark's rows, ACLs are a table. An ACL as objects
-(AppliedAcl, its record, their numbers) takes some 250 bytes and 2 µs to make; as a row it takes 48 bytes, and
-numpy sorts, counts and compares whole columns at once. Objects are made of the rows that are looked at.
+(AppliedAcl, its record, their numbers) takes some 250 bytes and 2 µs to create. A row takes 48 bytes, and
+numpy sorts, counts and compares columns. Objects are created only of rows that are accessed.
 
     row               0         1         2
     ids               16 bytes  16 bytes  16 bytes
     resource_types    2         2         3           int8, and so the other codes
-    names   codes     0         1         0           int32: places in ...
+    names   codes     0         1         0           int32: indexes of ...
             texts     ["orders", "payments"]          ... the distinct texts, each used by at least one row
     offsets           17        18        -1          int64, -1: unknown
     timestamps_ms     ...                             int64
 
-The order of rows means nothing, and an id may be there twice.
+The order of rows has no meaning, and an id may occur twice.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-#: In ``offsets``, for None.
+#: None in ``offsets``.
 UNKNOWN_OFFSET: Final = -1
-# Rows that are made into objects at once where many are looked at.
-_PIECE_ROWS: Final = 1024
-#: The column of each field of a record behind its id, in the order of the fields.
+# Rows that become objects together.
+_CHUNK_ROWS: Final = 1024
+#: The column of each field of a record after its id, in the order of the fields.
 COLUMNS: Final = {
     "resource_type": "resource_types",
     "resource_name": "names",
@@ -56,7 +56,7 @@ COLUMNS: Final = {
     "operation": "operations",
     "permission_type": "permission_types",
 }
-#: Those of texts, and those of codes.
+#: Columns of texts, and columns of codes.
 TEXTS: Final = ("names", "principals", "hosts")
 CODES: Final = tuple(name for name in COLUMNS.values() if name not in TEXTS)
 _NUMBERS: Final = (*CODES, "offsets", "timestamps_ms")
@@ -67,20 +67,19 @@ _OPERATIONS: Final = AclOperation.by_code()
 _PERMISSION_TYPES: Final = AclPermissionType.by_code()
 
 
-def in_pieces(rows: npt.NDArray[np.int32]) -> Iterator[npt.NDArray[np.int32]]:
-    """The rows, as many at a time as are made into objects at once: not all, for who looks at the first."""
-    for start in range(0, len(rows), _PIECE_ROWS):
-        yield rows[start : start + _PIECE_ROWS]
+def row_chunks(rows: npt.NDArray[np.int32]) -> Iterator[npt.NDArray[np.int32]]:
+    """The rows in chunks, for callers that create objects and may stop early."""
+    for start in range(0, len(rows), _CHUNK_ROWS):
+        yield rows[start : start + _CHUNK_ROWS]
 
 
 class AppliedAcl(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
-    """An ACL in force and where it was written.
+    """An ACL in force, with the offset and time of its record.
 
     Attributes:
         record: the ACL.
-        offset: of the log record that wrote it; None when it came from a KRaft checkpoint, whose records
-            have no log offsets of their own.
-        timestamp_ms: of that record; of the checkpoint's record where offset is None.
+        offset: of its log record; None: it is from a KRaft checkpoint, whose records have no log offsets.
+        timestamp_ms: of its log record or its checkpoint record.
     """
 
     record: AccessControlEntryRecord
@@ -89,7 +88,7 @@ class AppliedAcl(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class AclTable:
-    """See the module."""
+    """A table of ACLs; see the module."""
 
     __slots__ = ("_views", "ids", *TEXTS, *_NUMBERS)
 
@@ -105,7 +104,7 @@ class AclTable:
     timestamps_ms: npt.NDArray[np.int64]
 
     def __init__(self, *, ids: bytes, **columns: Any) -> None:
-        """All columns, by their names."""
+        """Take all columns by name."""
         self.ids = ids
         for name in (*TEXTS, *_NUMBERS):
             setattr(self, name, columns[name])
@@ -113,7 +112,7 @@ class AclTable:
 
     @classmethod
     def of(cls, acls: Collection[AppliedAcl]) -> Self:
-        """From objects.
+        """Create a table from objects.
 
         Raises:
             EncodeError: a code beyond int8, or an id that is not 16 bytes.
@@ -138,7 +137,7 @@ class AclTable:
 
     @classmethod
     def concat(cls, parts: Sequence[AclTable]) -> Self:
-        """The rows of all parts, in order."""
+        """Concatenate tables."""
         if not parts:
             return cls.of(())
         if len(parts) == 1:
@@ -152,7 +151,7 @@ class AclTable:
         return cls(ids=b"".join([part.ids for part in parts]), **columns)
 
     def take(self, rows: Any) -> AclTable:
-        """Some of the rows, by whatever numpy takes as an index."""
+        """Some of the rows, by any index of numpy."""
         columns = {name: getattr(self, name).take(rows) for name in TEXTS}
         columns |= {name: getattr(self, name)[rows] for name in _NUMBERS}
         return AclTable(ids=self.id_array[rows].tobytes(), **columns)
@@ -165,7 +164,7 @@ class AclTable:
 
     @property
     def id_array(self) -> npt.NDArray[np.void]:
-        """The ids as a column of numpy."""
+        """The ids as an array of numpy."""
         return np.frombuffer(self.ids, f"V{UUID_BYTES}")
 
     def __len__(self) -> int:
@@ -173,22 +172,22 @@ class AclTable:
 
     def __iter__(self) -> Iterator[AppliedAcl]:
         """Every row as an object."""
-        for start in range(0, len(self), _PIECE_ROWS):
-            yield from self.acls(slice(start, start + _PIECE_ROWS))
+        for start in range(0, len(self), _CHUNK_ROWS):
+            yield from self.acls(slice(start, start + _CHUNK_ROWS))
 
     def id_of(self, row: int) -> Uuid:
         """The id of one row."""
         return Uuid(self.ids[UUID_BYTES * row : UUID_BYTES * (row + 1)])
 
     def count_by_resource_type(self) -> dict[int, int]:
-        """How many rows each resource type has, of those that have any."""
+        """Number of rows by resource type."""
         codes, counts = np.unique(self.resource_types, return_counts=True)
         return dict(zip(codes.tolist(), counts.tolist(), strict=True))
 
     def acl(self, row: int) -> AppliedAcl:
         """One row as an object."""
         if self._views is None:
-            # Of a memoryview one number is read in half the time.
+            # Reading one number from a memoryview takes half the time.
             texts = [getattr(self, name) for name in TEXTS]
             numbers = [*(column.codes for column in texts), *(getattr(self, name) for name in _NUMBERS)]
             self._views = *(column.texts for column in texts), *(column.data for column in numbers)
@@ -208,7 +207,7 @@ class AclTable:
         return AppliedAcl(record, None if offset == UNKNOWN_OFFSET else offset, timestamps_ms[row])
 
     def records(self, rows: Any) -> Iterator[AccessControlEntryRecord]:
-        """Some rows as records, by whatever numpy takes as an index."""
+        """Some rows as records, by any index of numpy."""
         ids = self.id_array[rows].tobytes()
         fields: list[Iterable[Any]] = [[ids[at : at + UUID_BYTES] for at in range(0, len(ids), UUID_BYTES)]]
         for name in COLUMNS.values():
@@ -228,17 +227,17 @@ class AclTable:
         return list(map(AppliedAcl, self.records(rows), known, self.timestamps_ms[rows].tolist()))
 
     def bindings(self, rows: Any) -> list[AclBinding]:
-        """The same as Kafka's API has them; codes without a name become UNKNOWN."""
+        """Some rows as Kafka's API has them; codes without a name become UNKNOWN."""
         names, principals, hosts = self.names.texts, self.principals.texts, self.hosts.texts
-        places = zip(
+        pattern_codes = zip(
             self.resource_types[rows].tolist(),
             self.names.codes[rows].tolist(),
             self.pattern_types[rows].tolist(),
             strict=True,
         )
         patterns: list[ResourcePattern] = []
-        for (resource_type, name, pattern_type), same in groupby(places):
-            # One object for neighbours, which in Kafka's order mostly have the same one.
+        for (resource_type, name, pattern_type), same in groupby(pattern_codes):
+            # Adjacent rows share one object; in Kafka's order most have equal patterns.
             pattern = ResourcePattern(
                 _RESOURCE_TYPES[resource_type], names[name], _PATTERN_TYPES[pattern_type]
             )

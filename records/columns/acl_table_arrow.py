@@ -1,4 +1,4 @@
-"""AclTable as Arrow's record batches, and back."""
+"""Conversion between AclTable and Arrow's record batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-#: An AclTable's columns, as Parquet files and Spark's rows have them; offsets that are not known are null.
+#: Schema of ACLs in Parquet files and Spark's rows; unknown offsets are null.
 ACL_SCHEMA: Final = pa.schema(
     [
         pa.field("id", pa.binary(UUID_BYTES), nullable=False),
@@ -32,7 +32,7 @@ ACL_SCHEMA: Final = pa.schema(
 
 
 def to_arrow(table: AclTable) -> pa.RecordBatch:
-    """Rows of ACL_SCHEMA.
+    """Convert to rows of ACL_SCHEMA.
 
     Raises:
         UnicodeEncodeError: a text has a lone surrogate.
@@ -51,10 +51,10 @@ def to_arrow(table: AclTable) -> pa.RecordBatch:
 
 
 def from_arrow(columns: Mapping[str, pa.ChunkedArray]) -> AclTable:
-    """The table of columns of ACL_SCHEMA's types; texts may be encoded as dictionaries.
+    """Convert columns of ACL_SCHEMA's types; texts may be dictionary-encoded.
 
     Raises:
-        UnicodeDecodeError: a text is not UTF-8, as a damaged file may have it.
+        UnicodeDecodeError: a text is not UTF-8, for example in a damaged file.
     """
     table: dict[str, Any] = {
         name: number_column(columns[field]) if name in CODES else text_column(columns[field])
@@ -69,7 +69,7 @@ def from_arrow(columns: Mapping[str, pa.ChunkedArray]) -> AclTable:
 
 
 def id_bytes(ids: pa.Array) -> memoryview:
-    """The ids of an array of binary[16] without nulls, one behind the other."""
+    """The concatenated ids of an array of binary[16] without nulls."""
     start = ids.offset * UUID_BYTES
     return memoryview(ids.buffers()[1] or b"")[start : start + len(ids) * UUID_BYTES]
 
@@ -85,7 +85,7 @@ def text_column(column: pa.ChunkedArray) -> TextColumn:
     dictionaries: list[pa.StringArray] = []
     codes: list[list[npt.NDArray[np.int32]]] = []
     for chunk in column.chunks:
-        # What Arrow encoded itself has one dictionary for all chunks.
+        # `dictionary_encode` makes one dictionary for all chunks.
         if not dictionaries or not chunk.dictionary.equals(dictionaries[-1]):
             dictionaries.append(chunk.dictionary)
             codes.append([])
@@ -98,16 +98,16 @@ def text_column(column: pa.ChunkedArray) -> TextColumn:
 
 
 def _require_utf8(array: pa.StringArray) -> None:
-    """What is in a file may be anything, and Arrow does not look at it when it reads it."""
+    """Arrow does not validate the texts of a file when it reads them."""
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:
-        text_tuple(array)  # says what is wrong, and where
+        text_tuple(array)  # raises a better error
         raise
 
 
 def text_array(column: TextColumn) -> pa.StringArray:
-    """Texts for Arrow, one for each row.
+    """Convert to an Arrow array with one text per row.
 
     Raises:
         UnicodeEncodeError: one has a lone surrogate.

@@ -4,8 +4,8 @@
     Avro         C3 01 fingerprint | id | type name | pattern principal | host | operation permission
     key          the ACL's id: 16 bytes, or 22 characters of URL-safe base64
 
-Covered are ACLs and removals of today's schemas without tagged fields, codes from 0 to 127 (Avro: 63), and
-frames that are skipped, known by their header. All else is for records.codecs and records.log.topic.codec.
+Supports ACLs and removals of the current schemas without tagged fields, codes from 0 to 127 (Avro: 63), and
+the headers of ignored frames. records.codecs and records.log.topic.codec decode everything else.
 Sources: AccessControlEntryRecord.json, Apache Avro specification.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from records.codecs.avro import ACL_HEADER, HEADER_BYTES, REMOVE_HEADER
 from records.codecs.kraft import FRAME_VERSION, RECORD_VERSION
-from records.codecs.kraft_cluster_records import PASSING_VERSIONS
+from records.codecs.kraft_cluster_records import IGNORED_VERSIONS
 from records.columns.values import Fields, Layout, Values
 from records.entries import ACCESS_CONTROL_ENTRY_API_KEY, REMOVE_ACCESS_CONTROL_ENTRY_API_KEY
 from records.ids import UUID_BYTES
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 _FRAME_LAYOUT: Final = Layout(header_bytes=3, ending=b"\0", is_doubled=False)
 _REMOVE_FRAME_BYTES: Final = _FRAME_LAYOUT.header_bytes + UUID_BYTES + 1
-# By API key: records of versions below this are skipped.
-_PASSING_BELOW: Final = np.zeros(256, np.uint8)
-_PASSING_BELOW[[*PASSING_VERSIONS]] = [version + 1 for version in PASSING_VERSIONS.values()]
+# By API key: records of versions below this are ignored.
+_IGNORED_BELOW: Final = np.zeros(256, np.uint8)
+_IGNORED_BELOW[[*IGNORED_VERSIONS]] = [version + 1 for version in IGNORED_VERSIONS.values()]
 
 
 def frame_fields(values: Values, rows: Ints) -> Fields:
@@ -43,7 +43,7 @@ def frame_fields(values: Values, rows: Ints) -> Fields:
     is_acl = is_version_0 & (api_keys == ACCESS_CONTROL_ENTRY_API_KEY)
     is_removal = is_version_0 & (api_keys == REMOVE_ACCESS_CONTROL_ENTRY_API_KEY)
     is_removal &= (ends - starts == _REMOVE_FRAME_BYTES) & (bytes_[ends - 1] == 0)
-    is_known = is_acl | is_removal | (versions < _PASSING_BELOW[api_keys])
+    is_known = is_acl | is_removal | (versions < _IGNORED_BELOW[api_keys])
     is_known &= (bytes_[starts] == FRAME_VERSION) & (ends - starts >= _FRAME_LAYOUT.header_bytes)
     return _FRAME_LAYOUT.fields(values, rows, is_acl, is_removal, is_known)
 
@@ -63,16 +63,16 @@ def avro_fields(values: Values, rows: Ints) -> Fields:
 
 _KEY_CHARACTERS: Final = 22
 _NO_DIGIT: Final = 0xFF
-# The 6 bits that a character of URL-safe base64 stands for.
+# The 6 bits of each character of URL-safe base64.
 _DIGITS: Final = np.full(256, _NO_DIGIT, np.uint8)
 _DIGITS[list(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")] = np.arange(64)
 
 
 class KeyIds:
-    """Ids that the keys of many messages name.
+    """Ids in the keys of many messages.
 
     Attributes:
-        is_id: which keys are ids.
+        is_id: whether each key is an id.
         ids: a row of 16 bytes for each key.
     """
 
@@ -96,6 +96,6 @@ class KeyIds:
         self.ids[as_text] = triples.reshape(len(as_text), 18)[:, :UUID_BYTES]
 
     def contradict(self, rows: Ints, ids: Bytes) -> npt.NDArray[np.bool_]:
-        """Whether each row has a key that names another id than the given one of its value."""
+        """Whether the key of each row differs from the given id of its value."""
         differs: Mask = ~self.is_id[rows] | (self.ids[rows] != ids).any(axis=1)
         return differs & ~self._is_null[rows]

@@ -1,9 +1,9 @@
-"""The records of many batches at once: where each begins, found in one walk over all bytes. Pure.
+"""Finds the records of many batches in one vectorized scan. Pure.
 
-Decoding a record by itself takes some 8 µs. Here the records of all batches of one read are found together,
-and then numpy and Arrow look at one field of all of them at a time. That covers plain batches only, as
-KRaft's leader writes them: one timestamp, offsets without gaps, no keys, no headers, not compressed. All
-else, right or wrong, is for records.content, which also says what is wrong and where.
+Decoding a single record takes some 8 µs. Here numpy finds the records of all batches of a read, and then
+numpy and Arrow read one field of all of them at a time. That supports plain batches only, as KRaft's leader
+writes them: one timestamp, offsets without gaps, no keys, no headers, no compression. records.content handles
+everything else, valid or not, and reports errors.
 
     covered    | header | record | record | ...              one batch: what its CRC covers
     record     size 00 00 offset-delta 01 value-size | value | 00
@@ -31,38 +31,38 @@ if TYPE_CHECKING:
     from records.entries import MetadataRecord
 
 _UNUSUAL: Final = COMPRESSION_MASK | LOG_APPEND_TIME | CONTROL
-# Offset deltas and sizes take three bytes at most.
+# Offset deltas and sizes have at most three bytes.
 _RECORDS_MAX: Final = 1 << 20
-# Arrow counts in 32 bits.
+# Arrow has 32-bit positions.
 _BYTES_MAX: Final = 2**31 - 1
 _BYTE: Final = 0x80
 
 
 def table_records(batches: Sequence[RecordBatch]) -> list[TableRecords | None]:
-    """The records of each batch, all of them in one table; None for batches that are to be decoded alone."""
+    """The records of each batch, in one table; None for batches to be decoded individually."""
     candidates = [may_be_plain(batch) for batch in batches]
     while any(candidates):
         chosen = [batch for batch, may_be in zip(batches, candidates, strict=True) if may_be]
-        spans, wrong = find_records(chosen)
+        spans, is_wrong = find_records(chosen)
         if spans is not None:
             return _in_table(spans, candidates)
-        verdicts = iter(wrong)
-        candidates = [may_be and not next(verdicts) for may_be in candidates]
+        rejections = iter(is_wrong)
+        candidates = [may_be and not next(rejections) for may_be in candidates]
     return [None] * len(batches)
 
 
 def _in_table(spans: RecordSpans, candidates: list[bool]) -> list[TableRecords | None]:
     values = Values(spans.data, spans.value_starts, spans.value_ends)
     table = RecordTable(values, spans.offsets(), spans.record_timestamps_ms(), is_unread=spans.is_wrong)
-    others: dict[int, MetadataRecord] = {}
+    other_records: dict[int, MetadataRecord] = {}
     is_refused = np.zeros(len(values), np.bool_)
     for row in table.unread.tolist():
         try:
-            others[row] = _decoded(spans, row)
+            other_records[row] = _decoded(spans, row)
         except DecodeError:
             is_refused[row] = True
-    table.set_other_records(others)
-    places = zip(
+    table.set_other_records(other_records)
+    ranges = zip(
         np.logical_or.reduceat(is_refused, spans.firsts).tolist(),
         spans.firsts.tolist(),
         (spans.firsts + spans.counts).tolist(),
@@ -70,20 +70,20 @@ def _in_table(spans: RecordSpans, candidates: list[bool]) -> list[TableRecords |
     )
     found: list[TableRecords | None] = []
     for may_be in candidates:
-        has_refused, first, end = next(places) if may_be else (True, 0, 0)
+        has_refused, first, end = next(ranges) if may_be else (True, 0, 0)
         found.append(None if has_refused else TableRecords((table, first, end)))
     return found
 
 
 def _decoded(spans: RecordSpans, row: int) -> MetadataRecord:
-    """A record that is no plain ACL, such as those with which Kafka's snapshots begin."""
+    """Decode a record that is not a plain ACL, such as the first ones of Kafka's snapshots."""
     if spans.is_wrong[row]:
         raise DecodeError("not a plain record")
     return decode_frame_at(spans.data, spans.value_starts.item(row), spans.value_ends.item(row))
 
 
 def may_be_plain(batch: RecordBatch) -> bool:
-    """Whether its header is one of a plain batch."""
+    """Whether the header is that of a plain batch."""
     return (
         not batch.attributes & _UNUSUAL
         and 0 < batch.record_count <= _RECORDS_MAX
@@ -92,13 +92,13 @@ def may_be_plain(batch: RecordBatch) -> bool:
 
 
 class RecordSpans:
-    """Where the records of some batches lie, and their values, if the batches are plain.
+    """Positions of the records of plain batches, and of their values.
 
     Attributes:
-        data: the batches' records, without headers, one after the other, padded; ``bytes_`` is the same.
+        data: the concatenated records of the batches, padded; ``bytes_``: the same as an array.
         size: without the padding.
-        firsts, counts: of each batch, its first record's index, and how many it has.
-        is_wrong: records that are not plain; their values may be anywhere.
+        firsts, counts: for each batch, the index of its first record, and the number of records.
+        is_wrong: records that are not plain; the positions of their values are invalid.
     """
 
     __slots__ = (
@@ -117,7 +117,7 @@ class RecordSpans:
     def __init__(
         self, batches: Sequence[RecordBatch], data: bytes, starts: Ints, counts: Ints, origins: Ints
     ) -> None:
-        """The records at ``starts``; those of each batch begin at ``origins``."""
+        """Find the values of the records at ``starts``; the records of each batch begin at ``origins``."""
         self.data = data
         self.size = size = len(data) - len(PADDING)
         self.bytes_ = bytes_ = np.frombuffer(data, np.uint8)
@@ -151,7 +151,7 @@ class RecordSpans:
 
 
 def find_records(batches: Sequence[RecordBatch]) -> tuple[RecordSpans | None, list[bool]]:
-    """Where the records of all batches begin, and which batches have not as many as they say."""
+    """The records of all batches, or None; and which batches have another number of records than declared."""
     parts = [batch.covered[COVERED_HEADER_BYTES:] for batch in batches]
     sizes = np.array([*map(len, parts)])
     ends = np.cumsum(sizes)
@@ -169,12 +169,11 @@ def find_records(batches: Sequence[RecordBatch]) -> tuple[RecordSpans | None, li
 
 
 def _record_starts(bytes_: Bytes, size: int, count: int) -> Ints:
-    """Where plain records may begin, each of them and few other places: found by how they begin.
+    """Positions where plain records may begin: all of them, and few others; by their first bytes.
 
         size 00 00 offset-delta 01      sizes and offset deltas of one to three bytes
-
-    Before the size there is the end of another record, a zero. A walk from size to size would take longer
-    than all the rest.
+    Before the size is a zero, the end of the previous record. Following the sizes from record to record would
+    take longer than everything else.
     """
     is_zero = bytes_[:size] == 0
     zeros = np.flatnonzero(is_zero[:-1] & is_zero[1:])
@@ -182,7 +181,7 @@ def _record_starts(bytes_: Bytes, size: int, count: int) -> Ints:
     zeros = zeros[bytes_[deltas_end] == 1]
     starts: Ints = zeros - 1 - _continued(bytes_, zeros - 2, -1)
     while len(starts) > count:
-        # An id may look so, too. But then no record ends before it, or only another that is none.
+        # An id may match the pattern. But then no record ends before it, or only another false match.
         sizes, at, _ = varints(bytes_, starts)
         is_end = np.zeros(size + 1, np.bool_)
         is_end[np.minimum(at + (sizes >> 1), size)] = True
@@ -194,7 +193,7 @@ def _record_starts(bytes_: Bytes, size: int, count: int) -> Ints:
 
 
 def _continued(bytes_: Bytes, at: Ints, step: int) -> Ints:
-    """How many of the bytes there, and of those ``step`` further, begin a varint, or go on with it."""
+    """How many bytes there, at distances of ``step``, have the continuation bit of a varint: 0, 1 or 2."""
     first = bytes_[at] >= _BYTE
     if not first.any():
         return first.astype(np.int64)

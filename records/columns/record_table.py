@@ -1,13 +1,13 @@
 """RecordTable: many records of one log, in order, the ACLs among them as a table. Pure.
 
     row       0     1         2     3        4
-              ACL   removal   ACL   passes   feature
-    acls      0               2                         and their rows in the AclTable
+              ACL   removal   ACL   ignored  feature
+    acls      0               2                         with their rows in the AclTable
     removals        1
-    others                                   4          decoded one by one, whatever they are
+    unread                                   4          decoded one by one, by the general decoders
 
-Rows are decoded whole where their values are plain (records.columns.values): KRaft frames, Avro values, null
-values that remove the ACL of their key. All else is ``unread``: for the general decoders, one by one.
+Plain values (records.columns.values) are decoded by column: KRaft frames, Avro values, and null values that
+remove the ACL of their key.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from records.columns.values import Fields, Ints, Mask, Values
     from records.entries import MetadataRecord
 
-# The first byte of an Avro value (records.codecs.avro): that is only loaded where there is one.
+# The first byte of an Avro value. Not imported from records.codecs.avro, which is loaded on demand.
 _AVRO: Final = 0xC3
 
 
@@ -43,11 +43,11 @@ class RecordTable:
 
     Attributes:
         offsets, timestamps_ms: of each record.
-        acls: which rows, in order, are ACLs; ``table``: these, in the same order.
-        removals: which ones remove an ACL; ``removal_ids``: 16 bytes for each of them.
-        unread: rows that are to be decoded one by one.
-        others: what these are, once they are decoded; ``markers``: which of them are markers of transactions.
-            A row that is in none of the three does not count.
+        acls: rows of ACLs, in order; ``table``: these ACLs, in the same order.
+        removals: rows of removals, in order; ``removal_ids``: 16 bytes for each.
+        unread: rows to be decoded one by one.
+        other_records: records of the unread rows by row, once decoded; ``markers``: rows of transaction
+            markers among them. All other rows are ignored records.
     """
 
     __slots__ = (
@@ -73,14 +73,14 @@ class RecordTable:
         keys: Values | None = None,
         is_unread: Mask | None = None,
     ) -> None:
-        """Decode what is plain.
+        """Decode the plain values.
 
         Args:
             values: of each record.
             offsets: of each record.
             timestamps_ms: of each record.
-            keys: of each record, if they say anything.
-            is_unread: rows that are not to be looked at: their values may be anywhere.
+            keys: of each record, if keys have a meaning.
+            is_unread: rows to skip, as the positions of their values are invalid.
         """
         self._values = values
         self.offsets, self.timestamps_ms = offsets, timestamps_ms
@@ -88,16 +88,16 @@ class RecordTable:
         self.markers: Sequence[int] = ()
         is_unread = np.zeros(len(values), np.bool_) if is_unread is None else is_unread.copy()
         self._is_framed, found = _plain_fields(values, is_unread)
-        is_unread[found.others] = True
+        is_unread[found.unread] = True
         acls = np.ones(len(found.acls), np.bool_)
         acl_ids, removal_ids = (values.windows(UUID_BYTES, at) for at in (found.acl_ids, found.removal_ids))
         removals = found.removals
         if keys is not None and (keys.is_null is None or not keys.is_null.all()):
             key_ids = KeyIds(keys)
             acls &= ~key_ids.contradict(found.acls, acl_ids)
-            kept = ~key_ids.contradict(removals, removal_ids)
-            is_unread[found.acls[~acls]] = is_unread[removals[~kept]] = True
-            removals, removal_ids = removals[kept], removal_ids[kept]
+            is_consistent = ~key_ids.contradict(removals, removal_ids)
+            is_unread[found.acls[~acls]] = is_unread[removals[~is_consistent]] = True
+            removals, removal_ids = removals[is_consistent], removal_ids[is_consistent]
             if values.is_null is not None:
                 removals = np.concatenate([removals, np.flatnonzero(values.is_null & key_ids.is_id)])
                 removal_ids = np.concatenate([removal_ids, key_ids.ids[removals[len(removal_ids) :]]])
@@ -106,15 +106,15 @@ class RecordTable:
                 is_unread |= values.is_null & ~key_ids.is_id
         elif values.is_null is not None:
             is_unread |= values.is_null
-        bounds = [places[acls] for places in found.bounds]
+        bounds = [positions[acls] for positions in found.bounds]
         try:
             columns = [TextColumn(*dictionary_encoded([text])) for text in texts(values.data, bounds)]
-        except pa.ArrowInvalid:  # a text that is not UTF-8: which one, the general decoder finds out
+        except pa.ArrowInvalid:  # a text is not UTF-8; the general decoder finds out which
             is_unread[found.acls] = True
             acls[:] = False
             columns = [
                 TextColumn(*dictionary_encoded([text]))
-                for text in texts(values.data, [places[:0] for places in bounds])
+                for text in texts(values.data, [positions[:0] for positions in bounds])
             ]
         self.acls = found.acls[acls]
         names, principals, hosts = columns
@@ -134,29 +134,29 @@ class RecordTable:
         self.removals, self.removal_ids = removals, removal_ids.tobytes()
         self.unread = np.flatnonzero(is_unread)
 
-    def set_other_records(self, others: Mapping[int, MetadataRecord]) -> None:
-        """What the unread rows are."""
-        self.other_records = others
-        self.markers = [row for row, record in others.items() if type(record) in TRANSACTION_MARKERS]
+    def set_other_records(self, records: Mapping[int, MetadataRecord]) -> None:
+        """Set the records of the unread rows."""
+        self.other_records = records
+        self.markers = [row for row, record in records.items() if type(record) in TRANSACTION_MARKERS]
 
     def other_records_between(self, first: int, end: int) -> list[tuple[int, MetadataRecord]]:
-        """Those of ``others`` in these rows, in order."""
+        """The records of the unread rows in this range, in order."""
         rows = self.unread[slice(*np.searchsorted(self.unread, (first, end)))].tolist()
         return [(row, self.other_records[row]) for row in rows]
 
     def frames(self, first: int, end: int) -> tuple[bytes, list[int], list[int]] | None:
-        """In which bytes the frames of these rows of ``table`` begin and end where; None if they are none."""
+        """Bytes, starts and ends of the frames of these rows of ``table``; None: they are not frames."""
         if not self._is_framed:
             return None
         rows = self.acls[first:end]
         return self._values.data, self._values.starts[rows].tolist(), self._values.ends[rows].tolist()
 
     def value(self, row: int) -> bytes | None:
-        """The value of a record, as it is."""
+        """The encoded value of a record."""
         return self._values.value(row)
 
     def records(self, first: int, end: int) -> Iterator[MetadataRecord]:
-        """The records of some rows as objects, none of them unread."""
+        """The records of a range of rows as objects."""
         begin, stop = np.searchsorted(self.acls, (first, end)).tolist()
         records: dict[int, MetadataRecord] = dict(
             zip(self.acls[begin:stop].tolist(), self.table.records(slice(begin, stop)), strict=True)
@@ -167,19 +167,19 @@ class RecordTable:
             records[row] = RemoveAccessControlEntryRecord(acl_id)
         for row in range(first, end):
             record = records.get(row) or self.other_records.get(row)
-            if record is None:  # a frame that passes by
+            if record is None:  # an ignored frame
                 start = self._values.starts.item(row)
                 record = OtherRecord(*self._values.data[start + 1 : start + 3])
             yield record
 
 
 def _plain_fields(values: Values, is_unread: Mask) -> tuple[bool, Fields]:
-    """Whether most values are KRaft frames, and the fields of the format that most have."""
+    """Whether most values are KRaft frames, and the fields of the prevailing format."""
     firsts = values.bytes_[np.minimum(values.starts, values.size)]
-    is_there = (values.ends > values.starts) & ~is_unread
+    has_value = (values.ends > values.starts) & ~is_unread
     if values.is_null is not None:
-        is_there &= ~values.is_null
-    is_frame, is_avro = is_there & (firsts == FRAME_VERSION), is_there & (firsts == _AVRO)
+        has_value &= ~values.is_null
+    is_frame, is_avro = has_value & (firsts == FRAME_VERSION), has_value & (firsts == _AVRO)
     is_framed = bool(is_frame.sum() >= is_avro.sum())
     is_plain = is_frame if is_framed else is_avro
     is_unread |= ~is_plain if values.is_null is None else ~is_plain & ~values.is_null
@@ -191,57 +191,57 @@ def _plain_fields(values: Values, is_unread: Mask) -> tuple[bool, Fields]:
 
 
 class TableRecords(LazyRecords):
-    """Some consecutive records of one or more tables, in order.
+    """Consecutive records of one or more tables, in order.
 
     Attributes:
-        parts: of each its table, its first row, and the one behind its last.
+        parts: each a table, its first row, and the row after its last.
     """
 
     __slots__ = ("parts",)
 
     def __init__(self, *parts: tuple[RecordTable, int, int]) -> None:
-        """Each part has one record at least, and none that is unread."""
+        """Take parts with at least one record each."""
         self.parts = parts
         first_table, first, _ = parts[0]
         last_table, _, end = parts[-1]
         self.offsets = first_table.offsets.item(first), last_table.offsets.item(end - 1)
         self.has_markers = False
-        for table, first, end in parts:  # mostly there is none in the whole table
+        for table, first, end in parts:  # most tables have no markers
             if table.markers and any(first <= row < end for row in table.markers):
                 self.has_markers = True
 
     def acls_and_others(self) -> tuple[AclTable, tuple[LogRecord, ...]] | None:
-        """The ACLs of the tables, and all else that counts in them; None if they remove ACLs."""
+        """The ACLs and the other records of the tables; None if they remove ACLs."""
         tables = [table for table, _, _ in self.parts]
         if any(len(table.removals) for table in tables):
             return None
-        others = [
+        other_records = [
             LogRecord(table.offsets.item(row), table.timestamps_ms.item(row), record)
             for table in tables
             for row, record in table.other_records.items()
         ]
-        return AclTable.concat([table.table for table in tables]), tuple(others)
+        return AclTable.concat([table.table for table in tables]), tuple(other_records)
 
-    def marker_places(self) -> set[int]:
-        """Which of these records are markers of transactions."""
-        places: set[int] = set()
-        before = 0
+    def marker_indexes(self) -> set[int]:
+        """Indexes of the transaction markers."""
+        indexes: set[int] = set()
+        start = 0
         for table, first, end in self.parts:
-            places.update([before + row - first for row in table.markers if first <= row < end])
-            before += end - first
-        return places
+            indexes.update([start + row - first for row in table.markers if first <= row < end])
+            start += end - first
+        return indexes
 
     def part(self, first: int, end: int) -> TableRecords:
-        """Some consecutive ones of them, which are all of one table."""
+        """A range of these records, which must have one part."""
         ((table, shift, _),) = self.parts
         return TableRecords((table, shift + first, shift + end))
 
-    def followed_by(self, others: Iterable[TableRecords]) -> TableRecords:
-        """These, and what follows them."""
+    def extended(self, following: Iterable[TableRecords]) -> TableRecords:
+        """These records and the following ones."""
         parts = [*self.parts]
-        for table, first, end in chain.from_iterable([other.parts for other in others]):
-            before, begin, stop = parts[-1]
-            if table is before and first == stop:
+        for table, first, end in chain.from_iterable([records.parts for records in following]):
+            last_table, begin, stop = parts[-1]
+            if table is last_table and first == stop:
                 parts[-1] = (table, begin, end)
             else:
                 parts.append((table, first, end))

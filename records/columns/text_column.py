@@ -1,4 +1,4 @@
-"""TextColumn: texts by column, each distinct one kept once."""
+"""TextColumn: a dictionary-encoded column of texts."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class TextColumn:
-    """A column of texts: for each row the place of its text among the distinct ones.
+    """A column of texts: distinct texts, and the index of each row's text.
 
     Attributes:
-        distinct: these, as an Arrow array as long as rows are only moved about, and as a tuple once a text is
-            asked for: the garbage collector looks at a tuple of texts once, at a list again and again.
-        codes: for each row the place of its text among them.
+        distinct: an Arrow array until a text is accessed, then a tuple: the garbage collector visits a tuple
+            of texts once, but a list at every collection.
+        codes: for each row, the index of its text in ``distinct``.
     """
 
     __slots__ = ("codes", "distinct")
@@ -34,7 +34,7 @@ class TextColumn:
         """The distinct texts."""
         distinct = self.distinct
         if not isinstance(distinct, tuple):
-            # Here and below: Arrow is only there where something is already in its columns.
+            # Here and below: Arrow is loaded only if a column already uses it.
             from records.columns.arrow_arrays import text_tuple  # noqa: PLC0415
 
             self.distinct = distinct = text_tuple(distinct)
@@ -54,7 +54,7 @@ class TextColumn:
         return self.distinct
 
     def utf8(self) -> list[bytes]:
-        """The distinct texts, encoded; half a surrogate pair as what it would be."""
+        """The distinct texts as UTF-8; lone surrogates by `surrogatepass`."""
         distinct = self.distinct
         if isinstance(distinct, tuple):
             return [text.encode("utf-8", "surrogatepass") for text in distinct]
@@ -64,14 +64,14 @@ class TextColumn:
 
     @classmethod
     def of(cls, rows: Sequence[str]) -> TextColumn:
-        """From one text for each row."""
-        places: defaultdict[str, int] = defaultdict(count().__next__)
-        codes = np.fromiter(map(places.__getitem__, rows), np.int32, len(rows))
-        return cls(tuple(places), codes)
+        """Create a column from one text per row."""
+        indexes: defaultdict[str, int] = defaultdict(count().__next__)
+        codes = np.fromiter(map(indexes.__getitem__, rows), np.int32, len(rows))
+        return cls(tuple(indexes), codes)
 
     @classmethod
     def concat(cls, parts: Sequence[TextColumn]) -> TextColumn:
-        """The rows of all parts, in order; a part may say one text twice."""
+        """Concatenate columns; a text may occur twice in ``distinct`` of one of them."""
         if all(isinstance(part.distinct, tuple) for part in parts):
             texts = cls.of([text for part in parts for text in part.texts])
         else:
@@ -79,7 +79,7 @@ class TextColumn:
                 from records.columns.arrow_arrays import dictionary_encoded  # noqa: PLC0415
 
                 texts = cls(*dictionary_encoded([part.strings for part in parts]))
-            except UnicodeEncodeError:  # no log has such a text, but what is put in force without one may
+            except UnicodeEncodeError:  # no log has a lone surrogate, but ACLs from elsewhere may
                 texts = cls.of([text for part in parts for text in part.texts])
         first, codes = 0, [np.empty(0, np.int32)]
         for part in parts:
@@ -93,27 +93,27 @@ class TextColumn:
         return self.texts[self.codes.item(row)]
 
     def take(self, rows: Any) -> TextColumn:
-        """Some of the rows, by whatever numpy takes as an index."""
+        """Some of the rows, by any index of numpy."""
         return TextColumn(self.distinct, self.codes[rows]).without_unused()
 
     def without_unused(self) -> TextColumn:
-        """Without texts that no row has: after years of changes they would be most of the memory."""
+        """The same rows without unused texts, which would accumulate over years of changes."""
         distinct = self.distinct
         if len(self.codes) < len(distinct):
-            # Few rows are not to pay for a look at all texts.
-            used, places = np.unique(self.codes, return_inverse=True)
-            return TextColumn(_some(distinct, used), places.astype(np.int32))
+            # For few rows, do not scan all texts.
+            used, codes = np.unique(self.codes, return_inverse=True)
+            return TextColumn(_take(distinct, used), codes.astype(np.int32))
         is_used = np.zeros(len(distinct), np.bool_)
         is_used[self.codes] = True
         if is_used.all():
             return self
         shifted = np.cumsum(is_used, dtype=np.int32) - np.int32(1)
-        return TextColumn(_some(distinct, np.flatnonzero(is_used)), shifted[self.codes])
+        return TextColumn(_take(distinct, np.flatnonzero(is_used)), shifted[self.codes])
 
 
-def _some(distinct: tuple[str, ...] | Any, places: npt.NDArray[np.integer[Any]]) -> tuple[str, ...] | Any:
+def _take(distinct: tuple[str, ...] | Any, indexes: npt.NDArray[np.integer[Any]]) -> tuple[str, ...] | Any:
     if isinstance(distinct, tuple):
-        return tuple(distinct[place] for place in places.tolist())
+        return tuple(distinct[index] for index in indexes.tolist())
     from records.columns.arrow_arrays import number_array  # noqa: PLC0415
 
-    return distinct.take(number_array(places.astype(np.int32)))
+    return distinct.take(number_array(indexes.astype(np.int32)))

@@ -1,8 +1,8 @@
-"""Where the values of many records lie, and where the fields of the ACLs among them do. Pure.
+"""Positions of many values, and of the fields of the ACLs among them. Pure.
 
-How the fields of each format lie is said in `kraft` and `avro`; what both are made of is here. They look at
-one field of all values at a time, and so cover plain values only: in the shortest encoding, texts below 1 MB.
-All else, right or wrong, is for the general decoders (records.codecs), which say what is wrong and where.
+records.columns.layouts defines the formats. They read one field of all values at a time, and so support plain
+values only: shortest encoding, texts below 1 MB. The general decoders (records.codecs) handle everything
+else, valid or not, and report errors.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     Bytes = npt.NDArray[np.uint8]
     Mask = npt.NDArray[np.bool_]
 
-#: Behind the data, so that looking for a field beyond a value's end finds something.
+#: Follows the data, so that reading a field beyond a value's end stays in bounds.
 PADDING: Final = bytes(64)
 _BYTE: Final = 0x80
 
 
 class Values:
-    """Pieces of one piece of bytes, in order.
+    """Slices of one byte string, in order.
 
     Attributes:
-        data: the bytes, and PADDING; ``bytes_`` is the same.
+        data: the bytes and PADDING; ``bytes_``: the same as an array.
         size: without the padding.
         starts, ends: of each value.
-        is_null: of each value; None where none is.
+        is_null: for each value; None: no value is null.
     """
 
     __slots__ = ("bytes_", "data", "ends", "is_null", "size", "starts")
@@ -50,21 +50,21 @@ class Values:
 
     @classmethod
     def of(cls, values: Sequence[bytes | None]) -> Values:
-        """One by one."""
+        """Concatenate values."""
         is_null: Mask | None = None
-        there: list[Any] = [*values]
+        parts: list[Any] = [*values]
         try:
-            ends = np.cumsum(np.fromiter(map(len, there), np.int64))
-        except TypeError:  # a null; mostly there is none
+            ends = np.cumsum(np.fromiter(map(len, parts), np.int64))
+        except TypeError:  # a null, which is rare
             is_null = np.array([value is None for value in values], np.bool_)
-            there = [value or b"" for value in values]
-            ends = np.cumsum(np.fromiter(map(len, there), np.int64))
+            parts = [value or b"" for value in values]
+            ends = np.cumsum(np.fromiter(map(len, parts), np.int64))
         sizes = np.diff(ends, prepend=0)
-        return cls(b"".join([*there, PADDING]), ends - sizes, ends, is_null)
+        return cls(b"".join([*parts, PADDING]), ends - sizes, ends, is_null)
 
     @classmethod
     def of_arrow(cls, array: Any) -> Values:
-        """An Arrow array of bytes."""
+        """Convert an Arrow array of bytes."""
         count = len(array)
         _, offsets, content = array.buffers()
         bounds = np.frombuffer(offsets, np.int32, count + 1, array.offset * 4).astype(np.int64)
@@ -77,27 +77,27 @@ class Values:
         return len(self.starts)
 
     def value(self, row: int) -> bytes | None:
-        """One of them."""
+        """The value of one row."""
         if self.is_null is not None and self.is_null[row]:
             return None
         return self.data[self.starts.item(row) : self.ends.item(row)]
 
     def windows(self, width: int, starts: Ints) -> Bytes:
-        """A row of ``width`` bytes for each of these places."""
+        """A row of ``width`` bytes from each of these positions."""
         return np.lib.stride_tricks.sliding_window_view(self.bytes_, width)[starts]
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The plain ACLs and removals among some values, and where their fields are.
+    """The plain ACLs and removals among some values, with the positions of their fields.
 
     Attributes:
-        acls: which values, in order, are ACLs.
-        acl_ids: where their ids are.
+        acls: rows of ACLs, in order.
+        acl_ids: positions of their ids.
         codes: resource types, pattern types, operations, permission types.
-        bounds: as `texts` takes them: of names, principals and hosts.
-        removals, removal_ids: the same of removals.
-        others: of the values looked at: which are neither, and have to be looked at one by one.
+        bounds: of names, principals and hosts, as `texts` takes them.
+        removals, removal_ids: rows of removals, and positions of their ids.
+        unread: rows to be decoded one by one.
     """
 
     acls: Ints
@@ -106,20 +106,20 @@ class Fields:
     bounds: tuple[Ints, ...]
     removals: Ints
     removal_ids: Ints
-    others: Ints
+    unread: Ints
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a format writes an ACL; both that there are have the fields in the same order.
+    """The encoding of an ACL in a format; all formats have the same order of fields.
 
         header | id | type name | pattern principal | host | operation permission | ending
 
     Attributes:
         header_bytes: before the id.
-        ending: what follows the last field.
-        is_doubled: as in Avro, where numbers that are not negative are written doubled, and a text has its
-            own size; in Kafka a text's size is one more.
+        ending: bytes after the last field.
+        is_doubled: as in Avro, where numbers are zigzag-encoded, and so doubled. In Kafka a text has its size
+            plus one.
     """
 
     header_bytes: int
@@ -127,7 +127,7 @@ class Layout:
     is_doubled: bool
 
     def fields(self, values: Values, rows: Ints, is_acl: Mask, is_removal: Mask, is_known: Mask) -> Fields:
-        """The fields of the ACLs and removals among the rows; what is neither and not known is an other."""
+        """Find the fields of the ACLs and removals among the rows; unknown rows remain unread."""
         acls = np.flatnonzero(is_acl & is_known)
         bytes_, last = values.bytes_, values.size
         ids = values.starts[rows[acls]] + self.header_bytes
@@ -137,8 +137,8 @@ class Layout:
         is_wrong |= is_long
         host_starts, host_ends, is_long = self._text_bounds(values, principal_ends)
         is_wrong |= is_long | (host_ends + 2 + len(self.ending) != values.ends[rows[acls]])
-        for place, byte in enumerate(self.ending):
-            is_wrong |= bytes_[host_ends + 2 + place] != byte
+        for index, byte in enumerate(self.ending):
+            is_wrong |= bytes_[host_ends + 2 + index] != byte
         codes = [bytes_[at] for at in (types_at, name_ends, host_ends, host_ends + 1)]
         is_wrong |= ((codes[0] | codes[1] | codes[2] | codes[3]) & (_BYTE | self.is_doubled)) != 0
         bounds = (name_starts, name_ends, principal_starts, principal_ends, host_starts, host_ends)
@@ -149,14 +149,14 @@ class Layout:
             rows[acls[~is_wrong]],
             ids[~is_wrong],
             tuple((code[~is_wrong] >> self.is_doubled).astype(np.int8) for code in codes),
-            tuple(places[~is_wrong] for places in bounds),
+            tuple(positions[~is_wrong] for positions in bounds),
             removals,
             values.starts[removals] + self.header_bytes,
             rows[is_other],
         )
 
     def _text_bounds(self, values: Values, at: Ints) -> tuple[Ints, Ints, Mask]:
-        """Where the texts begin and end whose sizes are there, within the data; and which are not plain."""
+        """Starts and ends, within the data, of the texts with sizes at ``at``; and which are not plain."""
         last = values.size
         sizes, starts, is_wrong = varints(values.bytes_, np.minimum(at, last))
         if self.is_doubled:
@@ -169,7 +169,7 @@ class Layout:
 
 
 def varints(bytes_: Bytes, at: Ints) -> tuple[Ints, Ints, Mask]:
-    """Unsigned varints of three bytes at most: values, places after them, and which ones are not such."""
+    """Unsigned varints of at most three bytes: values, positions after them, and which ones are longer."""
     values = bytes_[at].astype(np.int64)
     has_more = values >= _BYTE
     if not has_more.any():
@@ -185,11 +185,11 @@ def varints(bytes_: Bytes, at: Ints) -> tuple[Ints, Ints, Mask]:
 
 
 def texts(data: bytes, bounds: Sequence[Ints]) -> list[Any]:
-    """An Arrow array of strings for every two of ``bounds``: where they start and where they end in ``data``.
+    """Arrow arrays of strings, one for every two of ``bounds``: starts and ends in ``data``.
 
-    The bounds rise, from one text of a row to the next and from row to row. All of the data is one Arrow
-    array whose elements are, for each row, its texts and what stands behind each of them; Arrow then takes
-    every other one.
+    The bounds increase, from text to text within a row and from row to row. The data becomes one Arrow array,
+    whose elements are the texts of each row and the bytes after each of them. Arrow takes every other
+    element.
 
     Raises:
         pa.ArrowInvalid: one is not UTF-8.
@@ -198,16 +198,16 @@ def texts(data: bytes, bounds: Sequence[Ints]) -> list[Any]:
 
 
 def pieces(data: bytes, bounds: Sequence[Ints]) -> list[Any]:
-    """As ``texts``, but bytes."""
+    """As ``texts``, but arrays of bytes."""
     width, count = len(bounds), len(bounds[0])
-    places = np.empty(width * count + 1, np.int32)
-    for place, column in enumerate(bounds):
-        places[place:-1:width] = column
-    places[-1] = bounds[-1][-1] if count else 0
+    positions = np.empty(width * count + 1, np.int32)
+    for index, column in enumerate(bounds):
+        positions[index:-1:width] = column
+    positions[-1] = bounds[-1][-1] if count else 0
     elements = pa.Array.from_buffers(
-        pa.binary(), width * count, [None, pa.py_buffer(places), pa.py_buffer(data)]
+        pa.binary(), width * count, [None, pa.py_buffer(positions), pa.py_buffer(data)]
     )
-    # Not pa.array(): of a numpy array it asks pandas, which takes 0.2 s to load where it is installed.
+    # pa.array() would load pandas if it is installed, which takes 0.2 s.
     firsts = np.arange(count, dtype=np.int32) * width
-    rows = [pa.py_buffer(firsts + place) for place in range(0, width, 2)]
+    rows = [pa.py_buffer(firsts + index) for index in range(0, width, 2)]
     return [elements.take(pa.Array.from_buffers(pa.int32(), count, [None, row])) for row in rows]

@@ -1,8 +1,7 @@
-"""What every kind of metadata log offers: read committed batches from an offset, high watermark, append.
+"""MetadataLog: the protocol of every kind of log.
 
-One writer's view and many readers' are the same protocol; a log that cannot be written raises
-LogReadOnlyError. Offsets are inclusive, ends are exclusive. A log is driven by one thread; ``wait`` may be
-interrupted from another by ``close``.
+Readers and writers use the same protocol; a log that cannot be written raises LogReadOnlyError. Offsets are
+inclusive, end offsets are exclusive. One thread uses a log; another one may end ``wait`` by ``close``.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ if TYPE_CHECKING:
     from records.log.cluster_writer import ClusterWriter
     from records.log_batch import LogBatch
 
-#: Bytes of batches that one read returns at most (one whole batch at least).
+#: Maximum bytes of batches that one read returns (at least one complete batch).
 READ_BYTES_MAX: Final = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class LogIdentity:
-    """Which log this is (I9): two logs with the same identity hold the same history."""
+    """Identity of a log (I9): two logs with the same identity have the same history."""
 
     cluster_id: str
     topic_id: Uuid
@@ -35,10 +34,10 @@ class LogIdentity:
 
 @dataclass(frozen=True, slots=True, order=True)
 class CheckpointId:
-    """One of Kafka's snapshots: all below ``end_offset``, the last of it written in ``epoch``.
+    """A snapshot of Kafka: the state below ``end_offset``; ``epoch`` is that of its last record.
 
     Attributes:
-        path: of its file; None where it is on another machine.
+        path: of its file; None: it is on another machine.
     """
 
     end_offset: int
@@ -47,13 +46,13 @@ class CheckpointId:
 
     @property
     def name(self) -> str:
-        """As its file is named, where it has one."""
+        """Kafka's name of its file."""
         return f"{self.end_offset:020}-{self.epoch:010}.checkpoint"
 
 
 @dataclass(frozen=True, slots=True)
 class BatchPosition:
-    """Where in a directory the batch that begins at ``base_offset`` was met."""
+    """Position of the batch at ``base_offset`` in a segment file."""
 
     segment_base_offset: int
     position: int
@@ -62,16 +61,16 @@ class BatchPosition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrailingBytes:
-    """What stands behind the last whole batch of a log.
+    """Bytes after the last complete batch of a log.
 
     Attributes:
         path: of the last segment.
-        position: where they begin in it.
-        size_bytes: how many they are.
-        offset: of the record that would be the next.
-        still_s: for how long the segment has not been written to, by the machine's clock.
-        is_being_written: as far as one can see; else a writer was stopped there, or a copy ends there, or
-            they never were a batch.
+        position: of the first of them in the segment.
+        size_bytes: their number.
+        offset: the next one of the log.
+        still_s: seconds since the last write to the segment, by the machine's clock.
+        is_being_written: whether a writer seems to be at work; else a writer was killed there, a copy ends
+            there, or they never were a batch.
     """
 
     path: Path
@@ -84,14 +83,14 @@ class TrailingBytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Freshness:
-    """How old the answers of a log may be whose cluster is asked at intervals.
+    """Age of a log that polls its cluster.
 
     Attributes:
-        age_ms: for how long the cluster has not answered; None: it never has.
-        refresh_ms: how often it is asked.
-        polls: how often it has answered this opening of the log.
-        failures: how often it has not, or what came was not taken.
-        error: why, the last time; None: it answered.
+        age_ms: since the last answer; None: there was none.
+        refresh_ms: interval of polls.
+        polls: number of answered polls since the log was opened.
+        failures: number of polls that failed or whose answer was rejected.
+        error: of the last poll; None: it succeeded.
     """
 
     age_ms: int | None
@@ -114,121 +113,121 @@ class MetadataLog(Protocol):
 
     @property
     def directory(self) -> Path | None:
-        """The directory of this machine that its segments are in, absolute; None: it has none."""
+        """Absolute path of the local directory of its segments; None: it has none."""
 
     @property
     def removal_retention_ms(self) -> int | None:
-        """For how long a removal can be seen in the log (I10); None: for ever, as it does not compact."""
+        """How long a removal remains in the log (I10); None: for ever, as it is not compacted."""
 
     @property
     def is_shared(self) -> bool:
-        """Whether several nodes may append to it: then ``verified_high_watermark`` has what others wrote."""
+        """Whether several nodes may append to it."""
 
     @property
     def is_cluster_metadata_log(self) -> bool:
-        """Whether it is the metadata log of a Kafka cluster, which alone changes the ACLs in it."""
+        """Whether it is the metadata log of a Kafka cluster. Only the cluster changes the ACLs in it."""
 
     @property
     def cluster_writer(self) -> ClusterWriter | None:
-        """Who is asked to change ACLs, where none but the cluster appends records."""
+        """Sends changes of ACLs to the cluster; None: this process appends records itself."""
 
     @property
     def is_read_only(self) -> bool:
-        """Whether no opening of it can change ACLs: a broker's directory, and what brokers describe."""
+        """Whether no process can change ACLs through it: a broker's directory, or polled ACLs."""
 
     @property
     def uncommitted_from(self) -> int | None:
-        """From which offset on the last whole batch is taken for the last committed one; None: nowhere.
+        """Offset from which on batches may not be committed; None: all are. Thread-safe.
 
-        So it is in a broker's directory whose cluster is not asked: what is committed is not recorded there,
-        but for what a checkpoint has, and a new leader may still truncate it. At the high watermark: nothing
-        is open. As of the last look at the log; any thread.
+        A broker's directory does not record what is committed, except by checkpoints. If its cluster is not
+        asked, all complete batches count as committed, and a new leader may still truncate them. As of the
+        last read; equal to the high watermark if everything is certain.
         """
 
     @property
     def blocks_readers(self) -> bool:
-        """Whether the last ``read`` kept back something below the high watermark.
+        """Whether the last ``read`` held back records below the high watermark.
 
-        A part of a Kafka transaction is committed, and the rest may be behind another one, which is open.
+        They are part of a committed Kafka transaction whose other records may be above an open one.
         """
 
     def freshness(self) -> Freshness | None:
-        """How old what can be read may be; None: each look at the log is one at the cluster. Any thread."""
+        """Age of a polled log; None: every read asks the log itself. Thread-safe."""
 
     def connect(self) -> None:
-        """See that the log's cluster has answered once, and that this is a log. From any thread.
+        """Check once that the log's cluster answers, and that this is a log. Thread-safe.
 
         Raises:
-            LogUnreachableError: the cluster is out of reach; it may answer later.
-            LogError: it answered: there is no such log, or it does not let us in.
+            LogUnreachableError: the cluster does not answer; it may do so later.
+            LogError: there is no such log, or the cluster denies access.
         """
 
     def start_offset(self) -> int:
-        """First offset that the log still holds."""
+        """First offset of the log."""
 
     def high_watermark(self) -> int:
-        """One past the last committed offset, looked up anew on each call."""
+        """One past the last committed offset, queried on each call."""
 
     def verified_high_watermark(self) -> int | None:
-        """As ``high_watermark``, from any thread.
+        """As ``high_watermark``, thread-safe.
 
-        None as long as it is not known whether what was read is still the log's history: it has a new leader.
+        None: the log has a new leader, and the records read so far may not belong to its history.
 
         Raises:
-            LogError: the log cannot be asked.
+            LogError: the log does not answer.
         """
 
     def log_end_offset(self) -> int:
-        """One past the last offset, committed or not: Kafka's log end offset, looked up anew.
+        """One past the last offset, committed or not: Kafka's log end offset, queried on each call.
 
         Raises:
-            LogError: the log cannot be asked.
+            LogError: the log does not answer.
         """
 
     def current_topic_id(self) -> Uuid:
-        """Topic id of the log with this URL now, looked up anew; ``identity`` has that of what was read.
+        """Topic id of the log that has this URL now; ``identity`` is that of the log that was read.
 
         Raises:
-            LogError: the log cannot be asked; a directory's is gone, or another one is in its place.
+            LogError: the log does not answer; a directory was removed or has another log.
         """
 
     def checkpoints(self) -> Sequence[CheckpointId]:
-        """Kafka's snapshots of this log that there are now, oldest first.
+        """Kafka's current snapshots of this log, oldest first.
 
         Raises:
             LogError: the log cannot be read.
         """
 
     def checkpoint_bytes(self, checkpoint: CheckpointId) -> bytes:
-        """One of ``checkpoints``, as its file has it; not checked.
+        """Content of the file of one of ``checkpoints``, unchecked.
 
         Raises:
-            LogError, OSError: it cannot be had any more; there may be a newer one.
+            LogError, OSError: it no longer exists; there may be a newer one.
         """
 
     def trailing_bytes(self, *, settle_s: float = ...) -> TrailingBytes | None:
-        """What stands behind the last whole batch, if anything: an unfinished write, or damage.
+        """Bytes after the last complete batch: an unfinished write, or damage. None: there are none.
 
-        Blocks for up to ``settle_s`` to see whether it changes.
+        Blocks for up to ``settle_s`` to see whether they change.
 
         Raises:
             LogError: the log cannot be read.
         """
 
     def open_transaction(self) -> str | None:
-        """Which Kafka transaction is open now and how to end it, for people; None if there is none.
+        """Describe the open Kafka transaction and how to end it, for people; None: there is none.
 
-        Nothing that was appended after its beginning can be read yet. Asks the cluster.
+        No record appended after its first one can be read yet. Asks the cluster.
 
         Raises:
-            LogError: that cannot be asked.
+            LogError: the cluster does not answer.
         """
 
     def read(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> Sequence[LogBatch]:
-        """Whole committed batches from the one that contains ``offset`` on; empty at the high watermark.
+        """Complete committed batches from the one that contains ``offset`` on; empty at the high watermark.
 
-        A batch may begin below ``offset``: the caller skips what it has applied. When a batch cannot be
-        decoded, the batches before it are returned first and the next call raises.
+        A batch may begin below ``offset``: the caller skips records that it has applied. If a batch cannot be
+        decoded, this call returns the batches before it, and the next one raises.
 
         Raises:
             OffsetOutOfRangeError: ``offset`` is below the start (trimmed) or beyond the end (truncated).
@@ -236,14 +235,19 @@ class MetadataLog(Protocol):
         """
 
     def is_history(self, end_offset: int, epoch: int, *, empty_tail: int = 0) -> bool | None:
-        """Whether the log's history has ``epoch`` just below ``end_offset``, which is not beyond its end.
+        """Whether the log has ``epoch`` just below ``end_offset``, which is not beyond its end.
 
-        ``empty_tail``: how many offsets just below ``end_offset`` hold no record that counts, and may be of
-        later epochs; the record before them is of that epoch.
+        Call it before a ``read`` that continues from a stored state.
 
-        False: it was truncated there and written on. None: the log does not show it. Where it starts at
-        ``end_offset`` or later, nothing is left that could contradict: True. To be asked before a ``read``
-        that goes on from a stored state.
+        Args:
+            end_offset: of the stored state.
+            epoch: of the last record of the stored state.
+            empty_tail: number of offsets just below ``end_offset`` without relevant records; these may have
+                later epochs.
+
+        Returns:
+            False: the log was truncated there and written to again. None: unknown. True also if the log
+            starts at ``end_offset`` or later, as nothing can contradict.
 
         Raises:
             LogError: the log cannot be read.
@@ -255,10 +259,10 @@ class MetadataLog(Protocol):
     def append(self, records: Sequence[MetadataRecord], *, after: int | None = None) -> int:
         """Append one atomic batch; returns the end offset once it is durable and committed.
 
-        ``after``: only if the log ends there: nothing comes between what was read and what is written.
+        ``after``: append only if the log ends at this offset.
 
         Raises:
-            LogMovedError: something stands at ``after`` or behind it; nothing was written.
+            LogMovedError: the log ends beyond ``after``; nothing was written.
             LogReadOnlyError: this log was not opened for writing.
             EncodeError: a record that the format cannot hold; nothing was written.
         """
@@ -268,16 +272,16 @@ class MetadataLog(Protocol):
 
 
 class BatchLog(MetadataLog, Protocol):
-    """A log whose batches can be read as they were written: a directory's, and a quorum's."""
+    """A log whose batches can be read as they were written: a directory, or a quorum's log."""
 
     def read_raw(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> Sequence[RecordBatch]:
-        """As ``read``, with the records of each batch still encoded: what is wrong inside is not met here."""
+        """As ``read``, but the records of each batch are still encoded, and not checked."""
 
     def position_hint(self, offset: int) -> BatchPosition | None:
-        """Where a batch at or below ``offset`` begins, for ``use_position_hint`` of another reader.
+        """Position of a batch at or below ``offset``, for ``use_position_hint`` of another reader.
 
         None: no reader needs it.
         """
 
-    def use_position_hint(self, place: BatchPosition) -> None:
-        """Look for offsets from there on: it was met by a reader of the same log."""
+    def use_position_hint(self, position: BatchPosition) -> None:
+        """Search for offsets from this position on, which another reader of the same log found."""

@@ -1,4 +1,4 @@
-"""HOST:PORT[,HOST:PORT...]: where a cluster can be asked first."""
+"""Bootstrap servers of a cluster: HOST:PORT[,HOST:PORT...]."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from records.errors import LogError
 _SERVER: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]@?#,]+):([0-9]{1,5})")
 _PORT_MAX: Final = 65535
 
-#: The setting that says whom to ask where a log's URL does not: about the directory of a live broker.
+#: The setting for logs whose URL has no servers: the directory of a live broker.
 BOOTSTRAP: Final = "bootstrap.servers"
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where something listens; an IPv6 address without brackets."""
+    """Host and port; an IPv6 address has no brackets."""
 
     host: str
     port: int
@@ -27,15 +27,15 @@ class Address:
 
 
 def parse_bootstrap_servers(url: str, servers: str, form: str) -> tuple[Address, ...]:
-    """One server at least.
+    """Parse at least one server.
 
     Args:
-        url: where they were written.
+        url: that contains them, for errors.
         servers: ``HOST:PORT[,HOST:PORT...]``.
-        form: that the URL must have.
+        form: of such a URL, for errors.
 
     Raises:
-        LogError: what is wrong with which one.
+        LogError: an invalid server.
     """
     found = []
     for server in servers.split(","):

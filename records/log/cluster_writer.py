@@ -1,6 +1,6 @@
-"""ClusterWriter: how a Kafka cluster is asked to change its ACLs, by Kafka's own CreateAcls and DeleteAcls.
+"""ClusterWriter: protocol for changing the ACLs of a Kafka cluster by CreateAcls and DeleteAcls.
 
-ACLs and filters are by their codes, in the order of the record's fields; what a filter does not name is None.
+ACLs and filters have codes, in the order of the record's fields; None in a filter matches everything.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Refusal(NamedTuple):
 
 
 class Removal(NamedTuple):
-    """One ACL that a filter matched; ``refusal`` None: it is gone."""
+    """One ACL that a filter matched; ``refusal`` None: it was removed."""
 
     acl: AclContent
     refusal: Refusal | None = None
@@ -34,7 +34,7 @@ _T = TypeVar("_T")
 
 
 class AclWriteResult(NamedTuple, Generic[_T]):
-    """``end_offset``: of the cluster's log once the request was carried out: its records are below it."""
+    """``end_offset``: of the cluster's log after the request, whose records are below it."""
 
     end_offset: int
     results: list[_T]
@@ -44,16 +44,16 @@ class ClusterWriter(Protocol):
     """Thread-safe."""
 
     def create(self, acls: Sequence[AclContent]) -> AclWriteResult[Refusal | None]:
-        """One result for each ACL; None where it is in force, also where it was before.
+        """Create ACLs by one request, whose records the controller writes as one batch.
 
-        One request, whose records the controller writes as one batch.
+        Returns one result for each ACL; None: it is in force, also if it was before.
 
         Raises:
-            EncodeError: the protocol cannot carry it; nothing was written.
-            LogRefusedError: the cluster does not let us; nothing was written. The text names the right.
+            EncodeError: the protocol cannot encode it; nothing was written.
+            LogRefusedError: a right is missing, which the text names; nothing was written.
             LogUnreachableError: nothing was written.
-            LogOutcomeUnknownError: it was sent, and no answer came, or none to where the log ends.
+            LogOutcomeUnknownError: no answer to the request, or to the query of the log's end.
         """
 
     def delete(self, filters: Sequence[AclFilterContent]) -> AclWriteResult[Refusal | list[Removal]]:
-        """One result for each filter. Raises as ``create``."""
+        """Remove the matching ACLs; returns one result for each filter. Raises as ``create``."""

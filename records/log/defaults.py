@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class LogDefaults(MetadataLog):
-    """A log of one writer, near at hand, that does not compact and has no Kafka transactions.
+    """Defaults of a local log with one writer, without compaction and Kafka transactions.
 
-    What reads and appends is left to each kind, and so is what it has besides: a directory, checkpoints.
+    Each kind of log implements reading and appending, and overrides what differs.
     """
 
     def connect_or_close(self) -> Self:
-        """Itself, when it was reached; closed where it could not be. Raises as ``connect``."""
+        """Connect, and return the log; if that fails, close it. Raises as ``connect``."""
         try:
             self.connect()
         except BaseException:
@@ -67,7 +67,7 @@ class LogDefaults(MetadataLog):
         return None
 
     def connect(self) -> None:
-        """It is there since it was opened."""
+        """Nothing to do: ``open`` has checked the log."""
 
     def verified_high_watermark(self) -> int | None:
         return self.high_watermark()
@@ -76,7 +76,7 @@ class LogDefaults(MetadataLog):
         return self.high_watermark()
 
     def current_topic_id(self) -> Uuid:
-        self.high_watermark()  # notices another log in its place
+        self.high_watermark()  # detects another log in its place
         return self.identity.topic_id
 
     def checkpoints(self) -> Sequence[CheckpointId]:
@@ -101,10 +101,10 @@ class LogDefaults(MetadataLog):
 
 
 def has_epoch_at(log: MetadataLog, end_offset: int, epoch: int) -> bool | None:
-    """MetadataLog.is_history for a log that is cheap to read anywhere; raises as ``read``.
+    """MetadataLog.is_history for a log with cheap random access; raises as ``read``.
 
-    The batch that ends there must be of this epoch. Where it was compacted away or cannot be decoded, the
-    next one must be.
+    The batch that ends there must have this epoch; if it was compacted away or cannot be decoded, the next
+    one.
     """
     if end_offset <= log.start_offset():
         return True
@@ -113,16 +113,16 @@ def has_epoch_at(log: MetadataLog, end_offset: int, epoch: int) -> bool | None:
     except OffsetOutOfRangeError as error:
         if error.start < end_offset:
             raise
-        # Trimmed since; or a follower whose log ends below the snapshot that it fetched.
+        # Trimmed meanwhile; or a follower whose log ends below the snapshot that it fetched.
         return True
     if found is None:
-        # A snapshot may well be the way past a record of a newer version.
+        # A snapshot may be the way past a record of a newer version.
         found = _epoch_from(log, end_offset)
     return None if found is None else found == epoch
 
 
 def _epoch_from(log: MetadataLog, offset: int) -> int | None:
-    """Epoch of the first batch that reaches beyond ``offset``, if there is one and it can be decoded."""
+    """Epoch of the first batch that ends beyond ``offset``; None: no such batch, or it cannot be decoded."""
     try:
         batches = log.read(offset, max_bytes=1)
     except DecodeError:

@@ -1,6 +1,6 @@
-"""Finds out whether a port speaks TLS or not, to explain why a connection to it failed.
+"""Detects whether a port uses TLS, to explain why a connection failed.
 
-Asked after a failure only: a wrong security.protocol shows as a connection that is closed.
+Used after a failure only: with a wrong security.protocol the server just closes the connection.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 #: A TLS record begins with its type, a handshake or an alert, and the major version.
 _TLS_RECORDS: Final = (b"\x16\x03", b"\x15\x03")
 _CORRELATION_ID: Final = b"aclg"
-#: ApiVersions in version 0, which every broker and controller answers before it knows who asks.
+#: ApiVersions in version 0, which every broker and controller answers without authentication.
 _API_VERSIONS: Final = b"\0\x12\0\0" + _CORRELATION_ID + b"\xff\xff"
 _LENGTH_BYTES: Final = 4
 _TIMEOUT_S: Final = 3.0
 
 
 def tls_mismatch(address: Address, *, has_tls: bool, setting: str) -> str | None:
-    """What to say where one side has TLS and the other has not; None where they agree, or do not answer.
+    """Explain that only one side uses TLS; None: both do or do not, or the port does not answer.
 
     Args:
         address: of the port.
-        has_tls: whether it was spoken to with TLS.
-        setting: the key that says so.
+        has_tls: whether the failed connection used TLS.
+        setting: key of that setting.
     """
     if has_tls and speaks_kafka_unencrypted(address):
         return (
@@ -41,27 +41,27 @@ def tls_mismatch(address: Address, *, has_tls: bool, setting: str) -> str | None
 
 
 def speaks_tls(address: Address) -> bool:
-    """Whether the other side answers the beginning of a TLS handshake; nothing secret is sent."""
+    """Whether the port answers a TLS ClientHello; no secret is sent."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     outgoing = ssl.MemoryBIO()
-    with suppress(ssl.SSLWantReadError):  # the other side's turn
+    with suppress(ssl.SSLWantReadError):  # waits for the server's answer
         context.wrap_bio(ssl.MemoryBIO(), outgoing).do_handshake()
     return _answer(address, outgoing.read(), len(_TLS_RECORDS[0])).startswith(_TLS_RECORDS)
 
 
 def speaks_kafka_unencrypted(address: Address) -> bool:
-    """Whether the other side answers a request of Kafka's protocol without TLS."""
+    """Whether the port answers a request of Kafka's protocol without TLS."""
     request = len(_API_VERSIONS).to_bytes(_LENGTH_BYTES, "big") + _API_VERSIONS
     return _answer(address, request, _LENGTH_BYTES + len(_CORRELATION_ID))[_LENGTH_BYTES:] == _CORRELATION_ID
 
 
 def _answer(address: Address, sent: bytes, size_bytes: int) -> bytes:
-    """The first bytes of the answer; fewer where there are no more."""
+    """The first bytes of the answer; fewer if the server sends fewer."""
     received = b""
     with (
-        suppress(OSError, ValueError),  # what came before is the answer
+        suppress(OSError, ValueError),  # the bytes received before are the answer
         socket.create_connection((address.host, address.port), _TIMEOUT_S) as connection,
     ):
         connection.sendall(sent)

@@ -1,6 +1,6 @@
-"""Opens a log by its URL, whatever kind it is; finds topics by their names.
+"""Opens logs of all kinds by their URLs, and other resources of a Kafka cluster.
 
-A kind of log is imported when one is opened: this module itself is for everyone who has a URL.
+The module of a kind of log is imported when such a log is opened.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ POLLED: Final = "describe"
 
 
 def kind_of(url: str) -> str:
-    """``file``, ``kafka``, ``kraft`` or ``describe``: which kind of log; a plain path is a directory.
+    """The kind of a log: ``file``, ``kafka``, ``kraft`` or ``describe``; a plain path is a directory.
 
     Raises:
-        LogError: there is no such kind.
+        LogError: an unknown scheme.
     """
     scheme = match[1].lower() if (match := _SCHEME.match(url)) else DIRECTORY
     if scheme not in (DIRECTORY, TOPIC, QUORUM, POLLED):
         raise LogError(
-            f"`{url}`: there is no such kind of log; a directory is file:DIR, a topic "
-            "kafka://HOST:PORT/TOPIC, a cluster's own log kraft://HOST:PORT (of its controllers), what its "
-            "brokers describe describe://HOST:PORT[/DIR]"
+            f"`{url}` is not the URL of a log. Use file:DIR for a directory, kafka://HOST:PORT/TOPIC for a "
+            "topic, kraft://HOST:PORT for a cluster's metadata log (at its controllers), or "
+            "describe://HOST:PORT[/DIR] for polling the ACLs of its brokers"
         )
     return scheme
 
@@ -53,18 +53,17 @@ def kind_of(url: str) -> str:
 def open_log(
     url: str, *, mode: Mode = "read", client: Mapping[str, str] = _NO_SETTINGS, lazily: bool = False
 ) -> MetadataLog:
-    """The log at ``file:DIR``, a plain path, or a URL of another kind.
+    """Open a log.
 
     Args:
-        url: where it is.
-        mode: ``read``; ``write``; or ``create``, which is ``write`` where there is a log already.
-        client: settings for the Kafka client, by librdkafka's names; a directory needs none, and with
-            `BOOTSTRAP` a broker's directory is asked about there, see records.log.directory.committed.
-        lazily: do not ask a cluster yet, see TopicLog.open.
+        url: ``file:DIR``, a plain path, or a URL of another kind.
+        mode: ``read``; ``write``; or ``create``, which is ``write`` if the log exists.
+        client: settings for the Kafka client, by librdkafka's names. For a broker's directory, `BOOTSTRAP`
+            names the cluster to ask (records.log.directory.committed).
+        lazily: do not connect to a cluster yet, see TopicLog.open.
 
     Raises:
-        LogError: there is none, it cannot be had, or its kind is not known; see DirectoryLog.open,
-            TopicLog.open, QuorumLog.open and PolledLog.open.
+        LogError: see DirectoryLog.open, TopicLog.open, QuorumLog.open and PolledLog.open.
     """
     match kind_of(url):
         case "kafka":
@@ -85,7 +84,7 @@ def open_log(
             log = DirectoryLog.open(url, mode=mode)
             if log.is_cluster_metadata_log and BOOTSTRAP in client:
                 try:
-                    log.ask(_committed_end(url, log.identity.cluster_id, client))
+                    log.use_committed_end(_committed_end(url, log.identity.cluster_id, client))
                 except LogError:
                     log.close()
                     raise
@@ -93,10 +92,10 @@ def open_log(
 
 
 def open_batches(url: str, *, client: Mapping[str, str] = _NO_SETTINGS) -> BatchLog:
-    """As ``open_log``, to read, a log that is made of batches: a directory's or a quorum's.
+    """As ``open_log``, for reading a log of batches: a directory, or a quorum's log.
 
     Raises:
-        LogError: it is a topic's, too.
+        LogError: also for a topic, or polled ACLs.
     """
     match kind_of(url):
         case "file":
@@ -108,17 +107,17 @@ def open_batches(url: str, *, client: Mapping[str, str] = _NO_SETTINGS) -> Batch
                 from records.log.quorum import QuorumLog  # noqa: PLC0415
             return QuorumLog.open(url, client=client)
         case _:
-            raise LogError(f"{url}: a topic's messages are no batches")
+            raise LogError(f"{url}: only file: and kraft:// logs can be read by batches")
 
 
 def matching_topics(
     bootstrap_servers: str, pattern: JavaPattern, *, client: Mapping[str, str] = _NO_SETTINGS
 ) -> list[str]:
-    """The topics whose whole names match, of one cluster; see records.log.topic.topic_admin.
+    """Names of a cluster's topics that match completely; see records.log.topic.topic_admin.
 
     Raises:
-        LogError: the servers or a client setting make no sense, or the Kafka client is not installed.
-        LogUnreachableError, LogRefusedError: the cluster is out of reach, or does not let us in.
+        LogError: invalid servers or client settings, or the Kafka client is not installed.
+        LogUnreachableError, LogRefusedError: the cluster does not answer, or denies access.
     """
     with _kafka_extra():
         from records.log.topic import topic_admin  # noqa: PLC0415
@@ -139,12 +138,12 @@ def open_cluster_acls(bootstrap_servers: str, *, client: Mapping[str, str] = _NO
 def open_exactly_once_producer(
     url: str, *, name: str, client: Mapping[str, str] = _NO_SETTINGS
 ) -> ExactlyOnceProducer:
-    """A topic that results are appended to, each once, by the writer of this name.
+    """Open a producer that appends each result to a topic once, by its ``name``.
 
     Raises:
         LogNotFoundError: there is no such topic.
-        LogError: the URL or a setting makes no sense, or the Kafka client is not installed.
-        LogUnreachableError, LogRefusedError: the cluster is out of reach, or does not let us in.
+        LogError: an invalid URL or setting, or the Kafka client is not installed.
+        LogUnreachableError, LogRefusedError: the cluster does not answer, or denies access.
     """
     with _kafka_extra():
         from records.log.topic.exactly_once_producer import ExactlyOnceProducer  # noqa: PLC0415
@@ -154,10 +153,10 @@ def open_exactly_once_producer(
 def open_async_producer(
     url: str, *, client: Mapping[str, str], headers: Mapping[str, bytes]
 ) -> AsyncTopicProducer:
-    """A topic that messages are put on without waiting; nothing is asked of its cluster yet.
+    """Open a producer that sends messages without waiting; it does not connect yet.
 
     Raises:
-        LogError: the URL or a setting makes no sense, or the Kafka client is not installed.
+        LogError: an invalid URL or setting, or the Kafka client is not installed.
     """
     with _kafka_extra():
         from records.log.topic.async_producer import AsyncTopicProducer  # noqa: PLC0415
@@ -176,12 +175,12 @@ def _kafka_extra() -> AbstractContextManager[None]:
 
 
 def _kraft_extra() -> AbstractContextManager[None]:
-    return _extra("kio", "to ask a cluster in Kafka's own protocol takes kio: pip install 'aclog[kraft]'")
+    return _extra("kio", "Kafka's protocol needs kio: pip install 'aclog[kraft]'")
 
 
 @contextmanager
 def _extra(package: str, remedy: str) -> Iterator[None]:
-    """Around imports that are made when they are needed: what is an extra, and takes its time."""
+    """Context for lazy imports of an optional dependency."""
     try:
         yield
     except ModuleNotFoundError as error:

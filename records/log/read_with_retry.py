@@ -1,4 +1,4 @@
-"""Reading on where a log may hold back, for a moment, what is below its high watermark."""
+"""Reads a log that may hold back committed records for a short time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from records.log.base import MetadataLog
     from records.log_batch import LogBatch
 
-#: Between two reads of what is held back, if the log does not say earlier that there is more.
+#: Maximum pause between two reads while records are held back.
 _POLL_INTERVAL_S: Final = 0.2
 
 

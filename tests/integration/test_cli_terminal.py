@@ -218,7 +218,7 @@ def test_a_brokers_log_can_be_copied_as_the_error_says(tmp_path: Path) -> None:
     """acls --add is refused there; the commands that it names make a log that can be written."""
     refused = aclog("acls", "--add", "--log", str(SMALL), "--allow-principal", "User:a", "--topic", "t")
     assert refused.returncode == 2
-    command = re.search(r"`(.*)` copies it into an own log", refused.stderr)
+    command = re.search(r"`(.*)` copies it into an aclog-managed log", refused.stderr)
     assert command is not None
     assert pasted(command[1], tmp_path).returncode == 0
     log = str(tmp_path / "NEW_DIRECTORY")

@@ -60,7 +60,7 @@ PHRASES = (
     r"what (?:goes|stays)",
     r"who(?:ever)? asks",
     r"whoever",
-    r"(?<!the )whole(?! (?:number|second|millisecond|minute)s?\b)",
+    r"(?<!the )whole(?! (?:buffer|number|second|millisecond|minute)s?\b)",
     r"work(?:s|ed) out",
 )
 _PHRASE = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b", re.IGNORECASE)

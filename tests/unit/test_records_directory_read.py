@@ -364,7 +364,7 @@ def test_a_relative_path_is_meant_from_here_and_now(
     [
         ("kraft://broker", "is not HOST:PORT"),
         ("kraft://broker:9093/topic", "without a name"),
-        ("http://example.com/log", "no such kind of log"),
+        ("http://example.com/log", "is not the URL of a log"),
         ("file://elsewhere/log", "not a local directory"),
         ("file:", "needs a directory"),
         ("", "needs a directory"),

@@ -29,7 +29,7 @@ def test_the_scheme_says_the_kind(url: str, kind: str) -> None:
 
 def test_another_scheme_is_an_error() -> None:
     """It says which there are."""
-    with pytest.raises(LogError, match=r"no such kind of log; .* kafka://HOST:PORT/TOPIC"):
+    with pytest.raises(LogError, match=r"is not the URL of a log\. .* kafka://HOST:PORT/TOPIC"):
         kind_of("s3://bucket/log")
 
 

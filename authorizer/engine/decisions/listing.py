@@ -15,7 +15,7 @@ import numpy as np
 from authorizer.engine.decisions.kafka_order import sort_in_kafka_order
 from authorizer.engine.index.pattern_keys import PREFIXED, known_codes
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from records.columns.acl_table import AclTable, in_pieces
+from records.columns.acl_table import AclTable, row_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +55,7 @@ class Listing:
 
     def acls(self) -> Iterator[AppliedAcl]:
         """Yield all ACLs."""
-        for piece in in_pieces(self._rows):
+        for piece in row_chunks(self._rows):
             yield from self._columns.acls(piece)
 
     def __len__(self) -> int:
@@ -77,7 +77,7 @@ class Listing:
     def bindings(self) -> Iterator[AclBinding]:
         """Yield the ACLs as Kafka's API has them. An ACL with two ids is one ACL here."""
         pattern = entry = None
-        for piece in in_pieces(self._rows):
+        for piece in row_chunks(self._rows):
             for binding in self._columns.bindings(piece):
                 # Entries first: most differ.
                 if binding.entry != entry or binding.pattern != pattern:

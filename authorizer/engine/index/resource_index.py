@@ -25,7 +25,7 @@ from authorizer.api.ip_network import host_matches, matches_host
 from authorizer.engine.index.masks import HostMasks, PatternLeaf, acl_mask, add_to_leaf
 from authorizer.engine.index.pattern_keys import PREFIXED, PatternKey, has_unknown_code, pattern_key
 from records.acl import WILDCARD
-from records.columns.acl_table import in_pieces
+from records.columns.acl_table import row_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -119,7 +119,7 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
 
     def acls(self, key: PatternKey) -> Iterator[AppliedAcl]:
         """Yield the ACLs of exactly this name or prefix: rows in their order, then added ACLs."""
-        for piece in in_pieces(self.rows_at(key, None)):
+        for piece in row_chunks(self.rows_at(key, None)):
             yield from self._rows.columns.acls(piece)
         yield from self.added_at(key, None)
 

@@ -23,7 +23,7 @@ __all__ = ["DirectoryLog"]
 
 
 def __getattr__(name: str) -> object:
-    """DirectoryLog, at its first use: the names of files are of use without what reads them."""
+    """Import DirectoryLog on first use, as some callers need only the names of files."""
     if name != "DirectoryLog":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from records.log.directory.log import DirectoryLog  # noqa: PLC0415

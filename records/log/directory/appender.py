@@ -1,10 +1,10 @@
-"""Commits batches to the last segment, for one thread: written, synced, recorded in the high-watermark file.
+"""Appender: writes batches to the last segment, syncs, and records the high watermark. For one thread.
 
-- A write that fails (a full disk) is undone by cutting the file back; the log goes on.
-- A sync that fails leaves open what is on the disk, now and later: the log takes nothing more until it was
-  opened again, which looks at the file.
-- A segment is left when the next batch would make it longer than ``segment_bytes``. Only the last one is
-  looked at when a log is opened for writing, so the size bounds that time.
+- A failed write (full disk) is undone by truncating the file; the log can be used further.
+- After a failed sync the content of the disk is unknown: the log accepts no more appends until it is opened
+  again, which checks the file.
+- A new segment begins if the next batch would make the last one longer than ``segment_bytes``. Opening for
+  writing checks only the last segment, so its size bounds the time of opening.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-#: Only the last segment is looked at when a log is opened for writing, and this much of the smallest batches
-#: takes well below a second; a log of a million ACLs has some five to ten files.
+#: Opening checks this much of the smallest batches in well below a second; a log of a million ACLs has some
+#: five to ten files.
 SEGMENT_BYTES: Final = 16 * 1024 * 1024
-#: Kafka counts positions in a segment in 32 bits.
+#: Kafka's positions in a segment have 32 bits.
 SEGMENT_BYTES_MAX: Final = 2**31 - 1
-#: So much is written and synced at once at most, which bounds what an import holds in memory.
+#: Maximum size of one write and sync, which bounds the memory of an import.
 GROUP_BYTES_MAX: Final = 8 * 1024 * 1024
 
 _BASE_OFFSET: Final = struct.Struct(">q")
@@ -47,7 +47,7 @@ _BASE_OFFSET: Final = struct.Struct(">q")
 
 @dataclass(frozen=True, slots=True)
 class EncodedBatch:
-    """A batch as it will be in the file, but for its base offset, which the CRC does not cover (KIP-98)."""
+    """An encoded batch whose base offset, which the CRC does not cover (KIP-98), is still to be set."""
 
     data: bytearray
     record_count: int
@@ -55,7 +55,7 @@ class EncodedBatch:
 
 @dataclass(slots=True)
 class _Tail:
-    """The last segment, open for writing; all below ``size_bytes`` is committed."""
+    """The last segment, open for writing; the bytes below ``size_bytes`` are committed."""
 
     path: Path
     descriptor: int
@@ -63,10 +63,10 @@ class _Tail:
 
 
 class Appender:
-    """Made by ``open``, under the writer lock. Not thread-safe.
+    """Created by ``open``, under the writer lock. Not thread-safe.
 
     Attributes:
-        epoch: of the batches that it commits; the caller encodes them with it.
+        epoch: leader epoch that the caller encodes into batches.
         end_offset: one past the last committed offset.
     """
 
@@ -93,7 +93,7 @@ class Appender:
         """Recover the log's tail and begin an epoch.
 
         Raises:
-            LogCorruptError: what was acknowledged is not there any more; nothing was changed.
+            LogCorruptError: acknowledged records are missing or damaged; nothing was changed.
             OSError: a file cannot be read or written.
         """
         with ExitStack() as opened:
@@ -120,10 +120,10 @@ class Appender:
         )
 
     def commit(self, batches: Iterable[EncodedBatch]) -> None:
-        """Append them in order. When it raises, ``end_offset`` says how far it got: whole batches only.
+        """Append batches in order. If it raises, the batches below ``end_offset`` were appended.
 
         Raises:
-            LogStorageError: the disk refused, now or earlier.
+            LogStorageError: the disk failed, now or earlier.
         """
         if self._refusal is not None:
             raise LogStorageError(self._refusal)
@@ -151,7 +151,7 @@ class Appender:
         if not group:
             return
         tail = self._tail
-        # Whatever interrupts this, also Ctrl-C, nothing more is appended to a file in an unknown state.
+        # After any interruption, also Ctrl-C, append no more to a file in an unknown state.
         self._refusal = f"{tail.path}: an append was interrupted; open the log again"
         try:
             write_all(tail.descriptor, bytes(group), tail.size_bytes)

@@ -1,11 +1,11 @@
-"""How far the directory of a live broker or controller is committed, as its cluster says (KIP-595).
+"""CommittedEnd: the committed end of the directory of a live broker or controller, by its cluster (KIP-595).
 
-The files do not record it. Any broker does, with Describe on the cluster: the leader's epoch and the quorum's
-high watermark. The leader's log begins like this directory if the last batch here is of the leader's epoch,
-for two logs with the same offset in the same epoch are the same up to there. Only then its high watermark
-means these records: what an older leader wrote at the same offsets may be something else.
+The files do not record it. Any broker reports the leader's epoch and the quorum's high watermark, to callers
+with Describe on the cluster. If the last batch here has the leader's epoch, this directory is a prefix of the
+leader's log, as two logs with the same offset in the same epoch are equal up to it. Only then the high
+watermark applies to these records: an older leader may have written other records at the same offsets.
 
-Asked only while there is something in the files that is not known to be committed, so an idle cluster is not.
+The cluster is asked only while the files have records that may be uncommitted, so never if it is idle.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from records.log.protocol.settings import PREFIX, protocol_settings
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: Between two questions at least: what is written here is committed within about one fetch of a follower.
-_PAUSE_S: Final = 0.01
+#: Minimum interval of queries: a record is committed within about one fetch of a follower.
+_QUERY_INTERVAL_S: Final = 0.01
 
 
 class CommittedEnd:
-    """One thread asks at a time; ``close`` is for any."""
+    """Not thread-safe, except ``close``."""
 
     def __init__(self, url: str, cluster_id: str, client: Mapping[str, str]) -> None:
-        """Ask nobody yet.
+        """Check the settings; does not connect.
 
         Args:
             url: of the log, for errors.
-            cluster_id: of the log; brokers of another cluster are refused.
-            client: ``aclog.kafka.*`` without that prefix, ``bootstrap.servers`` among them.
+            cluster_id: of the log; brokers of another cluster are rejected.
+            client: ``aclog.kafka.*`` without that prefix, with ``bootstrap.servers``.
 
         Raises:
-            LogError: a setting makes no sense, or names another cluster.
+            LogError: an invalid setting, or another cluster's id.
         """
         self._url = url
         servers = client[BOOTSTRAP]
@@ -55,34 +55,34 @@ class CommittedEnd:
             self._closing,
             cluster_id=cluster_id,
         )
-        self._known = 0
-        self._not_before_s = 0.0
+        self._known_end = 0
+        self._next_query_s = 0.0
 
-    def below(self, end_offset: int, epoch: int, certain_end: int) -> int:
-        """How much of a log is committed that ends at ``end_offset`` with a batch of ``epoch``.
+    def committed_end(self, end_offset: int, epoch: int, certain_end: int) -> int:
+        """The committed end of a log that ends at ``end_offset`` with a batch of ``epoch``.
 
-        ``certain_end``: so much of it is anyway, as the files show.
+        ``certain_end``: the records below it are committed according to the files.
 
         Raises:
             LogError: as Brokers.committed.
-            LogUnreachableError: also where the files and the quorum's leader are of two epochs.
+            LogUnreachableError: also if the files and the quorum's leader have different epochs.
         """
-        if end_offset < self._known:  # what was committed is gone: another log is in its place
-            self._known, self._not_before_s = 0, 0.0
-        self._known = max(self._known, certain_end)
-        if end_offset > self._known and time.monotonic() >= self._not_before_s:
+        if end_offset < self._known_end:  # another log is in its place
+            self._known_end, self._next_query_s = 0, 0.0
+        self._known_end = max(self._known_end, certain_end)
+        if end_offset > self._known_end and time.monotonic() >= self._next_query_s:
             leader_epoch, committed = self._brokers.committed()
             if epoch != leader_epoch:
                 raise LogUnreachableError(
-                    f"{self._url}: what is committed from offset {self._known} on is not known: the log ends "
-                    f"in epoch {epoch} here, and the quorum's leader is of epoch {leader_epoch}; the log "
-                    "becomes current, unless its broker is stopped"
+                    f"{self._url}: what is committed from offset {self._known_end} on is not known: the log "
+                    f"ends in epoch {epoch} here, and the quorum's leader is of epoch {leader_epoch}; the "
+                    "log becomes current, unless its broker is stopped"
                 )
-            self._known = max(self._known, min(committed, end_offset))
-            self._not_before_s = time.monotonic() + _PAUSE_S
-        return self._known
+            self._known_end = max(self._known_end, min(committed, end_offset))
+            self._next_query_s = time.monotonic() + _QUERY_INTERVAL_S
+        return self._known_end
 
     def close(self) -> None:
-        """End the connection, and whatever waits for an answer. Idempotent."""
+        """Close the connection; ends a pending query. Idempotent."""
         self._closing.set()
         self._brokers.abort()

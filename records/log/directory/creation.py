@@ -1,8 +1,8 @@
-"""How an own log comes to be.
+"""Creation of an aclog-managed log.
 
-``aclog.properties`` is written first and in one step: from then on the directory is ours, and an opening for
-writing completes what a crash left out. The high-watermark file comes before the first segment, so a log with
-segments and without that file has lost it.
+``aclog.properties`` is written first and atomically. From then on the directory is aclog-managed, and opening
+it for writing completes a creation that a crash interrupted. The high-watermark file is created before the
+first segment. So a log with segments but without that file has lost it.
 """
 
 from __future__ import annotations
@@ -35,51 +35,50 @@ from records.log.directory.identity import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-# What an empty directory may hold: leftovers of a creation that did not get to its first step, and what a new
-# file system has.
-_NOTHING: Final = frozenset({LOCK_FILE, f"{OWNER_FILE}.tmp", "lost+found"})
+# Files that an empty directory may have: leftovers of a creation, and those of a new file system.
+_IGNORED_FILES: Final = frozenset({LOCK_FILE, f"{OWNER_FILE}.tmp", "lost+found"})
 
 
 def prepare_directory(directory: Path, *, create: bool) -> None:
-    """Make sure that ``directory`` is an own log, or may become one. Changes no directory that has content.
+    """Check that ``directory`` is an aclog-managed log, or may become one; create an empty directory.
 
     Raises:
-        LogNotFoundError: there is no log, and none is to be created.
-        LogReadOnlyError: it is a log, but not aclog's own.
-        LogError: it holds something else.
-        OSError: it cannot be made or listed.
+        LogNotFoundError: there is no log, and ``create`` is not set.
+        LogReadOnlyError: the log is not aclog-managed.
+        LogError: it has other content.
+        OSError: it cannot be created or listed.
     """
-    nothing = LogNotFoundError(f"{directory}: there is no log to write to; mode `create` makes one")
+    not_found = LogNotFoundError(f"{directory}: there is no log to write to; mode `create` makes one")
     try:
         listing = list_directory(directory)
     except FileNotFoundError:
         if not create:
-            raise nothing from None
+            raise not_found from None
         directory.mkdir(parents=True, exist_ok=True)
         sync_directory(directory.parent)
         return
-    others = sorted({path.name for path in directory.iterdir()} - _NOTHING)
-    if is_managed(directory):  # asked last: another process may be creating it
+    other_files = sorted({path.name for path in directory.iterdir()} - _IGNORED_FILES)
+    if is_managed(directory):  # checked last, as another process may be creating it
         return
     if listing.segments:
         raise LogReadOnlyError(
             f"{directory}: not written by aclog (there is no {OWNER_FILE}): a broker's log can only be read. "
-            f"`{copy_command(directory)}` copies it into an own log"
+            f"`{copy_command(directory)}` copies it into an aclog-managed log"
         )
-    if others:
+    if other_files:
         raise LogError(
-            f"{directory}: not empty and not a log (it holds {', '.join(others[:3])}); choose another"
+            f"{directory}: not empty and not a log (it holds {', '.join(other_files[:3])}); choose another"
         )
     if not create:
-        raise nothing
+        raise not_found
 
 
 def complete_creation(directory: Path, cluster_id: str | None) -> LogIdentity:
-    """Create the log unless it is there already. The caller holds the writer lock.
+    """Create the log unless it exists. The caller holds the writer lock.
 
     Raises:
-        LogCorruptError: the log has lost its high-watermark file, or a file of its makes no sense.
-        LogError: the log belongs to another cluster than the one given, or that is no cluster id.
+        LogCorruptError: the high-watermark file is missing, or a file is invalid.
+        LogError: an invalid cluster id, or the log belongs to another cluster.
         OSError: a file cannot be written.
     """
     if not is_managed(directory):
@@ -94,8 +93,8 @@ def complete_creation(directory: Path, cluster_id: str | None) -> LogIdentity:
     if not high_watermark.exists():
         if has_segments:
             raise LogCorruptError(
-                f"{high_watermark}: missing, so what was committed is not known. Put back a backup of it; or "
-                f"`{copy_command(directory)}` takes all whole batches for committed"
+                f"{high_watermark}: missing, so it is unknown what was committed. Restore a backup of it; or "
+                f"`{copy_command(directory)}` treats all complete batches as committed"
             )
         write_partition_metadata(directory, identity.topic_id)
         create_high_watermark(high_watermark)

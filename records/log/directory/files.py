@@ -3,11 +3,11 @@
     00000000000000001675.log                      a segment: record batches from offset 1675 on
     00000000000000001890-0000000001.checkpoint    Kafka's snapshot of everything below offset 1890, epoch 1
     leader-epoch-checkpoint, partition.metadata   see leader_epochs.py and identity.py
-    aclog.properties, high-watermark, .lock       only in aclog's own logs
-    aclog.sock                                    there too, while a node that writes the log takes requests
+    aclog.properties, high-watermark, .lock       only in aclog-managed logs
+    aclog.sock                                    in these, while a node that writes the log accepts requests
 
-Everything else is passed by, as Kafka does: indexes (``.index``, ``.timeindex``), producer state
-(``.snapshot``), and the leftovers of unfinished work (``.deleted``, ``.cleaned``, ``.swap``, ``.part``).
+All other files are ignored, as in Kafka: indexes (``.index``, ``.timeindex``), producer state
+(``.snapshot``), and leftovers of unfinished work (``.deleted``, ``.cleaned``, ``.swap``, ``.part``).
 
 Source: org.apache.kafka.storage.internals.log.LogFileUtils, org.apache.kafka.snapshot.Snapshots.
 """
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-#: Marks a directory as an own log of aclog.
+#: Marks a directory as an aclog-managed log.
 OWNER_FILE: Final = "aclog.properties"
 HIGH_WATERMARK_FILE: Final = "high-watermark"
 LOCK_FILE: Final = ".lock"
 SOCKET_FILE: Final = "aclog.sock"
 LEADER_EPOCHS_FILE: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA_FILE: Final = "partition.metadata"
-#: In a broker's log.dir, beside the log's directory.
+#: In a broker's log.dir, next to the log's directory.
 META_PROPERTIES_FILE: Final = "meta.properties"
-#: How a broker names the directory of its metadata log.
+#: Name of the directory of a broker's metadata log.
 METADATA_LOG_DIRECTORY: Final = "__cluster_metadata-0"
 
 _SEGMENT: Final = re.compile(r"([0-9]{20})\.log")
@@ -47,7 +47,7 @@ _CHECKPOINT: Final = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 
 @dataclass(frozen=True, slots=True, order=True)
 class SegmentId:
-    """A segment file; another ``inode`` at the same base offset is another file (truncated, then rolled)."""
+    """A segment file; a new ``inode`` at the same base offset is a new file (truncated, then rolled)."""
 
     base_offset: int
     inode: int
@@ -55,7 +55,7 @@ class SegmentId:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a directory held at one moment; both in offset order."""
+    """Files of a directory at one time, in offset order."""
 
     segments: tuple[SegmentId, ...]
     checkpoints: tuple[CheckpointId, ...]
@@ -67,7 +67,7 @@ def segment_name(base_offset: int) -> str:
 
 
 def list_directory(directory: Path) -> Listing:
-    """What is in ``directory`` now. Raises OSError."""
+    """List the files of a log. Raises OSError."""
     segments, checkpoints = [], []
     with os.scandir(directory) as entries:
         for entry in entries:
@@ -83,7 +83,7 @@ def list_directory(directory: Path) -> Listing:
 
 @contextmanager
 def storage_errors(path: Path) -> Iterator[None]:
-    """Turn an OSError into a LogError that names the file that failed; ``path`` if it is not known."""
+    """Convert an OSError to a LogError that names the file, or ``path`` if the OSError has none."""
     try:
         yield
     except OSError as error:
@@ -94,7 +94,7 @@ def storage_errors(path: Path) -> Iterator[None]:
         raise LogStorageError(reason) from error
 
 
-#: Syncs the content of a file, and of its other attributes only what reading it needs.
+#: Syncs the content of a file, and only those attributes that reading it needs.
 sync_data: Final = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
 
 
@@ -108,7 +108,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write a small file durably and in one step: a crash leaves the old content or the new one."""
+    """Write a small file durably and atomically: after a crash it has the old content or the new one."""
     staging = path.with_name(f"{path.name}.tmp")
     with staging.open("w", encoding="utf-8") as file:
         file.write(text)
@@ -131,15 +131,15 @@ def create_file(path: Path) -> int:
 
 
 def write_all(descriptor: int, data: bytes, position: int) -> None:
-    """Write all of ``data`` at ``position``; a full disk may leave a part of it. Raises OSError."""
-    rest = memoryview(data)
-    while rest:
-        written = os.pwrite(descriptor, rest, position)
+    """Write all of ``data`` at ``position``. Raises OSError; a part may be written, as on a full disk."""
+    remaining = memoryview(data)
+    while remaining:
+        written = os.pwrite(descriptor, remaining, position)
         position += written
-        rest = rest[written:]
+        remaining = remaining[written:]
 
 
 def copy_command(directory: Path) -> str:
-    """A command that copies what can be read: all that aclog understands, up to where it is damaged."""
+    """A command that copies all records that aclog understands, up to the first damaged one."""
     source = shlex.quote(f"file:{directory}")
     return f"aclog log dump --log {source} | aclog log append --log NEW_DIRECTORY --create --skip-others"

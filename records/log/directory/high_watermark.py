@@ -1,4 +1,4 @@
-"""The high-watermark file of an own log: what is committed, recorded after it was written and synced.
+"""The high-watermark file of an aclog-managed log: its committed end, written after each sync of the segment.
 
 Two lines of 30 bytes, each a high watermark (20 digits), a space, the CRC-32C of those digits (8 hex digits)
 and a newline:
@@ -6,9 +6,9 @@ and a newline:
     00000000000000000266 1a2b3c4d
     00000000000000000265 9f8e7d6c
 
-The greater valid one counts. The writer overwrites them in turn, each in one write, and syncs: a crash can
-only spoil the line that was not acknowledged yet, the file never changes its size (so a sync costs one write,
-where a rename costs three), and a reader in another process needs no lock.
+The greater valid one counts. The writer overwrites them alternately, each by one write, and syncs. A crash
+can damage only the line that is not acknowledged yet. The file never changes its size, so a sync costs one
+write (a rename: three). A reader in another process needs no lock.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _LINE_BYTES: Final = 30
 _LINES: Final = 2
 _DIGITS: Final = 20
 
-# A reader may meet a line while it is being overwritten; the other one is whole then. Both are spoiled only
-# if the writer wrote twice during one read: look again.
+# While a line is being overwritten, the other one is valid. Both are invalid only if the writer wrote twice
+# during one read: retry.
 _READ_ATTEMPTS: Final = 5
 
 
@@ -44,7 +44,7 @@ def _parse(line: bytes) -> int | None:
 
 
 def create_high_watermark(path: Path) -> None:
-    """Create the file of an empty log, durably and in one step. Raises OSError."""
+    """Create the file of an empty log, durably and atomically. Raises OSError."""
     write_file(path, (_line(0) * _LINES).decode("ascii"))
 
 
@@ -62,13 +62,13 @@ def read_high_watermark(path: Path) -> int:
         if valid:
             return max(valid)
     raise LogCorruptError(
-        f"{path}: neither line holds a valid high watermark, so what was committed is not known; put a "
-        f"backup of the file in its place, or move it away to read the log up to its last whole batch"
+        f"{path}: neither line holds a valid high watermark, so it is unknown what was committed. Restore a "
+        f"backup of the file, or move it away to read the log up to its last complete batch"
     )
 
 
 class HighWatermarkRecorder:
-    """The writer's hand on the file."""
+    """Writes the high-watermark file."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_WRONLY)
@@ -76,16 +76,16 @@ class HighWatermarkRecorder:
 
     @classmethod
     def open(cls, path: Path) -> tuple[Self, int]:
-        """The recorder and the high watermark that it continues from. Raises as read_high_watermark."""
+        """Open the file; returns the recorder and the high watermark. Raises as read_high_watermark."""
         high_watermark = read_high_watermark(path)
         recorder = cls(path)
-        # The line that counts must survive until the other one is synced.
-        counting = _line(high_watermark)
-        recorder._line = 1 if path.read_bytes()[:_LINE_BYTES] == counting else 0
+        # The line with the greater value must survive until the other one is synced.
+        current = _line(high_watermark)
+        recorder._line = 1 if path.read_bytes()[:_LINE_BYTES] == current else 0
         return recorder, high_watermark
 
     def record(self, high_watermark: int) -> None:
-        """Record it durably. After an OSError it may be or not."""
+        """Record it durably. After an OSError it may be recorded or not."""
         write_all(self._descriptor, _line(high_watermark), self._line * _LINE_BYTES)
         sync_data(self._descriptor)
         self._line = (self._line + 1) % _LINES

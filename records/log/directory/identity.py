@@ -1,14 +1,14 @@
-"""Which log a directory holds (I9), and whether it is aclog's own.
+"""Identity of a directory log (I9), and whether it is aclog-managed.
 
-- Own log: ``aclog.properties`` in the directory holds ``version``, ``cluster.id`` and ``topic.id``. It is
-  the first file of a new log, so a directory without it is not ours to write to. ``partition.metadata``
-  repeats the topic id for Kafka's tools. Both ids are random for each log that is created (a cluster id may
-  be given), so a log that was deleted and created again is another log.
+- An aclog-managed log: ``aclog.properties`` has ``version``, ``cluster.id`` and ``topic.id``. It is the first
+  file of a new log, so aclog writes to no directory without it. ``partition.metadata`` repeats the topic id
+  for Kafka's tools. Both ids are random for each new log (a cluster id may be given), so a log that was
+  deleted and created again has another identity.
 - A broker's log: ``cluster.id`` from ``meta.properties`` in the parent directory (the broker's log.dir),
   topic id from ``partition.metadata``.
-- A broker's log that was copied out without ``meta.properties``: its cluster id is ``unknown-`` and the CRC
-  of its first batch. Two copies of one log agree, two different logs do not share snapshots, and a log
-  whose start has moved is taken for another one, which costs a full replay and never a wrong answer.
+- A copy of a broker's log without ``meta.properties``: its cluster id is ``unknown-`` and the CRC of its
+  first batch. Copies of one log have equal ids, and different logs do not share snapshots. A log whose start
+  has moved gets another identity, which costs a full replay and never a wrong answer.
 
 Source: org.apache.kafka.metadata.properties.MetaProperties, PartitionMetadataFile, Uuid.randomUuid.
 """
@@ -38,16 +38,16 @@ from records.properties import escape_property, parse_properties
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: Format of an own log's directory: which files there are and what they mean.
+#: Version of the directory format of an aclog-managed log.
 _FORMAT_VERSION: Final = "1"
 _PARTITION_METADATA_VERSION: Final = "0"
 
 
 @dataclass(frozen=True, slots=True)
 class IdentityStamp:
-    """``partition.metadata`` as it was met: another one where the log was deleted and created again.
+    """State of ``partition.metadata``: it changes if the log is deleted and created again.
 
-    The content alone would do for own logs; all brokers write the same one.
+    The content alone does not suffice, as it is the same for all brokers' logs.
     """
 
     inode: int
@@ -56,7 +56,7 @@ class IdentityStamp:
 
 
 def random_id() -> Uuid:
-    """As Kafka makes them: none begins with a dash, which a command line would take for an option."""
+    """A random id as Kafka's: none begins with a dash, which a command line would parse as an option."""
     while True:
         value = Uuid(uuid.uuid4().bytes)
         if not uuid_to_string(value).startswith("-"):
@@ -73,7 +73,7 @@ def is_managed(directory: Path) -> bool:
 
 
 def write_owner(directory: Path, identity: LogIdentity) -> None:
-    """Make ``directory`` an own log of that identity, durably. Raises OSError."""
+    """Mark ``directory`` as an aclog-managed log of that identity, durably. Raises OSError."""
     lines = [
         "# A metadata log that aclog writes; do not edit. Kafka's tools can read its .log files.",
         f"version={_FORMAT_VERSION}",
@@ -84,17 +84,17 @@ def write_owner(directory: Path, identity: LogIdentity) -> None:
 
 
 def write_partition_metadata(directory: Path, topic_id: Uuid) -> None:
-    """Write Kafka's own file with the topic id. Raises OSError."""
+    """Write Kafka's file with the topic id. Raises OSError."""
     text = f"version: {_PARTITION_METADATA_VERSION}\ntopic_id: {uuid_to_string(topic_id)}"
     write_file(directory / PARTITION_METADATA_FILE, text)
 
 
 def read_identity(directory: Path, *, expected_cluster_id: str | None = None) -> LogIdentity:
-    """Who the log is. A given cluster id must be the log's; where the log names none, it is taken for it.
+    """Read the identity. ``expected_cluster_id`` is used if the log has no cluster id.
 
     Raises:
-        LogCorruptError: a file that says it makes no sense.
-        LogError: the log belongs to another cluster than the given one.
+        LogCorruptError: a file with an id is invalid.
+        LogError: the log belongs to another cluster than the expected one.
         OSError: a file cannot be read.
     """
     if is_managed(directory):
@@ -111,7 +111,7 @@ def read_identity(directory: Path, *, expected_cluster_id: str | None = None) ->
 
 
 def identity_stamp(directory: Path) -> IdentityStamp | None:
-    """Shows at little cost whether ``read_identity`` may have another answer than before. Raises OSError."""
+    """A cheap check whether ``read_identity`` may return another value. Raises OSError."""
     try:
         with (directory / PARTITION_METADATA_FILE).open("rb", buffering=0) as file:
             stat = os.fstat(file.fileno())
@@ -137,7 +137,7 @@ def _read_owner(path: Path) -> LogIdentity:
 
 
 def _broker_cluster_id(directory: Path) -> str | None:
-    # A symbolic link may lead into the broker's log.dir: the parent of where it leads is the one that counts.
+    # If the directory is a symbolic link into a broker's log.dir, the parent of the target counts.
     for home in (directory.resolve().parent, directory):
         properties = _read_properties(home / META_PROPERTIES_FILE) or {}
         if properties.get("cluster.id"):
@@ -177,7 +177,7 @@ def _fingerprint(directory: Path) -> str:
             with (directory / segment_name(segment.base_offset)).open("rb") as file:
                 header = file.read(HEADER_BYTES)
         except FileNotFoundError:
-            continue  # trimmed since it was listed: the log begins with the next one
+            continue  # trimmed after the listing: the log begins with the next one
         if len(header) == HEADER_BYTES:
             return f"unknown-{parse_header(header).crc:08x}"
         break

@@ -1,13 +1,12 @@
-"""``leader-epoch-checkpoint``: which leader epoch begins at which offset, in Kafka's text format.
+"""``leader-epoch-checkpoint``: start offsets of the leader epochs, in Kafka's text format.
 
     0                 format version
     2                 number of entries
     1 0               epoch 1 begins at offset 0
     2 266
 
-An own log has one writer at a time and no election: each opening for writing begins the next epoch, so an
-epoch names one life of one writer. No LeaderChange control batch is written: there are no voters to name, and
-without it an offset counts records, so that importing N records ends at N.
+An aclog-managed log has one writer at a time and no election: each opening for writing begins a new epoch. No
+LeaderChange control batch is written, as there are no voters. So importing N records ends at offset N.
 
 Source: org.apache.kafka.storage.internals.checkpoint.LeaderEpochCheckpointFile, LeaderEpochFileCache.assign.
 """
@@ -29,14 +28,14 @@ _VERSION: Final = "0"
 
 @dataclass(frozen=True, slots=True, order=True)
 class EpochStart:
-    """The epoch whose first record would have offset ``start_offset``."""
+    """An epoch whose first record has, or would have, offset ``start_offset``."""
 
     epoch: int
     start_offset: int
 
 
 def read_leader_epochs(path: Path) -> tuple[EpochStart, ...]:
-    """The entries in order; none if there is no such file yet. Raises LogCorruptError, OSError."""
+    """Read the entries in order; none if the file does not exist yet. Raises LogCorruptError, OSError."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except FileNotFoundError:
@@ -44,16 +43,16 @@ def read_leader_epochs(path: Path) -> tuple[EpochStart, ...]:
     try:
         version, count, *entries = lines
         epochs = tuple(EpochStart(*map(int, entry.split())) for entry in entries)
-        is_whole = version == _VERSION and int(count) == len(epochs)
+        is_complete = version == _VERSION and int(count) == len(epochs)
     except (TypeError, ValueError) as error:
         raise LogCorruptError(f"{path}: not a leader epoch checkpoint: {error}") from error
-    if not is_whole or list(epochs) != sorted(epochs):
+    if not is_complete or list(epochs) != sorted(epochs):
         raise LogCorruptError(f"{path}: not a leader epoch checkpoint: wrong version, count or order")
     return epochs
 
 
 def write_leader_epochs(path: Path, epochs: Sequence[EpochStart]) -> None:
-    """Write the file durably and in one step. Raises OSError."""
+    """Write the file durably and atomically. Raises OSError."""
     lines = [_VERSION, str(len(epochs)), *(f"{entry.epoch} {entry.start_offset}" for entry in epochs)]
     write_file(path, "\n".join(lines) + "\n")
 
@@ -63,12 +62,12 @@ def begin_epoch(path: Path, end_offset: int, last_epoch: int) -> int:
 
     Args:
         path: the checkpoint file.
-        end_offset: the log's end: where the epoch begins.
-        last_epoch: the greatest epoch seen in the log's batches, 0 if there are none.
+        end_offset: end of the log, where the epoch begins.
+        last_epoch: the greatest epoch of the log's batches; 0: there are none.
     """
-    begun = read_leader_epochs(path)
-    # An epoch in which nothing was written is replaced, so that opening does not make the file grow.
-    kept = [entry for entry in begun if entry.start_offset < end_offset]
-    epoch = max([last_epoch, *(entry.epoch for entry in begun)]) + 1
-    write_leader_epochs(path, [*kept, EpochStart(epoch, end_offset)])
+    epochs = read_leader_epochs(path)
+    # Epochs without records are replaced, so that the file does not grow with each opening.
+    with_records = [entry for entry in epochs if entry.start_offset < end_offset]
+    epoch = max([last_epoch, *(entry.epoch for entry in epochs)]) + 1
+    write_leader_epochs(path, [*with_records, EpochStart(epoch, end_offset)])
     return epoch

@@ -49,13 +49,13 @@ Mode = Literal["read", "write", "create"]
 
 SCHEME: Final = "file:"
 
-# Between two looks at a log of another process: short while records come in, longer the longer nothing comes.
+# Interval of checks of another process's log: it grows while there are no new records.
 _POLL_MIN_S: Final = 0.002
 _POLL_MAX_S: Final = 0.1
 _POLL_GROWTH: Final = 1.5
 
-# Another process may roll, delete or truncate a file between our listing and our reading: an error counts
-# when it is still there at the last of these looks.
+# Another process may roll, delete or truncate a file between listing and reading: an error counts if the last
+# of these attempts has it.
 _ATTEMPTS: Final = 10
 _RETRY_INTERVAL_S: Final = 0.002
 
@@ -63,10 +63,9 @@ _T = TypeVar("_T")
 
 
 class DirectoryLog(LogDefaults):
-    """A log in a directory; made by ``open``.
+    """A log in a directory; created by ``open``.
 
-    Any number of threads may use it, one at a time for what reads; ``wait`` and ``append`` do not
-    hold up readers.
+    Thread-safe: reads run one at a time; ``wait`` and ``append`` do not block them.
     """
 
     def __init__(
@@ -102,20 +101,19 @@ class DirectoryLog(LogDefaults):
 
         Args:
             url: ``file:DIR`` with DIR as it is, ``file:///DIR`` with %-escapes, or a path.
-            mode: ``read`` any log; ``write`` an own one; ``create`` an own one unless it is there.
-            cluster_id: what a new log gets instead of a random one; of another log it must be the one it has,
-                and is taken for it where the log does not say.
-            segment_bytes: a new segment begins where the next batch would make this one longer.
+            mode: ``read`` any log; ``write`` an aclog-managed one; ``create``: create it unless it exists.
+            cluster_id: of a new log; None: a random one. An existing log must have this id, or none.
+            segment_bytes: maximum size of a segment.
             clock_ms: timestamp of appended batches.
 
         Raises:
             LogNotFoundError: there is no log.
-            LogReadOnlyError: it is not aclog's own, and was to be written.
+            LogReadOnlyError: it cannot be written, as it is not aclog-managed.
             LogLockedError: it has a writer already.
-            LogCorruptError: what was acknowledged is damaged (when writing), or a file that says which log it
-                is makes no sense.
-            LogStorageError: the operating system refused.
-            LogError: another cluster's log than asked for, or a directory that holds something else.
+            LogCorruptError: acknowledged records are damaged (when writing), or the files with the log's ids
+                are invalid.
+            LogStorageError: the operating system failed or refused.
+            LogError: another cluster's log, or a directory with other content.
         """
         directory = directory_of(url)
         if not 1 <= segment_bytes <= SEGMENT_BYTES_MAX:
@@ -148,34 +146,33 @@ class DirectoryLog(LogDefaults):
 
     @property
     def is_cluster_metadata_log(self) -> bool:
-        """As MetadataLog: a broker's or controller's directory is, and so is a copy of one."""
+        """As MetadataLog: the directory of a broker or controller, or a copy of it."""
         return not self._is_recorded
 
     @property
     def is_read_only(self) -> bool:
-        """As MetadataLog: but for aclog's own."""
+        """As MetadataLog: true unless it is aclog-managed."""
         return not self._is_recorded
 
     @property
     def uncommitted_from(self) -> int | None:
-        """As MetadataLog: an own log records what is committed; a broker's cluster may be asked for it."""
+        """As MetadataLog: an aclog-managed log records it, and a broker's cluster may be asked."""
         return None if self._is_recorded or self._cluster_end else self._segments.certain_end
 
-    def ask(self, committed: CommittedEnd) -> None:
-        """Have the cluster of this broker's directory say what is committed; before anything is read."""
-        self._cluster_end = committed
+    def use_committed_end(self, cluster_end: CommittedEnd) -> None:
+        """Ask this broker's cluster for the committed end. Call it before any read."""
+        self._cluster_end = cluster_end
 
     def connect(self) -> None:
-        """As MetadataLog, where a cluster is asked."""
+        """As MetadataLog, if a cluster is asked."""
         if self._cluster_end is not None:
             self.high_watermark()
 
     def trailing_bytes(self, *, settle_s: float = SETTLE_S) -> TrailingBytes | None:
-        """What stands behind the last whole batch, if there is anything.
+        """As MetadataLog; raises as ``high_watermark``.
 
-        An own log is being written as long as its writer has it open. A broker's is if they change: unless it
-        has not been written to for ``settle_s`` already, they are looked at for so long. Raises as
-        ``high_watermark``.
+        An aclog-managed log is being written as long as a writer has it open, a broker's log if the bytes
+        change within ``settle_s``.
         """
         began_s = time.monotonic()
         before: TrailingBytes | None = None
@@ -191,7 +188,7 @@ class DirectoryLog(LogDefaults):
         return None
 
     def checkpoints(self) -> list[CheckpointId]:
-        """Kafka's snapshots that lie beside the segments now, oldest first."""
+        """Kafka's current snapshots in the directory, oldest first."""
         return self._on_files(lambda: list(self._segments.refresh().checkpoints))
 
     def start_offset(self) -> int:
@@ -204,41 +201,39 @@ class DirectoryLog(LogDefaults):
     def read(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> list[LogBatch]:
         """As MetadataLog.read.
 
-        OffsetOutOfRangeError comes too where the log was truncated and written on since the last read: then
-        its ``end`` is at most where the new history begins.
-
         Raises:
+            OffsetOutOfRangeError: also if the log was truncated and written to again since the last read;
+                then its ``end`` is at or before the start of the new history.
             LogCorruptError: the files contradict one another at ``offset``.
-            LogNotFoundError: the log is gone, or another one is in its place.
-            LogStorageError: the operating system refused.
+            LogNotFoundError: the log was removed, or another one is in its place.
+            LogStorageError: the operating system failed or refused.
         """
         return self._on_files(lambda: self._read(offset, max_bytes, self._reader.read))
 
     def read_raw(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> list[RecordBatch]:
-        """As ``read``, with the records of each batch still encoded: what is wrong inside is not met here."""
+        """As ``read``, but the records of each batch are still encoded, and not checked."""
         return self._on_files(lambda: self._read(offset, max_bytes, self._reader.read_raw))
 
     def position_hint(self, offset: int) -> BatchPosition:
-        """Where a batch at or below ``offset`` begins, for ``use_position_hint`` of another reader."""
+        """Position of a batch at or below ``offset``, for ``use_position_hint`` of another reader."""
         return self._on_files(lambda: self._hint_for(offset))
 
-    def use_position_hint(self, place: BatchPosition) -> None:
-        """Look for offsets, and for the log's end, from there on: it was met by a reader of the same log.
+    def use_position_hint(self, position: BatchPosition) -> None:
+        """As BatchLog; call it before any read.
 
-        Without it all headers of a segment are looked at once, which takes a second for a million batches.
-        To be called before anything is read.
+        Without a hint, all headers of a segment are read, which takes a second for a million batches.
         """
-        self._on_files(lambda: self._remember(place))
+        self._on_files(lambda: self._remember(position))
 
     def is_history(self, end_offset: int, epoch: int, *, empty_tail: int = 0) -> bool | None:
-        """As MetadataLog.is_history: the batches there say it, control batches too. Raises as ``read``."""
+        """As MetadataLog.is_history, by the epochs of the batches there. Raises as ``read``."""
         return has_epoch_at(self, end_offset, epoch)
 
     def wait(self, offset: int, timeout_s: float) -> bool:
-        """Block until there is something to read at ``offset``: records, or that the log was truncated there.
+        """Block until there are records at ``offset``, or the log was truncated there.
 
-        False on timeout or close. Appends of this object end the wait at once; a log of another process is
-        looked at every 2 to 100 ms. Raises as ``high_watermark``.
+        False on timeout or close. Appends of this object end the wait immediately. The log of another process
+        is checked every 2 to 100 ms. Raises as ``high_watermark``.
         """
         deadline_s = time.monotonic() + timeout_s
         while not self._has_news(offset):
@@ -257,23 +252,23 @@ class DirectoryLog(LogDefaults):
     def append(
         self, records: Sequence[MetadataRecord], *, after: int | None = None, timestamp_ms: int | None = None
     ) -> int:
-        """Append one atomic batch, with the clock's time or the one given; no records: no batch.
+        """Append one atomic batch, with the clock's time or the given one; no records: no batch.
 
-        Returns the end offset once it is durable and committed. From several threads at once, the appends
-        share their syncs. ``after``: only if the log ends there.
+        Returns the end offset once it is durable and committed. Concurrent appends share their syncs.
+        ``after``: append only if the log ends at this offset.
 
         Raises:
             LogMovedError: it does not end there; nothing was written.
             LogReadOnlyError: not opened for writing.
-            EncodeError: a record that the format cannot hold, or too many at once; nothing was written.
-            LogStorageError: the disk refused; the message says whether the log goes on.
+            EncodeError: a record that the format cannot hold, or too many; nothing was written.
+            LogStorageError: the disk failed; the text says whether the log accepts more appends.
         """
         return self.append_batches([(records, timestamp_ms)], after=after)
 
     def append_batches(
         self, batches: Iterable[tuple[Sequence[MetadataRecord], int | None]], *, after: int | None = None
     ) -> int:
-        """Append several batches, each atomic, in order and with few syncs: to import another log.
+        """Append several batches in order, each atomic, with few syncs, for importing another log.
 
         Raises as ``append``; after a LogStorageError the batches below the high watermark are in the log.
         """
@@ -285,7 +280,7 @@ class DirectoryLog(LogDefaults):
         return end_offset
 
     def close(self) -> None:
-        """Close the files, give the writer lock back, end every ``wait``. Idempotent."""
+        """Close the files, release the writer lock, end every ``wait``. Idempotent."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
@@ -297,7 +292,7 @@ class DirectoryLog(LogDefaults):
             self._writer.close()
 
     def _on_files(self, action: Callable[[], _T]) -> _T:
-        """Do something with the files, again if another process changed them meanwhile."""
+        """Run a file operation; retry it if another process changes the files meanwhile."""
         with self._reading, storage_errors(self._directory):
             for _ in range(_ATTEMPTS - 1):
                 self._check_open()
@@ -337,20 +332,20 @@ class DirectoryLog(LogDefaults):
         self._list(may_be_empty=False)
         return self._segments.nearest(offset)
 
-    def _remember(self, place: BatchPosition) -> None:
+    def _remember(self, position: BatchPosition) -> None:
         self._list(may_be_empty=False)
-        self._segments.remember(place)
+        self._segments.remember(position)
 
     def _trailing(self) -> TrailingBytes | None:
         self._committed_end()
         if self._segments.is_empty:
             return None
-        # Also of a log that records what is committed: an unanswered append may be whole.
+        # Also if the committed end is recorded: an unacknowledged append may be complete.
         self._last_complete_batch.end_offset()
         return self._last_complete_batch.trailing_bytes()
 
     def _committed_end(self) -> int:
-        """List the segments; returns the committed end, all of which they hold."""
+        """List the segments, then return the committed end: so the segments contain everything below it."""
         if self._writer is not None:
             end_offset = self._writer.end_offset
             self._list(may_be_empty=end_offset == 0)
@@ -362,7 +357,7 @@ class DirectoryLog(LogDefaults):
             end_offset = self._last_complete_batch.end_offset()
             if self._cluster_end is not None:
                 epoch, certain_end = self._last_complete_batch.epoch, self._segments.certain_end
-                end_offset = self._cluster_end.below(end_offset, epoch, certain_end)
+                end_offset = self._cluster_end.committed_end(end_offset, epoch, certain_end)
         return end_offset
 
     def _list(self, *, may_be_empty: bool) -> None:
@@ -386,12 +381,12 @@ class DirectoryLog(LogDefaults):
             return read_high_watermark(path)
         except FileNotFoundError:
             if is_managed(self._directory) and not list_directory(self._directory).segments:
-                return 0  # it is just being created
+                return 0  # being created now
             raise
 
 
 def directory_of(url: str | Path) -> Path:
-    """The absolute path in a URL as `DirectoryLog.open` takes it.
+    """The absolute path of the URL of a directory log.
 
     Raises:
         LogError: not a local directory.
@@ -410,12 +405,12 @@ def directory_of(url: str | Path) -> Path:
 
 
 def _identify(directory: Path, cluster_id: str | None) -> tuple[LogIdentity, bool]:
-    """Which log is there to read, and whether it records its high watermark."""
+    """The identity of the log, and whether it records its high watermark."""
     segments = list_directory(directory).segments
-    own = is_managed(directory)
-    if not segments and not own:
+    has_owner_file = is_managed(directory)
+    if not segments and not has_owner_file:
         inner = directory / METADATA_LOG_DIRECTORY
         hint = f"; did you mean {inner}?" if inner.is_dir() else ""
         raise LogNotFoundError(f"{directory}: there are no segments (*.log) in this directory{hint}")
     identity = read_identity(directory, expected_cluster_id=cluster_id)
-    return identity, own and (not segments or (directory / HIGH_WATERMARK_FILE).exists())
+    return identity, has_owner_file and (not segments or (directory / HIGH_WATERMARK_FILE).exists())

@@ -203,7 +203,7 @@ class QuorumLog(LogDefaults):
     def position_hint(self, offset: int) -> None:
         """None: the leader finds offsets itself."""
 
-    def use_position_hint(self, place: BatchPosition) -> None:
+    def use_position_hint(self, position: BatchPosition) -> None:
         """No effect: the leader finds offsets itself."""
 
     def is_history(self, end_offset: int, epoch: int, *, empty_tail: int = 0) -> bool | None:

@@ -274,12 +274,12 @@ def _marker_places(records: tuple[LogRecord, ...] | TableRecords) -> Collection[
     """Which of the records begin, end or abort a metadata transaction."""
     if isinstance(records, tuple):
         return {place for place, logged in enumerate(records) if type(logged.record) in TRANSACTION_MARKERS}
-    return records.marker_places()
+    return records.marker_indexes()
 
 
 def _joined(pieces: Sequence[tuple[LogRecord, ...] | TableRecords]) -> tuple[LogRecord, ...] | TableRecords:
     """The records of all pieces, in order: as columns where all of them are."""
     tables = [piece for piece in pieces if not isinstance(piece, tuple)]
     if tables and len(tables) == len(pieces):
-        return tables[0].followed_by(tables[1:])
+        return tables[0].extended(tables[1:])
     return tuple(chain.from_iterable(pieces))
