@@ -462,7 +462,7 @@ def test_an_own_log_that_lost_its_high_watermark_can_be_read(tmp_path: Path) -> 
     with DirectoryLog.open(tmp_path) as log:
         assert log.uncommitted_from is not None
         assert_holds_acls(read_batches(log), 0, 2)
-    with pytest.raises(LogCorruptError, match="what was committed is not known"):
+    with pytest.raises(LogCorruptError, match="it is unknown what was committed"):
         DirectoryLog.open(tmp_path, mode="write")
 
 

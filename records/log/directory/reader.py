@@ -1,9 +1,8 @@
-"""Reads batches in offset order across segments, and knows where it stopped.
+"""SegmentReader: reads batches in offset order across segments, from where the last read ended.
 
-What is read is checked against what came before it: offsets increase, no batch reaches into the next
-segment, and a batch read earlier is still what it was (a follower truncates its log when its leader's
-differs). Offsets that are missing show as a jump of ``base_offset``; in an own log, which never has any,
-they are an error.
+Checks each batch against the previous ones: offsets increase, no batch extends into the next segment, and the
+last batch of the previous read is unchanged (a follower truncates its log if its leader's differs). Missing
+offsets are a jump of ``base_offset``. In an aclog-managed log, which has none, they are an error.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from records.log.directory.segments import Segments
     from records.log_batch import LogBatch
 
-    # As many of the batches as can be decoded, and what is wrong with the next one.
+    # Decodes batches up to the first that cannot be decoded; returns them and its error.
     _Decode = Callable[[Sequence[RecordBatch]], tuple[list["_T"], DecodeError | None]]
 
 _T = TypeVar("_T")
@@ -33,7 +32,7 @@ _NO_PRODUCER: Final = -1
 
 @dataclass(slots=True)
 class _Cursor:
-    """Between two batches: where the next one begins, and the least offset that it may have."""
+    """A position between two batches, and the minimum offset of the next one."""
 
     segment: Segment
     position: int
@@ -42,11 +41,11 @@ class _Cursor:
 
 
 class SegmentReader:
-    """Batches from the segments as they were at their last refresh. Not thread-safe.
+    """Reads the segments as of their last refresh. Not thread-safe.
 
     Args:
         segments: refreshed by the caller.
-        is_managed: the log is aclog's own: no offset is missing below its high watermark.
+        is_managed: whether the log is aclog-managed, and so has all offsets below its high watermark.
     """
 
     def __init__(self, segments: Segments, *, is_managed: bool) -> None:
@@ -55,29 +54,27 @@ class SegmentReader:
         self._cursor: _Cursor | None = None
 
     def is_diverged(self, offset: int) -> bool:
-        """Whether ``offset`` is where reading stopped, and the batch before it is not the same any more.
-
-        Raises OSError.
-        """
+        """Whether the last read ended at ``offset``, and the batch before it was replaced. Raises OSError."""
         cursor = self._cursor
         if cursor is None or cursor.next_offset != offset or cursor.before is None:
             return False
         return not self._segments.is_intact(cursor.before)
 
     def read(self, offset: int, end_offset: int, max_bytes: int) -> list[LogBatch]:
-        """Whole batches from the one that contains ``offset`` on, up to the log's end at ``end_offset``.
+        """Complete batches from the one that contains ``offset`` on, up to the log's end at ``end_offset``.
 
         Raises:
-            DecodeError: the first batch cannot be decoded. LogCorruptError: the first batch contradicts the
-            one before, or the end. OffsetOutOfRangeError: the batch before ``offset`` was replaced, or the
-            log has a hole up to its end. OSError: FileNotFoundError or FilesChangedError if a segment went
-            away or came since the refresh.
+            DecodeError: the first batch cannot be decoded.
+            LogCorruptError: the first batch contradicts the previous one, or the end.
+            OffsetOutOfRangeError: the batch before ``offset`` was replaced, or the log has no batch up to its
+                end.
+            OSError: FileNotFoundError or FilesChangedError if a segment was removed or added meanwhile.
         """
         return self._read(offset, end_offset, max_bytes, to_log_batches)
 
     def read_raw(self, offset: int, end_offset: int, max_bytes: int) -> list[RecordBatch]:
-        """As ``read``, with the records of each batch still encoded."""
-        return self._read(offset, end_offset, max_bytes, _as_they_are)
+        """As ``read``, but the records of each batch are still encoded."""
+        return self._read(offset, end_offset, max_bytes, _undecoded)
 
     def _read(self, offset: int, end_offset: int, max_bytes: int, decode: _Decode[_T]) -> list[_T]:
         cursor = self._cursor = self._resume(offset) or self._seek(offset)
@@ -86,14 +83,14 @@ class SegmentReader:
             left_bytes = cursor.segment.size_bytes() - cursor.position
             if left_bytes > 0:
                 data = _chunk(cursor, max_bytes, left_bytes)
-                batches = self._take(data, cursor, offset, end_offset, decode)
-            elif not self._move_on(cursor):
+                batches = self._read_chunk(data, cursor, offset, end_offset, decode)
+            elif not self._next_segment(cursor):
                 break
         if not batches and offset < end_offset:
             if self._is_managed:
                 raise LogCorruptError(
                     f"{cursor.segment.path}: the log ends at offset {cursor.next_offset}, but everything "
-                    f"below {end_offset} was acknowledged; put back a backup of this file"
+                    f"below {end_offset} was acknowledged. Restore a backup of this file"
                 )
             raise OffsetOutOfRangeError(offset, start=end_offset, end=end_offset)
         return batches
@@ -115,8 +112,8 @@ class SegmentReader:
         if self._cursor is not None and self._cursor.segment is not segment:
             self._cursor.segment.close()
         next_offset, start = segment.nearest(offset)
-        # Hopping trusts the headers. If no batch says that it contains `offset`, the one before it is read
-        # and checked too, because a damaged last offset could pass for a hole.
+        # The headers are not checked yet. If no batch claims to contain `offset`, the previous one is read
+        # and checked too, as its last offset may be damaged.
         for position, header in segment.headers(start, next_offset, segment.size_bytes()):
             if header.base_offset > offset:
                 break
@@ -125,80 +122,93 @@ class SegmentReader:
                 break
         return _Cursor(segment, start, next_offset)
 
-    def _move_on(self, cursor: _Cursor) -> bool:
-        """Go to the start of the next segment, if there is one.
+    def _next_segment(self, cursor: _Cursor) -> bool:
+        """Move to the start of the next segment, if there is one.
 
         Raises:
-            FilesChangedError: it does not follow at once, and the files are not those that were listed.
+            FilesChangedError: offsets are missing before it, and the files changed after they were listed.
         """
         following = self._segments.after(cursor.segment.base_offset)
         if following is None:
             return False
-        # A hole is what compaction leaves; or the log was truncated here; or segments were rolled or deleted
-        # while they were listed, and those between were missed. What stands in them must not be passed by.
+        # Missing offsets: compaction, or truncation, or segments were rolled or deleted during the listing.
+        # In the last case segments between the two were missed, and must not be skipped.
         if following.base_offset != cursor.next_offset:
             self._segments.require_unchanged()
         cursor.segment.close()
         cursor.segment, cursor.position = following, 0
         return True
 
-    def _take(
+    def _read_chunk(
         self, data: bytes, cursor: _Cursor, offset: int, end_offset: int, decode: _Decode[_T]
     ) -> list[_T]:
-        """What one read of the file gave, as far as it is wanted; stops before a batch that is damaged."""
-        segment, origin, next_offset = cursor.segment, cursor.position, cursor.next_offset
-        following = self._segments.after(segment.base_offset)
-        # A batch that follows at once and ends below this has nothing that `_check` looks for, but its kind.
-        sound_end = segment.base_offset + RELATIVE_OFFSET_MAX
-        if following is not None:
-            sound_end = min(sound_end, following.base_offset)
-        if self._is_managed:
-            sound_end = min(sound_end, end_offset)
-        at, reached = 0, next_offset
-        met: list[RecordBatch] = []
-        problem: DecodeError | LogCorruptError | None = None
-        try:
-            while at < len(data) and reached < end_offset:
-                batch = decode_batch(data, at, origin=origin)
-                if (
-                    batch.base_offset != reached
-                    or batch.last_offset >= sound_end
-                    or batch.producer_id != _NO_PRODUCER
-                    or batch.attributes & TRANSACTIONAL
-                ):
-                    cursor.next_offset = reached
-                    self._check(batch, cursor, end_offset, following)
-                met.append(batch)
-                at += batch.size_bytes
-                reached = batch.last_offset + 1
-        except TruncatedRecordError as error:
-            # Cut by the end of the chunk, unless it is the first.
-            problem = None if met else error
-        except (DecodeError, LogCorruptError) as error:
-            problem = error
-        cursor.position, cursor.next_offset = origin + at, reached
-        wanted = [batch for batch in met if batch.last_offset >= offset]
-        decoded, undecodable = decode(wanted)
+        """Decode the batches of a part of the file from ``offset`` on, up to the first damaged one."""
+        origin, next_offset = cursor.position, cursor.next_offset
+        batches, problem = self._split(data, cursor, end_offset)
+        requested = [batch for batch in batches if batch.last_offset >= offset]
+        decoded, undecodable = decode(requested)
         if undecodable is not None:
             problem = undecodable
-            damaged = wanted[len(decoded)]
-            del met[met.index(damaged) :]
+            damaged = requested[len(decoded)]
+            del batches[batches.index(damaged) :]
             cursor.position = damaged.position
-            cursor.next_offset = met[-1].end_offset if met else next_offset
-        for batch in met:
-            segment.remember(batch.base_offset, batch.position)
-        if met:
-            last = met[-1]
-            header = data[last.position - origin :][:HEADER_BYTES]
-            cursor.before = Mark(segment.base_offset, last.position, last.base_offset, header)
+            cursor.next_offset = batches[-1].end_offset if batches else next_offset
+        self._remember(batches, data, origin, cursor)
         if problem is not None and not decoded:
             if isinstance(problem, DecodeError):
-                raise problem.located(source=str(segment.path)) from problem
+                raise problem.located(source=str(cursor.segment.path)) from problem
             raise problem
         return decoded
 
+    def _split(
+        self, data: bytes, cursor: _Cursor, end_offset: int
+    ) -> tuple[list[RecordBatch], DecodeError | LogCorruptError | None]:
+        """Split a part of the file into batches up to the first damaged one; move the cursor after them."""
+        segment, origin, next_offset = cursor.segment, cursor.position, cursor.next_offset
+        following = self._segments.after(segment.base_offset)
+        # Fast path: `_check` accepts a batch without a producer that follows directly and ends below this.
+        checked_from = segment.base_offset + RELATIVE_OFFSET_MAX
+        if following is not None:
+            checked_from = min(checked_from, following.base_offset)
+        if self._is_managed:
+            checked_from = min(checked_from, end_offset)
+        at = 0
+        batches: list[RecordBatch] = []
+        problem: DecodeError | LogCorruptError | None = None
+        try:
+            while at < len(data) and next_offset < end_offset:
+                batch = decode_batch(data, at, origin=origin)
+                if (
+                    batch.base_offset != next_offset
+                    or batch.last_offset >= checked_from
+                    or batch.producer_id != _NO_PRODUCER
+                    or batch.attributes & TRANSACTIONAL
+                ):
+                    cursor.next_offset = next_offset
+                    self._check(batch, cursor, end_offset, following)
+                batches.append(batch)
+                at += batch.size_bytes
+                next_offset = batch.last_offset + 1
+        except TruncatedRecordError as error:
+            # Truncated by the end of the chunk, unless it is the first.
+            problem = None if batches else error
+        except (DecodeError, LogCorruptError) as error:
+            problem = error
+        cursor.position, cursor.next_offset = origin + at, next_offset
+        return batches, problem
+
+    def _remember(self, batches: list[RecordBatch], data: bytes, origin: int, cursor: _Cursor) -> None:
+        """Index the batches, and mark the last one, so that `is_diverged` can recognize it."""
+        segment = cursor.segment
+        for batch in batches:
+            segment.remember(batch.base_offset, batch.position)
+        if batches:
+            last = batches[-1]
+            header = data[last.position - origin :][:HEADER_BYTES]
+            cursor.before = Mark(segment.base_offset, last.position, last.base_offset, header)
+
     def _check(self, batch: RecordBatch, cursor: _Cursor, end_offset: int, following: Segment | None) -> None:
-        """What a batch that is whole may still get wrong: its kind, and its place among the others."""
+        """Check the producer of a complete batch, and its offsets against its neighbours."""
         if batch.is_transactional or batch.producer_id != _NO_PRODUCER:
             raise DecodeError(
                 "a producer's batch, which no metadata log has; whether it was aborted is not known here",
@@ -222,8 +232,9 @@ class SegmentReader:
 
     def _jump_problem(self, batch: RecordBatch, cursor: _Cursor) -> str | None:
         if self._is_managed:
-            return f"leaves out offsets from {cursor.next_offset} on, which an own log has"
-        # The CRC does not cover the base offset: a flipped bit in it looks like a hole, until the next batch.
+            return f"leaves out offsets from {cursor.next_offset} on, which an aclog-managed log has"
+        # The CRC does not cover the base offset: with a flipped bit it looks like a gap, and contradicts the
+        # next batch.
         raw = cursor.segment.read_at(batch.position + batch.size_bytes, HEADER_BYTES)
         if len(raw) < HEADER_BYTES:
             return None
@@ -233,12 +244,12 @@ class SegmentReader:
         return f"is followed by one at {following.base_offset}"
 
 
-def _as_they_are(batches: Sequence[RecordBatch]) -> tuple[list[RecordBatch], DecodeError | None]:
+def _undecoded(batches: Sequence[RecordBatch]) -> tuple[list[RecordBatch], DecodeError | None]:
     return list(batches), None
 
 
 def _chunk(cursor: _Cursor, max_bytes: int, left_bytes: int) -> bytes:
-    """At least the batch at the cursor, or all of the ``left_bytes`` that the file has there."""
+    """Read at least the batch at the cursor, or all of the ``left_bytes`` of the file."""
     data = cursor.segment.read_at(cursor.position, min(max(max_bytes, HEADER_BYTES), left_bytes))
     if len(data) < HEADER_BYTES or batch_bytes(data) <= len(data):
         return data

@@ -1,15 +1,15 @@
-"""What opening an own log for writing finds, and what it makes of it.
+"""Recovery of an aclog-managed log when it is opened for writing.
 
-- Whole, valid batches up to the high watermark: as it should be.
-- More whole, valid batches behind it: kept and committed. They were written by an unanswered append, so
-  both outcomes are allowed; Kafka's next leader keeps them too, and a high-watermark file that
-  fell behind (restored from a backup, say) must not destroy data.
-- Then anything else, up to the end of the file: a torn tail. It is cut, as Kafka does.
-- Something damaged or missing *below* the high watermark: LogCorruptError. That was acknowledged, and a
-  writer that cut it would turn a damaged file into a lost one.
+- Complete, valid batches up to the high watermark: the normal case.
+- Complete, valid batches after it: retained and committed. An unacknowledged append wrote them, so both
+  outcomes are allowed. Kafka's next leader retains them too, and an old high-watermark file (from a backup)
+  must not destroy data.
+- Any other bytes up to the end of the file: a truncated tail. It is cut off, as in Kafka.
+- Damaged or missing records *below* the high watermark: LogCorruptError. They were acknowledged, and cutting
+  them off would turn a damaged file into a lost one.
 
-Only the last segment is looked at. The others were synced before it was begun; a reader checks every
-CRC (``aclog log verify`` reads all).
+Only the last segment is checked. The others were synced before it was created, and readers check every CRC
+(``aclog log verify`` reads everything).
 
 Source: org.apache.kafka.storage.internals.log.LogSegment.recover.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """Where the last segment ends, and the leader epoch of its last batch (0 if it has none)."""
+    """End of the last segment, and the leader epoch of its last batch (0: it has none)."""
 
     end_offset: int
     size_bytes: int
@@ -40,7 +40,7 @@ class Recovered:
 
 
 def recover(segment: Segment, high_watermark: int) -> Recovered:
-    """Check the last segment and cut its torn tail, durably.
+    """Check the last segment and cut off its truncated tail, durably.
 
     Raises:
         LogCorruptError: something below the high watermark is damaged or missing; nothing was changed.
@@ -48,7 +48,7 @@ def recover(segment: Segment, high_watermark: int) -> Recovered:
     """
     if segment.base_offset > high_watermark:
         raise _acknowledged(
-            segment.path, 0, segment.base_offset, high_watermark, "the segment begins behind it"
+            segment.path, 0, segment.base_offset, high_watermark, "the segment begins beyond it"
         )
     file_bytes = segment.size_bytes()
     end_offset, size_bytes, last_epoch = segment.base_offset, 0, 0
@@ -65,7 +65,7 @@ def recover(segment: Segment, high_watermark: int) -> Recovered:
         end_offset, size_bytes, last_epoch = header.end_offset, position + header.size_bytes, header.epoch
     if end_offset < high_watermark:
         if problem is None:
-            problem = "no whole batch stands there" if file_bytes > size_bytes else "the file ends"
+            problem = "no complete batch is there" if file_bytes > size_bytes else "the file ends"
         raise _acknowledged(segment.path, size_bytes, end_offset, high_watermark, problem)
     if size_bytes < file_bytes:
         _cut(segment.path, size_bytes)
@@ -86,6 +86,6 @@ def _acknowledged(
 ) -> LogCorruptError:
     return LogCorruptError(
         f"{path}: byte {position}: damaged at offset {offset} ({problem}), but everything below offset "
-        f"{high_watermark} was acknowledged, so the log is not opened for writing. Put back a backup of this "
-        f"file; or `{copy_command(path.parent)}` keeps what can still be read"
+        f"{high_watermark} was acknowledged, so the log is not opened for writing. Restore a backup of this "
+        f"file; or `{copy_command(path.parent)}` copies the readable records"
     )

@@ -1,8 +1,8 @@
-"""Segment files of a directory, listed anew on demand: brokers roll, trim and truncate them.
+"""Segment files of a directory, listed again on demand, as brokers roll, trim and truncate them.
 
-They are read by ``pread``, never mapped: a follower truncates its log, and a mapped page beyond the end of a
-file kills the process. To find an offset a segment hops from header to header; it remembers a position every
-INDEX_INTERVAL_BYTES, as Kafka's ``.index`` files do, so that the hop is short.
+They are read by ``pread``, never mapped: a follower truncates its log, and access to a mapped page beyond the
+end of a file kills the process. To find an offset, a segment reads header after header. It has a sparse index
+with a position every INDEX_INTERVAL_BYTES, as Kafka's ``.index`` files.
 
 Source: org.apache.kafka.common.record.FileLogInputStream, org.apache.kafka.storage.internals.log.OffsetIndex.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Where a batch was met and how it begins: shows later whether it is still the same one.
+    """Position and header of a batch, for detecting later whether it was replaced.
 
     Base offset, epoch and CRC are in the header, so another history has another header there.
     """
@@ -40,7 +40,7 @@ class Mark:
 
 
 class FilesChangedError(OSError):
-    """The files are not those that were listed: another process has stale on. To be looked at again."""
+    """Another process changed the files after they were listed. Retry."""
 
 
 class Segments:
@@ -53,7 +53,7 @@ class Segments:
         self.checkpoints: tuple[CheckpointId, ...] = ()
 
     def refresh(self) -> Listing:
-        """List the directory. Files that are stale or replaced are closed. Raises OSError."""
+        """List the directory; close files that were removed or replaced. Raises OSError."""
         listing = list_directory(self._directory)
         self.checkpoints = listing.checkpoints
         if [segment.id for segment in self._segments] != list(listing.segments):
@@ -67,10 +67,10 @@ class Segments:
         return listing
 
     def require_unchanged(self) -> None:
-        """See that the directory still holds these segments.
+        """Check that the directory still has these segments.
 
         Raises:
-            FilesChangedError: it holds others.
+            FilesChangedError: it has others.
             OSError: it cannot be listed.
         """
         if [segment.id for segment in self._segments] != list(list_directory(self._directory).segments):
@@ -82,12 +82,12 @@ class Segments:
 
     @property
     def start_offset(self) -> int:
-        """First offset that the log still holds; 0 in a log that is just being created."""
+        """First offset of the log; 0 for a log that is being created."""
         return self._base_offsets[0] if self._base_offsets else 0
 
     @property
     def certain_end(self) -> int:
-        """Below it all is committed: a broker makes its checkpoints, and trims, of committed records only."""
+        """An end of committed records: a broker's checkpoints and trimmed segments have no others."""
         return max([self.start_offset, *(checkpoint.end_offset for checkpoint in self.checkpoints[-1:])])
 
     @property
@@ -95,38 +95,35 @@ class Segments:
         return self._segments[-1]
 
     def at_or_before(self, offset: int) -> Segment:
-        """The segment that holds ``offset`` if any does."""
+        """The segment that contains ``offset``, if any does."""
         return self._segments[max(bisect_right(self._base_offsets, offset) - 1, 0)]
 
     def after(self, base_offset: int) -> Segment | None:
-        """The segment behind the one that begins at ``base_offset``; None for the last."""
+        """The segment after the one that begins at ``base_offset``; None: it is the last."""
         at = bisect_right(self._base_offsets, base_offset)
         return self._segments[at] if at < len(self._segments) else None
 
     def nearest(self, offset: int) -> BatchPosition:
-        """A batch at or below ``offset`` in its segment, not far from it if that part has been looked at."""
+        """An indexed batch at or below ``offset`` in its segment."""
         segment = self.at_or_before(offset)
         base_offset, position = segment.nearest(offset)
         return BatchPosition(segment.base_offset, position, base_offset)
 
-    def remember(self, place: BatchPosition) -> None:
-        """What another reader of the log has met there; if the segment is stale, nothing."""
-        segment = self.at_or_before(place.segment_base_offset)
-        if segment.base_offset == place.segment_base_offset:
-            segment.remember(place.base_offset, place.position)
+    def remember(self, batch: BatchPosition) -> None:
+        """Index a batch that another reader of the log found, unless the segment was removed."""
+        segment = self.at_or_before(batch.segment_base_offset)
+        if segment.base_offset == batch.segment_base_offset:
+            segment.remember(batch.base_offset, batch.position)
 
     def is_intact(self, mark: Mark) -> bool:
-        """Whether the batch is still there. Of a trimmed segment that is not known, which is not a change.
-
-        Raises OSError.
-        """
+        """Whether the batch is still there, or its segment was trimmed. Raises OSError."""
         segment = self.at_or_before(mark.segment_base_offset)
         if segment.base_offset == mark.segment_base_offset:
             return segment.read_at(mark.position, HEADER_BYTES) == mark.header
         return mark.segment_base_offset < self.start_offset
 
     def forget(self) -> None:
-        """Drop all remembered positions: a segment was truncated, and what follows is another history."""
+        """Clear the indexes: a segment was truncated, and may have another history now."""
         for segment in self._segments:
             segment.forget()
 
@@ -136,23 +133,22 @@ class Segments:
             segment.close()
 
 
-#: Bytes between two remembered positions: a hop of at most this much, 1,000 positions in 64 MiB.
+#: Bytes between two indexed positions: 1,000 positions in 64 MiB.
 INDEX_INTERVAL_BYTES: Final = 64 * 1024
 
-#: LogSegment.canConvertToRelativeOffset: a segment's offsets are this near to its base.
+#: LogSegment.canConvertToRelativeOffset: maximum distance of an offset from its segment's base offset.
 RELATIVE_OFFSET_MAX: Final = 2**31 - 1
 
-# baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta: all that hopping
-# needs.
+# baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta
 _HEADER: Final = struct.Struct(">qiibIhi")
 _LENGTH: Final = struct.Struct(">i")
 _LENGTH_AT: Final = 8
 _LENGTH_MAX: Final = 2**31 - 1
-_HOP_BYTES: Final = 64 * 1024
+_HEADERS_READ_BYTES: Final = 64 * 1024
 
 
 class BatchHeader(NamedTuple):
-    """What a batch says about itself before its CRC was looked at; any value may be nonsense."""
+    """Header of a batch whose CRC is not checked yet: any value may be invalid."""
 
     base_offset: int
     length: int
@@ -164,7 +160,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the whole batch in the file."""
+        """Size of the batch with its header."""
         return LENGTH_PREFIX_BYTES + self.length
 
     @property
@@ -173,27 +169,27 @@ class BatchHeader(NamedTuple):
 
 
 def parse_header(data: bytes, at: int = 0) -> BatchHeader:
-    """The header at ``at``; there are HEADER_BYTES at least."""
+    """Parse the header at ``at``; ``data`` has at least HEADER_BYTES from there."""
     return BatchHeader._make(_HEADER.unpack_from(data, at))
 
 
 def batch_bytes(data: bytes, at: int = 0) -> int:
-    """Bytes of the whole batch that begins at ``at``, as its length says. For each batch that is read."""
+    """Size of the batch at ``at`` by its length field. A fast path for each batch that is read."""
     (length,) = _LENGTH.unpack_from(data, at + _LENGTH_AT)
     return LENGTH_PREFIX_BYTES + int(length)
 
 
 def parse_begun_header(data: bytes, next_offset: int) -> BatchHeader:
-    """The header that begins with ``data``; what is missing of it is that of a long batch at ``next_offset``.
+    """Parse a truncated header, completed by the header of a long batch at ``next_offset``.
 
-    So it is plausible if some batch begins like that.
+    So the result is plausible if some batch can begin with ``data``.
     """
     rest = _HEADER.pack(next_offset, _LENGTH_MAX, 0, MAGIC, 0, 0, 0).ljust(HEADER_BYTES, b"\0")
     return parse_header(data + rest[len(data) :])
 
 
 def is_plausible(header: BatchHeader, next_offset: int, segment_base_offset: int) -> bool:
-    """Whether a batch of a segment can begin like this after all offsets below ``next_offset``."""
+    """Whether the next batch of a segment, after the offsets below ``next_offset``, can have this header."""
     return (
         header.magic == MAGIC
         and header.size_bytes >= HEADER_BYTES
@@ -203,7 +199,7 @@ def is_plausible(header: BatchHeader, next_offset: int, segment_base_offset: int
 
 
 class Segment:
-    """A segment file; opened at the first look and kept open until ``close``."""
+    """A segment file; opened on first access, until ``close``."""
 
     def __init__(self, directory: Path, id: SegmentId) -> None:  # noqa: A002 - as everywhere in Kafka's names
         self.id = id
@@ -235,18 +231,18 @@ class Segment:
     def headers(
         self, position: int, next_offset: int, end_position: int
     ) -> Iterator[tuple[int, BatchHeader]]:
-        """The batches from ``position`` on, each with its position, without looking at their records.
+        """Headers of the batches from ``position`` on, with their positions.
 
-        Ends before the first one that is not wholly below ``end_position`` or cannot follow the ones before.
+        Ends before the first batch that ends beyond ``end_position`` or cannot follow the previous one.
         """
         data, data_position = b"", position
         while position + HEADER_BYTES <= end_position:
             at = position - data_position
             if at + HEADER_BYTES > len(data):
-                data = self.read_at(position, min(_HOP_BYTES, end_position - position))
+                data = self.read_at(position, min(_HEADERS_READ_BYTES, end_position - position))
                 data_position, at = position, 0
                 if len(data) < HEADER_BYTES:
-                    return  # truncated since
+                    return  # truncated meanwhile
             header = parse_header(data, at)
             if (
                 not is_plausible(header, next_offset, self.base_offset)
@@ -259,26 +255,26 @@ class Segment:
             next_offset = header.end_offset
 
     def remember(self, base_offset: int, position: int) -> None:
-        """A batch with this base offset begins at ``position``; kept if far enough from the last one."""
+        """Index the batch at ``position``, if it is far enough from the last indexed one."""
         if position >= self._index_positions[-1] + INDEX_INTERVAL_BYTES:
             self._index_offsets.append(base_offset)
             self._index_positions.append(position)
 
     def nearest(self, offset: int) -> tuple[int, int]:
-        """Base offset and position of a remembered batch at or below ``offset``."""
+        """Base offset and position of an indexed batch at or below ``offset``."""
         at = bisect_right(self._index_offsets, offset) - 1
         return self._index_offsets[max(at, 0)], self._index_positions[max(at, 0)]
 
     def last_known(self) -> tuple[int, int]:
-        """Base offset and position of the last remembered batch."""
+        """Base offset and position of the last indexed batch."""
         return self._index_offsets[-1], self._index_positions[-1]
 
     def forget(self) -> None:
-        """Drop the remembered positions."""
+        """Clear the index."""
         del self._index_offsets[1:], self._index_positions[1:]
 
     def close(self) -> None:
-        """Close the file; it is opened again when it is asked for something."""
+        """Close the file; the next access opens it again."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

@@ -1,20 +1,19 @@
-"""Where a log ends whose writer records no high watermark: a broker's.
+"""LastCompleteBatch: the end of a broker's log, which records no high watermark.
 
-The end is the last whole batch of the last segment, and never below the newest ``.checkpoint``, which a
-broker makes of committed records only. It is a guess in one direction: the broker may hold records there
-that are not committed yet (KIP-595).
+The end is the last complete batch of the last segment, but at least the newest ``.checkpoint``, which has
+committed records only. It may be too high: the broker may have records that are not committed yet (KIP-595).
 
-What stands behind the last whole batch is either being written or damaged:
+Bytes after the last complete batch are either being written or damaged:
 
-- A whole, valid batch is found further on: damaged. Whatever stands there was written long ago.
-- Fewer bytes than the batch says it has, or zeros behind other batches: not there yet, for however long. A
-  broker that was killed leaves such a tail, and cuts it when it starts.
-- As many bytes as the batch says, but its CRC is wrong; or bytes that no batch begins with, however few: not
-  there yet for SETTLE_S, then damaged. The time counts from when the file was last written to, or from when
-  the same bytes were first met there, whichever is earlier.
+- A complete, valid batch follows later: damaged, as these bytes were written long ago.
+- Fewer bytes than the batch's length, or zeros after other batches: being written, with no time limit. A
+  killed broker leaves such a tail, and cuts it off when it starts.
+- A batch of the right size with a wrong CRC, or bytes that no batch begins with: being written for SETTLE_S,
+  then damaged. The time counts from the last write to the file, or from when these bytes were first read,
+  whichever is earlier.
 
-A damaged batch counts one offset, so that a reader meets the error at the end. A wrong CRC before the
-last batch is not looked for here: its reader meets it too.
+A damaged batch counts as one offset, so that its reader gets the error. A wrong CRC before the last batch is
+not checked here, as its reader gets that error too.
 """
 
 from __future__ import annotations
@@ -43,14 +42,14 @@ if TYPE_CHECKING:
     from records.log.directory.files import SegmentId
     from records.log.directory.segments import Segments
 
-#: A broker writes a batch in one call, and a local file system shows its bytes before the file grows: what is
-#: still wrong after this long will not become right.
+#: A broker writes a batch in one call, and a local file system shows its bytes before the file grows. So
+#: bytes that are invalid for this long remain so.
 SETTLE_S: Final = 0.25
 
-# The header of a batch that any KRaft leader may have written: an offset below 2**48, magic 2 and no producer
-# (-1). No text in a record looks like that, as UTF-8 has no byte 0xff.
+# The header of a batch of any KRaft leader: an offset below 2**48, magic 2 and no producer (-1). No text in a
+# record matches, as UTF-8 has no byte 0xff.
 _SOME_HEADER: Final = re.compile(rb"(?=\x00\x00.{14}\x02.{26}\xff{8})", re.DOTALL)
-# The next batch begins at most so far behind a damaged one (KafkaRaftClient.MAX_BATCH_SIZE_BYTES).
+# The next batch is within this distance of a damaged one (KafkaRaftClient.MAX_BATCH_SIZE_BYTES).
 _SEARCH_BYTES: Final = 8 * 1024 * 1024 + HEADER_BYTES
 
 
@@ -63,7 +62,7 @@ class _Suspect:
 
 
 class LastCompleteBatch:
-    """Follows the end of the last segment. Asked after each ``Segments.refresh``; not thread-safe."""
+    """Follows the end of the last segment. Use it after each ``Segments.refresh``. Not thread-safe."""
 
     def __init__(
         self,
@@ -103,11 +102,11 @@ class LastCompleteBatch:
 
     @property
     def epoch(self) -> int:
-        """Of the last whole batch; -1 where the last segment has none yet."""
+        """Of the last complete batch; -1: the last segment has none."""
         return -1 if self._mark is None else parse_header(self._mark.header).epoch
 
     def trailing_bytes(self) -> TrailingBytes | None:
-        """What stood behind the last whole batch when ``end_offset`` was asked last. Raises OSError."""
+        """Bytes after the last complete batch as of the last ``end_offset``. Raises OSError."""
         segment, left_bytes = self._segment, self._size_bytes - self._position
         if segment is None or left_bytes <= 0:
             return None
@@ -120,7 +119,7 @@ class LastCompleteBatch:
         )
 
     def _still_s(self, segment: Segment) -> float:
-        """For how long the segment has not been written to; below zero if the clock was set back."""
+        """Seconds since the last write to the segment; negative if the clock was set back."""
         return self._wall_clock_s() - segment.modified_ns() / 1e9
 
     def _begin(self, segment: Segment) -> None:
@@ -151,7 +150,7 @@ class LastCompleteBatch:
         return self._next_offset + self._is_damaged(segment, size_bytes)
 
     def _is_damaged(self, segment: Segment, size_bytes: int) -> bool:
-        # Nothing behind that size is looked at: the file may have grown since, by whole batches.
+        # Ignore bytes beyond ``size_bytes``: the file may have grown meanwhile, by complete batches.
         left_bytes = size_bytes - self._position
         if left_bytes <= 0:
             return False
@@ -170,12 +169,12 @@ class LastCompleteBatch:
         return self._has_settled(segment, raw)
 
     def _is_unwritten(self, segment: Segment, raw: bytes) -> bool:
-        """Zeros where a batch should begin; a file that is the whole log and begins with them is none."""
+        """Whether zeros follow other batches; zeros at the start of the log are damage."""
         has_batches = self._position > 0 or segment.base_offset > self._segments.start_offset
         return has_batches and not any(raw)
 
     def _search(self, segment: Segment, size_bytes: int) -> bool:
-        """Whether a whole, valid batch stands somewhere behind the place where the next one should begin."""
+        """Whether a complete, valid batch follows somewhere after the expected position."""
         start = self._position + 1
         data = segment.read_at(start, min(_SEARCH_BYTES, size_bytes - start))
         for match in _SOME_HEADER.finditer(data):

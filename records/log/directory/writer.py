@@ -1,7 +1,7 @@
-"""The one writer of an own log, for any number of threads: they share their syncs (group commit).
+"""Writer: the single writer of an aclog-managed log, with group commit for any number of threads.
 
-An append encodes its batch in its own thread and queues it. The first thread to get the lock commits all
-that has gathered in the queue; the others find theirs done, or go next.
+An append encodes its batches in the calling thread and queues them. The first thread to get the lock commits
+all queued requests; the other threads then find theirs done, or commit next.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     from records.entries import MetadataRecord
     from records.log.base import LogIdentity
 
-#: KafkaRaftClient.MAX_BATCH_SIZE_BYTES: what a KRaft quorum takes in one batch.
+#: KafkaRaftClient.MAX_BATCH_SIZE_BYTES: maximum batch of a KRaft quorum.
 BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
 
 
 def now_ms() -> int:
-    """Milliseconds since the epoch of Unix."""
+    """Milliseconds since the Unix epoch."""
     return time.time_ns() // 1_000_000
 
 
 class _Request:
-    """The batches of one call. Done when its end is committed or it has an error.
+    """The batches of one call. Done when they are committed or it has an error.
 
     Attributes:
-        after: where the log is to end before it, if that matters.
-        end_offset: where it will end; known when it is taken from the queue.
+        after: required end of the log before it; None: any.
+        end_offset: end of the log after it; known once it leaves the queue.
     """
 
     __slots__ = ("after", "batches", "end_offset", "error", "is_done", "record_count", "size_bytes")
@@ -86,7 +86,7 @@ class Writer:
         segment_bytes: int,
         clock_ms: Callable[[], int],
     ) -> Self:
-        """Lock the log, create it if it is not there and that is asked for, recover its tail.
+        """Lock the log, create it if it does not exist and ``create`` is set, and recover its tail.
 
         Raises:
             LogNotFoundError, LogReadOnlyError, LogLockedError, LogCorruptError, LogStorageError, LogError.
@@ -112,8 +112,8 @@ class Writer:
 
         Raises:
             LogMovedError: the log does not end at ``after``; nothing was written.
-            EncodeError: a record that does not fit the format, or a batch that is too long; nothing was
-            written. LogStorageError: the disk refused; batches up to ``end_offset`` were appended.
+            EncodeError: a record that the format cannot hold, or a batch that is too large; nothing was
+            written. LogStorageError: the disk failed; the batches below ``end_offset`` were appended.
             LogError: closed.
         """
         request = _Request([self._encode(records, at_ms) for records, at_ms in batches if records], after)
@@ -129,7 +129,7 @@ class Writer:
         return request.end_offset
 
     def close(self) -> None:
-        """Give the lock back, after a commit that is under way. Idempotent."""
+        """Release the lock, after a running commit. Idempotent."""
         with self._committing:
             if not self._is_closed:
                 self._is_closed = True

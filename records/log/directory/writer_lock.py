@@ -1,7 +1,7 @@
-"""One writer for each own log: an advisory lock on a file in its directory.
+"""WriterLock: an advisory file lock, so that an aclog-managed log has one writer.
 
-The kernel gives the lock back when its holder ends, however it ends; the process id in the file only makes
-the message better. Readers take no lock.
+The kernel releases the lock when its holder ends in any way; the process id in the file is for messages only.
+Readers take no lock.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-# Testing the lock holds it for an instant, which must not be taken for a writer.
+# `has_writer` takes the lock for an instant, so retry.
 _TRIES: Final = 5
 _TRY_AGAIN_S: Final = 0.005
 
 
 def has_writer(directory: Path) -> bool:
-    """Whether the log is open for writing now; also where this user may not ask. Raises OSError."""
+    """Whether the log is open for writing now, or this user may not test that. Raises OSError."""
     try:
         descriptor = os.open(directory / LOCK_FILE, os.O_RDONLY)
     except FileNotFoundError:
@@ -74,5 +74,5 @@ class WriterLock:
         )
 
     def release(self) -> None:
-        # The file stays: removing it would let two processes lock two files of the same name.
+        # Do not remove the file: then two processes could lock two files of the same name.
         os.close(self._descriptor)
