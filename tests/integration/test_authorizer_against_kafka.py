@@ -32,7 +32,7 @@ PRINCIPALS = (
     ":a",
 )
 HOSTS = ("*", "10.0.0.1", "10.0.0.2", "0:0:0:0:0:0:0:1")
-ASKED_HOSTS = ("10.0.0.1", "10.0.0.2", "::1", "10.9.9.9")
+REQUEST_HOSTS = ("10.0.0.1", "10.0.0.2", "::1", "10.9.9.9")
 TYPES = (ResourceType.TOPIC, ResourceType.GROUP)
 OPERATIONS = [operation for operation in AclOperation if operation >= AclOperation.ALL]
 
@@ -61,16 +61,16 @@ def acl(rng: random.Random, letters: tuple[str, ...], *, odd: bool) -> dict[str,
 
 
 def question(rng: random.Random, letters: tuple[str, ...]) -> dict[str, Any]:
-    asked = {
+    query = {
         # A session principal `User:*` makes Kafka throw (docs/compatibility.md, difference 3).
         "principal": rng.choice([each for each in PRINCIPALS if each != "User:*"]),
-        "host": rng.choice(ASKED_HOSTS),
+        "host": rng.choice(REQUEST_HOSTS),
         "operation": rng.choice(OPERATIONS).name,
         "resourceType": rng.choice(TYPES).name,
     }
     if rng.random() < 0.25:
-        return asked
-    return {**asked, "resourceName": rng.choice(("*", *[names(rng, letters)] * 5))}
+        return query
+    return {**query, "resourceName": rng.choice(("*", *[names(rng, letters)] * 5))}
 
 
 def state(rng: random.Random) -> dict[str, Any]:
@@ -86,31 +86,31 @@ def state(rng: random.Random) -> dict[str, Any]:
     }
 
 
-def own_answer(replayed: Replayed, asked: dict[str, Any]) -> dict[str, str]:
+def aclog_answer(replayed: Replayed, query: dict[str, Any]) -> dict[str, str]:
     """aclog's, in AskAuthorizer's shape."""
-    if "resourceName" not in asked:
-        by_type = answer_query(replayed.authorizer, {**asked, "kind": "authorizeByResourceType"})
+    if "resourceName" not in query:
+        by_type = answer_query(replayed.authorizer, {**query, "kind": "authorizeByResourceType"})
         return {"result": by_type["result"]}
-    decided = answer_query(replayed.authorizer, {**asked, "audit": True})
+    decided = answer_query(replayed.authorizer, {**query, "audit": True})
     return {"result": decided["result"], "rule": decided["rule"], "level": decided["audit"]["level"]}
 
 
 @pytest.mark.integration
 @pytest.mark.slow
-def test_awkward_states_have_the_real_authorizers_answers() -> None:
+def test_unusual_states_have_the_real_authorizers_answers() -> None:
     """Result, named ACL, audit level and by-resource-type, where order, empty names and codes matter most."""
     rng = random.Random(SEED)
     states = [state(rng) for _ in range(STATES)]
-    for asked, expected in zip(states, ask_kafka_authorizer(states), strict=True):
+    for state, expected in zip(states, ask_kafka_authorizer(states), strict=True):
         replayed = Replayed(
             {
-                "super.users": asked["superUsers"],
-                "allow.everyone.if.no.acl.found": str(asked["allowEveryone"]),
+                "super.users": state["superUsers"],
+                "allow.everyone.if.no.acl.found": str(state["allowEveryone"]),
             }
         )
         replayed.apply(
             AccessControlEntryRecord(Uuid(number.to_bytes(16)), *each.values())
-            for number, each in enumerate(asked["acls"])
+            for number, each in enumerate(state["acls"])
         )
-        for each, wanted in zip(asked["queries"], expected, strict=True):
-            assert own_answer(replayed, each) == wanted, (each, asked["acls"])
+        for each, wanted in zip(state["queries"], expected, strict=True):
+            assert aclog_answer(replayed, each) == wanted, (each, state["acls"])

@@ -31,7 +31,7 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_every_part_gives_figures(arena: Arena, case: Case) -> None:
+def test_every_case_prints_figures(arena: Arena, case: Case) -> None:
     """Each gives rows, each row a positive figure; but for what may be there before it is waited for."""
     rows = list(case.measure(arena))
     assert rows
@@ -40,7 +40,7 @@ def test_every_part_gives_figures(arena: Arena, case: Case) -> None:
 
 
 @pytest.mark.long
-def test_a_difference_is_found(arena: Arena) -> None:
+def test_a_different_decision_is_reported(arena: Arena) -> None:
     """Where the sides do not decide the same, there is nothing to measure."""
     taken = [acl.record for acl in arena.ours.image]
     arena.ours.publish([RemoveAccessControlEntryRecord(acl.id) for acl in taken])
@@ -53,7 +53,7 @@ def test_a_difference_is_found(arena: Arena) -> None:
 
 
 @pytest.mark.long
-def test_java_says_what_went_wrong(arena: Arena) -> None:
+def test_a_failed_java_command_is_reported(arena: Arena) -> None:
     """An error of the Java side is an AnchorError here, and the process goes on."""
     with pytest.raises(AnchorError, match="no such command"):
         arena.java.tell("dance")

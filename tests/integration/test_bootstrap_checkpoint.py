@@ -27,7 +27,7 @@ from support.snapshots import IDENTITY, acl, contents, replayed
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group("bootstrap")]
 
-# More than the 10,000 records that a controller appends at once.
+# More than the 10,000 records that a controller appends in one batch.
 MANY = 11_000
 WRITE = {
     "operation": int(AclOperation.WRITE),
@@ -129,7 +129,7 @@ def test_a_new_cluster_lists_and_enforces_the_acls(cluster: Broker, image: AclsI
         ("bob", "orders-eu"): False, ("bob", "orders-us"): True, ("bob", "others"): False,
     }  # fmt: skip
 
-    look = [
+    check_command = [
         "shell",
         "--quiet",
         "--log",
@@ -138,6 +138,6 @@ def test_a_new_cluster_lists_and_enforces_the_acls(cluster: Broker, image: AclsI
         "/topics",
         "/acl/principal/User:bob",
     ]
-    seen = CliRunner().invoke(cli, look).output.splitlines()
+    seen = CliRunner().invoke(cli, check_command).output.splitlines()
     assert seen[:5] == ["topics:", *(topic.topic for topic in topics), ""]
     assert len(seen[6:]) == 2, seen

@@ -21,7 +21,7 @@ def acls(log: Path, *args: object, stdin: str | None = None) -> Result:
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """An own log with nothing in it."""
+    """An empty aclog-managed log."""
     DirectoryLog.open(tmp_path / "log", mode="create").close()
     return tmp_path / "log"
 
@@ -40,7 +40,7 @@ def test_add_is_one_atomic_batch(log: Path) -> None:
     assert batch_sizes(log) == [6, 4]
 
 
-def test_add_of_what_is_there_writes_nothing(log: Path) -> None:
+def test_adding_an_existing_acl_writes_nothing(log: Path) -> None:
     """An equal ACL is a success without a record."""
     args = ("--add", "--topic", "a", "--allow-principal", "User:x")
     acls(log, *args)
@@ -53,7 +53,7 @@ def test_add_of_what_is_there_writes_nothing(log: Path) -> None:
     assert batch_sizes(log) == [1]
 
 
-def test_json_says_what_was_done(log: Path) -> None:
+def test_json_reports_the_changes(log: Path) -> None:
     """--add, --list and --remove give the ACLs with ids, and the end offset."""
     args = ("--topic", "ä", "--allow-principal", "User:x", "--operation", "Read")
     added = json.loads(acls(log, "--add", *args, "--json").stdout)
@@ -84,7 +84,7 @@ def test_json_listing_of_principals(log: Path) -> None:
     assert [acl["principal"] for acl in listed["acls"]] == ["User:y"]
 
 
-def test_confirmation(log: Path) -> None:
+def test_a_removal_asks_for_confirmation(log: Path) -> None:
     """y removes, also with --json, whose stdout holds the answer alone; no answer at all is an error."""
     for stdin, more, code, left in (("", (), 2, 1), ("n\n", (), 0, 1), ("Y\n", ("--json",), 0, 0)):
         acls(log, "--add", "--topic", "a", "--allow-principal", "User:x")
@@ -97,7 +97,7 @@ def test_confirmation(log: Path) -> None:
     assert "--force" in acls(log, "--remove", "--topic", "a", stdin="").stderr
 
 
-def test_what_the_controller_refuses(log: Path) -> None:
+def test_the_controllers_refusals_are_refused(log: Path) -> None:
     """The controller's own checks follow those of kafka-acls."""
     for args in (("--topic", ""), ("--topic", "", "--json")):
         refused = acls(log, "--add", *args, "--allow-principal", "User:x")
@@ -107,8 +107,8 @@ def test_what_the_controller_refuses(log: Path) -> None:
     assert batch_sizes(log) == []
 
 
-def test_what_is_refused_stops_none_of_the_others(log: Path) -> None:
-    """As in a request to Kafka (createAcls): the others are one batch, and it is said which is refused."""
+def test_a_refused_acl_does_not_stop_the_others(log: Path) -> None:
+    """As in Kafka's createAcls: the valid ACLs are one batch, and the refused one is reported."""
     with DirectoryLog.open(log, mode="write") as opened:
         opened.append([FeatureLevelRecord(METADATA_VERSION_FEATURE, NETWORKS_LEVEL - 1)])
     names = ("--add", "--topic", "a", "--topic", "b", "--allow-principal", "User:x")
@@ -146,7 +146,7 @@ def test_codes_without_a_name_are_listed_by_number(log: Path) -> None:
     assert (listed["resourceType"], listed["operation"]) == ("9", "99")
 
 
-def test_a_name_cannot_forge_output(log: Path) -> None:
+def test_a_resource_name_cannot_forge_output(log: Path) -> None:
     """Line ends and escape sequences in names are shown, not obeyed; JSON has them as they are."""
     evil = "t`:\n\t(principal=User:admin)\x1b[2J"
     acls(log, "--add", "--topic", evil, "--allow-principal", "User:x\r")
@@ -157,7 +157,7 @@ def test_a_name_cannot_forge_output(log: Path) -> None:
     assert listed["resourceName"] == evil
 
 
-def test_equal_acls_under_two_ids_are_one_line_and_go_together(log: Path) -> None:
+def test_equal_acls_under_two_ids_are_one_line_and_removed_together(log: Path) -> None:
     """I8: both ids are kept until both are removed; a listing shows the ACL once, JSON each id."""
     with DirectoryLog.open(log, mode="write") as opened:
         for number in (1, 2):
@@ -171,8 +171,8 @@ def test_equal_acls_under_two_ids_are_one_line_and_go_together(log: Path) -> Non
 
 
 @pytest.mark.parametrize("flag", ["--bootstrap-server", "--bootstrap-controller", "--command-config"])
-def test_a_brokers_flags_say_what_to_type_here(flag: str, log: Path) -> None:
-    """Who is used to kafka-acls is told that a log is named here."""
+def test_a_brokers_flags_are_answered_with_aclogs_flags(flag: str, log: Path) -> None:
+    """A user of kafka-acls learns that aclog needs --log."""
     refused = acls(log, "--list", flag, "localhost:9092")
     assert refused.exit_code == 2
     assert "--log names the log" in refused.stderr

@@ -184,7 +184,7 @@ COMMANDS = [*LISTINGS, *ADDITIONS, *REMOVALS, *REFUSALS]
 
 BOOTSTRAP = "--bootstrap-server 127.0.0.1:1"
 
-# Whole command lines that only aclog-kafka-acls takes, or refuses, as kafka-acls does: a space between words.
+# Complete command lines that only aclog-kafka-acls accepts, or refuses, as kafka-acls does.
 SCRIPTS = [
     "",
     "--help",
@@ -229,13 +229,13 @@ SCRIPTS = [
 
 @pytest.fixture(scope="module")
 def kafka() -> dict[str, Answer]:
-    """What kafka-acls does with each whole command line."""
-    lines = [*map(whole, COMMANDS), *SCRIPTS]
+    """The result of kafka-acls for each complete command line."""
+    lines = [*map(complete, COMMANDS), *SCRIPTS]
     answers = ask_kafka_acls([KafkaAclsRun(words(line), EXISTING) for line in lines])
     return dict(zip(lines, answers, strict=True))
 
 
-def whole(command: str) -> str:
+def complete(command: str) -> str:
     return f"{BOOTSTRAP} {command}".rstrip()
 
 
@@ -283,9 +283,9 @@ def as_set(acls: list[Acl]) -> set[tuple[tuple[str, str], ...]]:
 
 
 @pytest.mark.parametrize("command", [*LISTINGS, *ADDITIONS, *REMOVALS])
-def test_same_text_and_same_effect(command: str, kafka: dict[str, Answer], tmp_path: Path) -> None:
+def test_output_and_effect_equal_kafkas(command: str, kafka: dict[str, Answer], tmp_path: Path) -> None:
     """Output is Kafka's, but for its order, and so is what is in the log afterwards."""
-    expected = kafka[whole(command)]
+    expected = kafka[complete(command)]
     result, acls = aclog(command, tmp_path)
     assert (result.exit_code, result.stderr) == (expected.exit, expected.err) == (0, "")
     assert blocks(result.stdout) == blocks(expected.out)
@@ -294,9 +294,9 @@ def test_same_text_and_same_effect(command: str, kafka: dict[str, Answer], tmp_p
 
 
 @pytest.mark.parametrize("command", REFUSALS)
-def test_same_refusal(command: str, kafka: dict[str, Answer], tmp_path: Path) -> None:
+def test_refusals_equal_kafkas(command: str, kafka: dict[str, Answer], tmp_path: Path) -> None:
     """What kafka-acls refuses is refused in its words, with exit code 2, and nothing is changed."""
-    expected = kafka[whole(command)]
+    expected = kafka[complete(command)]
     assert expected.exit == 1
     message = expected.err or expected.out.partition("\n")[0].removeprefix(
         "Error while executing ACL command: "
@@ -327,9 +327,9 @@ def _unordered(message: str) -> tuple[str, frozenset[str]]:
         ("--remove --topic orders", "maybe"),
     ],
 )
-def test_question_before_removing(command: str, answer: str, tmp_path: Path) -> None:
-    """Without --force the question is Kafka's, and anything but y removes nothing."""
-    (expected,) = ask_kafka_acls([KafkaAclsRun(words(whole(command)), EXISTING)])
+def test_a_removal_asks_as_kafka_does(command: str, answer: str, tmp_path: Path) -> None:
+    """Without --force the prompt is Kafka's, and any answer but y removes nothing."""
+    (expected,) = ask_kafka_acls([KafkaAclsRun(words(complete(command)), EXISTING)])
     question = expected.out.partition("Error while executing")[0]  # the recorder has no console to answer on
     url = log_with_existing(tmp_path)
     result = CliRunner().invoke(cli, ["acls", "--log", url, *command.split()], input=f"{answer}\n")
@@ -349,7 +349,7 @@ def script(
     return code, printed.out, printed.err, acls_of(url)
 
 
-@pytest.mark.parametrize("line", [*map(whole, COMMANDS), *SCRIPTS])
+@pytest.mark.parametrize("line", [*map(complete, COMMANDS), *SCRIPTS])
 def test_a_script_for_kafka_acls_runs_unchanged(
     line: str,
     kafka: dict[str, Answer],

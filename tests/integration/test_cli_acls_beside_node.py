@@ -104,14 +104,14 @@ def wait_for_socket(log: Path) -> None:
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """An own log with nothing in it."""
+    """An empty aclog-managed log."""
     DirectoryLog.open(tmp_path / "log", mode="create").close()
     return tmp_path / "log"
 
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_a_command_beside_a_node_prints_what_it_prints_without_one(log: Path, tmp_path: Path) -> None:
+def test_a_command_prints_the_same_with_and_without_a_node(log: Path, tmp_path: Path) -> None:
     """Text, JSON and exit codes, of all three actions, are the same; so is what is written."""
     alone = tmp_path / "alone"
     DirectoryLog.open(alone, mode="create", cluster_id="x").close()
@@ -157,7 +157,7 @@ def test_a_command_right_after_the_start_of_a_node(log: Path) -> None:
         assert (added.returncode, added.stderr) == (0, "")
 
 
-def test_what_a_killed_node_left_does_no_harm(log: Path) -> None:
+def test_the_socket_of_a_killed_node_is_ignored(log: Path) -> None:
     """Its socket stays behind: a command writes by itself, another node listens anew."""
     with serving(log) as node:
         wait_for_socket(log)
@@ -186,7 +186,7 @@ def test_a_directory_with_a_long_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_another_user_may_not() -> None:
+def test_another_user_is_refused() -> None:
     """Who could not write the directory cannot do so through the node."""
     with tempfile.TemporaryDirectory() as readable:
         Path(readable).chmod(0o755)
@@ -208,7 +208,9 @@ def test_another_user_may_not() -> None:
 
 
 @pytest.mark.parametrize("command", ["acls", "append"])
-def test_a_log_that_is_held_by_what_takes_no_requests(log: Path, command: str, tmp_path: Path) -> None:
+def test_a_log_held_by_a_process_without_a_socket_is_reported(
+    log: Path, command: str, tmp_path: Path
+) -> None:
     """Exit code 3, the process by its number, and the way out."""
     records = tmp_path / "records.jsonl"
     records.write_text("")
@@ -222,14 +224,14 @@ def test_a_log_that_is_held_by_what_takes_no_requests(log: Path, command: str, t
     assert held.stdout == ""
 
 
-def test_a_log_that_another_command_holds_for_a_moment(log: Path) -> None:
+def test_a_command_waits_for_another_command_that_holds_the_log(log: Path) -> None:
     """It is waited for."""
     held = DirectoryLog.open(log, mode="write")
     threading.Timer(1.0, held.close).start()
     assert acls(log, *ADD).returncode == 0
 
 
-def test_append_beside_a_node_names_it(log: Path, tmp_path: Path) -> None:
+def test_append_names_the_node_that_holds_the_log(log: Path, tmp_path: Path) -> None:
     records = tmp_path / "records.jsonl"
     records.write_text("")
     with running_node(log) as node, sidecar_of(node):
@@ -239,7 +241,7 @@ def test_append_beside_a_node_names_it(log: Path, tmp_path: Path) -> None:
     assert " acls` adds and removes ACLs through it" in held.stderr
 
 
-def test_a_node_named_by_its_address(log: Path) -> None:
+def test_a_node_is_named_by_its_address(log: Path) -> None:
     """Over HTTP its own ACLs guard it: exit code 1 where they deny."""
     with running_node(log) as node, sidecar_of(node) as url:
         for args in (("--list",), ADD, ("--remove", "--topic", "t", "--force")):
@@ -256,7 +258,7 @@ def test_a_node_named_by_its_address(log: Path) -> None:
         assert node.status().acl_count == 1
 
 
-def test_who_asks_a_node_by_its_address_is_whose_token_it_is(
+def test_the_token_names_the_caller_of_a_node_at_an_address(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file or the environment has it; a wrong one is exit code 1."""
@@ -266,17 +268,17 @@ def test_who_asks_a_node_by_its_address_is_whose_token_it_is(
     token_file.write_text(f"{token}\n")
     acls(log, "--add", "--allow-principal", "User:admin", "--operation", "Describe", "--cluster")
     with running_node(log) as node, sidecar_of(node, auth_tokens_file=tokens) as url:
-        asked = ("acls", "--sidecar", url, "--list")
-        refused = aclog(*asked)
+        command = ("acls", "--sidecar", url, "--list")
+        refused = aclog(*command)
         assert (refused.returncode, "User:ANONYMOUS" in refused.stderr) == (1, True)
-        assert aclog(*asked, "--token-file", token_file).returncode == 0
+        assert aclog(*command, "--token-file", token_file).returncode == 0
         monkeypatch.setenv("ACLOG_SIDECAR_TOKEN", token)
-        assert aclog(*asked).returncode == 0
+        assert aclog(*command).returncode == 0
         monkeypatch.setenv("ACLOG_SIDECAR_TOKEN", f"{token[:-3]}AAA")
-        wrong = aclog(*asked)
+        wrong = aclog(*command)
         assert (wrong.returncode, "not known here" in wrong.stderr) == (1, True)
         monkeypatch.setenv("ACLOG_SIDECAR_TOKEN", f"{token} {token}")
-        assert aclog(*asked).returncode == 2
+        assert aclog(*command).returncode == 2
     monkeypatch.setenv("ACLOG_SIDECAR_TOKEN", token)
     seen_by_others = aclog("acls", "--sidecar", "http://acls.example.org", "--list")
     assert (seen_by_others.returncode, "over https" in seen_by_others.stderr) == (2, True)
@@ -284,7 +286,7 @@ def test_who_asks_a_node_by_its_address_is_whose_token_it_is(
     assert (without_node.returncode, "--sidecar" in without_node.stderr) == (2, True)
 
 
-def test_a_node_that_only_reads_cannot_be_written_through(log: Path) -> None:
+def test_writes_through_a_read_only_node_are_refused(log: Path) -> None:
     """Exit code 3, and who can."""
     acls(log, *ADD_ALTER)
     with running_node(log, log_mode="read") as node, sidecar_of(node) as url:
@@ -303,7 +305,7 @@ def test_a_node_that_only_reads_cannot_be_written_through(log: Path) -> None:
         ("ftp://127.0.0.1:8180", 2, "is no sidecar's address: http(s)://HOST:PORT"),
     ],
 )
-def test_an_address_without_a_node(url: str, code: int, message: str) -> None:
+def test_an_address_without_a_node_is_reported(url: str, code: int, message: str) -> None:
     (free,) = free_ports(1)
     named = url.format(free=free)
     for args in (ADD, ("--list",)):
@@ -313,7 +315,7 @@ def test_an_address_without_a_node(url: str, code: int, message: str) -> None:
         assert message in refused.stderr
 
 
-def test_sidecar_and_log_at_once() -> None:
+def test_sidecar_and_log_together_are_wrong_usage() -> None:
     """Which one is meant is not guessed."""
     refused = aclog("acls", "--sidecar", "http://127.0.0.1:1", "--log", "x", "--list")
     assert refused.returncode == 2
@@ -330,8 +332,8 @@ def test_sidecar_and_log_at_once() -> None:
     ],
     ids=["gone", "other JSON", "another server", "no HTTP"],
 )
-def test_a_node_that_goes_away_and_what_is_no_node(answer: bytes, code: int, message: str) -> None:
-    """After the request was sent, nobody knows what became of it, and that is said."""
+def test_a_node_that_closes_and_a_server_that_is_no_node(answer: bytes, code: int, message: str) -> None:
+    """After the request was sent its outcome is unknown, and the error reports that."""
     with socket.create_server((HOST, 0)) as server:
 
         def serve() -> None:

@@ -15,7 +15,7 @@ LOGS = ["kraft-small", "kraft-trimmed", pytest.param("kraft-large", marks=pytest
 
 
 @pytest.mark.parametrize("name", LOGS)
-def test_listings_of_the_real_cluster(name: str) -> None:
+def test_listings_equal_the_real_clusters(name: str) -> None:
     """Every recorded listing: same lines, same exit code; only the order is ours."""
     text = (real_log_home(name) / "kafka-acls-list.txt").read_text(encoding="utf-8")
     commands = listed_commands(text)
@@ -39,7 +39,7 @@ def test_json_listing_is_what_describe_acls_returned(name: str) -> None:
     assert listed == {tuple(json.loads(line).values()) for line in lines}
 
 
-def test_says_that_committed_is_a_guess() -> None:
+def test_a_guessed_high_watermark_is_reported() -> None:
     """A broker's directory does not record its high watermark; stderr says what was taken for it."""
     result = CliRunner().invoke(cli, ["acls", "--log", str(real_log("kraft-small")), "--list"])
     assert "does not say what is committed" in result.stderr

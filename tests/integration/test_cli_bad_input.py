@@ -47,7 +47,7 @@ def record(number: int) -> AccessControlEntryRecord:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """An own log of ten ACLs, one a batch, and a store with its snapshot at end offset 10."""
+    """An aclog-managed log of ten ACLs, one in each batch, and a store with its snapshot at end offset 10."""
 
     log: Path
     store: Path
@@ -134,14 +134,14 @@ def of_a_broker(world: World, *segments: bytes) -> None:
 
 
 @contextmanager
-def torn_tail(world: World) -> Iterator[None]:
+def truncated_tail(world: World) -> Iterator[None]:
     """As a broker that was killed leaves it, or a copy that was cut short."""
     of_a_broker(world, world.segment.read_bytes()[:-20])
     yield
 
 
 @contextmanager
-def own_torn_tail(world: World) -> Iterator[None]:
+def truncated_managed_tail(world: World) -> Iterator[None]:
     """As a writer of ours that was killed leaves it."""
     with world.segment.open("ab") as file:
         file.write(bytes(8) + b"\0\0\0\x99")
@@ -150,7 +150,7 @@ def own_torn_tail(world: World) -> Iterator[None]:
 
 @contextmanager
 def own_tail_being_written(world: World) -> Iterator[None]:
-    with own_torn_tail(world), DirectoryLog.open(world.log, mode="write"):
+    with truncated_managed_tail(world), DirectoryLog.open(world.log, mode="write"):
         with world.segment.open("ab") as file:
             file.write(bytes(7))
         yield
@@ -240,13 +240,18 @@ CASES = [
     *((junk, command, 4, "5 are there") for command in (LISTING, CHECK, VERIFY_LOG, DUMP)),
     *((random_bytes, command, 4, "no record batch begins here") for command in (LISTING, CHECK, VERIFY_LOG)),
     *((junk_behind_batches, command, 4, "5 are there") for command in (LISTING, CHECK, VERIFY_LOG)),
-    (torn_tail, VERIFY_LOG, 4, "its last 85 bytes, from byte 945 on, where offset 9 would be, are no whole"),
-    (torn_tail, VERIFY_LOG, 4, "they are not being written"),
-    (torn_tail, CHECK, 0, "its last 85 bytes"),
-    (torn_tail, LISTING, 0, "its last 85 bytes"),
-    (torn_tail, DUMP, 0, "its last 85 bytes"),
-    (own_torn_tail, VERIFY_LOG, 4, "its last 12 bytes"),
-    (own_torn_tail, CHECK, 0, "its last 12 bytes"),
+    (
+        truncated_tail,
+        VERIFY_LOG,
+        4,
+        "its last 85 bytes, from byte 945 on, where offset 9 would be, are no whole",
+    ),
+    (truncated_tail, VERIFY_LOG, 4, "they are not being written"),
+    (truncated_tail, CHECK, 0, "its last 85 bytes"),
+    (truncated_tail, LISTING, 0, "its last 85 bytes"),
+    (truncated_tail, DUMP, 0, "its last 85 bytes"),
+    (truncated_managed_tail, VERIFY_LOG, 4, "its last 12 bytes"),
+    (truncated_managed_tail, CHECK, 0, "its last 12 bytes"),
     (own_tail_being_written, VERIFY_LOG, 0, "they are being written"),
     (second_writer, ADD, 3, "writ"),
     (second_writer, "log append --log {log} /dev/null", 3, "writ"),
@@ -300,7 +305,7 @@ def test_trailing_bytes_are_in_the_report(world: World) -> None:
     """A script finds in the JSON what people read, and the rest of the report stays."""
     args = ["log", "verify", "--json", "--log", str(world.log)]
     assert json.loads(CliRunner().invoke(cli, args).stdout)["trailing"] is None
-    torn_tail(world).__enter__()
+    truncated_tail(world).__enter__()
     result = CliRunner().invoke(cli, args)
     assert result.exit_code == 4
     report = json.loads(result.stdout)
@@ -310,7 +315,7 @@ def test_trailing_bytes_are_in_the_report(world: World) -> None:
 
 
 @pytest.mark.parametrize("arrange", [own_tail_being_written, nothing])
-def test_what_is_as_it_should_be_is_not_remarked(arrange: Arrange, world: World) -> None:
+def test_a_sound_log_causes_no_remark(arrange: Arrange, world: World) -> None:
     """A live log's end is always on its way."""
     with arrange(world):
         result = CliRunner().invoke(cli, CHECK.format(log=world.log).split())
@@ -318,7 +323,7 @@ def test_what_is_as_it_should_be_is_not_remarked(arrange: Arrange, world: World)
 
 
 @pytest.mark.parametrize("arrange", [junk, random_bytes])
-def test_nobody_is_sent_for_a_newer_aclog_by_bytes_that_are_no_log(arrange: Arrange, world: World) -> None:
+def test_invalid_bytes_do_not_suggest_a_newer_aclog(arrange: Arrange, world: World) -> None:
     """A version is only believed where all else looks like a batch."""
     with arrange(world):
         result = CliRunner().invoke(cli, CHECK.format(log=world.log).split())
@@ -326,7 +331,7 @@ def test_nobody_is_sent_for_a_newer_aclog_by_bytes_that_are_no_log(arrange: Arra
 
 
 @pytest.mark.parametrize("arrange", [corrupt_part, missing_manifest, foreign_snapshot])
-def test_a_damaged_snapshot_costs_only_time(arrange: Arrange, world: World) -> None:
+def test_a_damaged_snapshot_does_not_change_the_answer(arrange: Arrange, world: World) -> None:
     """check falls back to the log and says on stderr which snapshot it passed over."""
     with arrange(world):
         args = ["check", "--log", str(world.log), "--snapshots", str(world.store), *QUESTION]
@@ -335,7 +340,7 @@ def test_a_damaged_snapshot_costs_only_time(arrange: Arrange, world: World) -> N
     assert "passed over" in result.stderr
 
 
-def test_debug_adds_the_traceback(world: World) -> None:
+def test_debug_prints_the_traceback(world: World) -> None:
     """--debug and ACLOG_DEBUG show where an error comes from; the message and the code stay."""
     flipped_bit(world).__enter__()
     args = ["acls", "--list", "--log", str(world.log)]
@@ -347,7 +352,7 @@ def test_debug_adds_the_traceback(world: World) -> None:
 
 
 @pytest.mark.parametrize("cluster_id", ["a b", "", "ä", "a\n", "x" * 129, "..", "a:b", "-\t"])
-def test_a_cluster_id_is_a_name(cluster_id: str, tmp_path: Path) -> None:
+def test_an_invalid_cluster_id_is_refused(cluster_id: str, tmp_path: Path) -> None:
     """It becomes part of paths, labels and commands; nothing is made where it is none."""
     args = ["log", "create", "--log", str(tmp_path / "log"), "--cluster-id", cluster_id]
     result = CliRunner().invoke(cli, args)
@@ -359,7 +364,7 @@ def test_a_cluster_id_is_a_name(cluster_id: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["junk", "[1]", '{"type":"ACCESS_CONTROL_ENTRY_RECORD"}'])
-def test_a_users_own_line_is_no_damaged_replica(line: str, world: World) -> None:
+def test_an_error_in_a_users_file_is_not_called_a_damaged_replica(line: str, world: World) -> None:
     """What to do about it is to mend the line."""
     args = ["log", "append", "--log", str(world.log)]
     result = CliRunner().invoke(cli, args, input=line + "\n")
@@ -376,7 +381,7 @@ def test_a_users_own_line_is_no_damaged_replica(line: str, world: World) -> None
     assert "replica" not in result.stderr
 
 
-def test_bytes_that_are_no_text_are_named(world: World) -> None:
+def test_bytes_that_are_no_utf_8_are_reported(world: World) -> None:
     """No encoding is guessed from them."""
     args = ["check", "--log", str(world.log), "--batch", "-"]
     result = CliRunner().invoke(cli, args, input=b"\xff\xfe\n")

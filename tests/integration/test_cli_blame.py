@@ -60,7 +60,7 @@ def a_log(directory: Path, *batches: list[Any]) -> Path:
     return directory
 
 
-def test_a_request_through_a_log(tmp_path: Path) -> None:
+def test_blame_follows_a_request_through_the_log(tmp_path: Path) -> None:
     """Granted by two ACLs, of which one goes; denied to all hosts but one; open again; and others pass by."""
     deny = acl(3, "ord", "User:*", pattern_type=4, permission_type=int(AclPermissionType.DENY))
     log = a_log(
@@ -101,7 +101,7 @@ def test_a_request_through_a_log(tmp_path: Path) -> None:
     assert "now      ALLOWED by the ACL of offset 2" in text
 
 
-def test_an_acl_by_id_and_by_content(tmp_path: Path) -> None:
+def test_blame_finds_an_acl_by_id_and_by_content(tmp_path: Path) -> None:
     """The same content under two ids is in force until both are gone (I8)."""
     log = a_log(
         tmp_path / "log",
@@ -111,24 +111,24 @@ def test_an_acl_by_id_and_by_content(tmp_path: Path) -> None:
     by_id = rows("--log", log, "--id", uuid_to_string(IDS[0]), code=1)
     assert [row["flip"] for row in by_id[1:-1]] == ["added", "removed"]
     assert by_id[-1] == {"end": 3, "since": 2, "knownFrom": 0, "inForce": False, "by": []}
-    said = ("--allow-principal", "User:alice", "--operation", "Read", "--topic", "ord")
-    assert rows("--log", log, *said, code=1)[-1]["since"] is None
-    by_content = rows("--log", log, *said, "--resource-pattern-type", "prefixed", code=0)
+    acl_arguments = ("--allow-principal", "User:alice", "--operation", "Read", "--topic", "ord")
+    assert rows("--log", log, *acl_arguments, code=1)[-1]["since"] is None
+    by_content = rows("--log", log, *acl_arguments, "--resource-pattern-type", "prefixed", code=0)
     assert [row["flip"] for row in by_content[1:-1]] == ["added", None]
     assert [each["offset"] for each in by_content[-1]["by"]] == [1]
 
 
-def test_records_before_a_trimmed_log_are_unknown() -> None:
+def test_records_before_a_trimmed_log_are_reported_as_unknown() -> None:
     """It begins with its checkpoint, in which ACLs have no offsets."""
-    asked = ("--principal", "User:ops", "--operation", "Read", "--topic", "t", "--host", "203.0.113.9")
-    first, last = rows("--log", TRIMMED, *asked, code=1)
+    request = ("--principal", "User:ops", "--operation", "Read", "--topic", "t", "--host", "203.0.113.9")
+    first, last = rows("--log", TRIMMED, *request, code=1)
     assert (first["begin"], first["whole"], first["origin"].split()[0]) == (1890, False, "checkpoint")
     assert (last["since"], last["knownFrom"], last["by"][0]["offset"]) == (None, 1890, None)
-    text = blame("--log", TRIMMED, *asked, code=1).stdout
+    text = blame("--log", TRIMMED, *request, code=1).stdout
     assert "since offset 1890 at the latest; earlier records are not in this history" in text
 
 
-def test_the_rules_of_the_release_at_the_time(tmp_path: Path) -> None:
+def test_each_row_is_decided_by_the_release_of_its_time(tmp_path: Path) -> None:
     """A broker of 4.4 takes the host for a network, one of 4.3 does not; what is configured counts more."""
     written = [
         acl(0, host="127.0.0.0/8"),
@@ -160,8 +160,8 @@ def test_the_rules_of_the_release_at_the_time(tmp_path: Path) -> None:
     assert last["since"] is None
 
 
-def test_from_an_offset_on(tmp_path: Path) -> None:
-    """The state by then is what it begins with; where that is now, or never, is said."""
+def test_blame_starts_at_an_offset(tmp_path: Path) -> None:
+    """The first row is the state at that offset; an offset at the end or beyond is reported."""
     log = a_log(tmp_path / "log", [acl(0)], [RemoveAccessControlEntryRecord(IDS[0])], [acl(1)])
     whole = rows("--log", log, *ALICE, code=0)
     assert rows("--log", log, "--from", 0, *ALICE, code=0) == whole
@@ -175,8 +175,8 @@ def test_from_an_offset_on(tmp_path: Path) -> None:
     assert "no state at offset 4" in blame("--log", log, "--from", 5, *ALICE, code=2).stderr
 
 
-def test_settings_decide_too(tmp_path: Path) -> None:
-    """To a super user no ACL matters; any ACL closes what was open to everybody."""
+def test_settings_change_the_decision(tmp_path: Path) -> None:
+    """Super users ignore ACLs; any ACL ends allow.everyone on its resource."""
     config = tmp_path / "config"
     config.write_text("super.users=User:root\nallow.everyone.if.no.acl.found=true\n", encoding="utf-8")
     log = a_log(tmp_path / "log", [acl(0, principal="User:bob", host="10.0.0.9")])
@@ -188,7 +188,7 @@ def test_settings_decide_too(tmp_path: Path) -> None:
     assert "ALLOWED by SuperUser, since the beginning" in result.stdout
 
 
-def test_wrong_usage(tmp_path: Path) -> None:
+def test_wrong_usage_is_reported(tmp_path: Path) -> None:
     for args, complaint in (
         ((), "Name exactly one of --principal, --allow-principal, --deny-principal, --id"),
         (("--id", "x"), "--id"),

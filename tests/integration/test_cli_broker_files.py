@@ -46,7 +46,7 @@ def content(directory: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", ["server", "broker", "controller"])
-def test_it_names_the_log(name: str, tmp_path: Path) -> None:
+def test_broker_files_name_the_log(name: str, tmp_path: Path) -> None:
     """check and acls --list read the broker's log without --log."""
     shutil.copytree(real_log("kraft-small"), tmp_path / "data" / "__cluster_metadata-0")
     config = str(broker_file(tmp_path, name))
@@ -69,7 +69,7 @@ def test_it_names_the_log(name: str, tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("is_there", [True, False])
-def test_nothing_is_written_where_it_points(command: str, is_there: bool, tmp_path: Path) -> None:
+def test_nothing_is_written_to_a_brokers_directory(command: str, is_there: bool, tmp_path: Path) -> None:
     """A log of ours in a broker's directory would keep the broker from starting: not even an empty one."""
     data = tmp_path / "data" / "__cluster_metadata-0"
     if is_there:
@@ -84,7 +84,7 @@ def test_nothing_is_written_where_it_points(command: str, is_there: bool, tmp_pa
 
 
 @pytest.mark.parametrize("command", ["acls --list", "serve", "log verify", "log dump"])
-def test_a_directory_of_another_machine_is_named(command: str, tmp_path: Path) -> None:
+def test_a_directory_of_another_machine_is_reported(command: str, tmp_path: Path) -> None:
     """With the key that says so, and the way out."""
     config = broker_file(tmp_path, "server")
     result = CliRunner().invoke(cli, [*command.split(), "--config", str(config)])
@@ -93,7 +93,7 @@ def test_a_directory_of_another_machine_is_named(command: str, tmp_path: Path) -
     assert "Name the log with --log or aclog.log.url" in result.output
 
 
-def test_a_store_is_asked_without_the_brokers_log(tmp_path: Path) -> None:
+def test_a_store_is_read_without_the_brokers_log(tmp_path: Path) -> None:
     """Where no log is needed, none is looked for."""
     (tmp_path / "store").mkdir()
     args = ["snapshot", "list", "--snapshots", str(tmp_path / "store")]
@@ -103,7 +103,7 @@ def test_a_store_is_asked_without_the_brokers_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["write", "create"])
-def test_serve_does_not_write_there_either(
+def test_serve_does_not_write_to_a_brokers_directory(
     mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever aclog.log.mode says."""
@@ -116,7 +116,7 @@ def test_serve_does_not_write_there_either(
 
 @pytest.mark.slow
 @pytest.mark.integration
-def test_beside_a_running_broker(broker: Broker) -> None:
+def test_commands_read_the_log_of_a_running_broker(broker: Broker) -> None:
     """check and serve with the file that the broker runs with: its log, its super users, not its ports."""
     if broker.metadata_dir is None:
         pytest.skip("the broker's files are not on this machine")

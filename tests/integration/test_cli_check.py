@@ -1,4 +1,4 @@
-"""`aclog check`: single questions with their explanation, and files of questions with Kafka's own answers."""
+"""`aclog check`: single requests with their explanation, and files of requests with Kafka's answers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.decode("utf-8").splitlines()]
 
 
-# -- single questions -------------------------------------------------------------------------------------
+# -- single requests --------------------------------------------------------------------------------------
 
 
 def test_allowed_is_0_and_denied_is_1() -> None:
@@ -52,15 +52,15 @@ def test_allowed_is_0_and_denied_is_1() -> None:
     assert ask("User:dora", "Read", "--topic", "orders", code=1).stdout.split()[0] == "DENIED"
 
 
-def test_one_line_names_rule_offset_and_question() -> None:
+def test_one_line_names_rule_offset_and_request() -> None:
     """Without --explain the answer is one line: Kafka's rule, the end offset, and what was asked."""
     assert ask("User:alice", "read", "--topic", "orders").stdout == (
         "ALLOWED by MatchingAcl (ALLOW User:alice READ on TOPIC:LITERAL:orders from *) "
         "at end offset 281: User:alice READ on TOPIC:LITERAL:orders from 127.0.0.1\n"
     )
     denied = ask("User:dora", "read", "--topic", "orders", "--host", "10.1.2.3").stdout
-    question = "User:dora READ on TOPIC:LITERAL:orders from 10.1.2.3"
-    assert denied == f"DENIED by DefaultDeny at end offset 281: {question}\n"
+    request_text = "User:dora READ on TOPIC:LITERAL:orders from 10.1.2.3"
+    assert denied == f"DENIED by DefaultDeny at end offset 281: {request_text}\n"
 
 
 @pytest.mark.parametrize(
@@ -75,12 +75,14 @@ def test_one_line_names_rule_offset_and_question() -> None:
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else str(value),
 )
-def test_every_kind_of_resource(principal: str, operation: str, resource: list[str], code: int) -> None:
+def test_every_resource_type_is_accepted(
+    principal: str, operation: str, resource: list[str], code: int
+) -> None:
     """Each resource flag asks about its type."""
     ask(principal, operation, *resource, code=code)
 
 
-def test_host_decides_and_is_canonical() -> None:
+def test_the_host_changes_the_decision_and_is_normalized() -> None:
     """ACL hosts are compared with the address as Java writes it, whatever form was typed."""
     ask("User:alice", "Write", "--topic", "orders", code=1)
     ask("User:alice", "Write", "--topic", "orders", "--host", "10.0.0.1", code=0)
@@ -90,19 +92,19 @@ def test_host_decides_and_is_canonical() -> None:
     assert "is not an IP address" in refused.stderr
 
 
-def test_a_host_that_is_assumed_is_named_where_others_get_another_answer() -> None:
-    asked = "User:alice", "Write", "--topic", "orders"
+def test_an_assumed_host_is_named_if_other_hosts_get_another_answer() -> None:
+    request = "User:alice", "Write", "--topic", "orders"
     says = "from 10.0.0.1 it is ALLOWED"
-    assert f"note: --host was not given, so 127.0.0.1 is assumed; {says}\n" in ask(*asked).stderr
-    explained = ask(*asked, "--explain").stdout
+    assert f"note: --host was not given, so 127.0.0.1 is assumed; {says}\n" in ask(*request).stderr
+    explained = ask(*request, "--explain").stdout
     assert "from 127.0.0.1 (assumed: --host was not given)" in explained
     assert says in explained
-    shown = json.loads(ask(*asked, "--json").stdout)
+    shown = json.loads(ask(*request, "--json").stdout)
     assert (shown["hostAssumed"], shown["otherHosts"]["hosts"]) == (True, ["10.0.0.1"])
-    # Who says the host, or gets one answer from all of them, is told nothing.
-    given = ask(*asked, "--host", "127.0.0.1")
+    # Without a note if the host is given, or if all hosts have one answer.
+    given = ask(*request, "--host", "127.0.0.1")
     assert "assumed" not in given.stderr
-    assert json.loads(ask(*asked, "--host", "127.0.0.1", "--json").stdout)["hostAssumed"] is False
+    assert json.loads(ask(*request, "--host", "127.0.0.1", "--json").stdout)["hostAssumed"] is False
     assert "assumed" not in ask("User:dora", "Read", "--topic", "orders").stderr
 
 
@@ -116,14 +118,14 @@ def test_at_offset_is_inclusive() -> None:
         ask("User:alice", "Write", "--topic", "orders", "--host", "10.0.0.1", "--at-offset", at, code=code)
 
 
-def test_at_offset_beyond_the_log() -> None:
+def test_at_offset_beyond_the_log_is_refused() -> None:
     """What is not there yet is wrong usage, not a DENIED."""
     refused = ask("User:alice", "Read", "--topic", "orders", "--at-offset", 281, code=2)
     assert "no state at offset 281" in refused.stderr
     assert "280" in refused.stderr.partition("no state")[2]
 
 
-def test_settings_come_from_file_and_environment(tmp_path: Path) -> None:
+def test_settings_are_read_from_file_and_environment(tmp_path: Path) -> None:
     """Super users and the default for resources without ACLs: the file, and the environment over it."""
     config = tmp_path / "server.properties"
     config.write_text("super.users=User:dora\nallow.everyone.if.no.acl.found=true\nprocess.roles=broker\n")
@@ -140,21 +142,23 @@ def test_log_and_store_may_come_from_the_configuration(tmp_path: Path) -> None:
     config = tmp_path / "aclog.properties"
     config.write_text(f"aclog.log.url=file:{SMALL}\naclog.snapshot.store={tmp_path / 'store'}\n")
     assert CliRunner().invoke(cli, ["snapshot", "create", "--config", str(config)]).exit_code == 0
-    asked = aclog("--config", config, "--principal", "User:alice", "--operation", "Read", "--topic", "orders")
-    assert asked.exit_code == 0
+    request = aclog(
+        "--config", config, "--principal", "User:alice", "--operation", "Read", "--topic", "orders"
+    )
+    assert request.exit_code == 0
 
 
-def test_a_store_that_is_not_there_is_not_passed_over(tmp_path: Path) -> None:
+def test_a_missing_store_is_an_error(tmp_path: Path) -> None:
     """Asked for, it is wrong usage; a file may name one that a node will make with its first snapshot."""
-    question = ("User:alice", "Read", "--topic", "orders")
-    refused = ask(*question, "--snapshots", tmp_path / "no", code=2)
+    request_text = ("User:alice", "Read", "--topic", "orders")
+    refused = ask(*request_text, "--snapshots", tmp_path / "no", code=2)
     assert f"snapshot store {tmp_path / 'no'} does not exist" in refused.stderr
     config = tmp_path / "aclog.properties"
     config.write_text(f"aclog.snapshot.store={tmp_path / 'no'}\n")
-    ask(*question, "--config", config, code=0)
+    ask(*request_text, "--config", config, code=0)
 
 
-def test_explain_a_denial() -> None:
+def test_explain_shows_why_a_request_is_denied() -> None:
     """Why, which ACLs failed on one field and which, where they are in the log, and what would allow it."""
     explained = json.loads(
         ask("User:dora", "Read", "--topic", "orders", "--explain", "--json", code=1).stdout
@@ -175,7 +179,7 @@ def test_explain_a_denial() -> None:
     assert explained["fix"][0].removeprefix("kafka-acls ") in text
 
 
-def test_explain_names_the_record_that_decided() -> None:
+def test_explain_names_the_deciding_record() -> None:
     """The deciding ACL's id and offset are those of its record in the log."""
     explained = json.loads(ask("User:mallory", "Write", "--topic", "orders", "--explain", "--json").stdout)
     acl = explained["acl"]
@@ -196,14 +200,14 @@ def test_the_fix_line_works(tmp_path: Path) -> None:
     dump = runner.invoke(cli, ["log", "dump", "--log", str(SMALL), "--skip-others"]).stdout_bytes
     assert runner.invoke(cli, ["log", "append", "--log", str(log), "--create"], input=dump).exit_code == 0
     for principal in ("User:dora", "User:mallory"):
-        asked = (principal, "Write", "--topic", "orders", "--explain", "--json")
-        for command in json.loads(ask(*asked, log=log, code=1).stdout)["fix"]:
+        request = (principal, "Write", "--topic", "orders", "--explain", "--json")
+        for command in json.loads(ask(*request, log=log, code=1).stdout)["fix"]:
             args = [word.strip("'") for word in command.split()[1:]]
             assert runner.invoke(cli, ["acls", "--log", str(log), *args]).exit_code == 0
-        ask(*asked, log=log, code=0)
+        ask(*request, log=log, code=0)
 
 
-def test_explain_from_a_checkpoint_says_so() -> None:
+def test_explain_names_the_checkpoint() -> None:
     """Where the log has lost its beginning, an ACL's offset is not known."""
     trimmed = real_log("kraft-trimmed")
     text = ask("User:alice", "Read", "--topic", "orders", "--explain", log=trimmed, code=0).stdout
@@ -211,7 +215,7 @@ def test_explain_from_a_checkpoint_says_so() -> None:
     assert "not known to be committed" not in text
 
 
-def test_json_is_one_line_and_says_what_was_a_guess() -> None:
+def test_json_is_one_line_and_marks_guesses() -> None:
     """--json: the answer on one line; committed is a guess in a broker's directory."""
     result = ask("User:alice", "Read", "--topic", "orders", "--json")
     assert result.stdout.count("\n") == 1
@@ -222,15 +226,15 @@ def test_json_is_one_line_and_says_what_was_a_guess() -> None:
     assert answer["uncommittedFrom"] == 264
 
 
-def test_explain_marks_what_may_not_be_committed(tmp_path: Path) -> None:
+def test_explain_marks_uncommitted_records(tmp_path: Path) -> None:
     """An ACL behind the newest checkpoint of a broker's directory."""
-    asked = ("User:alice", "Read", "--topic", "orders", "--explain")
-    assert "not known to be committed" not in ask(*asked).stdout
+    request = ("User:alice", "Read", "--topic", "orders", "--explain")
+    assert "not known to be committed" not in ask(*request).stdout
     copy = tmp_path / "log"
     shutil.copytree(SMALL, copy)
     for checkpoint in copy.glob("*.checkpoint"):
         checkpoint.unlink()
-    assert ", not known to be committed, " in ask(*asked, log=copy).stdout
+    assert ", not known to be committed, " in ask(*request, log=copy).stdout
 
 
 @pytest.mark.parametrize(
@@ -251,18 +255,18 @@ def test_explain_marks_what_may_not_be_committed(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_wrong_usage(args: tuple[str, ...], message: str) -> None:
+def test_wrong_usage_is_reported(args: tuple[str, ...], message: str) -> None:
     """Exit code 2, and what is missing or wrong."""
     result = aclog("--log", SMALL, *args)
     assert result.exit_code == 2
     assert message in result.stderr
 
 
-# -- files of questions -----------------------------------------------------------------------------------
+# -- files of requests ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", LOGS)
-def test_batch_on_the_real_logs(name: str) -> None:
+def test_a_batch_on_the_real_logs_has_kafkas_answers(name: str) -> None:
     """Every answer that the real broker's authorizer gave, also as of earlier offsets of the log."""
     authz = real_log_home(name) / "authz"
     result = aclog(
@@ -273,7 +277,7 @@ def test_batch_on_the_real_logs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLE)
-def test_batch_on_a_file_of_records(name: str) -> None:
+def test_a_batch_reads_a_file_of_records(name: str) -> None:
     """--records with --batch: Kafka's answers for the recorded cases, packed files too."""
     case = CASES / name
     result = aclog(
@@ -286,16 +290,16 @@ def test_batch_on_a_file_of_records(name: str) -> None:
     assert answers == lines(next(case.glob("expected.jsonl*")))
 
 
-def test_batch_from_stdin_gzip_or_not() -> None:
-    """- is stdin for questions, and what is packed is unpacked."""
-    question = b'{"principal":"User:alice","host":"10.0.0.1","operation":"WRITE","resourceType":"TOPIC",'
-    question += b'"resourceName":"orders"}\n'
-    for stdin in (question, gzip.compress(question)):
+def test_a_batch_reads_stdin_with_or_without_gzip() -> None:
+    """- reads requests from stdin, and gzip is detected."""
+    request_text = b'{"principal":"User:alice","host":"10.0.0.1","operation":"WRITE","resourceType":"TOPIC",'
+    request_text += b'"resourceName":"orders"}\n'
+    for stdin in (request_text, gzip.compress(request_text)):
         result = aclog("--log", SMALL, "--batch", "-", stdin=stdin)
         assert json.loads(result.stdout)["result"] == "ALLOWED"
 
 
-def test_records_from_stdin(tmp_path: Path) -> None:
+def test_records_are_read_from_stdin(tmp_path: Path) -> None:
     """A dump piped in is as good as the log itself."""
     dump = CliRunner().invoke(cli, ["log", "dump", "--log", str(SMALL)]).stdout_bytes
     queries = tmp_path / "queries.jsonl"
@@ -304,7 +308,7 @@ def test_records_from_stdin(tmp_path: Path) -> None:
     assert json.loads(result.stdout) == {"aclCount": 59}
 
 
-def test_at_offset_of_a_log_counts_its_records(tmp_path: Path) -> None:
+def test_at_offset_in_a_batch_counts_the_records_of_the_log(tmp_path: Path) -> None:
     """atOffset n on a log: what its first n records made; 0 is before the first one."""
     queries = tmp_path / "queries.jsonl"
     at = (0, 36, 37, 281)
@@ -314,8 +318,8 @@ def test_at_offset_of_a_log_counts_its_records(tmp_path: Path) -> None:
     assert counts == [0, 0, 1, 59]
 
 
-def test_a_line_that_is_no_question_does_not_shift_the_others(tmp_path: Path) -> None:
-    """Each line has its answer in its place; exit code 4 and a note say that some were no questions."""
+def test_an_invalid_line_does_not_shift_the_other_answers(tmp_path: Path) -> None:
+    """Answers keep the order of the lines; exit code 4 and a note report invalid lines."""
     queries = tmp_path / "queries.jsonl"
     bad = [
         "{",
@@ -333,7 +337,7 @@ def test_a_line_that_is_no_question_does_not_shift_the_others(tmp_path: Path) ->
     assert "5 of 10 lines are not valid requests; the first: line 1: not JSON" in result.stderr
 
 
-def test_a_failing_question_is_an_answer(tmp_path: Path) -> None:
+def test_a_failing_request_has_an_answer(tmp_path: Path) -> None:
     """What Kafka's authorizer would throw is its answer, not a bad line."""
     queries = tmp_path / "queries.jsonl"
     queries.write_text('{"kind":"authorizeByResourceType","principal":"User:a","host":"1.2.3.4",'
@@ -343,8 +347,8 @@ def test_a_failing_question_is_an_answer(tmp_path: Path) -> None:
     assert json.loads(result.stdout)["error"].startswith("IllegalArgumentException: ")
 
 
-def test_batch_writes_no_audit_lines(tmp_path: Path) -> None:
-    """A million questions must not become a million log lines."""
+def test_a_batch_writes_no_audit_lines(tmp_path: Path) -> None:
+    """A million requests must not become a million log lines."""
     queries = tmp_path / "queries.jsonl"
     queries.write_text('{"principal":"User:zed","host":"10.0.0.1","operation":"WRITE","resourceType":"TOPIC",'
                        '"resourceName":"orders"}\n' * 3)  # fmt: skip

@@ -14,14 +14,14 @@ from authorizer.cli.main import cli
 
 ACLOG = shlex.join([sys.executable, "-m", "authorizer.cli"])
 SCRIPT = shlex.join([sys.executable, "-m", "authorizer.cli.acls.kafka_acls_script"])
-QUESTION = "--principal User:a --operation Read --topic t"
+REQUEST = "--principal User:a --operation Read --topic t"
 PRINTING = [
     "--help",
     "--version",
     "check --help",
-    f"check --log log {QUESTION}",
-    f"check --log log {QUESTION} --json",
-    f"check --log log {QUESTION} --explain",
+    f"check --log log {REQUEST}",
+    f"check --log log {REQUEST} --json",
+    f"check --log log {REQUEST} --explain",
     "check --log log --batch queries.jsonl",
     "acls --log log --list",
     "acls --log log --add --topic u --allow-principal User:a",
@@ -32,7 +32,7 @@ PRINTING = [
     "snapshot export --log log --format csv",
     "diff log log",
     "lint --log log",
-    f"blame --log log {QUESTION}",
+    f"blame --log log {REQUEST}",
     "completion bash",
 ]
 READING = [
@@ -48,11 +48,11 @@ READING = [
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A log with one ACL, ``log``, and a question about it, ``queries.jsonl``."""
-    own = str(tmp_path / "log")
+    """A log with one ACL, ``log``, and a request about it, ``queries.jsonl``."""
+    log_path = str(tmp_path / "log")
     runner = CliRunner()
-    assert runner.invoke(cli, ["log", "create", "--log", own]).exit_code == 0
-    added = ["acls", "--log", own, "--add", "--topic", "t", "--allow-principal", "User:a"]
+    assert runner.invoke(cli, ["log", "create", "--log", log_path]).exit_code == 0
+    added = ["acls", "--log", log_path, "--add", "--topic", "t", "--allow-principal", "User:a"]
     assert runner.invoke(cli, added).exit_code == 0
     query = '{"principal":"User:a","host":"::1","operation":"READ","resourceType":"TOPIC","resourceName":"t"}'
     (tmp_path / "queries.jsonl").write_text(f"{query}\n")
@@ -73,7 +73,7 @@ def run(command: str, closed: str, home: Path, program: str = ACLOG) -> subproce
 
 
 @pytest.mark.parametrize("command", PRINTING)
-def test_without_stdout(command: str, home: Path) -> None:
+def test_commands_run_without_stdout(command: str, home: Path) -> None:
     """What is lost, and why: never a defect of aclog's."""
     done = run(command, ">&-", home)
     assert done.returncode == 2, done.stderr
@@ -82,7 +82,7 @@ def test_without_stdout(command: str, home: Path) -> None:
 
 
 @pytest.mark.parametrize("command", READING)
-def test_without_stdin(command: str, home: Path) -> None:
+def test_commands_run_without_stdin(command: str, home: Path) -> None:
     """Not an empty input, which a plan would take for the wish to remove all ACLs."""
     segment = next((home / "log").glob("*.log"))
     before = segment.read_bytes()
@@ -95,28 +95,28 @@ def test_without_stdin(command: str, home: Path) -> None:
 
 def test_a_removal_without_stdin_names_the_flag(home: Path) -> None:
     """What reads nothing else needs no stdin."""
-    asked = run("acls --log log --remove --topic t", "<&-", home)
+    removal = run("acls --log log --remove --topic t", "<&-", home)
     assert (
         "stdin is closed, and a removal needs the answer y or n: --force removes without asking"
-        in asked.stderr
+        in removal.stderr
     )
     assert run("acls --log log --remove --topic t --force", "<&-", home).returncode == 0
 
 
 @pytest.mark.parametrize("command", ["--version", PRINTING[3], "diff log log", "diff log -"])
-def test_without_stderr(command: str, home: Path) -> None:
+def test_commands_run_without_stderr(command: str, home: Path) -> None:
     """The answer and the exit code are the same: what stderr says is beside the answer."""
     expected, done = run(command, "", home), run(command, "2>&-", home)
     assert (done.returncode, done.stdout) == (expected.returncode, expected.stdout)
 
 
-@pytest.mark.parametrize("command", ["--help", f"check --log log {QUESTION}", "plan - --all --log log"])
-def test_without_any(command: str, home: Path) -> None:
+@pytest.mark.parametrize("command", ["--help", f"check --log log {REQUEST}", "plan - --all --log log"])
+def test_commands_run_without_any_stream(command: str, home: Path) -> None:
     """The exit code alone can say it."""
     assert run(command, "<&- >&- 2>&-", home).returncode == 2
 
 
-def test_a_log_never_gets_what_is_printed(home: Path) -> None:
+def test_output_is_never_written_into_a_log(home: Path) -> None:
     """The first file that is opened takes the lowest descriptor that is free: it must not be stdout's."""
     for closed in ("<&- >&- 2>&-", ">&-", "2>&-"):
         run(f"acls --log log --add --topic u{len(closed)} --allow-principal User:a", closed, home)
@@ -125,7 +125,7 @@ def test_a_log_never_gets_what_is_printed(home: Path) -> None:
     assert len(run("acls --log log --list --json", "", home).stdout.split('"principal"')) == 5
 
 
-def test_kafka_acls_without_stdin_and_stdout(home: Path) -> None:
+def test_kafka_acls_runs_without_stdin_and_stdout(home: Path) -> None:
     """The script for kafka-acls' users ends as that does, with 1."""
     env = f"env ACLOG_LOG_URL={home}/log "
     flags = "--bootstrap-server localhost:9092"

@@ -67,13 +67,13 @@ def every_form(tmp_path: Path) -> list[Path]:
     return forms
 
 
-def test_every_form_of_a_file_means_the_same(tmp_path: Path) -> None:
+def test_every_file_format_gives_the_same_set(tmp_path: Path) -> None:
     for path in every_form(tmp_path):
         (last,) = rows(diff(SMALL, path, "--json", code=0))
         assert last == {"same": True, "aclsRemoved": 0, "aclsAdded": 0, "granted": 0, "revoked": 0}, path
 
 
-def test_a_name_does_not_make_a_document_of_a_line(tmp_path: Path) -> None:
+def test_a_file_name_does_not_change_the_format(tmp_path: Path) -> None:
     """ACLs on lines, though the first one has the name of a document's key; a document on many lines."""
     acls = [acl("acls"), acl("resources", "User:bob")]
     lines = json_lines(tmp_path / "lines", *acls)
@@ -84,7 +84,7 @@ def test_a_name_does_not_make_a_document_of_a_line(tmp_path: Path) -> None:
     assert (last["aclsRemoved"], last["revoked"]) == (1, 2)
 
 
-def test_a_log_at_an_offset_and_a_store(tmp_path: Path) -> None:
+def test_a_log_at_an_offset_equals_a_store(tmp_path: Path) -> None:
     store = tmp_path / "store"
     assert aclog("snapshot", "create", "--log", SMALL, "--snapshots", store).exit_code == 0
     diff(SMALL, store, code=0)
@@ -96,7 +96,7 @@ def test_a_log_at_an_offset_and_a_store(tmp_path: Path) -> None:
     assert older[-1]["revoked"] == sum(row.get("flip") == "revoked" for row in older) > 0
 
 
-def test_other_acls_can_mean_the_same(tmp_path: Path) -> None:
+def test_different_acls_can_have_equal_permissions(tmp_path: Path) -> None:
     """A clean-up is proven: what was covered is gone, and nothing changed."""
     before = json_lines(
         tmp_path / "before",
@@ -113,11 +113,11 @@ def test_other_acls_can_mean_the_same(tmp_path: Path) -> None:
     assert "the same: every request has the same answer" in diff(before, after, code=0).stdout
 
 
-def test_the_digest_of_the_meaning(tmp_path: Path) -> None:
+def test_the_semantic_digest_compares_permissions(tmp_path: Path) -> None:
     """`aclog log verify`: equal where diff says so, though ACLs differ; by principal, too."""
     covered = ("orders", "User:alice", 3), ("ord", "User:alice", 4), ("orders", "User:bob", 3)
     logs = {"whole": covered, "clean": covered[1:], "other": covered[1:2]}
-    said, lines = {}, {}
+    reports, lines = {}, {}
     for name, acls in logs.items():
         with DirectoryLog.open(tmp_path / name, mode="create", cluster_id="one") as log:
             log.append(
@@ -127,22 +127,22 @@ def test_the_digest_of_the_meaning(tmp_path: Path) -> None:
                 ]
             )
         given = ("log", "verify", "--log", tmp_path / name, "--per-principal")
-        said[name] = json.loads(aclog(*given, "--json").stdout)
+        reports[name] = json.loads(aclog(*given, "--json").stdout)
         lines[name] = aclog(*given).stdout
     diff(tmp_path / "whole", tmp_path / "clean", code=0)
     diff(tmp_path / "clean", tmp_path / "other", code=1)
-    whole, clean, other = said.values()
-    assert whole["digest"] != clean["digest"]
-    assert whole["meaning"] == clean["meaning"] != other["meaning"]
-    assert whole["meanings"] == clean["meanings"]
+    full, clean, other = reports.values()
+    assert full["digest"] != clean["digest"]
+    assert full["meaning"] == clean["meaning"] != other["meaning"]
+    assert full["meanings"] == clean["meanings"]
     alone, both = other["meanings"]["principals"], clean["meanings"]["principals"]
     assert alone == {"User:alice": both["User:alice"]}
     assert other["meanings"]["everybody"] == clean["meanings"]["everybody"]
     assert f"meaning     digest {clean['meaning']}" in lines["clean"]
 
 
-def test_a_running_node(tmp_path: Path) -> None:
-    """What it has replayed is a set like any other; who asks must be allowed to list it."""
+def test_a_running_node_is_compared(tmp_path: Path) -> None:
+    """The state of a node is a set; the caller needs the right to list it."""
     log = tmp_path / "log"
     DirectoryLog.open(log, mode="create", cluster_id="one").close()
     adds = ("acls", "--log", log, "--add", "--allow-principal")
@@ -164,7 +164,7 @@ def test_a_running_node(tmp_path: Path) -> None:
         assert "a node has only its newest state" in diff(f"{url}@1", log, code=2).stderr
 
 
-def test_a_class_and_its_witness(tmp_path: Path) -> None:
+def test_a_request_class_has_a_witness(tmp_path: Path) -> None:
     """All names with the prefix but one that is still denied, from all hosts but one."""
     denied = acl("pay-x", permissionType="DENY", operation="ALL")
     narrow = acl("pay", patternType="PREFIXED", host="10.0.0.1", permissionType="DENY")
@@ -195,8 +195,8 @@ def test_a_class_and_its_witness(tmp_path: Path) -> None:
     assert "B: ALLOWED by MatchingAcl" in text
 
 
-def test_what_is_for_everybody(tmp_path: Path) -> None:
-    """One whose own ACL denies it is excepted; everybody else has a name that nobody has."""
+def test_changes_of_wildcard_principals_are_reported(tmp_path: Path) -> None:
+    """Principals with a DENY are excluded; the witness for all others is an unused name."""
     denied = acl("t", permissionType="DENY", operation="ALL")
     before = json_lines(tmp_path / "before", denied)
     after = json_lines(tmp_path / "after", denied, acl("t", "User:*", operation="WRITE"))
@@ -205,7 +205,7 @@ def test_what_is_for_everybody(tmp_path: Path) -> None:
     assert {row["witness"]["principal"] for row in found} == {"User:somebody"}
 
 
-def test_settings_decide_too(tmp_path: Path) -> None:
+def test_settings_change_the_difference(tmp_path: Path) -> None:
     """Super users, and what is open where no ACL is."""
     config = tmp_path / "server.properties"
     config.write_text("super.users=User:alice\nallow.everyone.if.no.acl.found=true\n", encoding="utf-8")
@@ -231,19 +231,19 @@ def test_settings_decide_too(tmp_path: Path) -> None:
         ("id,principal\n", 1, "the header is not id,resourceType"),
     ],
 )
-def test_a_bad_file_is_said_with_its_line(
+def test_a_bad_file_is_reported_with_its_line(
     tmp_path: Path, text: str, line: int | None, complaint: str
 ) -> None:
     path = tmp_path / "bad"
     path.write_text(text, encoding="utf-8")
     result = diff(SMALL, path, code=4)
-    said = " ".join(result.stderr.split())
-    assert complaint in said
-    assert f"(in {path}{f' line {line}' if line else ''})" in said
+    reports = " ".join(result.stderr.split())
+    assert complaint in reports
+    assert f"(in {path}{f' line {line}' if line else ''})" in reports
     assert result.stdout == ""
 
 
-def test_nothing_there() -> None:
+def test_missing_inputs_are_reported() -> None:
     assert "is not a log, snapshot store, node, cluster or file" in diff(SMALL, "/nowhere", code=2).stderr
     assert "cannot both read stdin" in diff("-", "-", code=2).stderr
 
@@ -251,7 +251,7 @@ def test_nothing_there() -> None:
 @pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.integration
-def test_a_live_cluster(tmp_path: Path) -> None:
+def test_a_live_cluster_is_compared(tmp_path: Path) -> None:
     """What its brokers describe is what its log says, for each command that takes a set."""
     with jar_broker() as broker:
         named = f"describe://{broker.bootstrap_servers}"
@@ -298,8 +298,8 @@ def random_acl(rng: random.Random) -> AccessControlEntryRecord:
     )
 
 
-class AskedKafka:
-    """Questions that commands have answered, to be put to the real StandardAuthorizer in one go."""
+class KafkaBatch:
+    """Requests that commands have answered, for one run of the real StandardAuthorizer."""
 
     def __init__(self) -> None:
         self._states: list[dict[str, Any]] = []
@@ -312,7 +312,7 @@ class AskedKafka:
         *,
         allow_everyone: bool,
     ) -> int:
-        """Questions about one set, with the results that were said; how many."""
+        """Add requests about one set, with the reported results; returns their number."""
         # The real one refuses equal content under two ids.
         distinct = {each.content: each for each in acls}.values()
         self._states.append(
@@ -333,10 +333,10 @@ class AskedKafka:
 
 @pytest.mark.long
 @pytest.mark.integration
-def test_the_real_kafka_answers_each_witness_as_said(tmp_path: Path) -> None:
+def test_real_kafka_confirms_each_witness(tmp_path: Path) -> None:
     """Of diff, who-can, what-can, test and blame; with and without allow.everyone.if.no.acl.found."""
     rng = random.Random(16)
-    kafka, counts = AskedKafka(), Counter[str]()
+    kafka, counts = KafkaBatch(), Counter[str]()
     for number in range(60):
         sets = [[random_acl(rng) for _ in range(rng.randrange(1, 8))] for _ in range(2)]
         allow_everyone = bool(number % 2)
@@ -369,8 +369,8 @@ def test_the_real_kafka_answers_each_witness_as_said(tmp_path: Path) -> None:
 def who_can(rng: random.Random, given: tuple[object, ...]) -> list[tuple[dict[str, str], str]]:
     found = []
     for operation in ("Read", "Write", "Describe", "All"):
-        asked = ("--operation", operation, "--topic", rng.choice(["a*", "abc", "*"]))
-        found += rows(aclog("who-can", *asked, *given))
+        query = ("--operation", operation, "--topic", rng.choice(["a*", "abc", "*"]))
+        found += rows(aclog("who-can", *query, *given))
     return [(row["witness"], row["result"]) for row in found]
 
 
@@ -398,7 +398,7 @@ def violations(
 def blamed(
     rng: random.Random, directory: Path, config: Path
 ) -> Iterator[tuple[list[AccessControlEntryRecord], list[tuple[dict[str, str], str]]]]:
-    """A question through a log of single changes: what was in force before and after each turn."""
+    """A request through a log of single changes: the ACLs in force before and after each decision change."""
     held: dict[Uuid, AccessControlEntryRecord] = {}
     states = [list(held.values())]
     with DirectoryLog.open(directory, mode="create", cluster_id="one") as log:
@@ -412,8 +412,8 @@ def blamed(
             states.append(list(held.values()))
     question = {"principal": "User:a", "host": "10.0.0.1", "operation": "READ"}
     question |= {"resourceType": "TOPIC", "resourceName": rng.choice(["a", "abc", "c"])}
-    asked = ("--principal", "User:a", "--host", "10.0.0.1", "--operation", "Read", "--config", config)
-    found = aclog("blame", "--log", directory, "--topic", question["resourceName"], *asked, "--json")
+    query = ("--principal", "User:a", "--host", "10.0.0.1", "--operation", "Read", "--config", config)
+    found = aclog("blame", "--log", directory, "--topic", question["resourceName"], *query, "--json")
     first, *turns, last = rows(found)
     yield states[0], [(question, first["result"])]
     for turn in turns:

@@ -60,7 +60,7 @@ def rules_file(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_json_text_and_junit(tmp_path: Path, acls: Path) -> None:
+def test_findings_are_printed_as_json_text_and_junit(tmp_path: Path, acls: Path) -> None:
     report = tmp_path / "report.xml"
     *findings, last = rows(aclog("lint", "--acls", acls, "--json", "--junit", report, code=1))
     assert {each["finding"]: each["acl"]["principal"] for each in findings} == RULES
@@ -81,7 +81,7 @@ def test_json_text_and_junit(tmp_path: Path, acls: Path) -> None:
     assert "`broker1` is never a client's host" in text
 
 
-def test_the_commands_and_the_changes_mend(tmp_path: Path, acls: Path) -> None:
+def test_the_commands_and_the_changes_fix_the_findings(tmp_path: Path, acls: Path) -> None:
     """On a log: the commands in their order; the ACLs that are left mean what all did."""
     log, changes = tmp_path / "log", tmp_path / "changes.jsonl"
     aclog("log", "create", "--log", log)
@@ -116,7 +116,7 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_a_file_of_rules(tmp_path: Path, acls: Path) -> None:
+def test_rules_are_read_from_a_file(tmp_path: Path, acls: Path) -> None:
     """One in the working directory is taken by itself; what it accepts stays."""
     rules_file(
         tmp_path,
@@ -137,7 +137,7 @@ def test_a_file_of_rules(tmp_path: Path, acls: Path) -> None:
     assert "5 findings are accepted" in result.stdout
 
 
-def test_super_users_and_what_no_acl_covers_come_from_the_configuration(tmp_path: Path, acls: Path) -> None:
+def test_super_users_and_allow_everyone_are_read_from_the_configuration(tmp_path: Path, acls: Path) -> None:
     config = tmp_path / "server.properties"
     config.write_text("super.users=User:alice\nallow.everyone.if.no.acl.found=true\n", encoding="utf-8")
     *_, last = rows(aclog("lint", "--acls", acls, "--config", config, "--json", code=1))
@@ -145,13 +145,13 @@ def test_super_users_and_what_no_acl_covers_come_from_the_configuration(tmp_path
     assert (last["findings"]["super-user"], last["needed"]) == (3, 2)
 
 
-def test_what_authorize_by_resource_type_needs_is_kept(acls: Path) -> None:
+def test_acls_that_authorize_by_resource_type_needs_are_kept(acls: Path) -> None:
     *findings, last = rows(aclog("lint", "--acls", acls, "--keep-by-resource-type", "--json", code=1))
     assert last["findings"]["redundant"] == 0
     assert {each["byResourceType"] for each in findings} == {"same"}
 
 
-def test_what_can_go_of_a_real_log(tmp_path: Path) -> None:
+def test_removable_acls_of_a_real_log_are_found(tmp_path: Path) -> None:
     """The file of changes has what the summary counts; a limit leaves out what people see only."""
     log, changes = real_log("kraft-small"), tmp_path / "changes.jsonl"
     *_, last = rows(aclog("lint", "--log", log, "--changes", changes, "--json", code=1))
@@ -171,14 +171,14 @@ def test_what_can_go_of_a_real_log(tmp_path: Path) -> None:
         ('[[accept]]\nprincipals = "User:a"', "principals"),
     ],
 )
-def test_a_bad_file_of_rules_is_said(tmp_path: Path, acls: Path, text: str, complaint: str) -> None:
+def test_a_bad_file_of_rules_is_reported(tmp_path: Path, acls: Path, text: str, complaint: str) -> None:
     result = aclog("lint", "--acls", acls, "--rules", rules_file(tmp_path, text), code=2)
     assert complaint in " ".join(result.stderr.split())
     assert "Traceback" not in result.output
 
 
-def test_what_aclog_cannot_change_is_mended_by_kafkas_tool(acls: Path) -> None:
-    """A file, a broker's own log, a state of the past."""
+def test_kafkas_tool_is_named_for_a_log_that_aclog_cannot_write(acls: Path) -> None:
+    """A file, a broker's log, an earlier state."""
     for found in (
         rows(aclog("lint", "--acls", acls, "--json", code=1)),
         rows(aclog("lint", "--acls", f"{real_log('kraft-small')}@200", "--json", code=1)),

@@ -45,7 +45,7 @@ def verified(directory: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.integration
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_directory_that_is_written_is_not_bad_data(seed: int, tmp_path: Path) -> None:
+def test_concurrent_writes_to_a_directory_are_not_bad_data(seed: int, tmp_path: Path) -> None:
     """Appended to, rolled, trimmed and truncated meanwhile: every command succeeds, every time."""
     directory = tmp_path / "__cluster_metadata-0"
     directory.mkdir()

@@ -48,7 +48,7 @@ def without_data(line: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", LOGS)
 def test_dump_equals_kafka_dump_log(name: str) -> None:
-    """Record by record: whole for what aclog understands and for control records, the rest by its header."""
+    """Record by record: completely for known and control records, otherwise by the header."""
     result = aclog("log", "dump", "--log", real_log(name))
     assert result.exit_code == 0
     expected = [
@@ -59,13 +59,13 @@ def test_dump_equals_kafka_dump_log(name: str) -> None:
     assert lines(result.stdout) == expected
 
 
-def test_dump_of_a_part() -> None:
+def test_a_dump_is_limited_to_a_range() -> None:
     """--from and --to are offsets, both inclusive; they may lie inside a batch."""
     result = aclog("log", "dump", "--log", real_log("kraft-small"), "--from", 100, "--to", 105)
     assert [line["offset"] for line in lines(result.stdout)] == [100, 101, 102, 103, 104, 105]
 
 
-def test_dump_of_a_trimmed_log_begins_where_it_begins() -> None:
+def test_a_dump_of_a_trimmed_log_begins_at_the_logs_start() -> None:
     """Without --from the log's start counts; an offset before it is wrong usage and says what there is."""
     log = real_log("kraft-trimmed")
     assert lines(aclog("log", "dump", "--log", log, "--to", 1680).stdout)[0]["offset"] == 1675
@@ -93,7 +93,7 @@ def test_dump_and_append_copy_a_brokers_log(name: str, tmp_path: Path) -> None:
     assert json.loads(verified.stdout)["comparison"]["equal"] is True
 
 
-def test_skip_others_keeps_what_decides() -> None:
+def test_skip_others_keeps_the_acls() -> None:
     """ACLs, feature levels and transaction markers stay: without the markers an abort would be lost."""
     dump = aclog("log", "dump", "--log", real_log("kraft-small"), "--skip-others").stdout
     types = {line["type"] for line in lines(dump)}
@@ -153,7 +153,7 @@ def test_append_reads_a_file_and_keeps_timestamps(tmp_path: Path) -> None:
         assert [batch.timestamp_ms for batch in log.read(0)] == [3000]
 
 
-def test_append_again_continues(tmp_path: Path) -> None:
+def test_a_second_append_continues(tmp_path: Path) -> None:
     """A second append goes on at the end offset; --create does no harm, and needs no repeating."""
     for number, flags in ((0, ["--create"]), (1, ["--create"]), (2, [])):
         done = aclog("log", "append", "--log", tmp_path / "log", *flags, stdin=acl_line(number))
@@ -172,7 +172,7 @@ REFUSED = {
     "end without begin": (marker("END"), "line 2"),
     "begin without end": (marker("BEGIN"), "does not end"),
     "begin in begin": (marker("BEGIN") + marker("BEGIN"), "line 3"),
-    "batch torn apart": (acl_line(1, batch=1) + acl_line(2) + acl_line(3, batch=1), "neighbours"),
+    "split batch": (acl_line(1, batch=1) + acl_line(2) + acl_line(3, batch=1), "neighbours"),
     "bad timestamp": (acl_line(1, timestamp="now"), "timestamp"),
 }
 
@@ -189,22 +189,22 @@ def test_append_is_all_or_nothing(what: str, tmp_path: Path) -> None:
     assert not (tmp_path / "log").exists()
 
 
-def test_append_takes_transactions(tmp_path: Path) -> None:
-    """A whole transaction is fine, and counts as KIP-868 says."""
+def test_append_accepts_transactions(tmp_path: Path) -> None:
+    """A complete transaction is accepted, and takes effect as in KIP-868."""
     text = marker("BEGIN") + acl_line(0) + marker("ABORT") + marker("BEGIN") + acl_line(1) + marker("END")
     assert aclog("log", "append", "--log", tmp_path / "log", "--create", stdin=text).exit_code == 0
     listed = json.loads(aclog("acls", "--list", "--log", tmp_path / "log", "--json").stdout)
     assert [acl["resourceName"] for acl in listed["acls"]] == ["t1"]
 
 
-def test_append_without_a_log_needs_create(tmp_path: Path) -> None:
+def test_append_to_a_missing_log_needs_create(tmp_path: Path) -> None:
     """A mistyped path does not become a new log."""
     done = aclog("log", "append", "--log", tmp_path / "typo", stdin=acl_line(0))
     assert done.exit_code == 2
     assert not (tmp_path / "typo").exists()
 
 
-def test_verify_reports_what_the_log_holds() -> None:
+def test_verify_reports_the_contents_of_the_log() -> None:
     """Counts, high watermark and digest of the real log; its text says that the high watermark is a guess."""
     report = json.loads(aclog("log", "verify", "--log", real_log("kraft-small"), "--json").stdout)
     assert report["clusterId"] == "aclogFixtureCluster001"
@@ -216,7 +216,7 @@ def test_verify_reports_what_the_log_holds() -> None:
     assert report["digest"] in text
 
 
-def test_verify_with_a_store(tmp_path: Path) -> None:
+def test_verify_compares_a_store(tmp_path: Path) -> None:
     """A snapshot made of the log at any offset has the digest that the log alone gives there."""
     for offset in (120, 200):
         args = ("--log", real_log("kraft-small"), "--snapshots", tmp_path / "store", "--at-offset", offset)
@@ -230,7 +230,7 @@ def test_verify_with_a_store(tmp_path: Path) -> None:
         assert (comparison["equal"], comparison["endOffset"]) == (True, end)
 
 
-def test_verify_with_a_log_that_differs(tmp_path: Path) -> None:
+def test_verify_reports_a_log_that_differs(tmp_path: Path) -> None:
     """Exit code 1, and the first differences: what is only here, only there, and different."""
     left, right = tmp_path / "left", tmp_path / "right"
     for log in (left, right):
@@ -253,19 +253,19 @@ def test_verify_with_a_log_that_differs(tmp_path: Path) -> None:
     assert equal_before.exit_code == 0
 
 
-def test_verify_two_replicas_at_the_offset_that_both_have(tmp_path: Path) -> None:
+def test_verify_compares_two_replicas_at_their_last_common_offset(tmp_path: Path) -> None:
     """A replica that is behind is compared where it stands."""
-    ahead = tmp_path / "ahead"
-    aclog("log", "append", "--log", ahead, "--create", stdin=acl_line(0))
-    behind = tmp_path / "behind"
-    shutil.copytree(ahead, behind)
-    aclog("log", "append", "--log", ahead, stdin=acl_line(1))
-    done = aclog("log", "verify", "--log", ahead, "--with", behind, "--json")
+    longer = tmp_path / "ahead"
+    aclog("log", "append", "--log", longer, "--create", stdin=acl_line(0))
+    shorter = tmp_path / "behind"
+    shutil.copytree(longer, shorter)
+    aclog("log", "append", "--log", longer, stdin=acl_line(1))
+    done = aclog("log", "verify", "--log", longer, "--with", shorter, "--json")
     assert (done.exit_code, json.loads(done.stdout)["comparison"]["endOffset"]) == (0, 1)
 
 
-def test_the_parent_of_a_brokers_log_is_a_near_miss(tmp_path: Path) -> None:
-    """Who names the broker's log.dir is told which directory inside it is meant."""
+def test_the_parent_of_a_brokers_log_is_refused_with_the_right_path(tmp_path: Path) -> None:
+    """If the broker's log.dir is named, the error names the right directory inside it."""
     shutil.copytree(real_log("kraft-small"), tmp_path / METADATA_LOG_DIRECTORY)
     done = aclog("log", "verify", "--log", tmp_path)
     assert done.exit_code == 2
@@ -284,7 +284,7 @@ def test_create_makes_an_empty_log_once(tmp_path: Path) -> None:
     assert (report["clusterId"], report["highWatermark"]) == ("mine", 0)
 
 
-def test_create_does_not_take_over_what_is_there(tmp_path: Path) -> None:
+def test_create_does_not_replace_an_existing_log(tmp_path: Path) -> None:
     """A directory that holds something else does not become a log."""
     (tmp_path / "notes.txt").write_text("mine")
     done = aclog("log", "create", "--log", tmp_path)
@@ -292,7 +292,7 @@ def test_create_does_not_take_over_what_is_there(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def test_verify_with_a_running_node(tmp_path: Path) -> None:
+def test_verify_compares_a_running_node(tmp_path: Path) -> None:
     """Its digest at the offset where it stands, beside what the log gives there; and beside another log."""
     log, other = tmp_path / "log", tmp_path / "other"
     for directory in (log, other):
@@ -312,7 +312,7 @@ def test_verify_with_a_running_node(tmp_path: Path) -> None:
         assert "DIFFERENT" in differs.stdout
 
 
-def test_verify_with_several_at_once(tmp_path: Path) -> None:
+def test_verify_compares_several_together(tmp_path: Path) -> None:
     """A log, a store and a node: one answer, and exit code 1 if any of them differs."""
     log, store = tmp_path / "log", tmp_path / "store"
     aclog("log", "append", "--log", log, "--create", stdin=acl_line(1))
@@ -327,7 +327,7 @@ def test_verify_with_several_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("answer", [b"", b"{}", b"[]", b'{"offset": "x"}'])
-def test_verify_with_what_is_no_node(answer: bytes, tmp_path: Path) -> None:
+def test_verify_refuses_a_server_that_is_no_node(answer: bytes, tmp_path: Path) -> None:
     """Whatever answers at an address that is no aclog's: wrong usage, and no traceback."""
 
     class Handler(BaseHTTPRequestHandler):

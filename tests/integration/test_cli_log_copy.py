@@ -117,8 +117,8 @@ def killed(nth: int, *args: object) -> None:
     assert done.returncode == -signal.SIGKILL, done.stderr
 
 
-def test_what_is_there_stays_or_goes_as_one_says(tmp_path: Path) -> None:
-    """A target with other ACLs is refused, unless it is said what becomes of them; ids are kept."""
+def test_flags_keep_or_remove_the_targets_acls(tmp_path: Path) -> None:
+    """A target with other ACLs is refused unless a flag decides about them; ids do not change."""
     source = new_log(tmp_path / "source", acl("a"), acl("b"), acl("b", acl_id=Uuid(b"2" * 16)))
     target = new_log(tmp_path / "target", acl("mine"), acl("a", acl_id=Uuid(b"1" * 16)))
     before = acls_of(target)
@@ -129,16 +129,16 @@ def test_what_is_there_stays_or_goes_as_one_says(tmp_path: Path) -> None:
     assert (report["added"], report["removed"], report["there"], report["endOffset"]) == (2, 1, 1, None)
     assert [each["resourceName"] for each in report["remove"]] == ["mine"]
     assert acls_of(target) == before
-    kept = {acl("mine"), acl("a", acl_id=Uuid(b"1" * 16)), acl("b"), acl("b", acl_id=Uuid(b"2" * 16))}
+    remaining = {acl("mine"), acl("a", acl_id=Uuid(b"1" * 16)), acl("b"), acl("b", acl_id=Uuid(b"2" * 16))}
     assert copied(source, target, "--others", "keep")["kept"] == 1
-    assert acls_of(target) == kept
+    assert acls_of(target) == remaining
     shown = aclog("log", "copy", source, target, "--others", "keep").stdout
     assert shown == "nothing to do: 0 ACLs added, 0 removed, 3 there already, 1 of its own kept\n"
     assert copied(source, target, "--others", "remove")["removed"] == 1
-    assert acls_of(target) == kept - {acl("mine")}
+    assert acls_of(target) == remaining - {acl("mine")}
 
 
-def test_another_acls_id_is_not_taken(tmp_path: Path) -> None:
+def test_the_id_of_another_acl_is_not_reused(tmp_path: Path) -> None:
     """The id of an ACL that stays: the copy gets a new one, once."""
     taken = content_uuid((2, "a", 3, "User:a", "*", 3, 3))
     source = new_log(tmp_path / "source", acl("a", acl_id=taken))
@@ -149,8 +149,8 @@ def test_another_acls_id_is_not_taken(tmp_path: Path) -> None:
     assert contents(acls_of(target)) == contents({acl("a"), acl("mine")})
 
 
-def test_sources_and_targets_that_are_none(tmp_path: Path) -> None:
-    """A broker's directory is read, and not written; a new directory is only made where that is said."""
+def test_invalid_sources_and_targets_are_refused(tmp_path: Path) -> None:
+    """A broker's directory is only read; a new directory is created only if --create is given."""
     brokers = real_log("kraft-small")
     new = tmp_path / "new"
     assert "aclog log create" in aclog("log", "copy", brokers, new, code=2).stderr
@@ -173,7 +173,7 @@ def test_sources_and_targets_that_are_none(tmp_path: Path) -> None:
     aclog("log", "copy", new, "kafka://127.0.0.1:1/t", "--create", code=2)
 
 
-def test_a_directory_that_was_stopped_in_the_middle(tmp_path: Path) -> None:
+def test_an_interrupted_copy_to_a_directory_continues(tmp_path: Path) -> None:
     """Run again, it holds what one run would have written, with the same ids."""
     source = new_log(tmp_path / "source", *(acl(f"t{number}", deny=number % 2 == 0) for number in range(7)))
     target = new_log(tmp_path / "target", *(acl(f"o{number}") for number in range(3)))
@@ -192,7 +192,7 @@ def test_a_directory_that_was_stopped_in_the_middle(tmp_path: Path) -> None:
 @pytest.mark.integration
 @pytest.mark.slow
 @pytest.mark.xdist_group("broker")
-def test_round_through_every_kind_of_log(broker: Broker, tmp_path: Path) -> None:
+def test_a_copy_through_every_kind_of_log_is_equal(broker: Broker, tmp_path: Path) -> None:
     """Directory, topic, cluster, directory, each stopped in the middle: the same set, ids where promised."""
     source = new_log(
         tmp_path / "source",
@@ -230,7 +230,7 @@ def test_round_through_every_kind_of_log(broker: Broker, tmp_path: Path) -> None
 @pytest.mark.integration
 @pytest.mark.slow
 @pytest.mark.xdist_group("broker")
-def test_a_cluster_that_loses_its_majority_in_the_middle(quorum: KafkaQuorum, tmp_path: Path) -> None:
+def test_a_copy_reports_a_cluster_that_loses_its_majority(quorum: KafkaQuorum, tmp_path: Path) -> None:
     """The copy ends and says how to go on; run again, it writes what is missing."""
     source = new_log(tmp_path / "source", *(acl(f"majority-{number}") for number in range(9)))
     url, reached, go = f"kraft://{quorum.controllers}", tmp_path / "reached", tmp_path / "go"
@@ -244,9 +244,9 @@ def test_a_cluster_that_loses_its_majority_in_the_middle(quorum: KafkaQuorum, tm
                 quorum.kill(number)
         finally:
             go.touch()
-        _, said = copying.communicate(timeout=120)
-    assert copying.returncode == 3, said
-    assert "run it again" in said
+        _, stderr = copying.communicate(timeout=120)
+    assert copying.returncode == 3, stderr
+    assert "run it again" in stderr
     quorum.start(*away)
     wait_until_ready(quorum.bootstrap_servers, quorum.why_ended)
     reports: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""`aclog plan` and `aclog apply`: what is planned is what happens, whole, or not at all."""
+"""`aclog plan` and `aclog apply`: a plan is applied completely as printed, or not at all."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ ORDERS, PAYMENTS, BOB, EVE = acl("orders"), acl("payments"), acl("orders", "User
 PII = acl("pii-", "User:bob", patternType="PREFIXED")
 
 
-def test_every_form_of_a_file_makes_the_same_plan(tmp_path: Path) -> None:
+def test_every_file_format_makes_the_same_plan(tmp_path: Path) -> None:
     """Changes as command lines and as JSON lines; the set that is wanted, as lines and as a listing."""
     log = new_log(tmp_path / "log", ORDERS, PAYMENTS)
     commands = tmp_path / "commands"
@@ -173,7 +173,7 @@ def test_every_form_of_a_file_makes_the_same_plan(tmp_path: Path) -> None:
         assert rows(aclog("plan", *form, "--log", log, "--json"))[-1]["aclsAdded"] == 0
 
 
-def test_nothing_outside_of_the_scope_is_touched(tmp_path: Path) -> None:
+def test_acls_outside_of_the_scope_do_not_change(tmp_path: Path) -> None:
     """Without a scope nothing is removed; with one, only what is in it."""
     there = [ORDERS, PAYMENTS, BOB, PII, acl("pii-x"), acl("pii-y", resourceType="GROUP"), acl("*")]
     log = new_log(tmp_path / "log", *there)
@@ -211,7 +211,7 @@ main(sys.argv[1:])
 
 
 @pytest.mark.parametrize("scope", [("--all",), ("--principal", "User:alice"), ("--topic", "*"), ()])
-def test_a_failed_command_before_the_pipe_removes_nothing(tmp_path: Path, scope: tuple[str, ...]) -> None:
+def test_a_failed_command_in_a_pipe_removes_nothing(tmp_path: Path, scope: tuple[str, ...]) -> None:
     """`false | aclog plan -`: nothing was read, so nothing is planned."""
     log, plan = new_log(tmp_path / "log", ORDERS, PAYMENTS), tmp_path / "plan.json"
     command = [sys.executable, "-c", SCRIPT, "plan", "-", *scope, "--log", str(log), "--output", str(plan)]
@@ -233,7 +233,7 @@ def test_a_failed_command_before_the_pipe_removes_nothing(tmp_path: Path, scope:
         ("who-can", "--operation", "Read", "--topic", "t", "--acls", "-"),
     ],
 )
-def test_stdin_without_a_byte_is_no_set_of_acls(tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_empty_stdin_is_not_an_empty_set(tmp_path: Path, command: tuple[str, ...]) -> None:
     log = new_log(tmp_path / "log", ORDERS)
     words = [str(log) if word == "LOG" else word for word in command]
     assert "without a single byte" in " ".join(aclog(*words, stdin="", code=4).stderr.split())
@@ -249,9 +249,7 @@ def test_stdin_without_a_byte_is_no_set_of_acls(tmp_path: Path, command: tuple[s
         (("--principal", "User:bob", "--topic", "*"), "1 of 3"),
     ],
 )
-def test_a_scope_is_emptied_only_where_that_is_asked_for(
-    tmp_path: Path, scope: tuple[str, ...], emptied: str
-) -> None:
+def test_a_scope_is_emptied_only_with_a_flag(tmp_path: Path, scope: tuple[str, ...], emptied: str) -> None:
     """In every form that an empty set has; what is outside of the scope is none of it."""
     log, plan = new_log(tmp_path / "log", ORDERS, PAYMENTS, BOB), tmp_path / "plan.json"
     csv_header = "id,resourceType,resourceName,patternType,principal,host,operation,permissionType\n"
@@ -281,21 +279,21 @@ def test_a_scope_is_emptied_only_where_that_is_asked_for(
         ),
     ],
 )
-def test_input_that_ended_early_is_no_empty_set(tmp_path: Path, text: str, complaint: str) -> None:
+def test_input_that_ended_early_is_not_an_empty_set(tmp_path: Path, text: str, complaint: str) -> None:
     log, file = new_log(tmp_path / "log", ORDERS), tmp_path / "cut"
     file.write_text(text, encoding="utf-8")
     refused = aclog("plan", file, "--all", "--allow-empty", "--log", log, code=4)
     assert complaint in " ".join(refused.stderr.split())
 
 
-def test_gzip_that_is_cut_off_is_refused(tmp_path: Path) -> None:
+def test_truncated_gzip_is_refused(tmp_path: Path) -> None:
     log, file = new_log(tmp_path / "log", ORDERS), tmp_path / "cut.gz"
     file.write_bytes(gzip.compress(b"[]" + b" " * 1000)[:-9])
     for command in (("plan", file, "--all", "--log", log), ("diff", file, log)):
         assert "not complete gzip" in " ".join(aclog(*command, code=4).stderr.split())
 
 
-def test_a_plan_that_removes_more_than_half_is_applied_only_where_that_is_allowed(tmp_path: Path) -> None:
+def test_a_plan_that_removes_more_than_half_needs_a_flag(tmp_path: Path) -> None:
     """What it removes and the share stand first; the share may be set by a flag and by a key."""
     there = [acl(f"t-{number}") for number in range(5)]
     log, plan, config = new_log(tmp_path / "log", *there), tmp_path / "plan.json", tmp_path / "config"
@@ -325,7 +323,7 @@ def test_a_plan_that_removes_more_than_half_is_applied_only_where_that_is_allowe
     assert (done["aclsBefore"], done["aclsRemoved"], done["removedPercent"]) == (1, 1, 100.0)
 
 
-def test_what_is_worth_a_second_look(tmp_path: Path) -> None:
+def test_suspicious_changes_are_warned_about(tmp_path: Path) -> None:
     log = new_log(tmp_path / "log", ORDERS, PAYMENTS, BOB)
     changes = tmp_path / "changes"
     changes.write_text(
@@ -346,7 +344,7 @@ def test_what_is_worth_a_second_look(tmp_path: Path) -> None:
     assert "warning  User:bob loses its last ALLOW" in aclog("plan", changes, "--log", log, code=1).stdout
 
 
-def test_recorded_requests_that_would_be_denied(tmp_path: Path) -> None:
+def test_recorded_requests_that_a_plan_denies_are_reported(tmp_path: Path) -> None:
     """By what is decided now and then, whatever the line says decided it."""
     log = new_log(tmp_path / "log", ORDERS, PAYMENTS, BOB)
     changes = tmp_path / "changes"
@@ -355,9 +353,9 @@ def test_recorded_requests_that_would_be_denied(tmp_path: Path) -> None:
         "Principal = {} is Allowed operation = READ from host = 10.0.0.1 on resource = Topic:LITERAL:{} "
         "for request = Fetch with resourceRefCount = 1 based on rule MatchingAcl\n"
     )
-    asked = [("User:alice", "orders"), ("User:alice", "payments"), ("User:nobody", "orders")] * 3
+    requests = [("User:alice", "orders"), ("User:alice", "payments"), ("User:nobody", "orders")] * 3
     lines = tmp_path / "kafka-authorizer.log"
-    lines.write_text("".join(line.format(*each) for each in asked), encoding="utf-8")
+    lines.write_text("".join(line.format(*each) for each in requests), encoding="utf-8")
     found = rows(aclog("plan", changes, "--log", log, "--requests", lines, "--json", code=1))
     (warned,) = [row for row in found if row.get("warning") == "denied-traffic"]
     assert warned["principal"] == "User:alice"
@@ -383,19 +381,19 @@ def test_recorded_requests_that_would_be_denied(tmp_path: Path) -> None:
         (json.dumps(acl("c", resourceType="CLUSTER")), 1, "only valid name for the CLUSTER"),
     ],
 )
-def test_a_bad_file_is_said_with_its_line(tmp_path: Path, text: str, line: int, complaint: str) -> None:
+def test_a_bad_file_is_reported_with_its_line(tmp_path: Path, text: str, line: int, complaint: str) -> None:
     log = new_log(tmp_path / "log", PAYMENTS)
     path, plan = tmp_path / "bad", tmp_path / "plan.json"
     path.write_text(text, encoding="utf-8")
     result = aclog("plan", path, "--log", log, "--output", plan, code=4)
-    said = " ".join(result.stderr.split())
-    assert complaint in said
-    assert f"(in {path} line {line})" in said
+    message = " ".join(result.stderr.split())
+    assert complaint in message
+    assert f"(in {path} line {line})" in message
     assert result.stdout == ""
     assert not plan.exists()
 
 
-def test_a_plan_is_applied_as_it_was_made(tmp_path: Path) -> None:
+def test_a_plan_is_applied_as_printed(tmp_path: Path) -> None:
     """Not one that was changed, is of another version, or no plan; nor to another log."""
     log, other = new_log(tmp_path / "log", ORDERS), new_log(tmp_path / "other", ORDERS)
     plan, changes = tmp_path / "plan.json", json_lines(tmp_path / "changes", {"acl": "added", **BOB})
@@ -414,8 +412,8 @@ def test_a_plan_is_applied_as_it_was_made(tmp_path: Path) -> None:
     assert (listed(log), listed(other)) == (as_listed(ORDERS), as_listed(ORDERS))
 
 
-def test_the_meaning_decides_whether_a_plan_still_holds(tmp_path: Path) -> None:
-    """Another answer to any question: refused. Other ACLs with the same answers: applied."""
+def test_changed_permissions_make_a_plan_outdated(tmp_path: Path) -> None:
+    """Any other decision: refused. Other ACLs with equal permissions: applied."""
     log = new_log(tmp_path / "log", ORDERS, acl("ord", patternType="PREFIXED"))
     plan = tmp_path / "plan.json"
     aclog("plan", json_lines(tmp_path / "c", {"acl": "added", **BOB}), "--log", log, "--output", plan, code=1)
@@ -450,7 +448,7 @@ def test_the_meaning_decides_whether_a_plan_still_holds(tmp_path: Path) -> None:
     assert "other writes do not matter" not in help_
 
 
-def test_a_plan_is_a_set_before_it_is_applied(tmp_path: Path) -> None:
+def test_a_plan_can_be_read_as_a_set(tmp_path: Path) -> None:
     """`aclog test`, `who-can` and `diff` take a plan as a set, unless the permissions have changed."""
     log, plan = new_log(tmp_path / "log", ORDERS), tmp_path / "plan.json"
     access = tmp_path / "access.toml"
@@ -482,8 +480,8 @@ def random_acl(rng: random.Random) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.integration
-def test_the_real_kafka_answers_each_witness_as_planned_once_it_is_applied(tmp_path: Path) -> None:
-    """Granted is allowed, revoked is denied, by what is in the log then; by whole sets and by changes."""
+def test_real_kafka_confirms_each_witness_after_apply(tmp_path: Path) -> None:
+    """The new log allows granted and denies revoked witnesses, for complete sets and for changes."""
     rng = random.Random(16)
     states, wanted = [], []
     for number in range(40):
@@ -522,7 +520,7 @@ def test_the_real_kafka_answers_each_witness_as_planned_once_it_is_applied(tmp_p
 
 
 @pytest.mark.slow
-def test_a_kill_in_the_middle_leaves_all_or_nothing(tmp_path: Path) -> None:
+def test_a_killed_apply_leaves_all_or_nothing(tmp_path: Path) -> None:
     """At every sync, and twice; then the same plan is carried out, once."""
     log, plan = new_log(tmp_path / "log", ORDERS), tmp_path / "plan.json"
     changes = [{"acl": "removed", **ORDERS}, *({"acl": "added", **acl(f"t-{n}")} for n in range(500))]
@@ -551,7 +549,7 @@ def test_a_kill_in_the_middle_leaves_all_or_nothing(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.integration
-def test_a_kill_before_a_topics_commit_leaves_nothing(tmp_path: Path, broker: Broker) -> None:
+def test_an_apply_killed_before_a_topics_commit_leaves_nothing(tmp_path: Path, broker: Broker) -> None:
     """The same plan goes on once the cluster has given the transaction up."""
     url, plan = new_topic(broker), tmp_path / "plan.json"
     with closing(open_log(url, mode="write")) as log:
@@ -584,7 +582,7 @@ def moved_between(monkeypatch: pytest.MonkeyPatch, write: Any) -> list[int]:
 
 
 @pytest.mark.integration
-def test_a_write_between_the_check_and_the_append(
+def test_a_write_between_the_check_and_the_append_is_detected(
     tmp_path: Path, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a topic, which any node writes: refused if it changes the meaning; else the plan goes behind it."""
@@ -613,7 +611,7 @@ def test_a_write_between_the_check_and_the_append(
             assert "nothing to do" in aclog("apply", plan, "--log", url).stdout
 
 
-def test_through_a_node(tmp_path: Path) -> None:
+def test_a_plan_is_applied_through_a_node(tmp_path: Path) -> None:
     """Beside it by its socket, and by --sidecar, where its own ACLs say who may."""
     log = new_log(tmp_path / "log", ORDERS)
     plan = tmp_path / "plan.json"
@@ -663,7 +661,7 @@ def cluster(broker: Broker, tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.integration
-def test_a_cluster_is_changed_by_its_own_requests(cluster: str, tmp_path: Path) -> None:
+def test_a_plan_changes_a_cluster_by_kafka_requests(cluster: str, tmp_path: Path) -> None:
     """Created, removed, refused once the effective permissions have changed, gone on with, nothing to do."""
     where, plan = ("--bootstrap-server", cluster), tmp_path / "plan.json"
     first = [ORDERS, PII, acl("orders", "User:*", permissionType="DENY", host="10.0.0.1")]
@@ -703,7 +701,9 @@ def test_a_cluster_is_changed_by_its_own_requests(cluster: str, tmp_path: Path) 
 
 
 @pytest.mark.integration
-def test_a_brokers_log_is_read_and_its_cluster_written(broker: Broker, cluster: str, tmp_path: Path) -> None:
+def test_a_plan_reads_a_brokers_log_and_writes_to_its_cluster(
+    broker: Broker, cluster: str, tmp_path: Path
+) -> None:
     """What is read is the log beside the broker; by itself it is never written."""
     log, plan = broker.metadata_dir, tmp_path / "plan.json"
     if log is None:

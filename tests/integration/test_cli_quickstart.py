@@ -82,7 +82,7 @@ def answer_of(url: str, body: object = None) -> Any:
         return json.load(response)
 
 
-def test_a_denied_becomes_an_allowed(tmp_path: Path) -> None:
+def test_a_denied_request_becomes_allowed(tmp_path: Path) -> None:
     """The tour asks, adds one ACL, asks again, and shows the numbers of the real log."""
     done = tour(tmp_path / "qs")
     assert done.returncode == 0, done.stderr
@@ -96,7 +96,7 @@ def test_a_denied_becomes_an_allowed(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
-def test_what_it_made_is_the_brokers_state(tmp_path: Path) -> None:
+def test_the_created_state_equals_the_brokers(tmp_path: Path) -> None:
     """The embedded log has the broker's ACLs and the two of the tour, and can be written on."""
     tour(tmp_path)
     log = tmp_path / "log"
@@ -104,15 +104,15 @@ def test_what_it_made_is_the_brokers_state(tmp_path: Path) -> None:
     compare = ["log", "verify", "--log", str(log), "--with", str(real_log("kraft-small")), "--json"]
     comparison = json.loads(runner.invoke(cli, compare).stdout)["comparison"]
     counts = [comparison[f"{kind}Count"] for kind in ("onlyHere", "onlyThere", "changed")]
-    own = {each["principal"] for each in comparison["onlyHere"]}
-    assert (counts, own) == ([2, 0, 0], {"User:dora", "User:ANONYMOUS"})
+    only_here = {each["principal"] for each in comparison["onlyHere"]}
+    assert (counts, only_here) == ([2, 0, 0], {"User:dora", "User:ANONYMOUS"})
     listed = json.loads(runner.invoke(cli, ["acls", "--log", str(log), "--list", "--json"]).stdout)
     assert len(listed["acls"]) == 61
     add = ["acls", "--log", str(log), "--add", "--topic", "t", "--allow-principal", "User:a"]
     assert runner.invoke(cli, add).exit_code == 0
 
 
-def test_a_second_run_goes_on(tmp_path: Path) -> None:
+def test_a_second_run_continues(tmp_path: Path) -> None:
     """Run twice in one directory: the log stays, and the tour shows the same flip again."""
     tour(tmp_path)
     with DirectoryLog.open(tmp_path / "log") as log:
@@ -126,7 +126,7 @@ def test_a_second_run_goes_on(tmp_path: Path) -> None:
         assert log.identity == identity
 
 
-def test_fresh_begins_anew(tmp_path: Path) -> None:
+def test_fresh_deletes_the_former_state(tmp_path: Path) -> None:
     """--fresh deletes what a quickstart made, and nothing else."""
     tour(tmp_path)
     (tmp_path / "mine.txt").write_text("keep")
@@ -135,7 +135,7 @@ def test_fresh_begins_anew(tmp_path: Path) -> None:
     assert (tmp_path / "mine.txt").read_text() == "keep"
 
 
-def test_fresh_spares_what_is_not_its_own(tmp_path: Path) -> None:
+def test_fresh_refuses_a_directory_of_another_program(tmp_path: Path) -> None:
     """A mistyped directory costs nothing."""
     (tmp_path / "log").mkdir()
     (tmp_path / "log" / "precious").write_text("x")
@@ -145,7 +145,7 @@ def test_fresh_spares_what_is_not_its_own(tmp_path: Path) -> None:
     assert (tmp_path / "log" / "precious").exists()
 
 
-def test_stays_up_and_ends_in_order(tmp_path: Path) -> None:
+def test_it_serves_until_a_signal(tmp_path: Path) -> None:
     """It serves until SIGTERM; then everything is closed, exit code 0, and the log can be taken over."""
     with staying(tmp_path) as (process, _, url):
         assert answer_of(f"{url}/readyz")["ready"] is True
@@ -160,7 +160,7 @@ def test_stays_up_and_ends_in_order(tmp_path: Path) -> None:
     DirectoryLog.open(tmp_path / "log", mode="write").close()
 
 
-def test_the_console_shows_all_of_it(tmp_path: Path) -> None:
+def test_the_console_shows_the_example(tmp_path: Path) -> None:
     """Where the tour says, to everyone on this machine; and lets nobody change anything."""
     with staying(tmp_path) as (_, lines, url):
         assert f"The console is at {url}/ in a browser." in lines
@@ -171,8 +171,8 @@ def test_the_console_shows_all_of_it(tmp_path: Path) -> None:
         assert (now["sees_all"], now["may_alter"]) == (True, False)
 
 
-def test_who_may_ask_about_everyone_may_not_change_anything(tmp_path: Path) -> None:
-    """Whoever is on this machine asks as User:ANONYMOUS, which is no super user."""
+def test_the_right_to_describe_all_principals_permits_no_change(tmp_path: Path) -> None:
+    """Local callers are User:ANONYMOUS, which is not a super user."""
     question = {
         "subject": {"type": "User", "id": "ANONYMOUS"},
         "action": {"name": "ALTER"},
@@ -186,7 +186,7 @@ def test_who_may_ask_about_everyone_may_not_change_anything(tmp_path: Path) -> N
         assert answer_of(endpoint, about_another)["decision"] is False
 
 
-def test_acls_are_added_while_it_stays_up(tmp_path: Path) -> None:
+def test_acls_are_added_while_it_serves(tmp_path: Path) -> None:
     """The command writes through it, and its next answer follows from that."""
     add = ["acls", "--log", str(tmp_path / "log"), "--add", "--topic", "t", "--allow-principal", "User:q"]
     with staying(tmp_path) as (_, _, url):
@@ -196,14 +196,14 @@ def test_acls_are_added_while_it_stays_up(tmp_path: Path) -> None:
         assert answer_of(f"{url}/v1/state")["acl_count"] == acl_count + 1
 
 
-def test_ctrl_c_ends_it_too(tmp_path: Path) -> None:
+def test_ctrl_c_ends_it(tmp_path: Path) -> None:
     """SIGINT, as Ctrl-C sends it, is the normal end."""
     with staying(tmp_path) as (process, _, _):
         process.send_signal(signal.SIGINT)
         assert process.wait(TIMEOUT_S) == 0
 
 
-def test_every_command_that_it_prints_works(tmp_path: Path) -> None:
+def test_every_printed_command_works(tmp_path: Path) -> None:
     """The curl and aclog lines can be pasted as they are, into the shell that started it."""
     with staying(tmp_path) as (_, lines, _):
         commands = [line.strip().removeprefix("$ ") for line in lines if line.strip().startswith("$ ")]
@@ -218,7 +218,7 @@ def test_every_command_that_it_prints_works(tmp_path: Path) -> None:
                 assert done.stdout, command
 
 
-def test_a_port_that_was_asked_for_is_not_replaced(tmp_path: Path) -> None:
+def test_a_requested_port_is_not_replaced(tmp_path: Path) -> None:
     """--port with a port in use is wrong usage."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
@@ -229,10 +229,10 @@ def test_a_port_that_was_asked_for_is_not_replaced(tmp_path: Path) -> None:
     assert "--config" not in refused.stderr
 
 
-def test_usual_port_taken(tmp_path: Path) -> None:
+def test_a_used_default_port_is_replaced(tmp_path: Path) -> None:
     """Two quickstarts side by side: the second takes any free port."""
     with ExitStack() as stack:
-        with suppress(OSError):  # else somebody else has it, which is as good
+        with suppress(OSError):  # else another program has bound it, which is equivalent
             stack.enter_context(socket.create_server(("127.0.0.1", 8180)))
         command = [*QUICKSTART, "--directory", str(tmp_path), "--exit", "--no-spark"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
@@ -262,7 +262,7 @@ def test_example_log_is_in_the_wheel(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_spark_runs_beside_the_node(spark: SparkSession, tmp_path: Path) -> None:
+def test_spark_runs_with_the_node(spark: SparkSession, tmp_path: Path) -> None:
     """Snapshots, counts and changes of the tour's log; the commands that it prints go on from there."""
     done = tour(tmp_path, spark=True)
     assert done.returncode == 0, done.stderr
@@ -292,7 +292,7 @@ def test_spark_runs_beside_the_node(spark: SparkSession, tmp_path: Path) -> None
     assert not (tmp_path / "changes").exists()
 
 
-def test_without_java_spark_is_left_out(tmp_path: Path) -> None:
+def test_spark_is_skipped_without_java(tmp_path: Path) -> None:
     """One line says so; everything else is as it was, and the exit code is 0."""
     done = subprocess.run(
         [*QUICKSTART, "--directory", str(tmp_path), "--port", "0", "--exit"],
@@ -313,7 +313,7 @@ def test_without_java_spark_is_left_out(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_spark_too(number: signal.Signals, tmp_path: Path) -> None:
+def test_a_signal_ends_spark(number: signal.Signals, tmp_path: Path) -> None:
     """While the jobs run the node serves, and a signal ends both: exit code 0, and no process is left."""
     command = [*QUICKSTART, "--directory", str(tmp_path), "--port", "0"]
     env = os.environ | {"PYTHONUNBUFFERED": "1"}
@@ -323,8 +323,8 @@ def test_a_signal_ends_spark_too(number: signal.Signals, tmp_path: Path) -> None
         try:
             assert process.stdout is not None
             assert process.stderr is not None
-            told = "".join(iter(lambda: _line_before_spark(process.stdout), ""))
-            match = re.search(r"Serving on (\S+)", told)
+            printed = "".join(iter(lambda: _line_before_spark(process.stdout), ""))
+            match = re.search(r"Serving on (\S+)", printed)
             assert match is not None
             assert answer_of(f"{match[1]}/readyz")["ready"] is True
             process.send_signal(number)

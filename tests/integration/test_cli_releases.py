@@ -19,7 +19,7 @@ from support.nodes import running_node, sidecar_of
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group("versions")]
 
 ALLOWED, DENIED = 0, 1
-ASKED = ("--principal", "User:alice", "--operation", "Read", "--topic", "t", "--host", "10.1.2.3")
+REQUEST = ("--principal", "User:alice", "--operation", "Read", "--topic", "t", "--host", "10.1.2.3")
 EVALUATION = {
     "subject": {"type": "User", "id": "alice"},
     "action": {"name": "READ"},
@@ -34,7 +34,7 @@ class Cluster(NamedTuple):
     """What is left of a cluster of one release that had an ACL for 10.0.0.0/8.
 
     Attributes:
-        answers: to the same question, by the URL's scheme, while it was there.
+        answers: to the same request, by the URL's scheme, while the cluster ran.
         kept: of ``describe://``, whose brokers are away now.
     """
 
@@ -44,7 +44,7 @@ class Cluster(NamedTuple):
     difference: Result
     listing: Path
     dump: Path
-    kept: str
+    stored_url: str
 
 
 def aclog(*args: object) -> Result:
@@ -69,25 +69,25 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         servers = broker.bootstrap_servers
         alice = ("--allow-principal", "User:alice", "--allow-host", "10.0.0.0/8")
         kafka_acls(servers, "--add", *alice, "--operation", "Read", "--topic", "t")
-        kept = f"describe://{servers}{home}/kept"
+        stored_url = f"describe://{servers}{home}/kept"
         urls = {
             "describe": f"describe://{servers}",
-            "kept": kept,
+            "kept": stored_url,
             "kraft": f"kraft://{broker.controllers}",
             "file": f"file:{broker.metadata_dir}",
         }
-        answers = {name: aclog("check", "--log", url, *ASKED, "--explain") for name, url in urls.items()}
+        answers = {name: aclog("check", "--log", url, *REQUEST, "--explain") for name, url in urls.items()}
         explained = json.loads(
-            aclog("check", "--log", urls["describe"], *ASKED, "--explain", "--json").stdout
+            aclog("check", "--log", urls["describe"], *REQUEST, "--explain", "--json").stdout
         )
         difference = aclog("diff", urls["describe"], urls["kraft"])
         listing, dump = home / "acls.txt", home / "dump.jsonl"
         listing.write_text(kafka_acls(servers, "--list").stdout)
-        dump.write_text(aclog("log", "dump", "--log", kept).stdout)
-    return Cluster(request.param, answers, explained, difference, listing, dump, kept)
+        dump.write_text(aclog("log", "dump", "--log", stored_url).stdout)
+    return Cluster(request.param, answers, explained, difference, listing, dump, stored_url)
 
 
-def test_every_way_to_a_cluster_answers_as_its_brokers_do(cluster: Cluster) -> None:
+def test_every_url_of_a_cluster_answers_as_its_brokers(cluster: Cluster) -> None:
     """Only a broker of 4.4 reads the host as a network."""
     expected = ALLOWED if cluster.release == "4.4.0" else DENIED
     version = cluster.release.rpartition(".")[0]
@@ -98,13 +98,13 @@ def test_every_way_to_a_cluster_answers_as_its_brokers_do(cluster: Cluster) -> N
     assert (cluster.difference.exit_code, "the same" in cluster.difference.output) == (0, True)
 
 
-def test_it_is_known_after_a_restart_without_the_brokers(cluster: Cluster) -> None:
-    done = aclog("check", "--log", cluster.kept, *ASKED, "--explain")
+def test_the_stored_copy_answers_without_the_brokers(cluster: Cluster) -> None:
+    done = aclog("check", "--log", cluster.stored_url, *REQUEST, "--explain")
     assert done.exit_code == (ALLOWED if cluster.release == "4.4.0" else DENIED), done.output
     assert f"Kafka {cluster.release.rpartition('.')[0]}, as brokers" in done.output
 
 
-def test_a_poll_does_not_say_when_an_acl_was_written(cluster: Cluster) -> None:
+def test_a_polled_acl_has_no_time(cluster: Cluster) -> None:
     (acl,) = (
         [cluster.explained["acl"]]
         if cluster.explained["acl"]
@@ -115,7 +115,7 @@ def test_a_poll_does_not_say_when_an_acl_was_written(cluster: Cluster) -> None:
     assert "offset 0" not in cluster.answers["describe"].output
 
 
-def test_a_listing_alone_is_answered_for_every_release(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_listing_is_decided_for_every_release(cluster: Cluster, tmp_path: Path) -> None:
     """Text, JSON lines and a dump of them; with the release said it is that one's answer."""
     config = tmp_path / "aclog.properties"
     for version, code in (("", 1), ("aclog.kafka.version=4.3", 1), ("aclog.kafka.version=4.4", 0)):
@@ -140,26 +140,26 @@ def test_a_listing_alone_is_answered_for_every_release(cluster: Cluster, tmp_pat
         assert json.loads(done.stdout)["result"] == result, (records, done.output)
 
 
-def test_a_log_without_a_release_says_which_one_would_allow_it(tmp_path: Path) -> None:
+def test_a_log_without_a_release_names_the_release_that_allows(tmp_path: Path) -> None:
     """In text, JSON and HTTP."""
     url = f"file:{tmp_path}/own"
     aclog("log", "create", "--log", url)
-    asked = ("--add", "--allow-principal", "User:alice", "--allow-host", "10.0.0.0/8")
-    assert aclog("acls", "--log", url, *asked, "--operation", "Read", "--topic", "t").exit_code == 0
-    plain = aclog("check", "--log", url, *ASKED)
-    explained = aclog("check", "--log", url, *ASKED, "--explain")
-    in_json = json.loads(aclog("check", "--log", url, *ASKED, "--json").stdout)
+    addition = ("--add", "--allow-principal", "User:alice", "--allow-host", "10.0.0.0/8")
+    assert aclog("acls", "--log", url, *addition, "--operation", "Read", "--topic", "t").exit_code == 0
+    plain = aclog("check", "--log", url, *REQUEST)
+    explained = aclog("check", "--log", url, *REQUEST, "--explain")
+    in_json = json.loads(aclog("check", "--log", url, *REQUEST, "--json").stdout)
     assert plain.exit_code == explained.exit_code == DENIED
     for text in (plain.output, explained.output, *in_json["notes"]):
         assert DIFFERS in text
         assert SAYS_HOW in text
     assert len(in_json["notes"]) == 1
-    assert "super.users" not in plain.output  # only aclog decides by its own log
+    assert "super.users" not in plain.output  # only aclog decides by an aclog-managed log
     with running_node(url, describe_principals="User:ANONYMOUS") as node, sidecar_of(node) as address:
-        shown = aclog("check", "--sidecar", address, *ASKED, "--explain")
+        shown = aclog("check", "--sidecar", address, *REQUEST, "--explain")
         assert shown.exit_code == DENIED
         assert DIFFERS in shown.output
         evaluated = httpx.post(f"{address}/access/v1/evaluation", json=EVALUATION).json()
         assert not evaluated["decision"]
-        (told,) = evaluated["context"]["notes"]
-        assert told == in_json["notes"][0]
+        (note,) = evaluated["context"]["notes"]
+        assert note == in_json["notes"][0]

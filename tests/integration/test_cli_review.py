@@ -33,9 +33,9 @@ def review(*args: object, code: int, stdin: str | None = None) -> list[dict[str,
 
 
 def line(principal: str, operation: str, name: str, *, at: str = "06:00:00", allowed: bool = True) -> str:
-    said = "Allowed" if allowed else "Denied"
+    result = "Allowed" if allowed else "Denied"
     return (
-        f"[2026-11-23 {at},000] DEBUG Principal = {principal} is {said} operation = {operation} "
+        f"[2026-11-23 {at},000] DEBUG Principal = {principal} is {result} operation = {operation} "
         f"from host = 10.0.0.1 on resource = Topic:LITERAL:{name} for request = Fetch "
         "with resourceRefCount = 1 based on rule DefaultDeny (kafka.authorizer.logger)\n"
     )
@@ -69,7 +69,7 @@ def reasons(found: list[dict[str, Any]]) -> dict[str, str]:
     return why | {each["acl"]["resourceName"]: each["why"] for each in found if each.get("review") == "kept"}
 
 
-def test_what_goes_and_what_stays(acls: Path, tmp_path: Path) -> None:
+def test_the_review_separates_removable_and_needed_acls(acls: Path, tmp_path: Path) -> None:
     """The log names the prefix's ACL, as Kafka does; the narrower one suffices."""
     log = tmp_path / "kafka-authorizer.log"
     log.write_text(line("User:alice", "READ", "orders") * 3, encoding="utf-8")
@@ -81,8 +81,8 @@ def test_what_goes_and_what_stays(acls: Path, tmp_path: Path) -> None:
         "*": "denies nothing",
         "pii": "denies nothing",
     }
-    kept = next(each for each in found if each.get("review") == "kept")
-    assert (kept["requests"], kept["example"]["resourceName"]) == (1, "orders")
+    remaining = next(each for each in found if each.get("review") == "kept")
+    assert (remaining["requests"], remaining["example"]["resourceName"]) == (1, "orders")
     summary = found[-1]
     assert (summary["aclsUnneeded"], summary["aclsKept"], summary["least"], summary["exact"]) == (
         *(4, 1, "narrowest"),
@@ -100,7 +100,7 @@ def test_what_goes_and_what_stays(acls: Path, tmp_path: Path) -> None:
     assert "for User:alice Read TOPIC orders from 10.0.0.1" in text
 
 
-def test_the_fewest_may_be_broader(tmp_path: Path) -> None:
+def test_the_smallest_set_may_be_broader(tmp_path: Path) -> None:
     """One prefix does for what two names do more narrowly."""
     acls, log = tmp_path / "acls", tmp_path / "log"
     given = [acl("orders"), acl("order-items"), acl("ord", patternType="PREFIXED")]
@@ -113,23 +113,23 @@ def test_the_fewest_may_be_broader(tmp_path: Path) -> None:
     assert (few[-1]["least"], few[-1]["exact"]) == ("fewest", True)
 
 
-def test_the_plan_leads_there(acls: Path, tmp_path: Path) -> None:
+def test_the_printed_plan_leads_to_the_proposed_set(acls: Path, tmp_path: Path) -> None:
     """Without what the plan removes nothing could go, and nothing was granted."""
     log, plan = tmp_path / "log", tmp_path / "plan.jsonl"
     log.write_text(line("User:alice", "READ", "orders") + line("User:alice", "DELETE", "order"))
     assert aclog("review", "--requests", log, "--acls", acls, "--changes", plan).exit_code == 1
-    gone = [json.loads(each) for each in plan.read_text().splitlines()]
-    assert {each.pop("acl") for each in gone} == {"removed"}
-    without_id = [{key: value for key, value in each.items() if key != "id"} for each in gone]
-    kept = [each for each in map(json.loads, acls.read_text().splitlines()) if each not in without_id]
+    removals = [json.loads(each) for each in plan.read_text().splitlines()]
+    assert {each.pop("acl") for each in removals} == {"removed"}
+    without_id = [{key: value for key, value in each.items() if key != "id"} for each in removals]
+    remaining = [each for each in map(json.loads, acls.read_text().splitlines()) if each not in without_id]
     after = tmp_path / "after.jsonl"
-    after.write_text("".join(json.dumps(each) + "\n" for each in kept))
+    after.write_text("".join(json.dumps(each) + "\n" for each in remaining))
     assert removed(review("--requests", log, "--acls", after, code=0)) == set()
     flips = [json.loads(each) for each in aclog("diff", acls, after, "--json").stdout.splitlines()]
     assert {each["flip"] for each in flips if "flip" in each} == {"revoked"}
 
 
-def test_aclog_plan_takes_it(tmp_path: Path) -> None:
+def test_aclog_plan_accepts_the_proposed_set(tmp_path: Path) -> None:
     """Written by --changes, or all that --json prints; the commands that follow carry it out."""
     log, requests, plan = tmp_path / "log", tmp_path / "requests", tmp_path / "plan.jsonl"
     assert aclog("log", "create", "--log", log).exit_code == 0
@@ -164,7 +164,7 @@ def test_aclog_plan_takes_it(tmp_path: Path) -> None:
     assert "1 ACLs removed" in aclog(*second).stdout
 
 
-def test_the_former_name_of_changes_is_taken_and_says_the_new_one(acls: Path, tmp_path: Path) -> None:
+def test_the_former_name_of_changes_is_accepted_with_a_warning(acls: Path, tmp_path: Path) -> None:
     log, changes = tmp_path / "log", tmp_path / "changes.jsonl"
     log.write_text(line("User:alice", "READ", "orders"))
     found = aclog("review", "--requests", log, "--acls", acls, "--plan", changes)
@@ -186,10 +186,10 @@ def test_a_name_with_a_star_and_a_prefix_are_two_cells(tmp_path: Path) -> None:
         acl("orders"),
     ]
     acls.write_text("".join(json.dumps(each) + "\n" for each in given))
-    asked = line("User:alice", "READ", "orders") + line("User:alice", "READ", "team-a").replace(
+    lines = line("User:alice", "READ", "orders") + line("User:alice", "READ", "team-a").replace(
         "Topic:LITERAL", "Group:LITERAL"
     )
-    log.write_text(asked)
+    log.write_text(lines)
     table = aclog("review", "--requests", log, "--acls", acls).stdout
     assert re.search(r"^remove unused +ALLOW +READ +GROUP:LITERAL:team\* ", table, re.MULTILINE)
     assert re.search(r"^keep +needed +ALLOW +READ +GROUP:PREFIXED:team ", table, re.MULTILINE)
@@ -206,9 +206,9 @@ def test_the_summary_comes_first_and_lists_are_limited(tmp_path: Path) -> None:
     acls.write_text("".join(json.dumps(each) + "\n" for each in given))
     log.write_text("".join(line("User:alice", "READ", f"t-{number:03}") for number in range(40)))
     text = aclog("review", "--requests", log, "--acls", acls).stdout
-    said = text.splitlines()
-    (counts,) = [number for number, each in enumerate(said) if "60 can be removed (unused 60)" in each]
-    (first,) = [number for number, each in enumerate(said) if "t-040" in each]
+    output = text.splitlines()
+    (counts,) = [number for number, each in enumerate(output) if "60 can be removed (unused 60)" in each]
+    (first,) = [number for number, each in enumerate(output) if "t-040" in each]
     assert counts < first
     assert len(re.findall("^remove ", text, re.MULTILINE)) == 10
     assert len(re.findall("^keep ", text, re.MULTILINE)) == 10
@@ -221,7 +221,7 @@ def test_the_summary_comes_first_and_lists_are_limited(tmp_path: Path) -> None:
     assert len(removed(review("--requests", log, "--acls", acls, code=1))) == 60
 
 
-def test_a_window_and_its_coverage(acls: Path, tmp_path: Path) -> None:
+def test_a_window_of_time_reports_its_coverage(acls: Path, tmp_path: Path) -> None:
     """What is outside of it needs nothing; lines without a time are in no window."""
     log = tmp_path / "log.gz"
     lines = (
@@ -245,15 +245,15 @@ def test_a_window_and_its_coverage(acls: Path, tmp_path: Path) -> None:
     ]
     assert summary["badLines"] == [f"{log} line 6: the line is truncated"]
     assert (summary["since"], summary["until"]) == ("2026-11-23T05:30:00Z", "2026-11-23T06:30:00Z")
-    turned = [each for each in found if each.get("review") == "turned"]
-    assert [(each["before"], each["now"]) for each in turned] == [("DENIED", "ALLOWED")]
+    changed = [each for each in found if each.get("review") == "turned"]
+    assert [(each["before"], each["now"]) for each in changed] == [("DENIED", "ALLOWED")]
     text = aclog("review", "--requests", log, "--acls", acls, *window).stdout
     assert "1 lines were not understood: " in text
     assert "changed   1 requests are answered differently now" in text
     assert "          allowed now: User:alice Read TOPIC pay from 10.0.0.1, 1 times denied" in text
 
 
-def test_super_users_need_none(acls: Path, tmp_path: Path) -> None:
+def test_super_users_need_no_acl(acls: Path, tmp_path: Path) -> None:
     """By the log's word, and by the settings'."""
     log, config = tmp_path / "log", tmp_path / "config"
     config.write_text("super.users=User:alice\n")
@@ -264,8 +264,8 @@ def test_super_users_need_none(acls: Path, tmp_path: Path) -> None:
     assert (summary["aclsKept"], summary["turned"]) == (0, 0)
 
 
-def test_where_all_is_open_names_stay_closed(acls: Path, tmp_path: Path) -> None:
-    """allow.everyone.if.no.acl.found: the last ACL of a name is not needless."""
+def test_allow_everyone_keeps_the_last_acl_of_a_name(acls: Path, tmp_path: Path) -> None:
+    """allow.everyone.if.no.acl.found: the last ACL of a name is not removable."""
     log, config = tmp_path / "log", tmp_path / "config"
     config.write_text("allow.everyone.if.no.acl.found=true\n")
     log.write_text(line("User:alice", "READ", "orders"))
@@ -274,7 +274,7 @@ def test_where_all_is_open_names_stay_closed(acls: Path, tmp_path: Path) -> None
     assert {name for name, why in reasons(found).items() if why in ("unused", "covered")} == {"ord", "pay"}
 
 
-def test_decision_events_are_counted_and_samples_said(acls: Path, tmp_path: Path) -> None:
+def test_decision_events_are_counted_and_sampling_is_reported(acls: Path, tmp_path: Path) -> None:
     data = {
         "result": "ALLOWED",
         "principal": "User:alice",
@@ -293,8 +293,8 @@ def test_decision_events_are_counted_and_samples_said(acls: Path, tmp_path: Path
     assert "1 events are a sample: requests that it left out are not known" in found.stdout
 
 
-def test_nothing_is_said_of_a_log_without_what_was_allowed(acls: Path, tmp_path: Path) -> None:
-    """Kafka logs denials alone by default; every ACL would seem to be needless."""
+def test_a_log_without_allowed_requests_is_refused(acls: Path, tmp_path: Path) -> None:
+    """By default Kafka logs only denials; every ACL would seem to be unused."""
     log = tmp_path / "log"
     log.write_text(line("User:alice", "READ", "orders", allowed=False))
     found = aclog("review", "--requests", log, "--acls", acls)
@@ -311,7 +311,7 @@ def test_nothing_is_said_of_a_log_without_what_was_allowed(acls: Path, tmp_path:
 @pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.integration
-def test_a_real_brokers_log(tmp_path: Path) -> None:
+def test_a_real_brokers_request_log_is_reviewed(tmp_path: Path) -> None:
     """Produced and consumed by users of a real Kafka: what its log leads to still lets them do the same."""
     with logging_broker(tmp_path, "alice", "bob") as broker:
         admin = kafka.AdminClient({"bootstrap.servers": broker.broker.bootstrap_servers})
@@ -331,7 +331,7 @@ def test_a_real_brokers_log(tmp_path: Path) -> None:
         produce_and_consume(broker)
         assert broker.broker.metadata_dir is not None
         found = review("--requests", broker.log, "--log", broker.broker.metadata_dir, code=1)
-        gone = ["alice, broadly", "alice reads", "bob's other group"]
+        removed_names = ["alice, broadly", "alice reads", "bob's other group"]
         assert removed(found) == {
             ("ord", "User:alice", "ALL"),
             ("orders", "User:alice", "READ"),
@@ -347,7 +347,7 @@ def test_a_real_brokers_log(tmp_path: Path) -> None:
                 *(each.restype, each.name, each.resource_pattern_type, each.principal, each.host),
                 *(each.operation, each.permission_type),
             )
-            for each in (given[name] for name in gone)
+            for each in (given[name] for name in removed_names)
         ]
         for future in admin.delete_acls(filters).values():
             assert len(future.result()) == 1

@@ -108,7 +108,7 @@ def listened_urls(process: subprocess.Popen[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.long)])
-def test_flags_say_where_it_listens(workers: str, tmp_path: Path) -> None:
+def test_flags_set_the_listeners(workers: str, tmp_path: Path) -> None:
     """--listener as often as there are listeners, over those of the file; --port for one on loopback."""
     config = tmp_path / "sidecar.properties"
     config.write_text("aclog.listeners=PLAINTEXT://127.0.0.1:1\naclog.logging.format=json\n")
@@ -145,7 +145,7 @@ def test_a_used_port_names_its_holder_and_the_flag() -> None:
     assert "serve --listener` or `--port`" in done.stderr
 
 
-def test_port_and_listener_are_one_or_the_other() -> None:
+def test_port_and_listener_exclude_each_other() -> None:
     done = ended(*SERVE, "--log", "x", "--port", "1", "--listener", "PLAINTEXT://127.0.0.1:2")
     assert (done.returncode, "name one of the two" in done.stderr) == (2, True)
 
@@ -171,7 +171,7 @@ def test_serves_a_brokers_log_until_a_signal(number: signal.Signals, tmp_path: P
         assert process.stdout.read() == ""
 
 
-def test_a_signal_waits_for_the_requests_that_are_being_answered(tmp_path: Path) -> None:
+def test_a_signal_waits_for_requests_in_progress(tmp_path: Path) -> None:
     """One whose body is on its way when the signal comes is answered before the process ends."""
     body = json.dumps(denied("secret")).encode()
     with serving(tmp_path, "--log", str(real_log("kraft-small"))) as (process, url):
@@ -207,7 +207,7 @@ def test_a_signal_loses_no_line_of_the_audit_log(tmp_path: Path) -> None:
     assert {line["request"] for line in lines} == {"AuthZenEvaluations"}
 
 
-def test_without_a_queue_the_line_is_there_before_the_answer(tmp_path: Path) -> None:
+def test_without_a_queue_the_line_is_written_before_the_answer(tmp_path: Path) -> None:
     """Killed right after the answer, a node has left its line."""
     args = ("--log", str(real_log("kraft-small")))
     with serving(tmp_path, *args, ACLOG_AUDIT_QUEUE_MAX_LINES="0") as (process, url):
@@ -219,7 +219,7 @@ def test_without_a_queue_the_line_is_there_before_the_answer(tmp_path: Path) -> 
 
 
 def denied(topic: str) -> dict[str, object]:
-    """A question that no ACL answers."""
+    """A request that no ACL decides."""
     return {
         "subject": {"type": "User", "id": "stranger"},
         "action": {"name": "READ"},
@@ -228,8 +228,8 @@ def denied(topic: str) -> dict[str, object]:
     }
 
 
-def test_who_may_ask_about_others_is_a_flag(tmp_path: Path) -> None:
-    """The first question works with it; without it the answer names it, and the ACL that does the same."""
+def test_a_flag_sets_who_may_query_other_principals(tmp_path: Path) -> None:
+    """The first request works with the flag; without it the answer names the flag and an equivalent ACL."""
     args = ("--log", str(real_log("kraft-small")))
     question = {
         "subject": {"type": "User", "id": "alice"},
@@ -242,13 +242,13 @@ def test_who_may_ask_about_others_is_a_flag(tmp_path: Path) -> None:
         with pytest.raises(urllib.error.HTTPError) as refused:
             answer_of(f"{url}/access/v1/evaluation", question)
         with refused.value:
-            said = json.load(refused.value)
+            refusal = json.load(refused.value)
         assert refused.value.code == 403
-        assert "--describe-principals User:ANONYMOUS" in said
+        assert "--describe-principals User:ANONYMOUS" in refusal
         assert (
             "kafka-acls --bootstrap-server HOST:PORT --add --allow-principal User:ANONYMOUS "
             "--operation Describe --cluster"
-        ) in said
+        ) in refusal
     allowed = ("--describe-principals", "User:ANONYMOUS")
     with serving(tmp_path, *args, *allowed, ACLOG_SUPER_USERS="") as (_, url):
         wait_until_ready(url)
@@ -270,7 +270,7 @@ def test_a_signal_ends_the_wait_for_a_cluster(number: signal.Signals, tmp_path: 
 @pytest.mark.parametrize(
     "mode", ["write", *(pytest.param(mode, marks=pytest.mark.long) for mode in ("auto", "create"))]
 )
-def test_a_full_disk_names_the_way_to_serve_without_writing(mode: str, tmp_path: Path) -> None:
+def test_a_full_disk_names_the_read_only_mode(mode: str, tmp_path: Path) -> None:
     """What it names works: the same disk, served with aclog.log.mode=read."""
     log = tmp_path / "log"
     DirectoryLog.open(log, mode="create").close()
@@ -284,23 +284,25 @@ def test_a_full_disk_names_the_way_to_serve_without_writing(mode: str, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("listener", "said"),
+    ("listener", "message"),
     [("PLAINTEXT://127.0.0.1:{port}", "in use"), ("PLAINTEXT://0.0.0.0:0", "on loopback addresses")],
 )
-def test_what_cannot_listen_ends_before_the_log_is_opened(listener: str, said: str, tmp_path: Path) -> None:
-    """Wrong usage is said at once, not after a long load: the log has not even been made."""
+def test_an_unusable_listener_ends_the_start_before_the_log_is_opened(
+    listener: str, message: str, tmp_path: Path
+) -> None:
+    """Wrong usage is reported before the load: the log is not even created."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = listener.format(port=taken.getsockname()[1])
         log = str(tmp_path / "log")
         done = ended(*SERVE, "--log", log, ACLOG_LOG_MODE="create", ACLOG_LISTENERS=address)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert message in done.stderr
     assert done.stderr.startswith("Error: ")
     assert not (tmp_path / "log").exists()
 
 
-def test_nothing_to_serve() -> None:
-    """Without a log it is wrong usage, at once."""
+def test_a_start_without_a_log_is_wrong_usage() -> None:
+    """A start without a log is wrong usage."""
     done = ended(*SERVE)
     assert done.returncode == 2
     assert "--log" in done.stderr

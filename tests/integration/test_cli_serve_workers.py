@@ -1,4 +1,4 @@
-"""`aclog serve --workers N`: several processes that are one sidecar to whoever asks."""
+"""`aclog serve --workers N`: several processes that callers see as one sidecar."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def question(topic: str, principal: str = "alice") -> dict[str, Any]:
 
 
 def decision(client: httpx.Client, topic: str, **more: Any) -> bool:
-    asked = question(topic)
-    asked["context"].update(more)
-    answer = client.post("/access/v1/evaluation", json=asked)
+    body = question(topic)
+    body["context"].update(more)
+    answer = client.post("/access/v1/evaluation", json=body)
     assert answer.status_code == 200, answer.text
     found: bool = answer.json()["decision"]
     return found
@@ -101,7 +101,7 @@ def create(client: httpx.Client, topic: str) -> int:
     return offset
 
 
-def test_any_worker_answers_for_the_whole_sidecar(tmp_path: Path) -> None:
+def test_every_worker_answers_for_the_sidecar(tmp_path: Path) -> None:
     """One readiness and one /metrics: counters added up, gauges by worker."""
     with serving_workers(tmp_path, str(real_log("kraft-small")), OPEN) as serving:
         serving.wait_until_ready()
@@ -125,7 +125,7 @@ def test_any_worker_answers_for_the_whole_sidecar(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [0, pytest.param(1, marks=pytest.mark.long)])
-def test_a_worker_that_is_killed_is_replaced_while_the_others_answer(
+def test_a_killed_worker_is_replaced_while_the_others_answer(
     number: int, tmp_path: Path, own_log: Path
 ) -> None:
     """Each new connection is answered meanwhile; what was counted does not go back."""
@@ -162,7 +162,7 @@ def test_a_worker_that_is_killed_is_replaced_while_the_others_answer(
 
 @pytest.mark.long
 @pytest.mark.parametrize("number", [0, 1])
-def test_a_worker_that_hangs_is_ended_and_started_again(number: int, tmp_path: Path, own_log: Path) -> None:
+def test_a_hanging_worker_is_ended_and_restarted(number: int, tmp_path: Path, own_log: Path) -> None:
     """As one that dies: each of them answers again, and the log has its writer."""
     settings = {**OPEN, "aclog.workers.hang.timeout.ms": "5000"}
     with serving_workers(tmp_path, own_log, settings) as serving:
@@ -181,8 +181,8 @@ def test_a_worker_that_hangs_is_ended_and_started_again(number: int, tmp_path: P
 
 
 @pytest.mark.long
-def test_not_ready_while_one_worker_is_not(tmp_path: Path) -> None:
-    """A worker that does not answer is said, by number, by the one that is asked."""
+def test_the_sidecar_is_not_ready_while_one_worker_is_not(tmp_path: Path) -> None:
+    """The worker that gets the request reports the number of a worker that does not answer."""
     with serving_workers(tmp_path, str(real_log("kraft-small")), OPEN) as serving:
         serving.wait_until_ready()
         with serving.client_of_each() as clients:
@@ -198,7 +198,7 @@ def test_not_ready_while_one_worker_is_not(tmp_path: Path) -> None:
 
 
 def test_changes_are_made_through_any_worker_and_seen_by_each(tmp_path: Path, own_log: Path) -> None:
-    """The offset of an answer is what the next question needs, whichever worker gets it."""
+    """A request at the offset of an answer sees the change on every worker."""
     with serving_workers(tmp_path, own_log, OPEN) as serving:
         serving.wait_until_ready()
         with serving.client_of_each() as clients:
@@ -214,7 +214,7 @@ def test_changes_are_made_through_any_worker_and_seen_by_each(tmp_path: Path, ow
             )
             assert len(removed.json()["results"][0]["deleted"]) == 20
             assert not decision(clients[0], "t-0-0", min_offset=removed.json()["offset"])
-            # What is wrong with one item is said as without workers.
+            # An error of one item is reported as without workers.
             refused = clients[1].post("/v1/acls", json={"acls": [{**ACL, "principal": "alice"}]})
             assert refused.json()["results"][0]["error"]["code"] == "INVALID_REQUEST"
 
@@ -253,9 +253,7 @@ def test_plans_are_applied_through_any_worker(tmp_path: Path, own_log: Path) -> 
                 assert len(result["removed"]) == result["acl_count"] > 0
 
 
-def test_commands_beside_it_write_through_the_socket_in_the_logs_directory(
-    tmp_path: Path, own_log: Path
-) -> None:
+def test_commands_write_through_the_socket_in_the_logs_directory(tmp_path: Path, own_log: Path) -> None:
     """As with one process; whichever worker is asked next has the change."""
     with serving_workers(tmp_path, own_log, OPEN) as serving:
         serving.wait_until_ready()
@@ -268,7 +266,7 @@ def test_commands_beside_it_write_through_the_socket_in_the_logs_directory(
                 assert decision(client, "orders", min_offset=offset)
 
 
-def test_a_change_waits_for_a_writer_that_is_started_again(tmp_path: Path, own_log: Path) -> None:
+def test_a_change_waits_for_a_restarted_writer(tmp_path: Path, own_log: Path) -> None:
     """It is carried out when there is one."""
     with serving_workers(tmp_path, own_log, OPEN) as serving:
         serving.wait_until_ready()
@@ -281,7 +279,7 @@ def test_a_change_waits_for_a_writer_that_is_started_again(tmp_path: Path, own_l
 
 
 @pytest.mark.long
-def test_one_worker_keeps_the_snapshots(tmp_path: Path, own_log: Path) -> None:
+def test_one_worker_writes_the_snapshots(tmp_path: Path, own_log: Path) -> None:
     """Each starts from them."""
     store = tmp_path / "store"
     settings = {**OPEN, "aclog.snapshot.store": str(store), "aclog.snapshot.max.bytes": "1"}
@@ -299,7 +297,7 @@ def test_one_worker_keeps_the_snapshots(tmp_path: Path, own_log: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_stream_of_changes_goes_on_at_another_worker(tmp_path: Path, own_log: Path) -> None:
+def test_a_stream_of_changes_continues_at_another_worker(tmp_path: Path, own_log: Path) -> None:
     """With Last-Event-ID, behind that event and without a reload."""
 
     def followed(client: httpx.Client, last: int | None, count: int) -> list[tuple[str, int]]:
@@ -332,8 +330,8 @@ def test_a_stream_of_changes_goes_on_at_another_worker(tmp_path: Path, own_log: 
             ]
 
 
-def test_lines_of_several_workers_stay_whole(tmp_path: Path) -> None:
-    """More than a pipe holds from both at once, with a slow reader: each line is one JSON object."""
+def test_lines_of_several_workers_are_not_mixed(tmp_path: Path) -> None:
+    """More output than a pipe holds from both workers, with a slow reader: each line is one JSON object."""
     count, batches = 3000, 3
     config = tmp_path / "sidecar.properties"
     config.write_text("super.users=User:ANONYMOUS\naclog.listeners=PLAINTEXT://127.0.0.1:0\n")
@@ -350,10 +348,10 @@ def test_lines_of_several_workers_stay_whole(tmp_path: Path) -> None:
             url = json.loads(lines[-1])["urls"][0]
 
             def ask(at: int) -> None:
-                asked = [question(f"t-{at}-{number}-{'x' * 150}") for number in range(count)]
+                evaluations = [question(f"t-{at}-{number}-{'x' * 150}") for number in range(count)]
                 with httpx.Client(base_url=url, timeout=SOON_S) as client:
                     wait_until(lambda: client.get("/readyz").is_success)
-                    answer = client.post("/access/v1/evaluations", json={"evaluations": asked})
+                    answer = client.post("/access/v1/evaluations", json={"evaluations": evaluations})
                     assert len(answer.json()["evaluations"]) == count
 
             asking = [threading.Thread(target=ask, args=(at,)) for at in range(2 * batches)]
@@ -379,7 +377,7 @@ def test_lines_of_several_workers_stay_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
-def test_a_signal_ends_all_of_it(number: signal.Signals, tmp_path: Path, own_log: Path) -> None:
+def test_a_signal_ends_all_processes(number: signal.Signals, tmp_path: Path, own_log: Path) -> None:
     """Whichever processes get it, as a service manager and a terminal send it to all: exit code 0."""
     socket_file = tmp_path / "gateway.sock"
     settings = {
@@ -390,7 +388,7 @@ def test_a_signal_ends_all_of_it(number: signal.Signals, tmp_path: Path, own_log
     with serving_workers(tmp_path, own_log, settings) as serving:
         serving.wait_until_ready()
         pids = serving.pids()
-        directory = meeting_place(serving)
+        directory = socket_directory(serving)
         assert socket_file.is_socket()
         with serving.client_of_each() as clients:
             assert decision(clients[0], "orders") is False
@@ -409,7 +407,7 @@ def test_the_workers_end_when_the_supervisor_is_killed(tmp_path: Path, own_log: 
     """The port is free then, and the log too."""
     with serving_workers(tmp_path, own_log, OPEN) as serving:
         serving.wait_until_ready()
-        pids, directory = serving.pids(), meeting_place(serving)
+        pids, directory = serving.pids(), socket_directory(serving)
         serving.process.kill()
         serving.process.wait()
         wait_until(lambda: not any(map(is_running, pids.values())))
@@ -417,7 +415,7 @@ def test_the_workers_end_when_the_supervisor_is_killed(tmp_path: Path, own_log: 
         DirectoryLog.open(own_log, mode="write").close()
 
 
-def meeting_place(serving: Serving) -> Path:
+def socket_directory(serving: Serving) -> Path:
     """The directory of the workers' sockets."""
     opened = {each.readlink() for each in Path(f"/proc/{serving.pids()[1]}/fd").iterdir()}
     (lock,) = (path for path in opened if path.name == "output.lock")
@@ -456,15 +454,15 @@ def test_settings_change_in_all_workers_or_in_none(tmp_path: Path) -> None:
             assert {setting(client) for client in clients.values()} == {("TRACE", "put")}
             refused = clients[0].put("/v1/config", json={"configs": {LEVEL: "OFF", "aclog.max.lag.ms": "x"}})
             assert (refused.status_code, refused.headers["aclog-error"]) == (400, "INVALID_CONFIG")
-            asked = {"configs": {LEVEL: "OFF"}, "validate_only": True}
-            assert clients[0].put("/v1/config", json=asked).json()["changed"][0]["new"] == "OFF"
+            body = {"configs": {LEVEL: "OFF"}, "validate_only": True}
+            assert clients[0].put("/v1/config", json=body).json()["changed"][0]["new"] == "OFF"
             assert {setting(client) for client in clients.values()} == {("TRACE", "put")}
         assert [event["new"] for event in serving.events("setting_changed")] == ["DEBUG", "TRACE"]
         assert serving.events("worker_ended") == []
 
 
 @pytest.mark.long
-def test_a_new_worker_begins_with_the_settings_of_now(tmp_path: Path) -> None:
+def test_a_new_worker_has_the_current_settings(tmp_path: Path) -> None:
     """Not with those of the start."""
     with serving_workers(tmp_path, real_log("kraft-small"), OPEN) as serving:
         serving.wait_until_ready()
@@ -482,7 +480,7 @@ def test_a_new_worker_begins_with_the_settings_of_now(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "what", ["log", *(pytest.param(what, marks=pytest.mark.long) for what in ("port", "tokens", "lock"))]
 )
-def test_what_keeps_it_from_starting_is_said_once(what: str, tmp_path: Path) -> None:
+def test_a_start_error_is_reported_once(what: str, tmp_path: Path) -> None:
     """The message and the exit code are those of one process."""
     log, settings = str(real_log("kraft-small")), {"ACLOG_LISTENERS": "PLAINTEXT://127.0.0.1:0"}
 
@@ -511,7 +509,7 @@ def test_what_keeps_it_from_starting_is_said_once(what: str, tmp_path: Path) -> 
 
 
 @pytest.mark.long
-def test_a_port_of_workers_is_taken(tmp_path: Path) -> None:
+def test_a_used_port_of_workers_is_reported(tmp_path: Path) -> None:
     """Another sidecar of the same user is refused, though the workers share the port among them."""
     log = str(real_log("kraft-small"))
     with serving_workers(tmp_path, log, OPEN) as serving:

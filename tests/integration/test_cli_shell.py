@@ -70,7 +70,7 @@ def ours(source: str | Path, commands: list[str]) -> list[str]:
     return done.output.splitlines()
 
 
-def test_what_kafkas_shell_has_looks_the_same() -> None:
+def test_the_tree_equals_kafkas_shell() -> None:
     """Every path below /image that is held, in its order; the commands' own lines, errors among them."""
     *same, paths, credential, broker, _, provenance = metadata_shell(
         CHECKPOINT, [*SAME, "find /image", *PARTS]
@@ -83,11 +83,11 @@ def test_what_kafkas_shell_has_looks_the_same() -> None:
     assert_part_of(broker, *ours(CHECKPOINT, PARTS[1:2]))
     # Kafka's offset is that in the file, and its time that of the file.
     assert re.fullmatch(r"offset 86, epoch 1, time \S+Z\[UTC\]\n", provenance)
-    (said,) = ours(CHECKPOINT, PARTS[3:])
-    assert re.fullmatch(r"offset 263, epoch 1, time \S+Z\[UTC\]", said)
+    (line,) = ours(CHECKPOINT, PARTS[3:])
+    assert re.fullmatch(r"offset 263, epoch 1, time \S+Z\[UTC\]", line)
 
 
-def test_a_token_and_names_beyond_ascii_look_the_same(tmp_path: Path) -> None:
+def test_a_token_and_unicode_names_equal_kafkas_shell(tmp_path: Path) -> None:
     """What that cluster had none of; sorted as Java sorts, which is not by code points."""
     names = ["naïve", "\uff5ewide", "😀", "orders"]
     checkpoint = checkpoint_of(
@@ -107,7 +107,7 @@ def test_a_token_and_names_beyond_ascii_look_the_same(tmp_path: Path) -> None:
     assert not any(text in everything for secret in SECRETS for text in (secret.decode(), secret.hex()))
 
 
-def test_a_log_a_store_and_a_checkpoint_show_the_same(tmp_path: Path) -> None:
+def test_a_log_a_store_and_a_checkpoint_have_the_same_tree(tmp_path: Path) -> None:
     """At one offset; ACLs, topics, features, brokers and users."""
     commands = ["tree /acl /cluster /features /topics", "tree /image/scram /image/topics /image/provenance"]
     shown = ours(CHECKPOINT, commands)

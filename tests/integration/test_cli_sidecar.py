@@ -54,7 +54,7 @@ def url(log: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("more", [(), ("--json",), ("--explain", "--json"), ("--explain",)], ids=" ".join)
 @pytest.mark.parametrize("question", [ALLOWED, DENIED], ids=["allowed", "denied"])
-def test_one_question_is_answered_as_on_the_log(
+def test_one_request_is_answered_as_on_the_log(
     url: str, log: Path, question: tuple[str, ...], more: tuple[str, ...]
 ) -> None:
     """The same text, JSON and exit code; but near misses of others, which who may not list does not see."""
@@ -70,8 +70,8 @@ def without_misses(stdout: str) -> object:
     return [line for line in stdout.splitlines() if "miss" not in line and "would have to be" not in line]
 
 
-def test_a_file_of_questions_is_answered_as_on_the_log(url: str, log: Path) -> None:
-    """Every kind that takes no listing, in order; and a line that is no question has its error."""
+def test_a_file_of_requests_is_answered_as_on_the_log(url: str, log: Path) -> None:
+    """Every kind except listings, in order; an invalid line has an error."""
     lines = [
         {"principal": "User:alice", "host": "10.0.0.1", "operation": "READ"},
         {"principal": "User:dora", "host": "::1", "operation": "WRITE"},
@@ -92,7 +92,7 @@ def test_a_file_of_questions_is_answered_as_on_the_log(url: str, log: Path) -> N
     assert "without the line of its audit log" in bad.stderr
 
 
-def test_an_earlier_state_is_asked_by_the_same_offset(tmp_path: Path) -> None:
+def test_an_earlier_state_is_queried_by_its_offset(tmp_path: Path) -> None:
     """--at-offset names the last record that counts, for a log and for a node; a node holds some."""
     with (
         running_node(tmp_path / "log", log_mode="create", describe_principals="User:ANONYMOUS") as node,
@@ -107,20 +107,25 @@ def test_an_earlier_state_is_asked_by_the_same_offset(tmp_path: Path) -> None:
             assert (of_node.stdout, of_node.exit_code) == (of_log.stdout, of_log.exit_code)
             assert of_node.exit_code == code, of_node.output
         line = {"principal": "User:a", "host": "1.1.1.1", "operation": "READ", "resourceType": "TOPIC"}
-        asked = [{**line, "resourceName": "t", "logOffset": 0}, {**line, "resourceName": "t", "atOffset": 2}]
-        lines = aclog("check", "--sidecar", served, "--batch", "-", stdin="\n".join(map(json.dumps, asked)))
+        requests = [
+            {**line, "resourceName": "t", "logOffset": 0},
+            {**line, "resourceName": "t", "atOffset": 2},
+        ]
+        lines = aclog(
+            "check", "--sidecar", served, "--batch", "-", stdin="\n".join(map(json.dumps, requests))
+        )
         assert [json.loads(each)["result"] for each in lines.stdout.splitlines()] == ["DENIED", "ALLOWED"]
     with (
         running_node(tmp_path / "log", describe_principals="User:ANONYMOUS") as node,
         sidecar_of(node) as served,
     ):
-        gone = aclog("check", "--sidecar", served, *question, 0)
-        assert (gone.exit_code, "is not held here" in gone.stderr) == (2, True)
-        lines = aclog("check", "--sidecar", served, "--batch", "-", stdin=json.dumps(asked[0]))
+        dropped = aclog("check", "--sidecar", served, *question, 0)
+        assert (dropped.exit_code, "is not held here" in dropped.stderr) == (2, True)
+        lines = aclog("check", "--sidecar", served, "--batch", "-", stdin=json.dumps(requests[0]))
         assert (lines.exit_code, "is not held here" in lines.stdout) == (4, True)
 
 
-def test_who_may_not_ask_is_no_denied(tmp_path: Path) -> None:
+def test_a_caller_without_the_right_gets_an_error_not_denied(tmp_path: Path) -> None:
     """Exit code 2, and nothing on stdout: 1 is a decision."""
     with running_node(tmp_path / "log", log_mode="create") as node, sidecar_of(node) as served:
         refused = aclog("check", "--sidecar", served, *ALLOWED)
@@ -133,7 +138,7 @@ def test_who_may_not_ask_is_no_denied(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (("--log", "x", "--sidecar", "http://127.0.0.1:1", *ALLOWED), "--sidecar cannot be used with --log"),
         (
@@ -148,13 +153,13 @@ def test_who_may_not_ask_is_no_denied(tmp_path: Path) -> None:
         (("--sidecar", "https://localhost:1", "--ca-file", __file__, *ALLOWED), "certificate"),
     ],
 )
-def test_flags_that_contradict_one_another(args: tuple[str, ...], said: str) -> None:
+def test_contradicting_flags_are_refused(args: tuple[str, ...], message: str) -> None:
     refused = aclog("check", *args)
-    assert (refused.exit_code, said in refused.stderr) == (2, True), refused.output
+    assert (refused.exit_code, message in refused.stderr) == (2, True), refused.output
 
 
-def test_nothing_answers_there() -> None:
-    """Exit code 3 at once, whatever is asked."""
+def test_an_address_without_a_server_is_reported() -> None:
+    """Exit code 3 without a wait, for any request."""
     (free,) = free_ports(1)
     for args in (("check", "--sidecar", f"http://127.0.0.1:{free}", *ALLOWED), verify(free)):
         refused = aclog(*args)
@@ -191,7 +196,7 @@ def guarded(tmp_path: Path) -> Iterator[Sidecar]:
         yield sidecar
 
 
-def test_every_command_says_who_asks_in_the_same_way(tmp_path: Path) -> None:
+def test_every_command_authenticates_in_the_same_way(tmp_path: Path) -> None:
     """--token-file or ACLOG_SIDECAR_TOKEN, --ca-file, --certificate-file; over TLS and a Unix socket."""
     token, client = tmp_path / "token", AUTHORITY.issue("CN=proxy").write(tmp_path / "client.pem")
     token.write_text(TOKEN)

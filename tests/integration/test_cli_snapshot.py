@@ -59,7 +59,7 @@ def test_create_at_an_offset(tmp_path: Path) -> None:
     assert made["digest"] == imported["digest"]
 
 
-def test_create_says_when_it_was_the_logs_end(tmp_path: Path) -> None:
+def test_create_reports_the_logs_end(tmp_path: Path) -> None:
     """I10: now for the newest state, and the time of its last record for an older one."""
     answer("create", "--log", SMALL, "--snapshots", tmp_path)
     answer("create", "--log", SMALL, "--snapshots", tmp_path, "--at-offset", 207)
@@ -68,16 +68,16 @@ def test_create_says_when_it_was_the_logs_end(tmp_path: Path) -> None:
     assert newest["logEndTimeMs"] > newest["timestampMs"] or newest["logEndTimeMs"] > 1_700_000_000_000
 
 
-def test_create_twice_leaves_the_parts(tmp_path: Path) -> None:
-    """A snapshot that is there, whole and equal, is not written again."""
+def test_a_second_create_leaves_the_parts(tmp_path: Path) -> None:
+    """A complete and equal snapshot is not written again."""
     answer("create", "--log", SMALL, "--snapshots", tmp_path)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.parquet")}
     answer("create", "--log", SMALL, "--snapshots", tmp_path)
     assert before == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.parquet")}
 
 
-def test_create_keeps_the_newest(tmp_path: Path) -> None:
-    """--keep N leaves the N newest whole snapshots."""
+def test_create_removes_all_but_the_newest(tmp_path: Path) -> None:
+    """--keep N leaves the N newest complete snapshots."""
     for offset in (100, 150, 200, 250):
         answer("create", "--log", SMALL, "--snapshots", tmp_path, "--at-offset", offset, "--keep", 2)
     assert [row["endOffset"] for row in answer("list", "--snapshots", tmp_path)["snapshots"]] == [201, 251]
@@ -89,7 +89,7 @@ def test_create_from_a_trimmed_log(tmp_path: Path) -> None:
     assert (made["endOffset"], made["count"]) == (2054, 479)
 
 
-def test_list_shows_what_is_wrong(tmp_path: Path) -> None:
+def test_list_shows_damage(tmp_path: Path) -> None:
     """Unfinished and corrupt snapshots are listed with the reason, text and JSON alike."""
     for offset in (100, 150, 200):
         answer("create", "--log", SMALL, "--snapshots", tmp_path, "--at-offset", offset)
@@ -104,22 +104,22 @@ def test_list_shows_what_is_wrong(tmp_path: Path) -> None:
     assert rows[2]["digest"] in text
 
 
-def test_list_of_an_empty_store(tmp_path: Path) -> None:
+def test_list_of_an_empty_store_is_empty(tmp_path: Path) -> None:
     """Nothing stored yet is not an error."""
     assert answer("list", "--snapshots", tmp_path)["snapshots"] == []
     assert "no snapshots" in aclog("list", "--snapshots", tmp_path).stdout
 
 
-def test_verify_whole(tmp_path: Path) -> None:
-    """A sound snapshot is whole, and equal to what the log alone gives."""
+def test_verify_accepts_a_sound_snapshot(tmp_path: Path) -> None:
+    """A sound snapshot is complete, and equal to the state of the log."""
     answer("create", "--log", SMALL, "--snapshots", tmp_path)
     (row,) = answer("verify", "--snapshots", tmp_path, "--log", SMALL)["snapshots"]
     assert (row["whole"], row["equalToLog"]) == (True, True)
     assert "whole, equal to the log" in aclog("verify", "--snapshots", tmp_path, "--log", SMALL).stdout
 
 
-def test_verify_differs_from_the_log(tmp_path: Path) -> None:
-    """A whole snapshot with another state than the log's: exit code 1 and the differences."""
+def test_verify_reports_a_snapshot_that_differs_from_the_log(tmp_path: Path) -> None:
+    """A complete snapshot with another state than the log's: exit code 1 and the differences."""
     with DirectoryLog.open(SMALL) as log:
         identity = log.identity
     wrong = AclsDelta(AclsImage.EMPTY).apply(Provenance(end_offset=200, epoch=1, timestamp_ms=0))
@@ -130,7 +130,7 @@ def test_verify_differs_from_the_log(tmp_path: Path) -> None:
     assert row["onlyThereCount"] == 59
 
 
-def test_verify_what_the_log_cannot_vouch_for(tmp_path: Path) -> None:
+def test_verify_reports_a_snapshot_that_the_log_cannot_confirm(tmp_path: Path) -> None:
     """Where the log has lost its beginning, a snapshot is checked by itself, and stderr says so."""
     trimmed = real_log("kraft-trimmed")
     with DirectoryLog.open(trimmed) as log:
@@ -167,7 +167,7 @@ def test_import_under_a_wrong_cluster_is_refused(tmp_path: Path) -> None:
     assert CLUSTER in refused.stderr
 
 
-def test_import_of_a_damaged_file(tmp_path: Path) -> None:
+def test_import_of_a_damaged_file_is_refused(tmp_path: Path) -> None:
     """A checkpoint without its footer is unfinished, and is not imported."""
     damaged = tmp_path / CHECKPOINT.name
     damaged.write_bytes(CHECKPOINT.read_bytes()[:-80])
@@ -186,7 +186,7 @@ def test_import_of_a_damaged_file(tmp_path: Path) -> None:
     ],
     ids=["csv", "empty", "junk", "name"],
 )
-def test_import_of_what_is_no_checkpoint(tmp_path: Path, name: str, content: bytes) -> None:
+def test_import_of_another_file_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
     """Another kind of file was named: that is wrong usage, and nothing is damaged or too new."""
     (tmp_path / name).write_bytes(content)
     refused = aclog("import", tmp_path / name, "--snapshots", tmp_path / "store", "--cluster-id", CLUSTER)
@@ -196,7 +196,7 @@ def test_import_of_what_is_no_checkpoint(tmp_path: Path, name: str, content: byt
 
 
 @pytest.mark.parametrize("command", [["list"], ["verify"], ["export", "--format", "csv"]])
-def test_a_store_that_is_not_there(tmp_path: Path, command: list[str]) -> None:
+def test_a_missing_store_is_reported(tmp_path: Path, command: list[str]) -> None:
     """Is not an empty one: the path is wrong."""
     missing = tmp_path / "no" / "such"
     refused = aclog(*command, "--snapshots", missing)
@@ -205,7 +205,7 @@ def test_a_store_that_is_not_there(tmp_path: Path, command: list[str]) -> None:
     assert f"snapshot store {missing} does not exist" in refused.stderr
 
 
-def test_a_snapshot_that_is_removed_while_it_is_verified(
+def test_a_snapshot_removed_during_verify_is_not_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A node goes on beside the command; what it takes away is no damage."""
@@ -225,7 +225,7 @@ def test_a_snapshot_that_is_removed_while_it_is_verified(
     assert row["endOffset"] == 151
 
 
-def test_an_unfinished_snapshot_is_damage_once_nobody_writes_it(tmp_path: Path) -> None:
+def test_an_unfinished_snapshot_without_a_writer_is_damage(tmp_path: Path) -> None:
     """Before that a node may be at it, and a look must not raise an alarm."""
     answer("create", "--log", SMALL, "--snapshots", tmp_path)
     (directory,) = (tmp_path / CLUSTER).iterdir()
@@ -260,7 +260,7 @@ def test_export_to_stdout_by_its_name() -> None:
     assert dash == named != b""
 
 
-def test_a_damaged_snapshot_is_named_once(tmp_path: Path) -> None:
+def test_a_damaged_snapshot_is_reported_once(tmp_path: Path) -> None:
     """By the command that passes it over."""
     answer("create", "--log", SMALL, "--snapshots", tmp_path)
     for part in tmp_path.rglob("*.parquet"):
@@ -270,7 +270,7 @@ def test_a_damaged_snapshot_is_named_once(tmp_path: Path) -> None:
     assert "note: snapshot 00000000000000000281-0000000001: " in result.stderr
 
 
-def test_only_the_named_logs_snapshots(tmp_path: Path) -> None:
+def test_only_snapshots_of_the_named_log_are_listed(tmp_path: Path) -> None:
     """With --log only its cluster's snapshots count; without, all of the store's."""
     answer("create", "--log", SMALL, "--snapshots", tmp_path)
     image = AclsDelta(AclsImage.EMPTY).apply(Provenance(end_offset=5, epoch=1, timestamp_ms=0))
@@ -282,8 +282,8 @@ def test_only_the_named_logs_snapshots(tmp_path: Path) -> None:
     assert len(answer("list", "--snapshots", tmp_path, "--cluster-id", "other")["snapshots"]) == 1
 
 
-def test_a_snapshot_made_past_a_gap_is_shown_and_not_compared(tmp_path: Path) -> None:
-    """I6: it is no state of the log yet; whoever compares or exports it is told so."""
+def test_a_snapshot_beyond_a_gap_is_shown_and_not_compared(tmp_path: Path) -> None:
+    """I6: it is no state of the log yet; comparisons and exports report that."""
     answer("create", "--log", SMALL, "--snapshots", tmp_path, "--at-offset", 99)
     store = SnapshotStore(tmp_path)
     (ref,) = (status.ref for status in store.survey(CLUSTER))
@@ -313,7 +313,7 @@ def test_export_to_a_file_and_to_stdout(export_format: str, tmp_path: Path) -> N
     assert from_store.stdout_bytes == file.read_bytes()
 
 
-def test_export_at_an_offset_is_kafkas_own_snapshot(tmp_path: Path) -> None:
+def test_export_at_an_offset_equals_kafkas_checkpoint(tmp_path: Path) -> None:
     """A checkpoint made at Kafka's offset has Kafka's name and, read back, Kafka's ACLs."""
     made = answer(
         "export", "--log", SMALL, "--format", "checkpoint", "--output", tmp_path, "--at-offset", 207
@@ -325,7 +325,7 @@ def test_export_at_an_offset_is_kafkas_own_snapshot(tmp_path: Path) -> None:
 
 
 def test_export_of_a_stored_snapshot(tmp_path: Path) -> None:
-    """--end-offset chooses; without it the newest whole one, and stderr says what was passed over."""
+    """--end-offset selects one; the default is the newest complete one, and stderr names the skipped ones."""
     for offset in (100, 200):
         answer("create", "--log", SMALL, "--snapshots", tmp_path, "--at-offset", offset)
     next((tmp_path / CLUSTER).glob("*201-*/manifest.json")).unlink()
@@ -337,7 +337,7 @@ def test_export_of_a_stored_snapshot(tmp_path: Path) -> None:
     assert aclog("export", "--snapshots", tmp_path, "--format", "jsonl", "--end-offset", 201).exit_code == 4
 
 
-def test_export_needs_to_know_the_cluster(tmp_path: Path) -> None:
+def test_export_needs_the_cluster_id(tmp_path: Path) -> None:
     """A store of two clusters: one must be chosen."""
     for cluster in ("one", "two"):
         copy = tmp_path / f"{cluster}-log"

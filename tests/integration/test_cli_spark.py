@@ -1,4 +1,4 @@
-"""`aclog spark`: jobs and questions as commands, on real Spark; signals, spark-submit, ways to fail."""
+"""`aclog spark`: jobs and queries as commands, on real Spark; signals, spark-submit and failures."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def history(spark: SparkSession, log: Path, tmp_path_factory: pytest.TempPathFac
     return output
 
 
-def test_snapshots_are_the_nodes_own(spark: SparkSession, log: Path, tmp_path: Path) -> None:
-    """What was printed is stored, whole, and equal to the log; a second run finds nothing to do."""
+def test_snapshots_equal_a_nodes(spark: SparkSession, log: Path, tmp_path: Path) -> None:
+    """The printed snapshots are stored, complete and equal to the log; a second run does nothing."""
     store = tmp_path / "store"
     job = ("spark", "snapshots", "--log", log, "--snapshots", store, "--once")
     batches = lines(*job, "--max-offsets", 100)
@@ -84,7 +84,7 @@ def test_snapshots_are_the_nodes_own(spark: SparkSession, log: Path, tmp_path: P
 
 
 @pytest.mark.long
-def test_text_says_where_each_log_stands(spark: SparkSession, log: Path, tmp_path: Path) -> None:
+def test_text_shows_the_offsets_of_each_log(spark: SparkSession, log: Path, tmp_path: Path) -> None:
     """One line for each batch and log, and one for all of it; the log and the store by --config."""
     config = tmp_path / "aclog.properties"
     config.write_text(f"aclog.log.url={log}\naclog.snapshot.store={tmp_path}/store\n")
@@ -98,7 +98,7 @@ def test_text_says_where_each_log_stands(spark: SparkSession, log: Path, tmp_pat
 
 
 @pytest.mark.parametrize("offset", [60, 150, 280])
-def test_history_is_what_check_decides_on(history: Path, log: Path, offset: int, tmp_path: Path) -> None:
+def test_history_equals_the_acls_of_check(history: Path, log: Path, offset: int, tmp_path: Path) -> None:
     """ACLs in force at an offset, by the history, are those of the log's state there."""
     rows = lines("spark", "history", "in-force", "--history", history, "--at-offset", offset)
     exported = tmp_path / "acls.jsonl"
@@ -113,13 +113,13 @@ def test_history_is_what_check_decides_on(history: Path, log: Path, offset: int,
     assert kinds == sorted(kinds)
 
 
-def test_history_of_one_principal_and_resource(history: Path) -> None:
-    """--principal and --resource-name choose rows, of both questions."""
-    mine = lines("spark", "history", "changes", "--history", history, "--principal", "User:carol")
-    assert mine
-    for row in mine:
+def test_history_is_filtered_by_principal_and_resource(history: Path) -> None:
+    """--principal and --resource-name filter the rows of both queries."""
+    of_carol = lines("spark", "history", "changes", "--history", history, "--principal", "User:carol")
+    assert of_carol
+    for row in of_carol:
         assert (row["after"] or row["before"])["principal"] == "User:carol"
-    removed = [row for row in mine if row["change"] == "removed"]
+    removed = [row for row in of_carol if row["change"] == "removed"]
     assert all(row["before"] is not None and row["after"] is None for row in removed)
     topic = ("--resource-type", "topic", "--resource-name", "orders")
     exact = lines("spark", "history", "in-force", "--history", history, *topic)
@@ -130,7 +130,7 @@ def test_history_of_one_principal_and_resource(history: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "arguments",
     [
         ("--principal", "User:ops", "--operation", "Read", "--topic", "t", "--host", "203.0.113.9"),
         ("--principal", "User:gone", "--operation", "Read", "--topic", "temp-1"),
@@ -139,11 +139,13 @@ def test_history_of_one_principal_and_resource(history: Path) -> None:
         ("--principal", "User:gone", "--operation", "Read", "--topic", "temp-1", "--from", "100"),
     ],
 )
-def test_blame_by_the_history_is_blame_by_the_log(history: Path, log: Path, asked: tuple[str, ...]) -> None:
+def test_blame_by_the_history_is_blame_by_the_log(
+    history: Path, log: Path, arguments: tuple[str, ...]
+) -> None:
     """The same turns by the same records; batches are not in the history."""
     found = []
     for source in (("--history", history), ("--log", log)):
-        done = aclog("blame", *source, *asked, "--json")
+        done = aclog("blame", *source, *arguments, "--json")
         rows = [json.loads(line) for line in done.stdout.splitlines()]
         assert len(rows) > 2
         for row in rows[1:-1]:
@@ -152,7 +154,7 @@ def test_blame_by_the_history_is_blame_by_the_log(history: Path, log: Path, aske
     assert found[0] == found[1]
 
 
-def test_history_in_words(history: Path) -> None:
+def test_history_is_printed_as_text(history: Path) -> None:
     """Text has the ACL, its place in the log and its id; a part of the log by offsets."""
     done = aclog("spark", "history", "changes", "--history", history, "--after", 100, "--until", 190)
     assert done.exit_code == 0, done.output
@@ -165,7 +167,7 @@ def test_history_in_words(history: Path) -> None:
     assert offsets[-1] <= 190
 
 
-def test_history_of_what_it_does_not_cover(history: Path, tmp_path: Path) -> None:
+def test_offsets_outside_of_the_history_are_refused(history: Path, tmp_path: Path) -> None:
     """Beyond its end, or nowhere: wrong usage, and what there is instead."""
     beyond = aclog("spark", "history", "in-force", "--history", history, "--at-offset", 5000)
     assert beyond.exit_code == 2
@@ -175,7 +177,7 @@ def test_history_of_what_it_does_not_cover(history: Path, tmp_path: Path) -> Non
     assert "aclog spark changes" in nowhere.stderr
 
 
-def test_counts_and_their_plot(spark: SparkSession, log: Path, tmp_path: Path) -> None:
+def test_counts_are_printed_and_plotted(spark: SparkSession, log: Path, tmp_path: Path) -> None:
     """The job runs, and draws what it counted."""
     plot = tmp_path / "counts.png"
     flags = ("--output", tmp_path / "counts", "--once", "--plot", plot, "--window", "1m")
@@ -185,7 +187,7 @@ def test_counts_and_their_plot(spark: SparkSession, log: Path, tmp_path: Path) -
 
 
 @pytest.mark.long
-def test_a_topic_by_its_name(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+def test_a_topic_is_named_without_a_url(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """--bootstrap-servers and --topic name a log; what was added to it is in the snapshot."""
     url = topic_url(broker)
     made = ("--replication-factor", 1, "--min-insync-replicas", 1)
@@ -201,7 +203,9 @@ def test_a_topic_by_its_name(spark: SparkSession, broker: Broker, tmp_path: Path
 
 
 @pytest.mark.long
-def test_going_on_after_records_were_deleted(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+def test_a_job_continues_from_a_nodes_snapshot_after_deleted_records(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
     """As docs/how-to/spark.md has it: the job fails, then goes on from a node's snapshot."""
     url, store, nodes = topic_url(broker), tmp_path / "store", tmp_path / "nodes"
     made = ("--replication-factor", 1, "--min-insync-replicas", 1)
@@ -262,8 +266,8 @@ def test_a_damaged_log_stops_the_job(spark: SparkSession, log: Path, tmp_path: P
 
 @pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_a_job_in_order(number: signal.Signals, log: Path, tmp_path: Path) -> None:
-    """A continuous job serves metrics, and goes on until a signal: exit code 0, what it stored is whole."""
+def test_a_signal_ends_a_job_with_code_0(number: signal.Signals, log: Path, tmp_path: Path) -> None:
+    """A continuous job serves metrics, and runs until a signal: exit code 0, and complete output."""
     command = [*ACLOG, "spark", "snapshots", "--log", str(log), "--snapshots", str(tmp_path)]
     flags = ["--interval", "0.2", "--metrics-port", "0", "--json"]
     with subprocess.Popen(
@@ -273,8 +277,8 @@ def test_a_signal_ends_a_job_in_order(number: signal.Signals, log: Path, tmp_pat
             assert process.stdout is not None
             assert process.stderr is not None
             assert json.loads(process.stdout.readline())["logs"][0]["endOffset"] == 281
-            told = (re.match(r"metrics on (\S+)", line) for line in process.stderr)
-            url = next(match[1] for match in told if match)
+            matches = (re.match(r"metrics on (\S+)", line) for line in process.stderr)
+            url = next(match[1] for match in matches if match)
             with urllib.request.urlopen(url, timeout=SOON_S) as response:
                 assert b"aclog" in response.read()
             process.send_signal(number)
@@ -286,8 +290,8 @@ def test_a_signal_ends_a_job_in_order(number: signal.Signals, log: Path, tmp_pat
 
 
 @pytest.mark.long
-def test_spark_submit_runs_the_same(log: Path, tmp_path: Path) -> None:
-    """The file of `aclog spark submit-file`, from any directory; Spark's own log lines go to stderr."""
+def test_spark_submit_runs_the_same_job(log: Path, tmp_path: Path) -> None:
+    """The file of `aclog spark submit-file`, from any directory; Spark's log lines go to stderr."""
     submit = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]", str(SUBMIT_FILE)]
     job = [
         "spark",

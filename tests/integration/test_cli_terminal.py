@@ -45,7 +45,7 @@ def aclog(*args: str, env: dict[str, str] | None = None) -> subprocess.Completed
 
 @pytest.fixture
 def own_log(tmp_path: Path) -> Path:
-    """An own log without ACLs, in a directory whose name must be quoted."""
+    """An empty aclog-managed log, in a directory whose name needs quotes."""
     log = tmp_path / "my log"
     assert CliRunner().invoke(cli, ["log", "create", "--log", str(log)]).exit_code == 0
     return log
@@ -54,7 +54,7 @@ def own_log(tmp_path: Path) -> Path:
 # -- colour and width -------------------------------------------------------------------------------------
 
 
-def test_a_terminal_has_colours() -> None:
+def test_a_terminal_gets_colours() -> None:
     """ALLOWED is green and DENIED is red; a note is marked."""
     code, allowed = on_terminal([*ACLOG, *QUESTION, "User:alice"])
     assert (code, f"{GREEN}\x1b[1mALLOWED\x1b[0m" in allowed) == (0, True)
@@ -63,22 +63,22 @@ def test_a_terminal_has_colours() -> None:
     assert f"{YELLOW}note:" in denied
 
 
-def test_an_error_has_a_colour() -> None:
-    code, said = on_terminal([*ACLOG, "log", "verify", "--log", "/no/such/log"])
+def test_an_error_is_coloured() -> None:
+    code, output = on_terminal([*ACLOG, "log", "verify", "--log", "/no/such/log"])
     assert code == 2
-    assert f"{RED}\x1b[1mError:\x1b[0m /no/such/log" in said
+    assert f"{RED}\x1b[1mError:\x1b[0m /no/such/log" in output
 
 
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
-def test_a_terminal_without_colours(env: dict[str, str]) -> None:
+def test_no_color_disables_colours(env: dict[str, str]) -> None:
     """Who does not want them gets none."""
-    _, said = on_terminal([*ACLOG, *QUESTION, "User:dora", "--explain"], env=env)
-    assert "DENIED by DefaultDeny" in said
-    assert "\x1b[3" not in said
-    assert "\x1b[1m" not in said
+    _, output = on_terminal([*ACLOG, *QUESTION, "User:dora", "--explain"], env=env)
+    assert "DENIED by DefaultDeny" in output
+    assert "\x1b[3" not in output
+    assert "\x1b[1m" not in output
 
 
-def test_a_pipe_has_no_colours_unless_they_are_asked_for() -> None:
+def test_a_pipe_gets_colours_only_on_request() -> None:
     """On neither stream; FORCE_COLOR is for a pager that knows them."""
     done = aclog(*QUESTION, "User:dora", "--explain")
     assert "\x1b" not in done.stdout + done.stderr
@@ -88,23 +88,23 @@ def test_a_pipe_has_no_colours_unless_they_are_asked_for() -> None:
 
 def test_an_explanation_fits_the_screen() -> None:
     """Lines break between words at 80 columns; joined again they are those of a pipe."""
-    _, said = on_terminal([*ACLOG, *QUESTION, "User:dora", "--explain", "--quiet"])
-    lines = click.unstyle(said).splitlines()
+    _, output = on_terminal([*ACLOG, *QUESTION, "User:dora", "--explain", "--quiet"])
+    lines = click.unstyle(output).splitlines()
     assert max(map(len, lines)) <= 80
     plain = aclog(*QUESTION, "User:dora", "--explain").stdout
     assert max(map(len, plain.splitlines())) > 80
-    assert click.unstyle(said).replace("\\\n", "").split() == plain.split()
+    assert click.unstyle(output).replace("\\\n", "").split() == plain.split()
 
 
 def test_a_table_fits_the_screen(tmp_path: Path) -> None:
     """Nothing of a snapshot is cut off."""
     args = ["--log", str(SMALL), "--snapshots", str(tmp_path)]
     assert CliRunner().invoke(cli, ["snapshot", "create", *args]).exit_code == 0
-    _, said = on_terminal([*ACLOG, "snapshot", "list", "--snapshots", str(tmp_path)])
-    assert max(map(len, click.unstyle(said).splitlines())) <= 80
+    _, output = on_terminal([*ACLOG, "snapshot", "list", "--snapshots", str(tmp_path)])
+    assert max(map(len, click.unstyle(output).splitlines())) <= 80
     (row,) = json.loads(aclog("snapshot", "list", "--snapshots", str(tmp_path), "--json").stdout)["snapshots"]
-    assert {row["digest"], row["clusterId"]} <= set(said.split())
-    assert f"{GREEN}\x1b[1mcomplete" in said
+    assert {row["digest"], row["clusterId"]} <= set(output.split())
+    assert f"{GREEN}\x1b[1mcomplete" in output
 
 
 # -- notes and progress -----------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def test_a_table_fits_the_screen(tmp_path: Path) -> None:
     ],
     ids=lambda args: args[0],
 )
-def test_a_guess_is_said_once(args: list[str]) -> None:
+def test_a_guess_is_reported_once(args: list[str]) -> None:
     """That a broker's directory does not say what is committed; --quiet says nothing beside the answer."""
     done, quiet = aclog(*args), aclog(*args, "--quiet")
     assert (done.stdout + done.stderr).count("guess") + done.stderr.count(
@@ -128,12 +128,12 @@ def test_a_guess_is_said_once(args: list[str]) -> None:
     assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, done.stdout, "")
 
 
-def test_quiet_still_says_errors() -> None:
+def test_quiet_prints_errors() -> None:
     done = aclog("log", "verify", "--quiet", "--log", "/no/such/log")
     assert (done.returncode, done.stderr.split()[0]) == (2, "Error:")
 
 
-def test_waiting_is_shown_from_the_second_second_on() -> None:
+def test_progress_is_shown_after_one_second() -> None:
     """What takes long says for how long, and leaves no trace; what is quick says nothing."""
     code = (
         "import time; from authorizer.cli.rendering.output import Waiting\n"
@@ -141,12 +141,12 @@ def test_waiting_is_shown_from_the_second_second_on() -> None:
         "with Waiting('storing'): time.sleep(1.5)\n"
         "print('done')\n"
     )
-    _, said = on_terminal([sys.executable, "-c", code])
-    assert "quick" not in said
-    assert "storing ... 1 s\r\x1b[Kdone" in said
+    _, output = on_terminal([sys.executable, "-c", code])
+    assert "quick" not in output
+    assert "storing ... 1 s\r\x1b[Kdone" in output
 
 
-def test_waiting_is_silent_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_not_shown_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     with Waiting("storing"):
         time.sleep(0.01)  # what is waited for
     assert capsys.readouterr() == ("", "")
@@ -166,10 +166,10 @@ def test_the_fix_can_be_pasted(own_log: Path) -> None:
     question = ["check", "--log", own_log.name, "--principal", "User:al ice", "--operation", "Read"]
     question += ["--topic", "my topic"]
     ask = f"cd '{own_log.parent}' && exec \"$@\""
-    code, said = on_terminal(["bash", "-c", ask, "bash", *ACLOG, *question, "--explain"])
+    code, output = on_terminal(["bash", "-c", ask, "bash", *ACLOG, *question, "--explain"])
     assert code == 1
-    assert "kafka-acls --bootstrap-server localhost:9092 --add" in said
-    fix = said.partition("to allow it ")[2].partition("or in Kafka")[0]
+    assert "kafka-acls --bootstrap-server localhost:9092 --add" in output
+    fix = output.partition("to allow it ")[2].partition("or in Kafka")[0]
     assert "\\\n" in fix
     added = pasted(fix, own_log.parent)
     assert (added.returncode, added.stderr) == (0, "")
@@ -177,11 +177,11 @@ def test_the_fix_can_be_pasted(own_log: Path) -> None:
     assert again.returncode == 0
 
 
-def test_a_brokers_log_has_kafkas_fix_alone() -> None:
+def test_the_fix_for_a_brokers_log_is_only_kafkas() -> None:
     """aclog cannot write there: its command would not run."""
-    said = aclog(*QUESTION, "User:dora", "--explain").stdout
-    assert "to allow it kafka-acls --bootstrap-server localhost:9092 --add" in said
-    assert " acls " not in said
+    output = aclog(*QUESTION, "User:dora", "--explain").stdout
+    assert "to allow it kafka-acls --bootstrap-server localhost:9092 --add" in output
+    assert " acls " not in output
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_a_brokers_log_has_kafkas_fix_alone() -> None:
         ("none", ["log", "dump", "--log", "no log"]),
     ],
 )
-def test_ways_out_can_be_pasted(damage: str, command: Sequence[str], own_log: Path) -> None:
+def test_hints_of_errors_can_be_pasted(damage: str, command: Sequence[str], own_log: Path) -> None:
     """Each command in an error runs where the error was met, on the log and store that it named."""
     home = own_log.parent
     add = ["acls", "--log", str(own_log), "--add", "--allow-principal", "User:a", "--topic", "t"]
@@ -214,7 +214,7 @@ def test_ways_out_can_be_pasted(damage: str, command: Sequence[str], own_log: Pa
         assert tried.returncode == (4 if damage == "log" else 0), tried.stderr
 
 
-def test_a_brokers_log_can_be_copied_as_the_error_says(tmp_path: Path) -> None:
+def test_the_copy_command_of_the_error_works(tmp_path: Path) -> None:
     """acls --add is refused there; the commands that it names make a log that can be written."""
     refused = aclog("acls", "--add", "--log", str(SMALL), "--allow-principal", "User:a", "--topic", "t")
     assert refused.returncode == 2
@@ -241,9 +241,9 @@ def test_examples_name_the_command_as_it_was_started() -> None:
         (["check"], "check --log DIR"),
         (["spark", "history", "changes"], "spark history changes --history DIR"),
     ):
-        told = aclog(*words, "--help").stdout
-        assert f"\n    {sys.executable} -m authorizer.cli {example}" in told
-        assert "    aclog " not in told
+        help_text = aclog(*words, "--help").stdout
+        assert f"\n    {sys.executable} -m authorizer.cli {example}" in help_text
+        assert "    aclog " not in help_text
     assert aclog("--version").stdout.startswith("aclog ")
 
 
@@ -261,13 +261,13 @@ def test_examples_name_the_command_as_it_was_started() -> None:
         ("acls --alow-principal User:a", "'--allow-principal'"),
     ],
 )
-def test_a_mistyped_command_or_flag(command: str, meant: str) -> None:
+def test_a_mistyped_command_or_flag_gets_a_suggestion(command: str, meant: str) -> None:
     refused = CliRunner().invoke(cli, command.split())
     assert refused.exit_code == 2
     assert re.search(rf"Did you mean( one of:)? .*{meant}", refused.stderr)
 
 
-def test_a_mistyped_operation() -> None:
+def test_a_mistyped_operation_gets_a_suggestion() -> None:
     """It is named, with what was meant and what there is."""
     args = ["--log", str(SMALL), "--principal", "User:a", "--topic", "t", "--operation"]
     refused = CliRunner().invoke(cli, ["check", *args, "Describe_Config"])
@@ -295,14 +295,14 @@ def test_an_empty_name_is_wrong_usage(flag: str) -> None:
 
 
 def test_an_unsupported_operation_has_a_remark_and_no_fix() -> None:
-    """The answer is Kafka's; that no broker asks is said on stderr and in JSON."""
+    """The answer is Kafka's; stderr and JSON note that no broker sends such a request."""
     args = ["check", "--log", str(SMALL), "--principal", "User:a", "--group", "g", "--operation"]
     remark = (
         "no broker asks for Alter on GROUP, only for Read, Delete, Describe, DescribeConfigs, AlterConfigs"
     )
-    said = CliRunner().invoke(cli, [*args, "Alter"])
-    assert (said.exit_code, said.stdout.split()[0]) == (1, "DENIED")
-    assert f"note: {remark}" in said.stderr
+    output = CliRunner().invoke(cli, [*args, "Alter"])
+    assert (output.exit_code, output.stdout.split()[0]) == (1, "DENIED")
+    assert f"note: {remark}" in output.stderr
     assert json.loads(CliRunner().invoke(cli, [*args, "Alter", "--json"]).stdout)["remark"] == remark
     usual = CliRunner().invoke(cli, [*args, "Read", "--json"])
     assert (json.loads(usual.stdout)["remark"], "no broker" in usual.stderr) == (None, False)
@@ -325,7 +325,7 @@ COMPLETIONS = [
 @pytest.mark.parametrize(
     ("line", "expected"), COMPLETIONS, ids=lambda value: value if isinstance(value, str) else ""
 )
-def test_completions(line: str, expected: set[str]) -> None:
+def test_completions_are_listed(line: str, expected: set[str]) -> None:
     """Commands, flags and values, in any case."""
     env = {
         "_ACLOG_COMPLETE": "bash_complete",
@@ -336,7 +336,7 @@ def test_completions(line: str, expected: set[str]) -> None:
     assert {text.partition(",")[2] for text in done.stdout.splitlines()} == expected
 
 
-def test_completing_a_command_imports_none() -> None:
+def test_completion_imports_no_command() -> None:
     """Each Tab starts aclog anew: what needs no command's module loads none."""
     code = (
         "import sys; from authorizer.cli.main import main\n"
@@ -360,7 +360,7 @@ def test_resource_types_are_completed() -> None:
     assert {"plain,topic", "plain,cluster", "plain,transactional_id"} <= set(aclog(env=env).stdout.split())
 
 
-def test_bash_has_it_after_the_install(tmp_path: Path) -> None:
+def test_bash_completes_after_the_install(tmp_path: Path) -> None:
     """By its own Tab: the script is where bash-completion looks, and completes `.venv/bin/aclog` as well."""
     script = Path(sys.executable).with_name("aclog")
     assert script.exists()
@@ -387,7 +387,7 @@ def test_bash_has_it_after_the_install(tmp_path: Path) -> None:
         ("fish", ".config/fish/completions/aclog.fish"),
     ],
 )
-def test_each_shell_has_a_script(shell: str, file: str, tmp_path: Path) -> None:
+def test_each_shell_has_a_completion_script(shell: str, file: str, tmp_path: Path) -> None:
     """Printed as it is installed; a shell that is on this machine can read it."""
     runner = CliRunner(env={"HOME": str(tmp_path), "XDG_DATA_HOME": None, "XDG_CONFIG_HOME": None})
     printed = runner.invoke(cli, ["completion", shell])
@@ -402,20 +402,20 @@ def test_each_shell_has_a_script(shell: str, file: str, tmp_path: Path) -> None:
 # -- the shell --------------------------------------------------------------------------------------------
 
 
-def test_the_shell_completes_and_remembers(tmp_path: Path) -> None:
+def test_the_shell_has_completion_and_history(tmp_path: Path) -> None:
     """Tab goes on with commands and names; the arrow up has what was typed, also the next time."""
     shell = [*ACLOG, "shell", "--log", str(SMALL), "--quiet"]
     env = {"TERM": "xterm", "INPUTRC": os.devnull, "XDG_STATE_HOME": str(tmp_path)}
     typed = ["ca\t/feat\tmeta\t\n", "ls /image\n", "nothing\n", "\x04"]
-    code, said = on_terminal(shell, columns=60, env=env, prompt=">> ", typed=typed)
-    assert code == 0, said
-    assert ">> cat /features/metadata.version\n30\n" in said
+    code, output = on_terminal(shell, columns=60, env=env, prompt=">> ", typed=typed)
+    assert code == 0, output
+    assert ">> cat /features/metadata.version\n30\n" in output
     assert (
         ">> ls /image\nacls     delegationToken  provenance  topics\ncluster  features         scram\n"
-        in said
+        in output
     )
-    assert "`nothing` is no command" in said
+    assert "`nothing` is no command" in output
     history = tmp_path / "aclog" / "shell_history"
     assert history.read_text(encoding="utf-8").splitlines()[-1] == "nothing"
-    code, said = on_terminal(shell, env=env, prompt=">> ", typed=["\x1b[A\x1b[A\x1b[A\n", "exit\n"])
-    assert (code, "metadata.version\n30\n" in said) == (0, True), said
+    code, output = on_terminal(shell, env=env, prompt=">> ", typed=["\x1b[A\x1b[A\x1b[A\n", "exit\n"])
+    assert (code, "metadata.version\n30\n" in output) == (0, True), output

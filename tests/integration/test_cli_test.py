@@ -1,4 +1,4 @@
-"""`aclog test`: what holds is proven, what does not is shown by a question that `aclog check` answers so."""
+"""`aclog test`: a true expectation is proven, a false one has a witness that `aclog check` confirms."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ FAILING = {
 }
 
 
-def test_a_witness_of_only_is_none_of_those_who_may(tmp_path: Path) -> None:
+def test_a_witness_of_only_is_not_a_listed_principal(tmp_path: Path) -> None:
     """Whatever they are called: the class leaves them and super users out, and so does its witness."""
     acls, tests, config = tmp_path / "acls", tmp_path / "tests.toml", tmp_path / "config"
-    everybody = {"principal": "User:*", "operation": "READ", "permissionType": "ALLOW"}
-    acls.write_text(json.dumps({"resourceType": "TOPIC", "resourceName": "t", **everybody}), encoding="utf-8")
+    wildcard = {"principal": "User:*", "operation": "READ", "permissionType": "ALLOW"}
+    acls.write_text(json.dumps({"resourceType": "TOPIC", "resourceName": "t", **wildcard}), encoding="utf-8")
     tests.write_text(
         '[[expect]]\nname = "x"\nonly = ["User:somebody", "User:z"]\noperation = "Read"\ntopic = "t"\n',
         encoding="utf-8",
@@ -117,7 +117,7 @@ def aclog(*args: object, code: int = 0) -> Result:
     return result
 
 
-def test_what_holds_and_what_does_not(tmp_path: Path, acls: Path) -> None:
+def test_true_and_false_expectations_are_reported(tmp_path: Path, acls: Path) -> None:
     """Each that fails has a class and a witness, whose operation, host and name are those of the entry."""
     report = tmp_path / "report.xml"
     given = ("test", expecting(tmp_path, EXPECTED), "--acls", acls)
@@ -138,7 +138,7 @@ def test_what_holds_and_what_does_not(tmp_path: Path, acls: Path) -> None:
     assert "FAILED   only the team reads\n" in text
 
 
-def test_super_users_are_no_exception_but_to_only(tmp_path: Path, acls: Path) -> None:
+def test_super_users_are_exempt_only_from_only(tmp_path: Path, acls: Path) -> None:
     config = tmp_path / "server.properties"
     config.write_text("super.users=User:root\n", encoding="utf-8")
     entries = """
@@ -178,7 +178,7 @@ topic = "orders"
         ('[[expect]]\nname = "a"\noperation = "Read"\ntopics = "t"\nonly = []', "topics"),
     ],
 )
-def test_a_bad_file_is_said(tmp_path: Path, acls: Path, text: str, complaint: str) -> None:
+def test_a_bad_file_is_reported(tmp_path: Path, acls: Path, text: str, complaint: str) -> None:
     result = aclog("test", expecting(tmp_path, text), "--acls", acls, code=2)
     assert complaint in " ".join(result.stderr.split())
     assert "Traceback" not in result.output

@@ -28,7 +28,7 @@ def aclog_token(*args: object) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_token_is_printed_once_and_its_hash_kept(tmp_path: Path) -> None:
+def test_a_token_is_printed_once_and_its_hash_stored(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     made = aclog_token("create", "--principal", "User:gateway", "--file", tokens)
     assert made.returncode == 0
@@ -51,7 +51,7 @@ def test_a_token_is_printed_once_and_its_hash_kept(tmp_path: Path) -> None:
     assert aclog_token("list", "--file", tokens).stdout == f"no tokens in {tokens}\n"
 
 
-def test_without_a_file_the_line_is_printed_for_it() -> None:
+def test_without_a_file_the_line_is_printed() -> None:
     token, line = aclog_token("create", "--principal", "User:gateway").stdout.splitlines()
     assert StoredTokens([StoredToken.parse(line)]).principal_of(token) == GATEWAY
     as_json = json.loads(aclog_token("create", "--principal", "User:gateway", "--json").stdout)
@@ -69,7 +69,7 @@ def test_without_a_file_the_line_is_printed_for_it() -> None:
         (("revoke", "1", "--file", "/none/such"), "/none/such"),
     ],
 )
-def test_what_cannot_be_done_is_wrong_usage(args: tuple[str, ...], message: str) -> None:
+def test_impossible_requests_are_wrong_usage(args: tuple[str, ...], message: str) -> None:
     done = aclog_token(*args)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr

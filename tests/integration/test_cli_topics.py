@@ -69,7 +69,7 @@ def test_create_makes_a_topic_once(broker: Broker) -> None:
     assert answer("log", "create", "--log", url, *flags, "--if-not-exists") == made | {"created": False}
 
 
-def test_several_may_create_at_once(broker: Broker) -> None:
+def test_concurrent_creates_make_one_topic(broker: Broker) -> None:
     """One of them makes the topic, and with --if-not-exists the others are content with it."""
     url = topic_url(broker)
     program = "from authorizer.cli.main import main; main()"
@@ -109,7 +109,7 @@ def test_a_topic_that_cannot_be_a_log_is_refused(
     assert why in served.stderr
 
 
-def test_acls_and_checks(broker: Broker, tmp_path: Path) -> None:
+def test_acls_of_a_topic_are_changed_and_checked(broker: Broker, tmp_path: Path) -> None:
     """Add, ask, list and remove; the URL and the client's settings are those of the file."""
     url = new_topic(broker)
     config = tmp_path / "aclog.properties"
@@ -160,7 +160,7 @@ def test_an_aborted_transaction_is_not_copied(broker: Broker) -> None:
     assert len(answer("acls", "--list", "--log", url)["acls"]) == 3
 
 
-def test_a_topic_a_store_and_a_node_agree(broker: Broker, tmp_path: Path) -> None:
+def test_a_topic_a_store_and_a_node_have_one_state(broker: Broker, tmp_path: Path) -> None:
     """`log verify` compares all three, also where the snapshot is older than the end of the log."""
     url, store = new_topic(broker), tmp_path / "store"
     with running_node(url) as node, sidecar_of(node) as address:
@@ -211,14 +211,14 @@ def test_a_trimmed_topic_is_verified_with_a_snapshot(broker: Broker, tmp_path: P
     assert "no snapshot covers it" in nothing.stderr
 
 
-def test_a_topic_that_is_not_there(broker: Broker) -> None:
+def test_a_missing_topic_is_reported(broker: Broker) -> None:
     """Wrong usage, with the command that makes it."""
     done = aclog("acls", "--list", "--log", topic_url(broker))
     assert done.exit_code == 2
     assert "aclog log create" in done.stderr
 
 
-def test_a_cluster_out_of_reach() -> None:
+def test_an_unreachable_cluster_is_reported() -> None:
     """Exit code 3, try again; within seconds, and saying where it was looked for."""
     (port,) = free_ports(1)
     done = aclog("acls", "--list", "--log", f"kafka://{HOST}:{port}/acls")
@@ -227,10 +227,8 @@ def test_a_cluster_out_of_reach() -> None:
 
 
 @pytest.mark.long
-def test_a_command_that_fails_before_it_writes_says_that_nothing_was_written(
-    broker: Broker, tmp_path: Path
-) -> None:
-    """Whoever was to add or remove need not look whether it happened."""
+def test_a_failure_before_a_write_reports_that_nothing_was_written(broker: Broker, tmp_path: Path) -> None:
+    """The error says that nothing was written, so no check of the log is needed."""
     acls = ("--allow-principal", "User:a", "--operation", "Read", "--topic", "t")
     (port,) = free_ports(1)
     away, missing = f"kafka://{HOST}:{port}/acls", topic_url(broker)
@@ -249,7 +247,7 @@ def test_a_command_that_fails_before_it_writes_says_that_nothing_was_written(
 
 
 @pytest.mark.slow
-def test_a_cluster_that_says_nothing() -> None:
+def test_a_silent_cluster_is_reported() -> None:
     """Who takes connections and never answers is as far away as who takes none."""
     with socket.create_server((HOST, 0)) as mute:
         url = f"kafka://{HOST}:{mute.getsockname()[1]}/acls"
@@ -260,7 +258,7 @@ def test_a_cluster_that_says_nothing() -> None:
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_a_start_that_the_cluster_refuses_ends(tmp_path: Path) -> None:
+def test_a_start_that_the_cluster_refuses_fails(tmp_path: Path) -> None:
     """`serve` waits for a broker that is still starting, and not for a password to become right."""
     settings = {
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:SASL_PLAINTEXT",
@@ -287,7 +285,7 @@ def test_a_start_that_the_cluster_refuses_ends(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "why"), [(("--log", "kafka://h/acls"), "HOST:PORT"), (("--log", "kraft://h"), "HOST:PORT")]
 )
-def test_a_start_that_makes_no_sense_ends(args: tuple[str, ...], why: str) -> None:
+def test_a_start_with_contradicting_settings_fails(args: tuple[str, ...], why: str) -> None:
     """Before anybody is asked."""
     done = serve(*args)
     assert done.returncode == 2, done.stderr
@@ -302,7 +300,9 @@ def test_a_start_that_makes_no_sense_ends(args: tuple[str, ...], why: str) -> No
         ("no.such.key=1", "no.such.key"),
     ],
 )
-def test_a_client_setting_that_cannot_be(broker: Broker, setting: str, why: str, tmp_path: Path) -> None:
+def test_an_invalid_client_setting_is_reported(
+    broker: Broker, setting: str, why: str, tmp_path: Path
+) -> None:
     """Wrong usage that names the key; no secret is printed, not even with a traceback."""
     config = tmp_path / "aclog.properties"
     config.write_text(f"aclog.kafka.{setting}\n")

@@ -46,7 +46,7 @@ def flips(done: Result) -> list[tuple[str, str | None]]:
     ]
 
 
-def test_diff_says_in_which_releases_a_difference_is_one(tmp_path: Path) -> None:
+def test_diff_names_the_releases_of_a_difference(tmp_path: Path) -> None:
     """An ALLOW for a network grants since 4.4 alone; a DENY for one revokes since then alone."""
     plain = set_of(tmp_path / "plain", acl("*"), acl("10.1.2.3", principal="User:bob"))
     networks = set_of(
@@ -120,7 +120,7 @@ def kafkas_log(directory: Path, level: int, host: str) -> Path:
 
 
 @pytest.mark.parametrize(("level", "code"), [(30, 0), (33, 1)])
-def test_a_file_is_compared_by_the_release_of_the_cluster(tmp_path: Path, level: int, code: int) -> None:
+def test_a_file_is_compared_under_the_clusters_release(tmp_path: Path, level: int, code: int) -> None:
     """What the other set is followed by; so a file with another network differs in 4.4 only."""
     log = kafkas_log(tmp_path / "log", level, "10.0.0.0/8")
     wanted = set_of(tmp_path / "wanted", acl("10.0.0.0/8"))
@@ -161,7 +161,7 @@ ALICE_FROM_NETWORK = ("--allow-principal", "User:alice", "--allow-host", "10.0.0
 BOB = ("--allow-principal", "User:bob")
 
 
-def test_a_plan_is_bound_to_the_meaning_in_every_release(tmp_path: Path) -> None:
+def test_a_plan_depends_on_the_permissions_in_every_release(tmp_path: Path) -> None:
     """What another write changes in 4.4 alone makes it outdated, too."""
     log, plan = own_log(tmp_path / "log", BOB), tmp_path / "plan.json"
     changes = set_of(tmp_path / "changes", {**acl("*", principal="User:carol"), "acl": "added"})
@@ -179,7 +179,7 @@ def test_a_plan_is_bound_to_the_meaning_in_every_release(tmp_path: Path) -> None
     assert aclog("apply", plan, "--log", log).exit_code == 0
 
 
-def test_lint_keeps_what_a_release_may_need(tmp_path: Path) -> None:
+def test_lint_keeps_acls_that_a_release_needs(tmp_path: Path) -> None:
     """Dead before 4.4, and a reason for the other one to go since: neither goes."""
     acls = set_of(tmp_path / "acls", acl("10.0.0.0/8"), acl("10.1.2.3"))
     found = {

@@ -46,13 +46,15 @@ def rows(result: Result) -> list[dict[str, Any]]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
-def test_who_can_on_a_prefix(acls: Path) -> None:
+def test_who_can_answers_for_a_prefix(acls: Path) -> None:
     """Each with exactly the names and hosts; a DENY takes a name away."""
     found = rows(aclog("who-can", "--acls", acls, "--operation", "Read", "--topic", "pii-*", "--json"))
-    said = {row["principal"]: (row["names"], row["hosts"]) for row in found if row["hosts"]["host"] == "*"}
+    reported = {
+        row["principal"]: (row["names"], row["hosts"]) for row in found if row["hosts"]["host"] == "*"
+    }
     everywhere = {"host": "*", "except": []}
-    assert said["*"] == ([{"name": "pii-public"}], everywhere)
-    assert said["User:team"] == ([{"prefix": "pii-", "except": [{"name": "pii-keys"}]}], everywhere)
+    assert reported["*"] == ([{"name": "pii-public"}], everywhere)
+    assert reported["User:team"] == ([{"prefix": "pii-", "except": [{"name": "pii-keys"}]}], everywhere)
     (audit,) = [row for row in found if row["hosts"] == {"host": "10.0.0.1"}]
     assert audit["principal"] == "User:audit"
     assert audit["names"] == [{"prefix": "pii-", "except": [{"name": "pii-public"}]}]
@@ -60,7 +62,7 @@ def test_who_can_on_a_prefix(acls: Path) -> None:
     assert {row["result"] for row in found} == {"ALLOWED"}
 
 
-def test_who_can_on_a_name(acls: Path) -> None:
+def test_who_can_answers_for_a_name(acls: Path) -> None:
     found = aclog("who-can", "--acls", acls, "--operation", "Write", "--topic", "pii-keys").stdout
     assert found.splitlines()[0] == "User:team: Write on TOPIC pii-keys from any host"
     nobody = aclog("who-can", "--acls", acls, "--operation", "Write", "--topic", "orders", code=1)
@@ -68,8 +70,8 @@ def test_who_can_on_a_name(acls: Path) -> None:
     assert "no such request is allowed" in nobody.stderr
 
 
-def test_what_can(acls: Path) -> None:
-    """Everybody's rights are a principal's too."""
+def test_what_can_lists_the_rights_of_a_principal(acls: Path) -> None:
+    """A principal has the rights of wildcard-principal ACLs."""
     table = list(
         csv.reader(io.StringIO(aclog("what-can", "--acls", acls, "--principal", "User:x", "--csv").stdout))
     )
@@ -80,8 +82,8 @@ def test_what_can(acls: Path) -> None:
     assert "User:team: every operation on TOPIC pii-* (but pii-keys) from any host" in team
 
 
-def test_an_acl_that_decides_a_part_alone_is_not_said_to_decide_all(tmp_path: Path) -> None:
-    """In text, JSON and CSV: the first one is named with its question, and the others beside it."""
+def test_an_acl_that_decides_a_part_of_a_row_is_not_shown_for_all(tmp_path: Path) -> None:
+    """In text, JSON and CSV: the first one is named with its request, and the others after it."""
     acls = tmp_path / "acls.jsonl"
     given = [
         acl("a", "User:x", operation="READ"),
@@ -101,31 +103,31 @@ def test_an_acl_that_decides_a_part_alone_is_not_said_to_decide_all(tmp_path: Pa
         True
     ] * 3
     assert ":e from" not in text
-    # One that decides all of a row alone is said to.
+    # An ACL that alone decides a complete row is marked as such.
     assert "    by MatchingAcl (ALLOW " in writes
     assert "other requests" not in writes
     found = rows(aclog(*what_can, "--json"))
-    said = {
+    reported = {
         (row["operation"], row["acl"]["resourceName"]): (
             sorted(each["resourceName"] for each in row["otherAcls"]),
             row["otherAclsComplete"],
         )
         for row in found
     }
-    assert said[("READ", "a")] == (["b", "c"], True)
-    assert said[("WRITE", "d")] == ([], True)
+    assert reported[("READ", "a")] == (["b", "c"], True)
+    assert reported[("WRITE", "d")] == ([], True)
     table = list(csv.reader(io.StringIO(aclog(*what_can, "--csv").stdout)))
     decided = {row[1]: row[5] for row in table[1:]}
     assert (
         "for User:x Read TOPIC a from 192.0.2.1; other requests by 2 more ACLs" in decided["Read, Describe"]
     )
-    # Of very many some are named, and it is said that there are more.
+    # Of very many some are named, and the number of the others is printed.
     many = [acl(f"t-{number:02}", "User:x", operation="READ") for number in range(40)]
     acls.write_text("".join(json.dumps(each) + "\n" for each in many), encoding="utf-8")
     assert "other requests of the class by at least 20 more ACLs" in aclog(*what_can).stdout
 
 
-def test_it_is_what_check_answers() -> None:
+def test_answers_equal_those_of_check() -> None:
     """Of a real log: each witness is allowed there."""
     found = rows(aclog("what-can", "--log", SMALL, "--principal", "User:alice", "--json"))
     assert len(found) > 10
@@ -138,13 +140,13 @@ def test_it_is_what_check_answers() -> None:
             aclog("check", "--log", SMALL, *given, *resource, "--host", witness["host"])
 
 
-def test_wrong_usage(acls: Path) -> None:
-    said = aclog("who-can", "--acls", acls, "--operation", "Read", code=2).stderr
-    assert "Name exactly one resource" in said
+def test_wrong_usage_is_reported(acls: Path) -> None:
+    reported = aclog("who-can", "--acls", acls, "--operation", "Read", code=2).stderr
+    assert "Name exactly one resource" in reported
     assert "Missing option '--log'" in aclog("what-can", "--principal", "User:a", code=2).stderr
 
 
-def test_what_is_denied_is_none_of_every_operation(tmp_path: Path) -> None:
+def test_denied_operations_are_excluded_from_every_operation(tmp_path: Path) -> None:
     """A DENY of Read denies Read, and not ALL, which is an operation of its own."""
     path = tmp_path / "acls.txt"
     path.write_text(
@@ -153,8 +155,8 @@ def test_what_is_denied_is_none_of_every_operation(tmp_path: Path) -> None:
         "\t(principal=User:a, host=*, operation=READ, permissionType=DENY)\n",
         encoding="utf-8",
     )
-    said = aclog("what-can", "--acls", path, "--principal", "User:a").stdout
-    assert "every operation but Read on TOPIC orders" in said
+    reported = aclog("what-can", "--acls", path, "--principal", "User:a").stdout
+    assert "every operation but Read on TOPIC orders" in reported
 
 
 @pytest.fixture
@@ -203,7 +205,7 @@ def test_no_cell_of_csv_is_a_formula(command: str, last: str, odd_log: Path) -> 
     assert set(ODD_NAMES) <= cells(*words, "--raw-cells")
 
 
-def test_what_export_writes_is_read_back(odd_log: Path, tmp_path: Path) -> None:
+def test_exported_files_are_read_back(odd_log: Path, tmp_path: Path) -> None:
     """`diff` and `plan` take the mark away again."""
     exported = tmp_path / "acls.csv"
     aclog("snapshot", "export", "--log", odd_log, "--format", "csv", "--output", exported)

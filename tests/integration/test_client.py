@@ -122,8 +122,8 @@ def url(node: Node) -> Iterator[str]:
         yield served
 
 
-def test_decisions_have_their_reason_and_their_offset(client_of: Any, url: str) -> None:
-    """One, and many in the order of their questions, all on one state."""
+def test_decisions_have_a_reason_and_an_offset(client_of: Any, url: str) -> None:
+    """One request, and many in their order, all on one state."""
     with client_of(url) as client:
         allowed = client.decide(msgspec.structs.replace(on("mine"), explain=True))
         assert (allowed.is_allowed, allowed.rule, allowed.offset) == (True, "MatchingAcl", 2)
@@ -137,7 +137,7 @@ def test_decisions_have_their_reason_and_their_offset(client_of: Any, url: str) 
         assert client.decide_all([]) == []
 
 
-def test_every_other_question(client_of: Any, url: str) -> None:
+def test_every_other_method_answers(client_of: Any, url: str) -> None:
     """Each call of `calls`, with the answer as a value."""
     ask = (ALICE, AclOperation.READ, ResourceType.TOPIC)
     with client_of(url) as client:
@@ -167,11 +167,15 @@ def test_every_other_question(client_of: Any, url: str) -> None:
         assert client.ask(calls.state()).acl_count == 2
 
 
-def test_errors_say_what_they_are_about(client_of: Any, node: Node, url: str) -> None:
+def test_errors_name_their_cause(client_of: Any, node: Node, url: str) -> None:
     with client_of(url, timeout_s=4) as client:
-        with pytest.raises(SidecarRequestError) as gone:
+        with pytest.raises(SidecarRequestError) as not_held:
             client.decide(on("mine"), at_offset=0)
-        assert (gone.value.status, gone.value.code, url in str(gone.value)) == (410, "OFFSET_NOT_HELD", True)
+        assert (not_held.value.status, not_held.value.code, url in str(not_held.value)) == (
+            410,
+            "OFFSET_NOT_HELD",
+            True,
+        )
         no_address = AuthorizationRequest(ALICE, AclOperation.READ, ResourceType.TOPIC, "t", "example.org")
         for questions in ([no_address], [on("t"), no_address]):
             with pytest.raises(SidecarRequestError, match="address"):
@@ -189,7 +193,7 @@ def test_errors_say_what_they_are_about(client_of: Any, node: Node, url: str) ->
 
 
 @pytest.mark.parametrize(
-    ("url", "credentials", "said"),
+    ("url", "credentials", "message"),
     [
         ("127.0.0.1:8180", None, "no sidecar's address"),
         ("http://127.0.0.1:many", None, "no sidecar's address"),
@@ -197,13 +201,13 @@ def test_errors_say_what_they_are_about(client_of: Any, node: Node, url: str) ->
         ("http://acls.example.org", Credentials(token="x"), "over https"),
     ],
 )
-def test_an_address_that_is_none(url: str, credentials: Credentials | None, said: str) -> None:
+def test_an_invalid_address_is_refused(url: str, credentials: Credentials | None, message: str) -> None:
     for kind in (Client, AsyncClient):
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             kind(url, credentials=credentials)
 
 
-def test_a_unix_socket_by_a_path_of_any_length(client_of: Any, tmp_path: Path) -> None:
+def test_a_unix_socket_may_have_a_path_of_any_length(client_of: Any, tmp_path: Path) -> None:
     """The socket in the log's directory."""
     directory = tmp_path / LONG
     with running_node(directory / "log", log_mode="create") as node, sidecar_of(node):
@@ -213,7 +217,7 @@ def test_a_unix_socket_by_a_path_of_any_length(client_of: Any, tmp_path: Path) -
             assert client.decide(on("t")).is_allowed
 
 
-def test_what_cannot_be_asked_is_an_error_or_denied(client_of: Any) -> None:
+def test_an_invalid_request_is_an_error_or_denied(client_of: Any) -> None:
     """As the caller chose; never ALLOWED, and within its time."""
     (free,) = free_ports(1)
     address = f"http://{HOST}:{free}"
@@ -229,14 +233,14 @@ def test_what_cannot_be_asked_is_an_error_or_denied(client_of: Any) -> None:
     assert time.monotonic() - began_s < SOON_S
 
 
-def test_a_sidecar_that_is_started_is_waited_for(client_of: Any, node: Node) -> None:
+def test_the_client_waits_for_a_starting_sidecar(client_of: Any, node: Node) -> None:
     """First nothing answers, then it is not ready, then it decides: a caller sees no more than the time."""
     (port,) = free_ports(1)
     config = load_config(environ={}, flags={"aclog.listeners": f"PLAINTEXT://{HOST}:{port}"})
     node.authorizer.on_not_ready("for a test")
 
     def serve() -> None:
-        time.sleep(0.2)  # the client is refused meanwhile
+        time.sleep(0.2)  # the client is refused during this time
         with Sidecar(config) as sidecar:
             sidecar.start(node)
             time.sleep(0.2)  # the client hears that the node is not ready meanwhile
@@ -266,10 +270,10 @@ def answering(*answers: bytes) -> Iterator[tuple[str, list[bytes]]]:
                     connection, _ = server.accept()
                 except OSError:  # the test is over
                     return
-                with connection, connection.makefile("rb") as asked:
-                    head = b"".join(iter(asked.readline, b"\r\n"))
+                with connection, connection.makefile("rb") as stream:
+                    head = b"".join(iter(stream.readline, b"\r\n"))
                     length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
-                    got.append(asked.read(int(length[1])) if length else b"")
+                    got.append(stream.read(int(length[1])) if length else b"")
                     connection.sendall(answer)
 
         thread = threading.Thread(target=serve, daemon=True)
@@ -290,8 +294,8 @@ CREATED = (
 )
 
 
-def test_a_change_is_sent_again_only_if_nothing_was_done(client_of: Any) -> None:
-    """Not ready: again. Gone without an answer, or a defect: the outcome is unknown, and that is said."""
+def test_a_change_is_retried_only_if_it_had_no_effect(client_of: Any) -> None:
+    """Not ready: retried. No answer, or a defect: the outcome is unknown, and the error says so."""
     change = calls.creation([topic_acl("t")])
     began_s = time.monotonic()
     later = LOADING.replace(b"connection:", b"retry-after: 1\r\nconnection:")
@@ -321,7 +325,7 @@ def test_a_change_is_sent_again_only_if_nothing_was_done(client_of: Any) -> None
         b'HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{"decision":true,"context":{}}',
     ],
 )
-def test_what_is_no_sidecar_decides_nothing(client_of: Any, answer: bytes) -> None:
+def test_a_server_that_is_no_sidecar_decides_nothing(client_of: Any, answer: bytes) -> None:
     """An ALLOWED that does not say on which state is none of a sidecar's."""
     with (
         answering(answer) as (url, _),
@@ -334,19 +338,19 @@ def test_what_is_no_sidecar_decides_nothing(client_of: Any, answer: bytes) -> No
 KEPT = CacheSettings(max_age_s=600)
 
 
-def test_a_cache_is_kept_up_to_date_by_the_changes(client_of: Any, node: Node, url: str) -> None:
+def test_changes_update_a_cache(client_of: Any, node: Node, url: str) -> None:
     """What is asked twice is asked once, until an ACL changes that may touch it."""
 
-    def asked() -> float:
+    def request_count() -> float:
         counts = node.authorizer.metrics
         return counts.allowed + counts.denied
 
     with client_of(url, cache=KEPT) as client:
         wait_until(lambda: client.serves_from_cache)
         assert [client.decide(on(name)).is_allowed for name in ("mine", "other")] == [True, False]
-        before = asked()
+        before = request_count()
         both = client.decide_all([on("mine"), on("other"), on("mine")])
-        assert ([each.is_allowed for each in both], asked()) == ([True, False, True], before)
+        assert ([each.is_allowed for each in both], request_count()) == ([True, False, True], before)
         create(node, [topic_acl("other")])
         end = node.status().end_offset
         assert client.decide(on("other"), min_offset=end).is_allowed
@@ -356,7 +360,7 @@ def test_a_cache_is_kept_up_to_date_by_the_changes(client_of: Any, node: Node, u
         assert client.decide(on("mine"), at_offset=end - 1).is_allowed
 
 
-def test_a_cache_asks_while_the_changes_are_not_heard(
+def test_a_cache_sends_requests_while_the_change_feed_is_down(
     client_of: Any, node: Node, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A stream that ends is opened again, and what was kept is served again; between them it asks."""
@@ -374,10 +378,10 @@ def test_a_cache_asks_while_the_changes_are_not_heard(
             wait_until(lambda: not client.serves_from_cache)
 
 
-def test_who_may_not_follow_is_answered_without_a_cache(
+def test_a_caller_without_the_change_feed_is_answered_without_a_cache(
     client_of: Any, node: Node, url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is said once, not each time that it is tried again."""
+    """The failure is logged once, not for each retry."""
     delete(node, CLUSTER_NAME)
     myself = KafkaPrincipal("User", "ANONYMOUS")
     with caplog.at_level(logging.WARNING, "authorizer.client"), client_of(url, cache=KEPT) as client:
@@ -391,7 +395,7 @@ def test_who_may_not_follow_is_answered_without_a_cache(
     assert "Describe on the cluster" in caplog.text
 
 
-def test_a_client_that_is_closed_leaves_nothing_behind(client_of: Any, url: str) -> None:
+def test_a_closed_client_leaves_no_thread_and_socket(client_of: Any, url: str) -> None:
     """No thread, no connection: a warning about one would fail the test."""
     before = threading.active_count()
     began_s = time.monotonic()
@@ -403,7 +407,7 @@ def test_a_client_that_is_closed_leaves_nothing_behind(client_of: Any, url: str)
     assert threading.active_count() <= before + 1
 
 
-def test_what_the_document_shows_runs(url: str) -> None:
+def test_the_examples_of_the_document_run(url: str) -> None:
     """The Python blocks of docs/client.md, in their order, on a real sidecar."""
     text = (Path(__file__).resolve().parents[2] / "docs" / "client.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
@@ -420,7 +424,7 @@ print(json.dumps(sorted(sys.modules)))
 """
 
 
-def test_a_gateway_imports_no_more_than_asking_needs() -> None:
+def test_the_client_imports_only_what_requests_need() -> None:
     """No log, numpy, server, Kafka client or Spark. Counted, not timed."""
     done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, check=True)
     modules = set(json.loads(done.stdout))

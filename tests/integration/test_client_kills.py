@@ -51,7 +51,7 @@ KILLS = 4
 #: A cache's bound.
 BOUND_S = 0.5
 #: A call lasts over a restart.
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 
 PRINCIPALS = [KafkaPrincipal("User", name) for name in ("alice", "bob")]
 # No ACL ever changes for the last one: what is kept of it ends with the bound alone.
@@ -219,8 +219,8 @@ class Load:
         async def run() -> None:
             settings = CacheSettings(max_age_s=BOUND_S)
             async with (
-                AsyncClient(self.url, timeout_s=PATIENCE_S) as plain,
-                AsyncClient(self.url, timeout_s=PATIENCE_S, cache=settings) as caching,
+                AsyncClient(self.url, timeout_s=TIMEOUT_S) as plain,
+                AsyncClient(self.url, timeout_s=TIMEOUT_S, cache=settings) as caching,
             ):
                 await asyncio.gather(
                     *(self.by_tasks(plain, f"plain task {number}") for number in range(2)),
@@ -234,7 +234,7 @@ class Load:
             raise
 
     def _next(self, choice: random.Random) -> tuple[list[AuthorizationRequest], int]:
-        """Mostly one question; now and then some, and one that must know the newest change."""
+        """Mostly one request; sometimes several, and one that must see the newest change."""
         count = 1 if choice.random() < 0.8 else choice.randrange(2, 6)
         min_offset = self.writer.end if choice.random() < 0.1 else 0
         return choice.choices(QUESTIONS, k=count), min_offset
@@ -260,7 +260,7 @@ def checked(answers: list[Answered], writer: Writer) -> None:
 
     @cache
     def defined(question: AuthorizationRequest, offset: int) -> bool:
-        asked = naive.Request(
+        naive_request = naive.Request(
             question.principal.principal_type,
             question.principal.name,
             str(question.host),
@@ -268,7 +268,7 @@ def checked(answers: list[Answered], writer: Writer) -> None:
             question.resource_type,
             question.resource_name,
         )
-        return naive.decide(writer.states[offset], asked)[0]
+        return naive.decide(writer.states[offset], naive_request)[0]
 
     wrong = [
         answer
@@ -300,7 +300,7 @@ def checked(answers: list[Answered], writer: Writer) -> None:
 
 
 @pytest.mark.slow
-def test_no_decision_is_wrong_whatever_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_decision_is_wrong_under_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sync and async clients, with a cache and without; every call is answered in the end."""
     served = itertools.count()
     ask_cache: Callable[..., Decision | None] = DecisionCache.get
@@ -318,9 +318,9 @@ def test_no_decision_is_wrong_whatever_is_killed(tmp_path: Path, monkeypatch: py
         sidecar = Serving(tmp_path / "log")
         opened.callback(sidecar.kill)
         load = Load(sidecar.url, writer)
-        plain = opened.enter_context(Client(sidecar.url, timeout_s=PATIENCE_S))
+        plain = opened.enter_context(Client(sidecar.url, timeout_s=TIMEOUT_S))
         caching = opened.enter_context(
-            Client(sidecar.url, timeout_s=PATIENCE_S, cache=CacheSettings(max_age_s=BOUND_S))
+            Client(sidecar.url, timeout_s=TIMEOUT_S, cache=CacheSettings(max_age_s=BOUND_S))
         )
         plain.wait_until_ready(SOON_S)
         threads = [
