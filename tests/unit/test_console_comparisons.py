@@ -41,7 +41,7 @@ class Client:
         self.leaves = asyncio.Event()
         self._messages = [] if body is None else [{"type": "http.request", "body": body, "more_body": False}]
         load = SimpleNamespace(
-            require_size=lambda _: None, hold=lambda _: None, require_few_values=lambda _: None
+            require_size=lambda _: None, hold=lambda _: None, require_value_count=lambda _: None
         )
         listener = SimpleNamespace(has_console=True, name="PLAINTEXT")
         origin = SimpleNamespace(listener=listener, principal=KafkaPrincipal("User", "ANONYMOUS"))
