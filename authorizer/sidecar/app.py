@@ -1,4 +1,4 @@
-"""SidecarApp: the application of one node: which handler has which path."""
+"""SidecarApp: the application of one node, with its routes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from authorizer.sidecar.routes.changes import ChangeRoutes
 from authorizer.sidecar.routes.config_routes import ConfigRoutes
 from authorizer.sidecar.routes.endpoint import Endpoint, declare_endpoint, endpoints_of, operations, routes_of
 from authorizer.sidecar.routes.evaluations import EVALUATION_PATH, EVALUATIONS_PATH, Evaluations
-from authorizer.sidecar.routes.kafka_queries import KafkaQuestionRoutes
+from authorizer.sidecar.routes.kafka_queries import KafkaQueryRoutes
 from authorizer.sidecar.routes.node_routes import NodeRoutes
 from authorizer.sidecar.routes.openapi import openapi_document
 from authorizer.sidecar.routes.request_state import RequestStates
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from authorizer.sidecar.routes.node_routes import NodePeers
 
 
-#: Classes of the handlers, in the order of the document: what is served is documented.
+#: Classes of the handlers, in the order of the OpenAPI document.
 _HANDLERS: Final = (
     Evaluations,
     SearchRoutes,
     AclRoutes,
-    KafkaQuestionRoutes,
+    KafkaQueryRoutes,
     ChangeRoutes,
     ConfigRoutes,
     NodeRoutes,
@@ -62,15 +62,15 @@ class SidecarApp(BaseApp):
         cluster: str = DEFAULT_CLUSTER,
         other_clusters: Mapping[str, Member] = MappingProxyType({}),
     ) -> None:
-        """What it answers with.
+        """Create the handlers and their routes.
 
         Args:
-            node: the state that decides.
-            authenticator: says who asks.
-            load: what all requests take, and may.
-            requests: how long they took.
-            peers: the other workers.
-            groups: makes additional routes, such as the console's.
+            node: has the state on which requests are decided.
+            authenticator: identifies callers.
+            load: limits concurrent requests and their memory.
+            requests: counts and times requests.
+            peers: all workers, if there are several.
+            groups: creates additional routes, such as the console's.
             cluster: the node's cluster in a fleet.
             other_clusters: the other members of the fleet, by name.
         """
@@ -82,7 +82,7 @@ class SidecarApp(BaseApp):
             ConfigRoutes(node, peers),
         )
         evaluations = Evaluations(node, load, states)
-        questions, searches = KafkaQuestionRoutes(node, load, states), SearchRoutes(node, states)
+        questions, searches = KafkaQueryRoutes(node, load, states), SearchRoutes(node, states)
         self._node = node
         self._changes = ChangeRoutes(node, states)
         self.inline_endpoints = {
@@ -117,7 +117,7 @@ class SidecarApp(BaseApp):
         return json_response(self._document | ({"servers": [{"url": prefix}]} if prefix else {}))
 
 
-#: What a node answers, by method and path.
+#: The endpoints of a node, by method and path.
 NODE_OPERATIONS: Final[Mapping[tuple[str, str], Endpoint]] = operations(
     found for group in (BaseApp, *_HANDLERS, SidecarApp) for found in endpoints_of(group)
 )

@@ -1,7 +1,7 @@
-"""BaseApp: what every application of the sidecar has: who asks, which handler, and how errors are said.
+"""BaseApp: routing, identification of callers, limits and error responses of every application.
 
-The caller is a principal (``auth``), and Kafka's own ACLs guard what it may ask (``caller_authorization``).
-Its address is the peer's; a header says another one only where the peer is a trusted proxy.
+The caller is a principal (``auth``), whose rights come from Kafka's ACLs (``caller_authorization``). The
+client's address is the peer's; only a trusted proxy can send another one in a header.
 """
 
 from __future__ import annotations
@@ -53,19 +53,19 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-#: An orchestrator or a generator of clients asks them without a token, and they say nothing that is secret.
+#: Need no token: orchestrators and generators of clients request them, and they contain nothing secret.
 PUBLIC_PATHS: Final = ("/livez", "/readyz", "/openapi.json")
 _INTERNAL_ERROR: Final = HttpError(ErrorCode.UNKNOWN_SERVER_ERROR, "internal error: see the sidecar's log")
 
 
 class BaseApp(Application):
-    """ASGI 3 application for listeners: each request says which one it came in on (``protocol``).
+    """Application with routes. The protocol puts the connection's peer into each request's state.
 
     Attributes:
-        authenticator: says whose each request is, before anything else is done with it.
-        load: what all requests take, and may.
-        requests: how long they took.
-        inline_endpoints: what the protocol may ask by itself, by the path as it stands in a request.
+        authenticator: identifies the caller before a handler is called.
+        load: limits concurrent requests and their memory.
+        requests: counts and times requests.
+        inline_endpoints: answered by the protocol, by the path as a request line has it.
     """
 
     authenticator: Authenticator
@@ -81,7 +81,7 @@ class BaseApp(Application):
         self._endpoints: Mapping[str, str] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one HTTP request; WebSockets are not offered."""
+        """Answer one HTTP request; WebSockets are not supported."""
         if scope["type"] != "http":
             raise TypeError(f"the sidecar speaks HTTP only, not {scope['type']}")
         begun_s, in_flight = perf_counter(), self.requests.in_flight
@@ -102,13 +102,13 @@ class BaseApp(Application):
             self.requests.add(scope["method"], endpoint, status, perf_counter() - begun_s)
 
     def endpoint(self, path: str) -> str:
-        """The path of the route that it matches, for what counts and names requests."""
+        """The path of the matching route, as a label of metrics and traces."""
         if endpoint := self._endpoints.get(path):
             return endpoint
         return next((route.path for route in self._routes if route.path_regex.match(path)), OTHER)
 
     def end_streams(self) -> None:
-        """End responses and background work that would not end by themselves. Safe from any thread."""
+        """End streams and background work, which have no end of their own. Thread-safe."""
         if self._group is not None:
             self._group.close()
 
@@ -131,7 +131,7 @@ class BaseApp(Application):
                 return
             headers = MutableHeaders(scope=message)
             size = int(headers.get("content-length", 0))
-            # The text of the metrics is the same for all who ask.
+            # All requests for metrics share one text.
             if size > PART_BYTES and not has_begun and not is_health(scope["path"]):
                 hold_answer(request, size)
             has_begun = True
@@ -140,7 +140,7 @@ class BaseApp(Application):
                 headers["x-request-id"] = request_id
             await send(message)
 
-        # Starlette raises HTTPException only where there is an application that catches it.
+        # Starlette raises HTTPException only if the scope has an application that catches it.
         scope["app"] = self
         scope["state"]["held_bytes"] = scope["state"]["held_answer_bytes"] = 0
         try:
@@ -159,10 +159,10 @@ class BaseApp(Application):
             self.load.release_answer(scope["state"]["held_answer_bytes"])
 
     async def _origin(self, request: Request, request_id: str | None) -> Origin:
-        """Where it comes from and who asks.
+        """Identify the listener, the caller and the client's address.
 
         Raises:
-            HttpError: there is too much to do, or the caller is not believed.
+            HttpError: a limit is exceeded, or the caller cannot be authenticated.
         """
         path, in_flight = request.scope["path"], self.requests.in_flight
         refusal: HttpError | None = request.scope["state"].get("refusal")
@@ -179,7 +179,7 @@ class BaseApp(Application):
         return replace(origin, principal=principal, request_id=request_id)
 
     def error_response_for(self, error: Exception, path: str, method: str) -> Response:
-        """What the client gets: an error, never a decision."""
+        """Return the response for an exception: an error, never a decision."""
         return error_response(self._answer_for(error, path, method), path)
 
     def _answer_for(self, error: Exception, path: str, method: str) -> HttpError:
@@ -199,19 +199,18 @@ class BaseApp(Application):
                     {"allow": allowed},
                 )
             case _:
-                # The last line of defence: the client gets an error, never a decision.
                 log.error("request_failed", path=path, exc_info=error)
                 return _INTERNAL_ERROR
 
     @abstractmethod
     def _not_ready_reason(self) -> str:
-        """Why nothing may be decided yet."""
+        """Why the node must not decide yet."""
 
     def _not_found_error(self, path: str) -> HttpError:
         return HttpError(ErrorCode.NOT_FOUND, f"there is nothing at {path}; see {', '.join(self._methods())}")
 
     def _methods(self) -> dict[str, list[str]]:
-        """Of each path, in the order of the routes; without those of a page."""
+        """Methods by path, in the order of the routes, without those of web pages."""
         methods: dict[str, list[str]] = {}
         for route in self._routes:
             if not route.include_in_schema:
@@ -221,7 +220,7 @@ class BaseApp(Application):
 
     @declare_endpoint("GET", "/", "The program, and its paths", Index)
     async def _front(self, request: Request) -> Response:
-        """GET: a page for browsers, where there is one; an index for programs."""
+        """Answer with the front page, if there is one for this request, else with an index."""
         page = None if self._group is None else self._group.front_page(request)
         if page is not None:
             return page
@@ -236,5 +235,5 @@ class BaseApp(Application):
 
 
 def not_ready_error(reason: str) -> HttpError:
-    """503: nothing may be decided."""
+    """503: the node must not decide yet."""
     return HttpError(ErrorCode.AUTHORIZER_NOT_READY, f"AUTHORIZER_NOT_READY: {reason}", RETRY)

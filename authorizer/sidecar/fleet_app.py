@@ -1,8 +1,8 @@
-"""FleetApp: several clusters behind one address; ``/clusters/NAME`` before a path says which one is asked.
+"""FleetApp: several clusters at one address, selected by the path prefix ``/clusters/NAME``.
 
-Behind it is what a sidecar of that cluster alone answers, by its own node: the caller's rights are those
-that the ACLs of this cluster give. What has no such path is about all of them, and shows what each shows to
-anyone. The sockets in logs' directories lead to their own cluster and to no other (``server``).
+A path with the prefix is answered as by a sidecar of that cluster alone: by its node, with the rights that
+its ACLs give to the caller. A path without it is about all clusters, and shows only what needs no rights.
+The socket in a log's directory serves only that log's cluster (``server``).
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ if TYPE_CHECKING:
     from authorizer.sidecar.workers.worker_fanout import WorkerFanout
 
 _CLUSTER_PATH: Final = re.compile(CLUSTERS_PATH + r"([^/]*)(/.*)?", re.DOTALL)
-#: Where RFC 8615 puts it for what has a path: AuthZEN 1.0, section 9.
+#: RFC 8615 puts the well-known path before the resource's own path (AuthZEN 1.0, section 9).
 _CLUSTER_CONFIGURATION_PATH: Final = re.compile(
     re.escape(AUTHZEN_CONFIGURATION_PATH) + CLUSTERS_PATH + r"([^/]+)"
 )
-#: A caller's text in an error.
+#: Characters of a caller's text in an error.
 _SHOWN_MAX: Final = 80
 
 
 class FleetApp(BaseApp):
-    """See the module."""
+    """The application of a fleet, which dispatches to those of its clusters."""
 
     def __init__(
         self,
@@ -61,14 +61,14 @@ class FleetApp(BaseApp):
         peers: WorkerFanout | None = None,
         groups: RouteGroupFactory | None = None,
     ) -> None:
-        """What it answers with.
+        """Create the handlers and their routes.
 
         Args:
             fleet: the clusters.
-            authenticator: says who asks.
-            load: what all requests take, and may.
-            peers: the other workers that answer for the same fleet.
-            groups: makes additional routes, such as the console's.
+            authenticator: identifies callers.
+            load: limits concurrent requests and their memory.
+            peers: all workers, if there are several.
+            groups: creates additional routes, such as the console's.
         """
         super().__init__(authenticator, load, RequestMetrics())
         self._metrics_text = MetricsText(self._collected, load.rendering)
@@ -88,7 +88,7 @@ class FleetApp(BaseApp):
         self._document = fleet_document(FLEET_OPERATIONS, NODE_OPERATIONS, PUBLIC_PATHS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or have its cluster do that."""
+        """Answer one request, or dispatch it to its cluster's application."""
         name, path = _split_cluster_path(scope["path"])
         app = self._apps.get(name)
         if app is None:
@@ -107,9 +107,9 @@ class FleetApp(BaseApp):
         return OTHER if endpoint == OTHER else f"{CLUSTERS_PATH}{{cluster}}{endpoint}"
 
     def attach(self, member: Member, node: Node) -> SidecarApp:
-        """Answer for a node from now on. For any thread."""
+        """Create the application of a cluster's node and dispatch to it. Thread-safe."""
         peers = None if self._peers is None else self._peers.of(member.name)
-        others = {name: each for name, each in self._fleet.members.items() if each is not member}
+        other_members = {name: each for name, each in self._fleet.members.items() if each is not member}
         app = SidecarApp(
             node,
             self.authenticator,
@@ -118,7 +118,7 @@ class FleetApp(BaseApp):
             peers,
             self._groups,
             cluster=member.name,
-            other_clusters=others,
+            other_clusters=other_members,
         )
         self._apps[member.name] = app
         prefix = f"{CLUSTERS_PATH}{member.name}".encode("ascii")
@@ -127,7 +127,7 @@ class FleetApp(BaseApp):
         return app
 
     def detach(self, member: Member) -> None:
-        """Say from now on why there is no node. For any thread."""
+        """Answer requests to a cluster with the reason why it has no node. Thread-safe."""
         prefix = f"{CLUSTERS_PATH}{member.name}/".encode("ascii")
         for path in [path for path in tuple(self.inline_endpoints) if path.startswith(prefix)]:
             del self.inline_endpoints[path]
@@ -141,7 +141,7 @@ class FleetApp(BaseApp):
         super().end_streams()
 
     def error_response_for(self, error: Exception, path: str, method: str) -> Response:
-        """In the form that the path has for errors, whichever cluster it names."""
+        """Return the error in the form for the path in the cluster."""
         return error_response(self._answer_for(error, path, method), _split_cluster_path(path)[1])
 
     def _not_found_error(self, path: str) -> HttpError:
@@ -151,7 +151,7 @@ class FleetApp(BaseApp):
             return HttpError(ErrorCode.NOT_FOUND, f"there is no cluster `{cluster}` here; there are {names}")
         return HttpError(
             ErrorCode.NOT_FOUND,
-            f"there is nothing at {path}: several clusters are asked here, so name one, as in "
+            f"there is nothing at {path}: this sidecar has several clusters, so name one, as in "
             f"{CLUSTERS_PATH}NAME{path}; there are {names}. See {', '.join(self._methods())}",
         )
 
@@ -166,7 +166,7 @@ class FleetApp(BaseApp):
         description="Of a cluster that could not be opened only its log, and the reason",
     )
     async def _state(self, _request: Request) -> Response:
-        """GET: where each stands, as its own /v1/state says it to anyone."""
+        """Answer with the part of each cluster's /v1/state that needs no rights."""
         members = self._fleet.members.values()
         return json_response(FleetState([member_state(member) for member in members]))
 
@@ -183,7 +183,7 @@ class FleetApp(BaseApp):
         not_ready=FleetReadiness,
     )
     async def _readyz(self, _request: Request) -> Response:
-        """GET: whether decisions may be asked for of every cluster; 503 and which fail if not."""
+        """Answer whether every cluster is ready; 503 with the reasons if not."""
         found = self._nodes.readiness() if self._peers is None else await self._peers.readiness()
         reason = _reason(found)
         answer = FleetReadiness(reason is None, dict(found), reason)
@@ -202,7 +202,7 @@ class FleetApp(BaseApp):
 
 
 class UnavailableApp(BaseApp):
-    """Stands for a cluster that has no node: it is alive, not ready, and says why."""
+    """Answers for a cluster without a node: live, but not ready, with the reason."""
 
     def __init__(
         self,
@@ -212,14 +212,14 @@ class UnavailableApp(BaseApp):
         requests: RequestMetrics,
         group: RouteGroup | None,
     ) -> None:
-        """``group``: the fleet's, whose public requests are answered without authentication here, too."""
+        """``group``: the fleet's; its public requests need no authentication here either."""
         super().__init__(authenticator, load, requests)
         self._group = group
         self._member = member
         self._set_routes([Route("/livez", self._livez), Route("/readyz", self._readyz)])
 
     def end_streams(self) -> None:
-        """Nothing to end; the fleet closes its group."""
+        """Do nothing: the fleet closes the group."""
 
     async def _livez(self, _request: Request) -> Response:
         return json_response(Liveness(live=True))
@@ -240,7 +240,7 @@ def _reason(found: Mapping[str, Readiness]) -> str | None:
 
 
 def _split_cluster_path(path: str) -> tuple[str, str]:
-    """The cluster that a path names, and the path there; no name, and the path as it is, if it names none."""
+    """Return the cluster name of a path and the path in the cluster; an empty name if it has none."""
     if matched := _CLUSTER_PATH.fullmatch(path):
         return matched[1], matched[2] or "/"
     if matched := _CLUSTER_CONFIGURATION_PATH.fullmatch(path):
@@ -248,7 +248,7 @@ def _split_cluster_path(path: str) -> tuple[str, str]:
     return "", path
 
 
-#: What a fleet answers itself, by method and path; the paths of its clusters have NODE_OPERATIONS.
+#: A fleet's own endpoints, by method and path; its clusters have NODE_OPERATIONS.
 FLEET_OPERATIONS: Final[Mapping[tuple[str, str], Endpoint]] = operations(
     found for group in (BaseApp, FleetApp) for found in endpoints_of(group)
 )

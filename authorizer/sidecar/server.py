@@ -1,10 +1,8 @@
-"""The sidecar's server: sockets bound first, then a uvicorn for each of them, in one event loop.
+"""Sidecar: the HTTP server of a node or a fleet, with one uvicorn server for each listener in one event loop.
 
-It answers for one node, or for a fleet of them (``fleet_app``).
-
-Binding comes before a log is opened, so that a port in use, or a certificate that cannot be read, stops the
-start at once, not after a long load. A node that writes a directory's log also listens in that directory, for
-commands beside it (``binding``).
+Listeners are bound before a log is opened, so that a port in use or an unreadable certificate fails
+immediately, not after a long load. A node that writes a directory log also listens in that directory, for
+commands on the same machine (``binding``).
 """
 
 from __future__ import annotations
@@ -63,13 +61,12 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-#: How often certificate files are looked at.
 _CERTIFICATE_POLL_INTERVAL_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class _BoundListener:
-    """A listening socket, and what it is."""
+    """A bound socket and its listener."""
 
     socket: socket.socket
     listener: Listener
@@ -77,14 +74,14 @@ class _BoundListener:
 
 
 class Sidecar:
-    """The HTTP server of a node or a fleet: listens from its making on, answers in a thread of its own.
+    """Binds its listeners when it is created, and answers in its own thread.
 
     Attributes:
         urls: base URL of each listener, in the order of the configuration, with the real ports.
 
     Raises:
-        ConfigError: a listener that cannot be served safely, or whose address cannot be bound; tokens or keys
-            that cannot be read.
+        ConfigError: a listener cannot be served safely, an address cannot be bound, or tokens or keys cannot
+            be read.
     """
 
     def __init__(
@@ -93,9 +90,9 @@ class Sidecar:
         """Bind the listeners.
 
         Args:
-            config: where to listen, and the limits.
-            worker: the process's number and pipes, where several processes share the listeners.
-            groups: makes additional routes, such as the console's.
+            config: has the listeners and the limits.
+            worker: this process, if several processes share the listeners.
+            groups: creates additional routes, such as the console's.
         """
         self._config = config
         self._groups = groups
@@ -108,8 +105,8 @@ class Sidecar:
         self._socket_files: list[Path] = []
         self._app: BaseApp | None = None
         self._server_metrics = ServerMetrics(self._load.connections)
-        turned = notify_alive if worker is None else worker.beat
-        watch = partial(self._load.watch, self._server_metrics.loop_delays, turned)
+        send_heartbeat = notify_alive if worker is None else worker.beat
+        watch = partial(self._load.watch, self._server_metrics.loop_delays, send_heartbeat)
         self._servers = ServerThread([self._reload_certificates, watch])
         self._metrics: tuple[CollectorRegistry, list[Collector]] | None = None
         try:
@@ -121,7 +118,7 @@ class Sidecar:
         self.urls = [each.listener.url for each in self._bound]
 
     def start(self, node: Node) -> None:
-        """Begin to answer for ``node``; returns when requests are answered."""
+        """Start to answer requests for ``node``; returns when the server accepts requests."""
         peers, private = self._connect_workers(SingleNode(node))
         of_node = None if peers is None else peers.of(DEFAULT_CLUSTER)
         app = SidecarApp(node, self._authenticator, self._load, RequestMetrics(), of_node, self._groups)
@@ -134,7 +131,7 @@ class Sidecar:
             self._worker.report(Listening(self.urls, node.status().writable))
 
     def start_fleet(self, fleet: Fleet) -> None:
-        """Begin to answer for a fleet, and start it; returns when requests are answered."""
+        """Start a fleet and answer requests for it; returns when the server accepts requests."""
         peers, private = self._connect_workers(FleetNodes(fleet))
         app = FleetApp(fleet, self._authenticator, self._load, peers, self._groups)
         self._start(app, fleet.metrics, fleet.reconfiguration, private)
@@ -154,14 +151,14 @@ class Sidecar:
         if self._worker is None:
             log.info("listening", urls=self.urls, clusters=list(fleet.members))
         else:
-            # Each cluster's writer says itself whether it can change ACLs.
+            # Workers query each cluster's writer whether it can change ACLs.
             self._worker.report(Listening(self.urls, writable=False))
 
     def serve(self, node: Node) -> NoReturn:
-        """Answer for a started node until a signal: what ``aclog serve`` does.
+        """Answer requests for a started node until a signal.
 
         Raises:
-            LogError: the log's cluster has answered, and this is no log for us (Node.reach).
+            LogError: the log's cluster answered, but the node cannot use the log (Node.reach).
         """
         self._load.reserve_files()
         with self:
@@ -178,7 +175,7 @@ class Sidecar:
                     notify(STOPPING)
 
     def serve_fleet(self, fleet: Fleet) -> NoReturn:
-        """The same for a fleet; what is wrong with one cluster ends nothing."""
+        """Answer requests for a fleet until a signal; an error of one cluster does not end it."""
         self._load.reserve_files(len(fleet.members))
         with self:
             self.start_fleet(fleet)
@@ -193,7 +190,7 @@ class Sidecar:
                     notify(STOPPING)
 
     def _connect_workers(self, nodes: HostedNodes) -> tuple[WorkerFanout | None, list[Served]]:
-        """The other workers, if there are any, and where they ask this one."""
+        """Return the connections to the other workers, if there are any, and this worker's API."""
         worker = self._worker
         if worker is None:
             return None, []
@@ -207,7 +204,7 @@ class Sidecar:
         reconfiguration: Reconfiguration,
         private: Sequence[Served] = (),
     ) -> None:
-        """Answer by ``app`` on all listeners."""
+        """Start ``app`` on all listeners."""
         self._app = app
         self._reconfiguration = reconfiguration
         reconfiguration.add(self._load.apply)
@@ -216,7 +213,7 @@ class Sidecar:
         self._servers.start([*(self._make_server(app, each) for each in self._bound), *private])
 
     def _register_metrics(self, of_app: Sequence[Collector], metrics: CollectorRegistry) -> None:
-        """Put what is counted here among a registry's metrics, until the end."""
+        """Register this server's collectors in a registry, until ``close``."""
         collectors = [
             TlsCollector(self._contexts()),
             self._authenticator.collector,
@@ -229,7 +226,7 @@ class Sidecar:
             metrics.register(collector)
 
     def _bind(self, endpoint: Endpoint, shared: socket.socket | None) -> None:
-        """``shared``: what listens there already, if another process has taken the address."""
+        """``shared``: the listening socket, if the supervisor has reserved the address."""
         config, name = self._config, endpoint.listener_name or ""
         is_tls = endpoint.security_protocol is SecurityProtocol.SSL
         tls = tls_settings(config.properties, name) if is_tls else None
@@ -240,9 +237,9 @@ class Sidecar:
         self._bound.append(_BoundListener(bound, build_listener(endpoint, bound, config, tls), context))
 
     def _open_local_socket(self, app: SidecarApp, node: Node) -> Served | None:
-        """In the directory of a log that the node writes, for commands beside it: they ask this node alone.
+        """Listen in the directory of a log that the node writes, for commands on the same machine.
 
-        Where the file system has no sockets, requests are answered by the listeners only.
+        A file system without sockets is no error: then only the listeners answer requests.
         """
         directory = node.log.directory
         is_another = self._worker is not None and not self._worker.is_writer
@@ -255,7 +252,7 @@ class Sidecar:
                 "no_local_socket",
                 directory=str(directory),
                 reason=error.strerror or str(error),
-                way_out="commands beside this node reach it over HTTP only: aclog acls --sidecar URL",
+                way_out="commands reach this node over HTTP only: aclog acls --sidecar URL",
             )
             return None
         path = directory / SOCKET_FILE
@@ -267,10 +264,10 @@ class Sidecar:
         return served
 
     def _close_local_socket(self, served: Served, node: Node) -> None:
-        """For a node that is to be closed, while the others are answered for."""
+        """Close the local socket of a node that closes while the server goes on."""
         if not self._servers.is_running or node.log.directory is None:
-            return  # all ends
-        # While the node still holds the log: the name may be another node's afterwards.
+            return  # `close` removes it
+        # While the node still has the log's lock: later another node may own the name.
         path = node.log.directory / SOCKET_FILE
         remove_unix(path)
         self._socket_files.remove(path)
@@ -285,7 +282,7 @@ class Sidecar:
             lifespan="off",
             ws="none",
             log_config=None,
-            # It says of each listener what "listening" says of all.
+            # uvicorn would repeat for each listener what the event "listening" reports.
             log_level="warning",
             access_log=False,
             server_header=False,
@@ -299,31 +296,31 @@ class Sidecar:
         return Served(bound.socket, ListenerServer(made, bound.listener, self._load, bound.context))
 
     def _grace_s(self) -> int:
-        """For the requests that are being answered when it ends."""
+        """Seconds for the requests in flight at shutdown."""
         return math.ceil(self._config.sidecar_drain_timeout_ms / 1000)
 
     async def _reload_certificates(self) -> None:
         while True:
             await asyncio.sleep(_CERTIFICATE_POLL_INTERVAL_S)
             for context in self._contexts():
-                # Not on the event loop: a file system may take its time.
+                # Not on the event loop: a file system may block.
                 await asyncio.to_thread(context.reload)
 
     def _contexts(self) -> list[ListenerContext]:
         return [each.context for each in self._bound if each.context is not None]
 
     def wait(self) -> NoReturn:
-        """Block while it serves; whatever ends that, such as a signal, is raised."""
+        """Block while the server runs; a signal's exception is raised."""
         self._servers.wait()
 
     def close(self) -> None:
         """Stop serving and release the ports. Idempotent."""
         for path in self._socket_files:
-            # First of all, while the node still holds the log: the name may be another node's afterwards.
+            # First, while the node still has the log's lock: later another node may own the name.
             remove_unix(path)
         self._socket_files.clear()
         self._servers.close(self._end_streams)
-        # It sends the last figures.
+        # Sends the last metrics.
         self._telemetry.close()
         if self._metrics is not None:
             registry, collectors = self._metrics

@@ -42,7 +42,7 @@ QUESTION: dict[str, Any] = {
 @pytest.fixture
 def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[httpx.Client]:
     """Of a node with User:a allowed to READ orders; it may describe the cluster. Each scrape is new."""
-    monkeypatch.setattr(metrics_text, "KEPT_S", 0.0)
+    monkeypatch.setattr(metrics_text, "TEXT_TTL_S", 0.0)
     describes = AclBinding(
         ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL),
         AccessControlEntry("User:ANONYMOUS", "*", AclOperation.DESCRIBE, AclPermissionType.ALLOW),

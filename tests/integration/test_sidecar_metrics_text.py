@@ -94,7 +94,7 @@ def scraping(client: httpx.Client, may_end: threading.Event, *paths: str) -> Ite
 def test_those_who_ask_at_the_same_time_get_one_text_and_others_are_answered_meanwhile(
     client: httpx.Client, renderings: Renderings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(metrics_text, "KEPT_S", 3600.0)
+    monkeypatch.setattr(metrics_text, "TEXT_TTL_S", 3600.0)
     with scraping(client, renderings.may_end, "/metrics") as texts:
         wait_until(lambda: renderings.count == 1)
         for _ in range(3):
@@ -112,7 +112,7 @@ def test_a_text_is_not_kept_for_long(
     client: httpx.Client, renderings: Renderings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     renderings.may_end.set()
-    monkeypatch.setattr(metrics_text, "KEPT_S", 0.0)
+    monkeypatch.setattr(metrics_text, "TEXT_TTL_S", 0.0)
     assert 'endpoint="/v1/state"' not in client.get("/metrics").text
     client.get("/v1/state")
     assert 'endpoint="/v1/state"' in client.get("/metrics").text
@@ -123,7 +123,7 @@ def test_a_client_that_leaves_does_not_end_the_rendering_of_the_others(
     client: httpx.Client, renderings: Renderings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A client that is late on a busy machine gets the same text.
-    monkeypatch.setattr(metrics_text, "KEPT_S", 3600.0)
+    monkeypatch.setattr(metrics_text, "TEXT_TTL_S", 3600.0)
     with scraping(client, renderings.may_end, "/metrics") as texts:
         wait_until(lambda: renderings.count == 1)
         with pytest.raises(httpx.ReadTimeout):

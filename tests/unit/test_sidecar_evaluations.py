@@ -22,13 +22,13 @@ from authorizer.sidecar.http.limits import LoadLimiter
 from authorizer.sidecar.http.listener import Listener
 from authorizer.sidecar.http.request_origin import Origin
 from authorizer.sidecar.routes.authzen_aliases import Addresses
-from authorizer.sidecar.routes.decision_json import decision_json, refusal_json, said_at
+from authorizer.sidecar.routes.decision_json import decision_json, encoded_decisions_at, refusal_json
 from authorizer.sidecar.routes.evaluations import (
-    AT_ONCE_MAX,
     EVALUATION_PATH,
     EVALUATIONS_PATH,
+    INLINE_MAX,
+    RUN_MAX,
     SLICE_S,
-    TOGETHER_MAX,
     Evaluations,
 )
 from authorizer.sidecar.routes.request_state import RequestStates
@@ -119,7 +119,7 @@ def test_a_batch_is_decided_on_one_state_whatever_comes_between(node: Node) -> N
             create(node, [topic_acl("t11")])
         return answer_all(*args)  # type: ignore[arg-type]
 
-    count = 5 * TOGETHER_MAX
+    count = 5 * RUN_MAX
     with patch.object(StandardAuthorizer, "answer_all", growing):
         answer = asyncio.run(evaluations.answer(EVALUATIONS_PATH, batch(count), ORIGIN))
     assert calls == 5
@@ -183,7 +183,7 @@ def test_nothing_is_decided_after_what_stops_a_batch(node: Node, semantic: str) 
     assert node.authorizer.metrics.allowed + node.authorizer.metrics.denied == count
 
 
-@pytest.mark.parametrize(("count", "inline"), [(AT_ONCE_MAX, True), (AT_ONCE_MAX + 1, False)])
+@pytest.mark.parametrize(("count", "inline"), [(INLINE_MAX, True), (INLINE_MAX + 1, False)])
 def test_only_a_small_batch_is_answered_inline(node: Node, count: int, *, inline: bool) -> None:
     """A larger one is left undecided: nothing is counted or audited twice."""
     answer = evaluations_of(node).answer_inline(EVALUATIONS_PATH, batch(count), ORIGIN)
@@ -213,7 +213,7 @@ def test_a_decision_says_its_rule_and_the_offset_it_was_made_at(node: Node, end_
     allowed = authorizer.answer(CONTEXT, Action(AclOperation.READ, topic("orders")))
     denied = authorizer.answer(CONTEXT, Action(AclOperation.READ, topic("t")))
     for decided, rule in ((allowed, "MatchingAcl"), (denied, "DefaultDeny")):
-        said = json.loads(decision_json(decided, said_at(end_offset), explained=True))
+        said = json.loads(decision_json(decided, encoded_decisions_at(end_offset), explained=True))
         assert said["decision"] is decided.is_allowed
         assert (said["context"]["rule"], said["context"]["offset"]) == (rule, end_offset)
         assert ("acl" in said["context"]) is decided.is_allowed

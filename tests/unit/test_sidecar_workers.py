@@ -87,13 +87,13 @@ def test_a_successor_begins_with_what_was_shown(tmp_path: Path) -> None:
     path = tmp_path / "0.counts"
     assert read_archive(path) == []
     first = registry(3, 1, 0.05)
-    shown = MetricArchive(first, path).show()
+    shown = MetricArchive(first, path).collect_and_store()
     assert 'asked_total{result="allowed"} 3.0' in text(*shown)
     successor = MetricArchive(registry(2, 9, 0.5), path)
-    again = text(*successor.show())
+    again = text(*successor.collect_and_store())
     assert {'asked_total{result="allowed"} 5.0', 'took_s_bucket{le="1.0"} 2.0', "level 9.0"} <= set(again)
     # Once more: nothing is counted twice.
-    assert text(*successor.show()) == again
+    assert text(*successor.collect_and_store()) == again
     assert [family.name for family in read_archive(path)] == ["asked", "took_s"]
 
 

@@ -89,7 +89,7 @@ class PlanRoutes:
         require_same_origin(request)
         caller.require_on_cluster(AclOperation.ALTER)
         plan = await run_in_console_thread(plan_of, await read_body(request))
-        return await self._acls.applied(request, caller, plan)
+        return await self._acls.apply_for(request, caller, plan)
 
     def _plan(self, query: PlanQuery, check_cancelled: Callable[[], None]) -> dict[str, Any]:
         state = self._states.state_at(query.at_offset)

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from authorizer.api.http.acl_requests import NewAcl
-from authorizer.sidecar.routes.query_requests import DecisionQuestion
+from authorizer.sidecar.routes.query_requests import DecisionRequest
 
 #: Number of rows, columns or lines in one answer.
 Count = Annotated[int, msgspec.Meta(ge=1, le=200)]
@@ -99,7 +99,7 @@ class AclsQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     count: Count = 100
 
 
-class DecisionQuery(DecisionQuestion, kw_only=True):
+class DecisionQuery(DecisionRequest, kw_only=True):
     """A decision, its explanation and its history."""
 
     at_offset: AtOffset | None = None

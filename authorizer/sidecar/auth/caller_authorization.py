@@ -110,8 +110,8 @@ class Caller(msgspec.Struct, gc=False):
     def _may_on_cluster(self, operation: AclOperation) -> bool:
         if self.origin.listener.is_local:
             return True
-        look = Action(operation, _CLUSTER, log_if_allowed=False, log_if_denied=False)
-        return self._node.authorizer.answer(self.context, look, self._state).is_allowed
+        action = Action(operation, _CLUSTER, log_if_allowed=False, log_if_denied=False)
+        return self._node.authorizer.answer(self.context, action, self._state).is_allowed
 
     def _acls_command(self) -> str:
         """What writes to this node's log: a broker's own directory is its cluster's to write."""

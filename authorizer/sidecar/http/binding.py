@@ -1,15 +1,14 @@
-"""Where a node listens: the sockets of its listeners, and the one in its log's directory.
+"""Sockets of a node: those of its listeners, and the local socket in its log's directory.
 
-The socket in a log's directory, ``aclog.sock``, is how commands beside a running node reach it: a directory
-log has one writer, and while a node runs it is the node. Who finds the log finds its writer. Its rules:
+Commands on the same machine reach a running node by ``aclog.sock`` in the log's directory: the node is the
+directory log's only writer. Its rules:
 
-- Only the owner may connect (mode 0600), who could write the directory as well. So no ACL is asked for what
-  comes in here: it may list, change and ask about everyone.
-- The holder of the directory's writer lock owns the name. A socket that a killed node left behind has no
-  listener any more, and is replaced.
+- Only the owner may connect (mode 0600), who can write the directory, too. So connections have full access,
+  without an ACL.
+- The process with the directory's writer lock owns the name. It replaces a socket of a killed node.
 
-Any user of this machine may connect to a listener that is a Unix socket, if the directories before it let
-them: they are known by what the kernel says of them, or are User:ANONYMOUS, as on loopback.
+Any user of this machine may connect to a listener that is a Unix socket, if its directories permit that. The
+kernel reports the peer's user and group; a peer without a principal is User:ANONYMOUS, as on loopback.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _LISTENING: Final = "0A"
 
 
 def port_holder(port: int) -> str | None:
-    """``process 4711 (java)``; None where it is not known."""
+    """Return which process listens on a TCP port, as ``process 4711 (java)``; None if unknown."""
     sockets = {f"socket:[{inode}]" for inode in _listening_inodes(port)}
     if not sockets:
         return None
@@ -79,10 +78,10 @@ _V6ONLY: Final = (socket.IPPROTO_IPV6, socket.IPV6_V6ONLY)
 
 
 def bind_local(directory: Path) -> socket.socket:
-    """The socket of the log in ``directory``, bound and not listening yet; the caller holds the writer lock.
+    """Bind the local socket of a log, not listening yet; the caller has the writer lock.
 
     Raises:
-        OSError: the file system has no sockets, or refused; or another kind of file has the name.
+        OSError: the file system has no sockets, the permission is missing, or another kind of file exists.
     """
     path = directory / SOCKET_FILE
     remove_unix(path)
@@ -90,10 +89,10 @@ def bind_local(directory: Path) -> socket.socket:
 
 
 def bind_listener(endpoint: Endpoint, key: str) -> socket.socket:
-    """The listening socket of a listener; ``key`` is where it was configured.
+    """Open the listening socket of a listener; ``key``: of its configuration.
 
     Raises:
-        ConfigError: it cannot listen there.
+        ConfigError: the address cannot be bound.
     """
     with _as_config_error(endpoint, key):
         bound = _bind(endpoint)
@@ -102,26 +101,24 @@ def bind_listener(endpoint: Endpoint, key: str) -> socket.socket:
 
 
 def reserve_listener(endpoint: Endpoint, key: str) -> socket.socket:
-    """A listener's address, for the processes that listen there (``share_listener``).
-
-    Nothing listens yet. No other program gets the address.
+    """Bind a listener's address for several processes (``share_listener``), without listening.
 
     Raises:
-        ConfigError: it cannot listen there.
+        ConfigError: the address cannot be bound.
     """
     with _as_config_error(endpoint, key):
         bound = _bind(endpoint)
         if bound.family != socket.AF_UNIX:
-            # Not before it is bound: another one's port would not be in use, then.
+            # After bind: with the option set before, bind would succeed on another sidecar's port.
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     return bound
 
 
 def share_listener(reserved: socket.socket) -> socket.socket:
-    """A listening socket at a reserved address, beside those of other processes of this user.
+    """Open a listening socket at a reserved address, which other processes of this user share.
 
-    Over TCP it is one of its own: the kernel spreads connections over all that listen, and none to a process
-    that has died. A Unix socket is the same one for all.
+    TCP: each process has its own socket; the kernel distributes connections over all processes that listen.
+    A Unix socket is the same one for all.
     """
     if reserved.family == socket.AF_UNIX:
         shared = reserved.dup()
@@ -157,7 +154,7 @@ def _bind(endpoint: Endpoint) -> socket.socket:
 
 
 def _bind_unix(path: Path) -> socket.socket:
-    """What a killed process left is replaced; what a living one listens on is in use."""
+    """Replace the socket of a killed process; if a server answers, the address is in use."""
     try:
         connect_unix(path, _CONNECT_TIMEOUT_S).close()
     except FileNotFoundError:
@@ -183,7 +180,7 @@ def _bind_tcp(endpoint: Endpoint) -> socket.socket:
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
-            # IPv6 alone where it was named: an IPv4 listener may have the same port.
+            # A named IPv6 address is not dual-stack: an IPv4 listener may have the same port.
             bound.setsockopt(*_V6ONLY, not both)
         bound.bind(address)
     except BaseException:

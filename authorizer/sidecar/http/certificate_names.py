@@ -36,17 +36,17 @@ _VERSION_TAG: Final = 0xA0
 _UTC_TIME_TAG: Final = 0x17
 _LONG_LENGTH: Final = 0x80
 _ESCAPES: Final = {**{ord(character): f"\\{character}" for character in ',=+<>#;"\\'}, 0: "\\00"}
-# What Java takes for white space at either end of a value.
+# Java's white space at either end of a value.
 _SPACES: Final = " \r"
 
 
 def certificate_subject(certificate: bytes) -> str:
-    """The subject of an X.509 certificate in DER."""
+    """Return the subject of an X.509 certificate in DER."""
     return distinguished_name(_fields(certificate)[4])
 
 
 def certificate_expiry_s(certificate: bytes) -> int:
-    """Until when an X.509 certificate in DER is valid, in seconds since the epoch."""
+    """Return when an X.509 certificate in DER expires, in seconds since the epoch."""
     _, (tag, not_after, _) = _elements(_fields(certificate)[3])
     text = not_after.decode("ascii")
     if tag == _UTC_TIME_TAG:
@@ -55,23 +55,23 @@ def certificate_expiry_s(certificate: bytes) -> int:
 
 
 def _fields(certificate: bytes) -> list[bytes]:
-    """serialNumber, signature, issuer, validity, subject, ...: their contents."""
+    """Contents of serialNumber, signature, issuer, validity, subject, ..."""
     ((_, signed, _),) = _elements(certificate)
     to_be_signed = next(_elements(signed))[1]
     return [content for tag, content, _ in _elements(to_be_signed) if tag != _VERSION_TAG]
 
 
 def distinguished_name(rdn_sequence: bytes) -> str:
-    """The text of a name, whose content this is (an RDNSequence in DER without tag and length)."""
+    """Return the text of a name; ``rdn_sequence``: an RDNSequence in DER without tag and length."""
     parts = ["+".join(map(_attribute, _contents(rdn))) for rdn in _contents(rdn_sequence)]
     return ",".join(reversed(parts))
 
 
 def _attribute(content: bytes) -> str:
-    (_, oid, _), (tag, value, whole) = _elements(content)
+    (_, oid, _), (tag, value, encoded) = _elements(content)
     keyword = _KEYWORDS.get(oid)
     if keyword is None or tag not in _STRING_TAGS:
-        return f"{keyword or _dotted(oid)}=#{whole.hex()}"
+        return f"{keyword or _dotted(oid)}=#{encoded.hex()}"
     # Java reads the bytes of every kind of string as UTF-8.
     text = value.decode("utf-8", "replace")
     inner = text.strip(_SPACES)
@@ -85,7 +85,7 @@ def _contents(content: bytes) -> Iterator[bytes]:
 
 
 def _elements(content: bytes) -> Iterator[tuple[int, bytes, bytes]]:
-    """Of DER one after the other: tag, content, and the whole with both."""
+    """Yield the tag, the content and the encoding of each DER element."""
     at = 0
     while at < len(content):
         tag, length, begin = content[at], content[at + 1], at + 2
@@ -114,23 +114,22 @@ _LENGTH_MAX: Final = 2048
 
 
 def find_spiffe_id(uris: Iterable[str]) -> str | None:
-    """The SPIFFE id among a certificate's URIs; None if none of them is one.
+    """Return the SPIFFE id among a certificate's URIs (X509-SVID, section 2); None if there is none.
 
-    Its scheme and trust domain are in lower case, as SPIFFE writes them: they mean the same in any case.
+    Scheme and trust domain are case-insensitive; they are returned in lower case, as SPIFFE writes them.
 
     Raises:
-        ValueError: there are several, or one that is not well-formed. Then the certificate must not be known
-            by another of its names.
+        ValueError: there are several, or one is malformed. Then no other name of the certificate may be used.
     """
     found = [uri for uri in uris if _IS_SPIFFE.match(uri)]
     if not found:
         return None
     if len(found) > 1:
-        raise ValueError(f"it has {len(found)} SPIFFE ids, and may have one")
+        raise ValueError(f"it has {len(found)} SPIFFE ids, but may have only one")
     matched = _SPIFFE_ID.fullmatch(found[0])
     if matched is None or len(found[0]) > _LENGTH_MAX:
         raise ValueError(
-            f"`{found[0]:.200}` is no SPIFFE id: that is spiffe://TRUST-DOMAIN/PATH, of at most "
+            f"`{found[0]:.200}` is not a SPIFFE id: spiffe://TRUST-DOMAIN/PATH with at most "
             f"{_LENGTH_MAX} characters"
         )
     return f"spiffe://{matched[1].lower()}{matched[2]}"

@@ -1,7 +1,7 @@
-"""Who is at the other end of a connection, found out once for each: the caller of its requests.
+"""Identifies the peer of a connection once, when it is accepted.
 
-A client certificate is a principal by rules, as on a broker; the process at a Unix socket is one by its user
-or group; everyone else is User:ANONYMOUS.
+Rules map a client certificate to a principal, as on a broker. A process at a Unix socket is identified by its
+user or group. Any other peer is User:ANONYMOUS.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 # struct ucred: pid, uid, gid.
 _CREDENTIALS: Final = struct.Struct("3i")
-#: Of a name that is repeated in an answer.
+#: Characters of a name in an error.
 _SHOWN_MAX: Final = 200
 
 
 class _NoPrincipalError(Exception):
-    """A certificate is no principal's; the text says why."""
+    """A certificate maps to no principal; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,10 @@ class Peer:
     """The other end of one connection.
 
     Attributes:
-        listener: where it came in.
-        principal: who it is.
-        is_proxy: a trusted one: it may speak for other hosts and under other names.
-        refusal: why none of its requests is answered; None for most.
+        listener: of the connection.
+        principal: of the peer.
+        is_proxy: it is a trusted proxy: it may send other clients' addresses and other Host headers.
+        refusal: why all of its requests are rejected; None for most peers.
     """
 
     listener: Listener
@@ -51,7 +51,7 @@ class Peer:
 
 
 def identify_peer(transport: asyncio.Transport, address: str | None, listener: Listener) -> Peer:
-    """The peer of a new connection, whose IP address this is."""
+    """Return the peer of a new connection; ``address``: its IP address."""
     is_proxy = listener.is_proxy(address)
     try:
         return Peer(listener, _principal(transport, listener), is_proxy)
@@ -60,7 +60,7 @@ def identify_peer(transport: asyncio.Transport, address: str | None, listener: L
 
 
 def _principal(transport: asyncio.Transport, listener: Listener) -> KafkaPrincipal:
-    """The caller's; _NoPrincipalError if its certificate gives none."""
+    """Raises _NoPrincipalError if a certificate maps to none."""
     secured: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
     if secured is not None and listener.tls is not None:
         return _certificate_principal(secured, listener.tls)
@@ -81,7 +81,7 @@ def _certificate_principal(secured: ssl.SSLObject, settings: TlsSettings) -> Kaf
         elif settings.spiffe_required:
             raise _NoPrincipalError(
                 f"your certificate, whose subject is `{name:.{_SHOWN_MAX}}`, has no SPIFFE id, and "
-                f"{SPIFFE_REQUIRED} is set: send one that has"
+                f"{SPIFFE_REQUIRED} is set: send a certificate that has one"
             )
     mapped = mapped_name(rules, name)
     if mapped is None:
@@ -93,12 +93,12 @@ def _certificate_principal(secured: ssl.SSLObject, settings: TlsSettings) -> Kaf
 
 
 def _spiffe_id(secured: ssl.SSLObject) -> str | None:
-    """The certificate's, if it has one. _NoPrincipalError: one that cannot be told."""
+    """Return the certificate's SPIFFE id, if it has one. Raises _NoPrincipalError if it is invalid."""
     try:
         names: Any = (secured.getpeercert() or {}).get("subjectAltName", ())
         return find_spiffe_id(name for kind, name in names if kind == "URI")
     except ValueError as error:
-        raise _NoPrincipalError(f"your certificate cannot be told by a SPIFFE id: {error}") from error
+        raise _NoPrincipalError(f"your certificate has no valid SPIFFE id: {error}") from error
 
 
 def _unix_principal(transport: asyncio.Transport, listener: Listener) -> KafkaPrincipal:

@@ -1,7 +1,7 @@
-"""The sidecar's errors: an HTTP status, a code for programs, a message for people.
+"""HTTP errors: a status, a code for programs, a message for people.
 
-The body is RFC 9457's, ``application/problem+json``; below ``/access/v1/`` it is the message alone, a JSON
-string, as AuthZEN 1.0 (section 10.1) has it. The header ``aclog-error`` has the code in both cases.
+The body has RFC 9457's form, ``application/problem+json``. Below ``/access/v1/`` it is only the message as a
+JSON string (AuthZEN 1.0, section 10.1). The header ``aclog-error`` has the code in both cases.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 TYPE_PREFIX: Final = "urn:aclog:error:"
-#: For an answer that may be another one soon.
+#: Headers of an error that may disappear soon.
 RETRY: Final = {"retry-after": "1"}
 
 
 class HttpError(AclogError):
-    """An answer other than 200, raised where the reason is known.
+    """A response other than 200.
 
     Attributes:
         code: for programs; it has the HTTP status.
-        message: for people; names the thing and the way out.
-        headers: beyond Content-Type, lower case.
+        message: for people: what failed, why, and what to do.
+        headers: in addition to Content-Type, in lower case.
     """
 
     def __init__(self, code: ErrorCode, message: str, headers: Mapping[str, str] | None = None) -> None:
@@ -36,7 +36,7 @@ class HttpError(AclogError):
         self.headers = headers or {}
 
     def problem(self) -> Problem:
-        """The body of the answer."""
+        """Return the body of the response."""
         return Problem(
             type=TYPE_PREFIX + self.code.lower().replace("_", "-"),
             title=self.code.replace("_", " ").capitalize(),
@@ -47,5 +47,5 @@ class HttpError(AclogError):
 
 
 def invalid_request(message: str) -> HttpError:
-    """400: what was asked for makes no sense."""
+    """400: the request is invalid."""
     return HttpError(ErrorCode.INVALID_REQUEST, message)

@@ -1,12 +1,11 @@
-"""What clients take of a sidecar at a time, and what is refused because it would be too much.
+"""Limits of connections, concurrent requests and their memory, and detection of overload.
 
-One for all listeners of a process, on its event loop. Connections and bodies are counted as they come and go;
-how late the event loop is says whether more comes than is answered. What is refused costs little: no body is
-read for it, and nothing decoded. Health and metrics are never refused, so that who looks after the sidecar
-sees what is wrong, and does not restart it for that.
+LoadLimiter serves all listeners of a process, on its event loop. A delay of the event loop shows that more
+requests arrive than are answered. A rejection costs little: no body is read or decoded. Health and metrics
+are never rejected, so that operators see the reason and orchestrators do not restart the sidecar.
 
-Requests under way are each node's own: where several clusters are followed, those that wait for one that is
-away take nothing from the others.
+Concurrent requests are limited for each node: requests that wait for one cluster of a fleet do not block the
+others.
 """
 
 from __future__ import annotations
@@ -40,13 +39,13 @@ if TYPE_CHECKING:
 
 
 class FairShare:
-    """Counts the places that each holder has.
+    """Limits a shared resource so that no single holder can take all of it.
 
-    A holder gets one more place while it has fewer than there are free. So one holder gets at most half of
-    the places, and n that take all they can get a (n + 1)th each, with as many left for the next one.
+    A holder gets one more place while it has fewer places than are free. So one holder gets at most half of
+    the places; n holders that take all they can get 1 / (n + 1) each, and as many places remain free.
 
     Attributes:
-        taken: the places that are taken, by all holders.
+        taken: places that all holders have.
     """
 
     def __init__(self) -> None:
@@ -54,7 +53,7 @@ class FairShare:
         self._counts: dict[Hashable, int] = {}
 
     def take(self, holder: Hashable, places: int) -> bool:
-        """Take one of ``places`` for a holder, until ``release``; False: it gets none now."""
+        """Take one of ``places`` for a holder, until ``release``; False: the holder gets none now."""
         count = self._counts.get(holder, 0)
         if count >= places - self.taken:
             return False
@@ -63,7 +62,7 @@ class FairShare:
         return True
 
     def release(self, holder: Hashable) -> None:
-        """Give one of its places back."""
+        """Return one place of a holder."""
         self.taken -= 1
         self._counts[holder] -= 1
         if not self._counts[holder]:
@@ -72,23 +71,23 @@ class FairShare:
 
 log = structlog.get_logger(__name__)
 
-#: Files that are no connections of clients: of the log, the store, the Kafka client, other workers, the
-#: console and the interpreter. And those that each cluster of a fleet adds.
+#: Files in addition to clients' connections: of the log, the store, the Kafka client, other workers, the
+#: console and the interpreter; and those of each further cluster of a fleet.
 _RESERVED: Final = 512
 _RESERVED_PER_CLUSTER: Final = 64
 
 
 def allow_connections(wanted: int, extra: int, clusters: int = 1) -> int:
-    """Raise this process's limit of open files for its connections, as far as it may.
+    """Raise this process's limit of open files, as far as permitted.
 
     Args:
-        wanted: connections that are to be admitted.
-        extra: connections beyond those, for health.
-        clusters: how many the process follows.
+        wanted: connections to admit.
+        extra: further connections, for health requests.
+        clusters: number of clusters of the process.
 
     Returns:
-        How many may be admitted, so that the other files can still be opened: ``wanted``, or fewer, with a
-        warning. Never none.
+        How many connections can be admitted, with a reserve for other files: ``wanted``, or fewer, with a
+        warning; at least one.
     """
     reserved = _RESERVED + _RESERVED_PER_CLUSTER * (clusters - 1) + extra
     needed = wanted + reserved
@@ -98,7 +97,7 @@ def allow_connections(wanted: int, extra: int, clusters: int = 1) -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
     if limit == needed:
         return wanted
-    # Where even the reserve is more than there is, the half of what there is.
+    # If the reserve alone exceeds the limit, connections get half of the limit.
     admitted = max(limit - reserved, limit // 2 - extra, 1)
     log.warning(
         "few_open_files",
@@ -106,30 +105,30 @@ def allow_connections(wanted: int, extra: int, clusters: int = 1) -> int:
         needed=needed,
         connections=admitted,
         way_out=f"raise the limit of open files to {needed} (LimitNOFILE of systemd, ulimit -n), or set "
-        f"{MAX_CONNECTIONS} to {admitted}: more are not admitted",
+        f"{MAX_CONNECTIONS} to {admitted}: more connections are not admitted",
     )
     return admitted
 
 
 _HEALTH_PATH: Final = re.compile(rf"({CLUSTERS_PATH}[^/]*)?/(livez|readyz|metrics)")
-#: Connections beyond the limits that may ask for health, which addresses share; others are closed at once.
+#: Connections beyond the limits for health requests, shared by addresses; others are closed immediately.
 EXTRA_CONNECTIONS: Final = 64
-#: Commas of a body for each question that it may have: of its fields, its names, and what is passed over.
+#: Commas of a body for each evaluation: of its fields, its names, and unknown fields.
 COMMAS_OF_QUESTION: Final = 20
-#: How many requests may wait on their connections, for each that is being answered.
+#: How many requests may be queued on connections, for each that is being answered.
 WAITING_OF_IN_FLIGHT: Final = 10
-#: A smaller body is decoded in a millisecond or two, whatever is in it.
+#: A smaller body is decoded in a millisecond or two, whatever its contents.
 _UNCOUNTED_BYTES: Final = 64 * 1024
 _CHECK_INTERVAL_S: Final = 0.1
 
 
 def is_health(path: str) -> bool:
-    """Whether what is there is answered whatever the load is: also of a cluster of a fleet."""
+    """Whether a path is for health or metrics, also of a fleet's cluster: these are never rejected."""
     return _HEALTH_PATH.fullmatch(path) is not None
 
 
 class Limit(StrEnum):
-    """Why something was refused, in the metrics."""
+    """The limit that caused a rejection, as a label of the metrics."""
 
     CONNECTIONS = "connections"
     CONNECTIONS_PER_IP = "connections_per_ip"
@@ -147,11 +146,11 @@ class Limit(StrEnum):
 
 
 class Admission:
-    """One connection, which is counted from when it was accepted until ``release``.
+    """One connection, counted from its acceptance until ``release``.
 
     Attributes:
-        is_extra: it is beyond the limits, and may ask for health only.
-        is_connected: its protocol has it, and releases it; before, who accepted it does.
+        is_extra: it is beyond the limits, and may send health requests only.
+        is_connected: its protocol releases it; before that, the acceptor does.
     """
 
     __slots__ = ("_address", "_is_open", "_listener", "_load", "is_connected", "is_extra")
@@ -165,22 +164,22 @@ class Admission:
         self._is_open = True
 
     def release(self) -> None:
-        """Count it no more: it was closed. Idempotent."""
+        """Stop counting a closed connection. Idempotent."""
         if self._is_open:
             self._is_open = False
             self._load.release_connection(self._listener, self._address, is_extra=self.is_extra)
 
 
 class LoadLimiter(Collector):
-    """See the module.
+    """Counts and limits the load of a process.
 
     Attributes:
-        config: the limits, as they are now.
-        is_late: whether requests are refused because the event loop is late.
-        waiting: requests that wait on their connections for the ones before them.
-        refused: how often, by limit.
-        rendering: held while metrics are rendered.
-        connections: open ones, by the name of their listener; those whose handshake is under way as well.
+        config: the current limits.
+        is_late: whether requests are rejected because the event loop is late.
+        waiting: requests that are queued on their connections.
+        refused: number of rejections by limit.
+        rendering: locked while metrics are rendered.
+        connections: open connections by listener name, including those in their TLS handshake.
     """
 
     def __init__(self, config: Config) -> None:
@@ -193,7 +192,7 @@ class LoadLimiter(Collector):
         self._connections = 0
         self._by_address: dict[str, int] = {}
         self._extra = FairShare()
-        # What the limit of open files allows, and for how many clusters that was found out.
+        # Connections within the limit of open files, computed for a number of clusters.
         self._files_max: int | None = None
         self._clusters = 0
         self._bytes = 0
@@ -201,7 +200,7 @@ class LoadLimiter(Collector):
         self._late_s = 0.0
 
     def apply(self, config: Config) -> None:
-        """New limits; what is there already may stay."""
+        """Set new limits; existing connections stay open."""
         self.config = config
         if self._clusters:
             self.reserve_files(self._clusters)
@@ -209,10 +208,10 @@ class LoadLimiter(Collector):
     # --- connections -------------------------------------------------------------------------------------
 
     def reserve_files(self, clusters: int = 1) -> None:
-        """Admit no more connections than this process may have files open, beside those that it needs.
+        """Limit connections by the open files that this process may have, minus a reserve.
 
         Args:
-            clusters: how many are followed, each of which needs some.
+            clusters: number of clusters; each needs some files.
         """
         self._clusters = clusters
         self._files_max = allow_connections(
@@ -220,11 +219,11 @@ class LoadLimiter(Collector):
         )
 
     def admit(self, listener: Listener, address: str | None) -> Admission | None:
-        """Count a connection that was accepted; None: it is beyond the limits, and is to be closed.
+        """Count an accepted connection; None: it is beyond the limits and must be closed.
 
         Args:
-            listener: where it came in.
-            address: the IP address of its peer, if it has one.
+            listener: of the connection.
+            address: the IP address of the peer, if it has one.
         """
         limit = None if listener.is_local else self._exceeded_limit(address)
         if limit is not None:
@@ -239,7 +238,7 @@ class LoadLimiter(Collector):
         return Admission(self, listener, address, is_extra=limit is not None)
 
     def release_connection(self, listener: Listener, address: str | None, *, is_extra: bool) -> None:
-        """A connection that was admitted is closed (``Admission.release``)."""
+        """Stop counting a connection (``Admission.release``)."""
         self.connections[listener.name] -= 1
         if is_extra:
             self._extra.release(address)
@@ -251,17 +250,17 @@ class LoadLimiter(Collector):
                     del self._by_address[address]
 
     def count_handshake_timeout(self) -> None:
-        """A client did not shake hands in its time."""
+        """Count a client that did not complete its TLS handshake in time."""
         self.refused[Limit.HANDSHAKE_TIMEOUT] += 1
 
     def _exceeded_limit(self, address: str | None) -> Limit | None:
-        """The limit that one more connection of an address is beyond."""
+        """Return the limit that one more connection of an address would exceed."""
         most, most_per_address = (
             self.config.sidecar_max_connections,
             self.config.sidecar_max_connections_per_ip,
         )
         if self._files_max is not None and self._files_max < most:
-            # An address keeps its share of what there is.
+            # The share of an address stays the same.
             most, most_per_address = self._files_max, max(most_per_address * self._files_max // most, 1)
         if address is not None and self._by_address.get(address, 0) >= most_per_address:
             return Limit.CONNECTIONS_PER_IP
@@ -270,7 +269,7 @@ class LoadLimiter(Collector):
     # --- requests ----------------------------------------------------------------------------------------
 
     def refusal(self, path: str, in_flight: int) -> HttpError | None:
-        """Why a request is not to be answered now; ``in_flight``: how many its node has beside it."""
+        """Return why a request must be rejected now; ``in_flight``: other requests of its node."""
         if is_health(path):
             return None
         if self.is_late:
@@ -280,43 +279,43 @@ class LoadLimiter(Collector):
         return None
 
     def has_too_many_waiting(self) -> bool:
-        """Whether a connection is to end rather than have one more request wait for those before it."""
+        """Whether a connection must end because no more requests may be queued."""
         return self.waiting >= WAITING_OF_IN_FLIGHT * self.config.sidecar_max_requests_in_flight
 
     @property
     def offset_waits_max(self) -> int:
-        """How many requests of a node may wait for an offset: the others are answered beside them."""
+        """How many requests of a node may wait for an offset; the rest is for other requests."""
         return max(self.config.sidecar_max_requests_in_flight // 2, 1)
 
     def offset_waits_error(self, count: int) -> HttpError:
-        """503: a request is not to wait for its offset; ``count`` do."""
+        """503: a request cannot wait for its offset, because ``count`` others do."""
         return self._overloaded(
             Limit.OFFSET_WAITS,
             f"{count} requests wait for an offset, and your address has its share of those",
         )
 
     def hold(self, count: int) -> None:
-        """Take room for more bytes of a body, until ``release``.
+        """Reserve memory for more bytes of a body, until ``release``.
 
         Raises:
-            HttpError: 503, there is no room for them.
+            HttpError: 503, the limit is reached.
         """
         if self._bytes + count > self.config.sidecar_max_bytes_in_flight:
             raise self._overloaded(Limit.BYTES_IN_FLIGHT, f"bodies of {self._bytes} bytes are held")
         self._bytes += count
 
     def release(self, count: int) -> None:
-        """Their request was answered."""
+        """Release the memory of a body whose request was answered."""
         self._bytes -= count
 
     def hold_answer(self, count: int, *, can_refuse: bool = True) -> None:
-        """Count bytes of an answer that its client has yet to read, until ``release_answer``.
+        """Reserve memory for an answer that its client must still read, until ``release_answer``.
 
         Raises:
-            HttpError: 503, those of the other answers leave no room for them, and ``can_refuse``.
+            HttpError: 503, the limit is reached by other answers, and ``can_refuse``.
         """
         is_beyond = self._answer_bytes + count > self.config.sidecar_max_bytes_in_flight
-        # A single one may be as large as it is.
+        # A single answer may have any size.
         if can_refuse and is_beyond and self._answer_bytes:
             raise self._overloaded(
                 Limit.ANSWER_BYTES_IN_FLIGHT, f"answers of {self._answer_bytes} bytes wait to be read"
@@ -324,11 +323,11 @@ class LoadLimiter(Collector):
         self._answer_bytes += count
 
     def release_answer(self, count: int) -> None:
-        """They were read, or their client has gone."""
+        """Release the memory of an answer that was read, or whose client has disconnected."""
         self._answer_bytes -= count
 
     def require_size(self, size: int) -> None:
-        """HttpError 413: a body has more bytes than one may."""
+        """Raise HttpError 413 if a body is too large."""
         if size > self.config.sidecar_max_request_bytes:
             raise self._too_large(
                 Limit.REQUEST_BYTES,
@@ -336,16 +335,17 @@ class LoadLimiter(Collector):
             )
 
     def require_value_count(self, body: bytes) -> None:
-        """HttpError 413: to decode it alone would hold up the others, and be for nothing.
+        """Raise HttpError 413 if a body has too many values, before it is decoded.
 
-        To count commas takes a fiftieth of that, though some may be in names.
+        Decoding it would delay other requests. Counting commas takes a fiftieth of that time; some of them
+        may be in names.
         """
         most = COMMAS_OF_QUESTION * self.config.sidecar_max_questions
         if len(body) > max(most, _UNCOUNTED_BYTES) and body.count(b",") > most:
             raise self._too_large(Limit.QUESTIONS, f"more than {most} values in one request")
 
     def require_item_count(self, count: int, things: str) -> None:
-        """HttpError 413: too many questions."""
+        """Raise HttpError 413 if a request has too many items."""
         if count > self.config.sidecar_max_questions:
             most = self.config.sidecar_max_questions
             raise self._too_large(Limit.QUESTIONS, f"{count} {things} in one request: at most {most}")
@@ -353,23 +353,23 @@ class LoadLimiter(Collector):
     # --- the event loop ----------------------------------------------------------------------------------
 
     async def watch(self, delays: Durations, notify: Callable[[], None] = notify_alive) -> None:
-        """See how late the event loop comes to what is due: requests wait as long before they are read.
+        """Measure the delay of the event loop: requests wait as long before they are read.
 
         Args:
-            delays: where that is counted.
-            notify: lets who watches it know that the loop turns: by default systemd's watchdog.
+            delays: collects the delays.
+            notify: reports that the event loop runs; by default to systemd's watchdog.
         """
         while True:
             due_s = time.monotonic() + _CHECK_INTERVAL_S
             await asyncio.sleep(_CHECK_INTERVAL_S)
-            # uvloop counts in whole milliseconds, so it may be early.
+            # uvloop rounds to milliseconds, so it may be early.
             late_s = max(time.monotonic() - due_s, 0)
             delays.add(late_s)
             self.record_delay(late_s)
             notify()
 
     def record_delay(self, late_s: float) -> None:
-        """How late it was. Once may be anything; twice, and more comes than is answered."""
+        """Record a delay. A single one may have any cause; two in a row mean overload."""
         self.is_late = min(late_s, self._late_s) * 1000 > self.config.sidecar_overload_late_ms
         self._late_s = late_s
 

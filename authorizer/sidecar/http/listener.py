@@ -29,13 +29,15 @@ _HOST: Final = re.compile(
 
 
 def parse_host(header: str) -> str | None:
-    """The name or address of a Host header, in lower case and without a dot at its end.
+    """Return the name or address of a Host header, in lower case and without a dot at its end.
+
+    Sources: RFC 9112, section 3.2; RFC 3986, section 3.2.2.
 
     Args:
         header: ``NAME[:PORT]``, ``IPV4[:PORT]`` or ``[IPV6][:PORT]``.
 
     Returns:
-        None for anything else. Nothing is cut off: ``[::1].evil.example`` is no address.
+        None for anything else: ``[::1].evil.example`` is not an address.
     """
     matched = _HOST.fullmatch(header)
     if matched is None:
@@ -51,22 +53,22 @@ def parse_host(header: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
-    """What a request's listener means for it.
+    """The configuration of a listener, as requests need it.
 
     Attributes:
         name: as configured.
-        url: where it is, without a slash at the end.
+        url: without a slash at the end.
         early_start: decides for super users before the node is ready (KIP-801).
         is_local: the socket in the log's directory, where everything is allowed (``binding``).
-        tls: None on a listener without.
+        tls: None without TLS.
         unix_principals: callers at a Unix socket, by ``uid:NUMBER`` and ``gid:NUMBER``.
-        proxies: peers that may speak for others.
-        names: by which clients may know it, in lower case, beside loopback's own.
-        checks_names: requests that are addressed to other names are refused.
-        public_origin: ``SCHEME://HOST[:PORT]`` of the page as people reach it, where that is configured.
-        carries_tokens: others on the network do not see what is sent there.
-        requires_authentication: whose callers must not be User:ANONYMOUS.
-        has_console: with a page for people (``console``).
+        proxies: addresses of trusted proxies.
+        names: allowed names in Host headers, in lower case, in addition to loopback names.
+        checks_names: requests with other Host headers are rejected.
+        public_origin: ``SCHEME://HOST[:PORT]`` of the public URL, if that is configured.
+        carries_tokens: the connection is protected, so that clients may send tokens.
+        requires_authentication: User:ANONYMOUS is rejected.
+        has_console: serves the console.
     """
 
     name: str
@@ -84,12 +86,12 @@ class Listener:
     has_console: bool = False
 
     def is_addressed(self, header: str) -> bool:
-        """Whether a Host header names it: by one of its names, or by loopback's."""
+        """Whether a Host header has one of the listener's names or a loopback name."""
         host = parse_host(header)
         return host is not None and (host in self.names or is_loopback(host) or host.endswith(".localhost"))
 
     def is_proxy(self, address: str | None) -> bool:
-        """Whether a peer's IP address is a trusted proxy's."""
+        """Whether an IP address belongs to a trusted proxy."""
         if address is None or not self.proxies:
             return False
         peer = ipaddress.ip_address(address)
@@ -99,7 +101,7 @@ class Listener:
 def build_listener(
     endpoint: Endpoint, bound: socket.socket, config: Config, tls: TlsSettings | None = None
 ) -> Listener:
-    """What is configured as ``endpoint`` and has this socket; ``tls``: where connections are taken."""
+    """Build the listener of a configured endpoint; ``bound``: its socket."""
     name = endpoint.listener_name or ""
     is_tls = endpoint.security_protocol is SecurityProtocol.SSL
     return Listener(
@@ -119,7 +121,7 @@ def build_listener(
 
 
 def _url(endpoint: Endpoint, bound: socket.socket) -> str:
-    """With the real port, and for every address a name that clients elsewhere may know."""
+    """With the bound port; with the machine's name if the listener has all addresses."""
     if is_unix(endpoint):
         return f"unix:{endpoint.host}"
     scheme = "https" if endpoint.security_protocol is SecurityProtocol.SSL else "http"
@@ -128,7 +130,7 @@ def _url(endpoint: Endpoint, bound: socket.socket) -> str:
 
 
 def _names(config: Config) -> frozenset[str]:
-    """The names that clients may know this sidecar by, in lower case."""
+    """The configured names of this sidecar, in lower case."""
     names = [endpoint.host for endpoint in config.listeners]
     names.append(urlsplit(config.sidecar_public_url or "").hostname)
     return frozenset(name.lower() for name in names if name)

@@ -29,11 +29,11 @@ log = structlog.get_logger(__name__)
 
 #: Seconds that a client has for its TLS handshake.
 HANDSHAKE_TIMEOUT_S: Final = 5.0
-#: Connections that are accepted in one turn of the event loop.
+#: Connections that are accepted in one iteration of the event loop.
 _PER_TURN_MAX: Final = 64
-#: Seconds without accepting after the system refused to: it mostly has no file descriptor left.
+#: Seconds until the next attempt after accept() failed, mostly for lack of file descriptors.
 _PAUSE_S: Final = 0.1
-#: The client has gone, or another process of the same sidecar has taken the connection.
+#: The client disconnected, or another process of the same sidecar accepted the connection.
 _NOTHING_TO_ACCEPT: Final = (BlockingIOError, InterruptedError, ConnectionAbortedError)
 
 
@@ -48,13 +48,13 @@ class Acceptor:
         make_protocol: Callable[[Admission], asyncio.Protocol],
         tls: ssl.SSLContext | None,
     ) -> None:
-        """Begin to accept.
+        """Start to accept.
 
         Args:
-            listening: the socket, which is bound and listens.
-            listener: whose socket it is.
-            load: counts the connections, and says which of them are beyond the limits.
-            make_protocol: makes the protocol of an admitted connection.
+            listening: the listening socket.
+            listener: of the socket.
+            load: counts and limits connections.
+            make_protocol: creates the protocol of an admitted connection.
             tls: the context of a listener with TLS.
         """
         self._loop = asyncio.get_running_loop()
@@ -72,7 +72,7 @@ class Acceptor:
         self._loop.add_reader(listening, self._accept)
 
     def close(self) -> None:
-        """Stop accepting, and close the connections whose handshake is under way."""
+        """Stop accepting, and close the connections in their handshake."""
         self._loop.remove_reader(self._listening)
         if self._pause is not None:
             self._pause.cancel()
@@ -97,7 +97,7 @@ class Acceptor:
             self._admit(accepted, address)
 
     def _admit(self, accepted: socket.socket, address: Any) -> None:
-        # On a socket for IPv4 and IPv6 an IPv4 peer has an address of IPv6; a Unix socket's peer has none.
+        # A dual-stack socket reports an IPv4 peer with an IPv6 address; a Unix socket's peer has none.
         host = host_address(address[0]) if isinstance(address, tuple) else None
         admission = self._load.admit(self._listener, host)
         if admission is None:
@@ -108,7 +108,7 @@ class Acceptor:
         task.add_done_callback(self._opening.discard)
 
     async def _open(self, accepted: socket.socket, admission: Admission) -> None:
-        """Let the event loop read it, for which TLS shakes hands first."""
+        """Hand the connection to the event loop, with TLS after its handshake."""
         accepted.setblocking(False)
         make_protocol = partial(self._make_protocol, admission)
         try:
@@ -116,21 +116,21 @@ class Acceptor:
         except ConnectionAbortedError:
             self._load.count_handshake_timeout()
         except OSError:
-            pass  # the client has gone, or its handshake failed, which the TLS context has counted
+            pass  # the client disconnected, or its handshake failed, which the TLS context counts
         finally:
-            # Without a connection its protocol never hears of the end.
+            # A protocol that was never connected is not notified of the end.
             if not admission.is_connected:
                 admission.release()
 
     def _pause_accepting(self, error: OSError) -> None:
-        """Do not ask the system again and again for what it has not."""
+        """Wait before the next attempt: a busy loop would not create file descriptors."""
         if not self._is_failing:
             log.warning(
                 "connections_not_accepted",
                 listener=self._listener.name,
                 reason=error.strerror or str(error),
-                way_out="it is tried again ten times a second; if files are short, raise the limit of open "
-                "files (LimitNOFILE of systemd, ulimit -n)",
+                way_out="the sidecar retries ten times a second. If file descriptors are short, raise the "
+                "limit of open files (LimitNOFILE of systemd, ulimit -n)",
             )
         self._is_failing = True
         self._loop.remove_reader(self._listening)
@@ -142,7 +142,7 @@ class Acceptor:
 
 
 class ListenerServer(uvicorn.Server):
-    """Makes SidecarProtocols, and closes their connections when it ends."""
+    """Creates SidecarProtocols, and closes their connections at shutdown."""
 
     def __init__(
         self, config: uvicorn.Config, listener: Listener, load: LoadLimiter, tls: ssl.SSLContext | None
@@ -154,8 +154,8 @@ class ListenerServer(uvicorn.Server):
         self._acceptors: list[Acceptor] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept on ``sockets``."""
-        # uvicorn's own servers count no connection before its handshake: it is given no socket.
+        """Accept connections on ``sockets``."""
+        # uvicorn gets no socket: its servers do not count a connection before its handshake.
         await super().startup(sockets=[])
         self._acceptors = [
             Acceptor(each, self._listener, self._load, self._make_protocol, self._tls)
@@ -163,7 +163,7 @@ class ListenerServer(uvicorn.Server):
         ]
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept no more, and end the connections that there are."""
+        """Stop accepting, and end the open connections."""
         for acceptor in self._acceptors:
             acceptor.close()
         await super().shutdown(sockets)

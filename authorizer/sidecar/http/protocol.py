@@ -1,31 +1,30 @@
 """HTTP/1.1 on one connection: uvicorn's protocol, with an inline fast path for evaluations.
 
-The parser alone decides where a request begins and ends. What it saw of a request is one ``_Message``, made
-when the request begins and dropped when it ends: nothing of one request is left for another. An evaluation
-that need not wait is decided and answered in the parser's own call for the end of its message, without a task
-and without ASGI. Everything else goes to the application, which gives the same answers. The rules:
+Only the parser decides where a request begins and ends. Its state of a request is one ``_Message``, created
+when the request begins and dropped when it ends, so that no state of a request reaches the next one. An
+evaluation that need not wait is decided and answered in the parser's callback for the end of the message,
+without a task and without ASGI. All other requests go to the application, which gives the same answers.
+The rules:
 
-- Answers come in the order of the requests. An inline answer is written only when everything before it was
-  answered. A client that does not read its answers, or sends many requests at once, is served by tasks.
-- Only ordinary requests are answered inline: POST, HTTP/1.1, kept alive, no ``Expect``, a small body, a
-  ``Host`` that is the sidecar's, a caller who is known without work. Behind a trusted proxy none is, because
-  uvicorn's middleware finds the client's address there.
-- A connection reads no further request once it has had its last one: one that says so (``Connection: close``,
-  HTTP/1.0, CONNECT), one whose answer began before it was read to its end, or one that was refused here. What
-  still comes is dropped, and the connection closed after the answer.
-- Bytes that belong to no body are bounded, at every moment of a request and between requests
-  (``_framing_bytes``). A body is bounded by the application that reads it (``limits``), and by flow control
-  until then.
-- A request that is no HTTP is answered with 400, one with too large a head with 431, one that is not complete
-  some time after its first byte with 408; after the answers to the requests before it.
-- A connection on which no request begins is closed after a time, and a client that does not read its answers
-  is cut off. Each connection looks once a second.
-- An offer to go on in another protocol is passed over, as RFC 9110 (section 7.8) allows: Java's HttpClient
-  adds ``Upgrade: h2c`` to all it asks in the clear. The parser would take the body for the other protocol's,
-  so such a request is parsed again without the offer.
+- Answers have the order of the requests. An inline answer is written only after all answers before it. If a
+  client does not read its answers, or pipelines many requests, tasks answer it.
+- Only ordinary requests are answered inline: POST, HTTP/1.1, keep-alive, no ``Expect``, a small body, the
+  sidecar's ``Host``, a caller that needs no verification. Behind a trusted proxy none is, because uvicorn's
+  middleware determines the client's address there.
+- A connection reads no further request after its last one: one that ends it (``Connection: close``,
+  HTTP/1.0, CONNECT), one whose answer began before its end was read, or one that was rejected here. Further
+  bytes are dropped, and the connection is closed after the answer.
+- Bytes outside of bodies are limited at any time (``_framing_bytes``). The application that reads a body
+  limits its size (``limits``); until then flow control does.
+- The answer is 400 to a request that is not HTTP, 431 to one with too large a head, and 408 to one that is
+  not complete in time; after the answers to the requests before it.
+- A connection without a request is closed after a timeout, and so is one whose client does not read its
+  answers. Each connection checks its timeouts once a second.
+- An ``Upgrade`` header is ignored, as RFC 9110 (section 7.8) allows: Java's HttpClient sends ``Upgrade: h2c``
+  with all requests without TLS. The parser would end at the upgrade and not parse the body, so such a request
+  is parsed again without the header.
 
-A listener is known by the socket that a connection came in on, not by its port: IPv4 and IPv6 on one port are
-two listeners.
+A listener is identified by its socket, not by its port: IPv4 and IPv6 on one port are two listeners.
 """
 
 from __future__ import annotations
@@ -65,21 +64,21 @@ if TYPE_CHECKING:
     from authorizer.sidecar.http.listener import Listener
     from authorizer.sidecar.http.request_metrics import RequestMetrics
 
-#: Between two looks at what a connection waits for.
+#: Between two checks of a connection's timeouts.
 _CHECK_INTERVAL_S: Final = 1.0
-#: Bytes that a client is to read in its time, if as many wait.
+#: Bytes that a client must read before its timeout, if as many wait.
 _MIN_READ_BYTES: Final = 64 * 1024
 
-#: Bytes of a body that is answered inline, and requests of one piece that are. More goes to a task.
+#: Size of a body, and requests of one chunk, that are answered inline. Beyond these a task answers.
 _BODY_BYTES_MAX: Final = 32 * 1024
 _REQUESTS_PER_READ_MAX: Final = 16
-#: Bytes that are parsed at one go.
+#: Bytes that are given to the parser in one call.
 _CHUNK_BYTES: Final = 16 * 1024
-#: Bytes of chunk framing that a byte of a body pays for: a chunk of one byte has five.
+#: Bytes of chunk framing that are allowed for a byte of a body: a chunk of one byte has five.
 _FRAMING_PER_BODY_BYTE: Final = 8
 
 _JSON: Final = JSON.encode("ascii")
-#: Of an answer that is made here.
+#: Of an inline answer.
 _HEADERS: Final = ((b"content-type", _JSON), (b"cache-control", b"no-store"))
 _CLOSE: Final = (b"connection", b"close")
 _EXPECT: Final = b"expect"
@@ -89,13 +88,13 @@ _NO_HEADERS: Final[Mapping[bytes, bytes]] = MappingProxyType({})
 
 
 class _StopParsingError(Exception):
-    """Ends the parsing: no further request of the connection is read."""
+    """Stops the parser: no further request of the connection is read."""
 
 
 class _Flow(FlowControl):
     """Flow control that keeps reading paused while received bytes wait to be parsed.
 
-    uvicorn resumes reading whenever an application receives: what a client sends would pile up.
+    uvicorn resumes reading whenever an application receives; received bytes would accumulate.
     """
 
     has_unparsed = False
@@ -106,9 +105,9 @@ class _Flow(FlowControl):
 
 
 class _Cycle(RequestResponseCycle):
-    """A request with the application, and its answer.
+    """A request that the application handles, and its answer.
 
-    An answer that begins before its request was read to the end is the last one of its connection:
+    If an answer begins before its request was read to the end, it is the last one of its connection:
     ``on_early`` is called before it is written.
     """
 
@@ -123,22 +122,22 @@ class _Cycle(RequestResponseCycle):
             self.keep_alive = False  # so that the answer says "connection: close"
         await super().send(message)
         if is_early:
-            # uvicorn would close it at once after the answer, and a client that still sends would not see it.
+            # uvicorn would close the connection immediately; a client that still sends would miss the answer.
             self.keep_alive = True
 
 
 class _Message:
-    """What the parser has seen of one request.
+    """The parsed part of one request.
 
     Attributes:
-        url: as it stands in the first line.
-        headers: of the head, with names in lower case; trailers are not among them.
+        url: as the request line has it.
+        headers: of the head, with names in lower case; without trailers.
         has_head: whether the head is complete.
-        offers_upgrade: whether it is parsed again, without the offer of another protocol.
+        offers_upgrade: whether it is parsed again without its ``Upgrade`` header.
         endpoint: the inline endpoint of its path, if its head allows an inline answer.
         inline: its headers by name, if it has an inline endpoint; none of _INLINE_HEADERS is repeated.
-        body: what has been received of it, until the application has the request.
-        cycle: the request with the application; None: it does not have it yet.
+        body: the received part, until the application has the request.
+        cycle: the request in the application; None before that.
     """
 
     url = b""
@@ -160,10 +159,7 @@ def _has_no_repeated_header(headers: list[tuple[bytes, bytes]]) -> bool:
 
 
 class SidecarProtocol(HttpToolsProtocol):
-    """One connection; see the module.
-
-    Its peer is in the state of each of its requests: ``scope["state"]["peer"]``.
-    """
+    """One connection. Its peer is in the state of its requests: ``scope["state"]["peer"]``."""
 
     flow: _Flow
 
@@ -180,33 +176,33 @@ class SidecarProtocol(HttpToolsProtocol):
         self._admission = admission
         self._load = load
         self.timeout_keep_alive = load.config.sidecar_connections_max_idle_ms / 1000  # type: ignore[assignment]
-        # What was received and not parsed yet: it waits until the requests before it are answered.
+        # Received and not parsed yet: waits until the requests before it are answered.
         self._unparsed = b""
-        # The request that is being received, and the last one that the application was started with.
+        # The request that is being received, and the last one that the application got.
         self._message: _Message | None = None
         self._last_cycle: RequestResponseCycle | None = None
-        # Since the last request began, beyond what its body pays for; without the piece that it began in.
+        # Since the last request began, beyond the allowance of its body; without the chunk in which it began.
         self._framing_bytes = 0
-        # How much may still come and is dropped; None: requests are read.
+        # Bytes that may still arrive and are dropped; None while requests are read.
         self._discardable_bytes: int | None = None
-        # The answer to what was no request, after those to the requests before it.
+        # The answer to an invalid request, after those to the requests before it.
         self._last_error: HttpError | None = None
-        # Since when the client has read too little, and how much waited for it then.
+        # Since when the client has read too little, and how many bytes waited for it then.
         self._stalled_since_s: float | None = None
         self._stalled_bytes = 0
-        # What is answered inline, by the path; nothing where a middleware stands before the application.
+        # By path; empty if a middleware wraps the application.
         self._inline_endpoints: Mapping[bytes, InlineEndpoint] = (
             self.app.inline_endpoints if isinstance(self.app, Application) else {}
         )
         self._inline_budget = 0
         self._requests = requests
-        # Of requests with this Host, without a token; None: they are not answered inline.
+        # The origin of requests with this Host and without a token; None: they are not answered inline.
         self._host: bytes | None = None
         self._origin: Origin | None = None
-        # The head of an answer up to its length; made anew with uvicorn's default headers, once a second.
+        # The head of an inline answer up to its length; uvicorn's default headers change once a second.
         self._default_headers: list[tuple[bytes, bytes]] | None = None
         self._head = b""
-        # Since when the connection waits for its client: for the rest of a request, or for the next one.
+        # Since when the connection waits for the rest of a request, or for the next one.
         self._waiting_since_s = 0.0
         self._timeout_timer: TimerHandle | None = None
 
@@ -220,7 +216,7 @@ class SidecarProtocol(HttpToolsProtocol):
             self._inline_endpoints = {}
         address = None
         if self.client is not None:
-            # On a socket for IPv4 and IPv6 an IPv4 peer has an address of IPv6.
+            # A dual-stack socket reports an IPv4 peer with an IPv6 address.
             address = host_address(self.client[0])
             self.client = (address, self.client[1])
         self.app_state = {"peer": identify_peer(transport, address, self._listener)}
@@ -235,7 +231,7 @@ class SidecarProtocol(HttpToolsProtocol):
         self._unparsed = b""
         self._message = None
         if self._last_cycle is not None:
-            # uvicorn tells the last one only, which may wait for this.
+            # uvicorn notifies only the last cycle, which may wait for this one.
             self._last_cycle.disconnected = True
             self._last_cycle.message_event.set()
         self._admission.release()
@@ -254,7 +250,7 @@ class SidecarProtocol(HttpToolsProtocol):
             self.transport.abort()
 
     def _parse_received(self) -> None:
-        """Parse what has come, as far as its requests can begin: those of one read may be thousands."""
+        """Parse received bytes while no request is queued: one read may contain thousands of requests."""
         while self._unparsed and not self.pipeline:
             chunk, self._unparsed = self._unparsed[:_CHUNK_BYTES], self._unparsed[_CHUNK_BYTES:]
             self._parse(chunk)
@@ -283,10 +279,10 @@ class SidecarProtocol(HttpToolsProtocol):
             self._reject_head()
 
     def _without_upgrade(self, rest: bytes) -> bytes:
-        """What is to be parsed again: the head that was parsed last, without the offer, and ``rest``."""
+        """Return the bytes to parse again: the last parsed head without ``Upgrade``, and ``rest``."""
         message = self._message
         if message is None:
-            return b""  # CONNECT, behind which no request is read
+            return b""  # after CONNECT no request is read
         version = self.parser.get_http_version().encode("ascii")
         lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), message.url, version)]
         lines += [b"%b: %b" % header for header in message.headers if header[0] != b"upgrade"]
@@ -297,7 +293,7 @@ class SidecarProtocol(HttpToolsProtocol):
         """Read no further request.
 
         Args:
-            error: the answer to what is no complete request, after the answers to those before it.
+            error: the answer to an incomplete request, after the answers to those before it.
         """
         config = self._load.config
         is_complete = self._message is None and error is None
@@ -316,7 +312,7 @@ class SidecarProtocol(HttpToolsProtocol):
             self._close()
 
     def _abort_request(self, cycle: _Cycle) -> None:
-        """Take a request that will not be complete from the application."""
+        """Withdraw a request that will not be complete from the application."""
         cycle.disconnected = True
         cycle.waiting_for_100_continue = False
         cycle.message_event.set()
@@ -325,7 +321,7 @@ class SidecarProtocol(HttpToolsProtocol):
             self._load.waiting -= 1
 
     def _close(self) -> None:
-        """Close it after the last answer; a client that is still sending can read that first."""
+        """Close the connection so that a client that still sends can read the last answer."""
         if self.transport.is_closing():
             return
         if self._last_error is not None:
@@ -338,11 +334,11 @@ class SidecarProtocol(HttpToolsProtocol):
             self.transport.write_eof()
             self.flow.resume_reading()
         else:
-            # TLS waits by itself until the client has closed its side.
+            # TLS waits until the client has closed its side.
             self.transport.close()
 
     def shutdown(self) -> None:
-        """The server ends: a connection that is idle closes now, another one after its answer."""
+        """Close an idle connection now, another one after its answer."""
         message = self._message
         if message is not None and message.has_head and message.cycle is None:
             # The application answers it, as the last one.
@@ -352,7 +348,7 @@ class SidecarProtocol(HttpToolsProtocol):
             self.transport.close()
         super().shutdown()
         if self.transport.is_closing() and not self.transport.get_write_buffer_size():
-            # TLS would wait for the client to close its side, which an idle client does not.
+            # TLS would wait for the client to close its side, but an idle client does not.
             self.transport.abort()
 
     # --- time --------------------------------------------------------------------------------------------
@@ -362,7 +358,7 @@ class SidecarProtocol(HttpToolsProtocol):
         self._stalled_since_s = None
 
     def _check_timeouts(self) -> None:
-        """Close it if the client has had its time."""
+        """Close the connection if a timeout has passed."""
         self._timeout_timer = self.loop.call_later(_CHECK_INTERVAL_S, self._check_timeouts)
         if self._is_client_stalled():
             self._load.refused[Limit.UNREAD_TIMEOUT] += 1
@@ -380,7 +376,7 @@ class SidecarProtocol(HttpToolsProtocol):
             self._stop_reading(HttpError(ErrorCode.REQUEST_TIMEOUT, message))
 
     def _is_client_stalled(self) -> bool:
-        """Whether its client has had its time to read what waits for it, or is left when it is closed."""
+        """Whether the client did not read its answers in time, also those that remain after the close."""
         if not (self.flow.write_paused or self.transport.is_closing()):
             return False
         now_s, unread = self.loop.time(), self._count_unread()
@@ -389,11 +385,11 @@ class SidecarProtocol(HttpToolsProtocol):
         return now_s - self._stalled_since_s >= self._load.config.sidecar_unread_timeout_ms / 1000
 
     def _count_unread(self) -> int:
-        """Bytes that wait for the client, here and in the kernel."""
+        """Count the bytes that wait for the client, here and in the kernel."""
         waiting = array("i", [0])
         try:
             ioctl(self.transport.get_extra_info("socket"), TIOCOUTQ, waiting)
-        except (OSError, ValueError):  # it has gone just now
+        except (OSError, ValueError):  # the socket was closed
             return 0
         return self.transport.get_write_buffer_size() + waiting[0]
 
@@ -413,7 +409,7 @@ class SidecarProtocol(HttpToolsProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         message = self._message
         if message is None or message.has_head:
-            return  # behind the body: nothing that is left out by a proxy comes in here
+            return  # trailers could bypass the checks of a proxy
         message.headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
@@ -422,7 +418,7 @@ class SidecarProtocol(HttpToolsProtocol):
             return
         message.has_head = True
         limits, headers = self._load.config, message.headers
-        # Never too little: the message began somewhere in a piece that is not counted.
+        # An upper bound: the message began somewhere in a chunk that is not counted.
         size = _CHUNK_BYTES + self._framing_bytes
         if size > limits.sidecar_max_head_bytes or len(headers) > limits.sidecar_max_headers:
             self._check_head_size(message)
@@ -469,19 +465,19 @@ class SidecarProtocol(HttpToolsProtocol):
         cycle.more_body = False
         cycle.message_event.set()
         if not self.parser.should_keep_alive():
-            cycle.keep_alive = False  # as headers behind the body may say
+            cycle.keep_alive = False  # trailers may ask for it
         if not cycle.keep_alive:
             self._stop_reading()
 
     # --- the fast path -----------------------------------------------------------------------------------
 
     def _answer_inline(self, message: _Message) -> bool:
-        """Answer the request whose end the parser has just seen; False: the application is to answer."""
+        """Answer the request that the parser has just completed; False: the application must answer."""
         parser, running = self.parser, self._last_cycle
         self._inline_budget -= 1
         if (
             self._inline_budget < 0
-            # Everything before it was answered, and the client reads its answers.
+            # Answers keep their order, and the client reads them.
             or not (running is None or running.response_complete)
             or self.pipeline
             or self.flow.write_paused
@@ -535,9 +531,9 @@ class SidecarProtocol(HttpToolsProtocol):
         return True
 
     def _origin_by_host(self, host: bytes | None) -> Origin | None:
-        """The origin of this connection's requests with that Host; None: the application says why not.
+        """Compute the origin of this connection's requests with a Host; None: the application rejects them.
 
-        Computed when the Host changes, which clients do not do on one connection.
+        Clients do not change their Host on one connection.
         """
         self._host, self._origin = host, None
         if host is not None:
@@ -548,7 +544,7 @@ class SidecarProtocol(HttpToolsProtocol):
         return self._origin
 
     def _write(self, response: Response, extra: list[tuple[bytes, bytes]]) -> None:
-        """An answer of the application's own, without it."""
+        """Write a response without the application."""
         headers = [
             *self.server_state.default_headers,
             *response.raw_headers,
@@ -560,13 +556,13 @@ class SidecarProtocol(HttpToolsProtocol):
             b"".join([STATUS_LINE[response.status_code], *lines, b"\r\n", bytes(response.body)])
         )
 
-    # --- the application's way ---------------------------------------------------------------------------
+    # --- the application ---------------------------------------------------------------------------------
 
     def _start_application(self, message: _Message) -> _Cycle:
-        """Give a request to the application, with what has come of its body, once its head is complete.
+        """Start or queue the application for a request with a complete head.
 
         Raises:
-            _EndedError: too many requests wait for the answers before theirs, and the connection ends.
+            _StopParsingError: too many requests are queued; the connection ends.
         """
         parser, load = self.parser, self._load
         is_answering = self._is_answering()
@@ -605,7 +601,7 @@ class SidecarProtocol(HttpToolsProtocol):
             expect_100_continue=any(
                 name == _EXPECT and value.lower() == b"100-continue" for name, value in message.headers
             ),
-            # Behind CONNECT there may be another protocol.
+            # After CONNECT the client may use another protocol.
             keep_alive=version != "1.0" and method != b"CONNECT" and parser.should_keep_alive(),
             on_response=self.on_response_complete,
         )
@@ -619,12 +615,12 @@ class SidecarProtocol(HttpToolsProtocol):
         return cycle
 
     def _refusal(self, message: _Message) -> HttpError | None:
-        """What the application is to answer before it does anything else."""
+        """Return the error with which the application must answer."""
         if not self._admission.is_extra or is_health(message.url.decode("latin-1")):
             return None
         return HttpError(
             ErrorCode.TOO_MANY_CONNECTIONS,
-            "there are as many connections as there may be, in all or from your address: close some",
+            "the limit of connections is reached, in total or for your address: close some",
             {**RETRY, "connection": "close"},
         )
 
@@ -648,7 +644,7 @@ class SidecarProtocol(HttpToolsProtocol):
             self.flow.resume_reading()
 
     def _is_answering(self) -> bool:
-        """Whether an answer is under way, or a complete request with the application."""
+        """Whether an answer is being written, or the application has a complete request."""
         running = self._last_cycle
         return bool(self.pipeline) or (
             running is not None
@@ -671,6 +667,6 @@ class SidecarProtocol(HttpToolsProtocol):
             HttpError(
                 ErrorCode.HEAD_TOO_LARGE,
                 f"more than {limits.sidecar_max_head_bytes} bytes in the first line and headers, or between "
-                f"and behind the chunks of the body, or more than {limits.sidecar_max_headers} headers",
+                f"and after the chunks of the body, or more than {limits.sidecar_max_headers} headers",
             )
         )

@@ -17,10 +17,10 @@ _T = TypeVar("_T")
 
 
 def decode_body(body: bytes, kind: type[_T], path: str) -> _T:
-    """A JSON body as a value of ``kind``; ``path`` is named in errors.
+    """Decode a JSON body as ``kind``; errors name ``path``.
 
     Raises:
-        HttpError: 400 with the field and what it should be.
+        HttpError: 400 with the field and its type.
     """
     try:
         return msgspec.json.decode(body, type=kind)
@@ -29,7 +29,7 @@ def decode_body(body: bytes, kind: type[_T], path: str) -> _T:
             ErrorCode.INVALID_REQUEST, f"the body is not a request for {path}: {error}"
         ) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        # RecursionError: arrays in arrays in arrays, even in a field that is not read.
+        # RecursionError: deeply nested arrays, even in an unknown field.
         raise HttpError(ErrorCode.INVALID_JSON, f"the body is not JSON that can be read: {error}") from error
 
 
@@ -37,7 +37,7 @@ _Query = TypeVar("_Query", bound=msgspec.Struct)
 
 
 def decode_query(query: bytes, kind: type[_Query]) -> _Query:
-    """``name=value&...`` as a value of ``kind``, whose fields are the parameters.
+    """Decode ``name=value&...`` as ``kind``, whose fields are the parameters.
 
     Raises:
         HttpError: 400, naming the parameter.
@@ -50,7 +50,7 @@ def decode_query(query: bytes, kind: type[_Query]) -> _Query:
         raise invalid_request(f"the query is not name=value&...: {error}") from error
     given = dict(pairs)
     if len(given) < len(pairs):
-        raise invalid_request("a query parameter is there twice: one value for each")
+        raise invalid_request("a query parameter is repeated: send one value for each")
     try:
         return msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:

@@ -1,7 +1,7 @@
-"""How many requests there were and how long they took, by endpoint and status; what is under way.
+"""Metrics of requests: count and duration by endpoint and status, and requests in flight.
 
-Where requests are answered only numbers are added; what Prometheus wants is made when it asks. The event
-loop's thread writes, any thread reads.
+The request path only adds numbers; metric families are built at a scrape. The event loop's thread writes, any
+thread reads.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ BOUNDS_S: Final = (
 )
 _LABELS: Final = [*map(floatToGoString, BOUNDS_S), "+Inf"]
 
-#: Of evaluations that are answered at once, all are counted and one in TIMED_EVERY is timed: to time each
-#: would take a twentieth of what the protocol takes for it.
+#: All inline evaluations are counted, and one in TIMED_EVERY is timed: timing each would add a twentieth to
+#: the time that the protocol needs.
 TIMED_EVERY: Final = 16
 
-#: What has no endpoint of ours, or another method than ours: whatever a client makes up is one label.
+#: The label of unknown paths and methods, so that clients cannot create labels.
 OTHER: Final = "other"
 _REQUEST_LABELS: Final = ("method", "endpoint", "status")
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE"})
 
 
 def method_label(method: str) -> str:
-    """The method itself, if it is one that means anything here."""
+    """Return a known method, or OTHER."""
     return method if method in _METHODS else OTHER
 
 
 class Durations:
-    """How many took how long."""
+    """A histogram of durations."""
 
     __slots__ = ("_counts", "_sum_s")
 
@@ -62,11 +62,11 @@ class Durations:
 
 
 class Requests:
-    """Those to one endpoint that were answered with one status.
+    """Requests of one method and endpoint with one status.
 
     Attributes:
-        count: all of them.
-        durations: how long those took that were timed.
+        count: of all requests.
+        durations: of the timed requests.
     """
 
     __slots__ = ("count", "durations")
@@ -77,10 +77,10 @@ class Requests:
 
 
 class RequestMetrics(Collector):
-    """Of one application, on all listeners.
+    """Metrics of one application, on all listeners.
 
     Attributes:
-        in_flight: requests under way by endpoint, without those that are answered at once.
+        in_flight: requests in flight by endpoint, without inline ones.
     """
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class RequestMetrics(Collector):
         self._requests: dict[tuple[str, str, str], Requests] = {}
 
     def of(self, method: str, endpoint: str, status: int | None) -> Requests:
-        """Where the requests are counted that were answered so; without a status, that got no answer."""
+        """Return the counters of requests with this result; status None: no answer was sent."""
         key = method_label(method), endpoint, "none" if status is None else f"{status:d}"
         found = self._requests.get(key)
         if found is None:
@@ -96,7 +96,7 @@ class RequestMetrics(Collector):
         return found
 
     def add(self, method: str, endpoint: str, status: int | None, duration_s: float) -> None:
-        """Count one, and time it."""
+        """Count one request and its duration."""
         requests = self.of(method, endpoint, status)
         requests.count += 1
         requests.durations.add(duration_s)
@@ -122,14 +122,14 @@ class RequestMetrics(Collector):
 
 
 class ServerMetrics(Collector):
-    """Of all listeners of one sidecar.
+    """Metrics of all listeners of one sidecar.
 
     Attributes:
-        loop_delays: how late the event loop came to what was due: what a request waits before it is read.
+        loop_delays: delays of the event loop: requests wait as long before they are read.
     """
 
     def __init__(self, connections: Mapping[str, int]) -> None:
-        """``connections``: open ones by listener, as they change."""
+        """``connections``: open connections by listener; the caller updates them."""
         self.loop_delays = Durations()
         self._connections = connections
 

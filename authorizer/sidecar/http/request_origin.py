@@ -1,4 +1,4 @@
-"""Where a request comes from: the listener it came in on, the caller, and the client's address."""
+"""Origin of a request: its listener, the caller, and the client's address."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _HOST: Final = b"host"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """One request's.
+    """Where one request comes from.
 
     Attributes:
-        listener: where it came in.
+        listener: of the connection.
         principal: the caller.
-        address: the client's as ACL hosts are written; empty when there is none (a UNIX socket).
-        request_id: what the client calls the request (X-Request-ID).
+        address: the client's, in the form of ACL hosts; empty for a Unix socket.
+        request_id: the client's id of the request (X-Request-ID).
     """
 
     listener: Listener
@@ -37,11 +37,11 @@ class Origin:
 
 
 def find_origin(scope: Scope) -> Origin:
-    """The origin of a request in ASGI's terms, whose connection the protocol has put into its state.
+    """Return the origin of a request; the protocol has put the peer into the scope's state.
 
     Raises:
-        HttpError: 400, a trusted proxy has forwarded what is no address; 403, the peer has no principal;
-            421, the request was meant for another host.
+        HttpError: 400, a trusted proxy has sent an invalid address; 403, the peer has no principal; 421, the
+            request is for another host.
     """
     peer: Peer = scope["state"]["peer"]
     if peer.refusal is not None:
@@ -61,10 +61,10 @@ def find_origin(scope: Scope) -> Origin:
 
 
 def misdirected_error(header: str, listener: Listener) -> HttpError:
-    """421: a web page's own name was made to mean this machine (DNS rebinding); its Host says so."""
+    """421: the Host is not this sidecar's, as when a web page uses DNS rebinding."""
     return HttpError(
         ErrorCode.MISDIRECTED_REQUEST,
-        f"Host `{header}` is none of this sidecar's names on listener {listener.name}: ask {listener.url}. "
-        "If clients know it by another name, set aclog.sidecar.public.url to that; if a proxy sends this, "
+        f"Host `{header}` is none of this sidecar's names on listener {listener.name}: use {listener.url}. "
+        "If clients use another name, set aclog.sidecar.public.url to it; if a proxy sends this, "
         "name the proxy in aclog.trusted.proxies",
     )

@@ -24,30 +24,30 @@ if TYPE_CHECKING:
     from authorizer.sidecar.http.request_origin import Origin
 
 
-#: An X-Request-ID is repeated in the answer: room for any tracing system's, not for a text.
+#: The answer repeats X-Request-ID; this is enough for the ids of tracing systems.
 REQUEST_ID_BYTES_MAX: Final = 256
 
-#: Below it errors are as AuthZEN has them.
+#: Errors below this path have AuthZEN's form.
 AUTHZEN_PATH: Final = "/access/v1/"
 
 JSON: Final = "application/json"
-#: What ``curl -d`` calls every body.
-_CURLS_OWN: Final = "application/x-www-form-urlencoded"
+#: Content-Type that ``curl -d`` sends with every body.
+_CURL_CONTENT_TYPE: Final = "application/x-www-form-urlencoded"
 PROBLEM_JSON: Final = "application/problem+json"
 
-#: Bytes of a large answer that are written at a time: the next ones wait until its client has read.
+#: Bytes of a large answer that are written at a time, as fast as the client reads.
 PART_BYTES: Final = 64 * 1024
 
 
 def json_response(
     value: object, status: HTTPStatus = HTTPStatus.OK, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """``value`` as JSON."""
+    """Encode a value as JSON."""
     return Response(msgspec.json.encode(value), status, headers, JSON)
 
 
 def error_response(error: HttpError, path: str) -> Response:
-    """The answer for an HttpError, in the form that ``path`` has for errors."""
+    """Return the response for an HttpError, in the form for ``path``."""
     headers = {"aclog-error": error.code.value, **error.headers}
     if path.startswith(AUTHZEN_PATH):
         return json_response(error.message, error.code.status, headers)
@@ -55,10 +55,10 @@ def error_response(error: HttpError, path: str) -> Response:
 
 
 def request_id_of(request: Request) -> str | None:
-    """X-Request-ID, which the answer repeats (AuthZEN 1.0, section 10.1.3).
+    """Return X-Request-ID, which the answer must repeat (AuthZEN 1.0, section 10.1.3).
 
     Raises:
-        HttpError: 400, it cannot be repeated; an answer without it would break that rule.
+        HttpError: 400, it cannot be repeated.
     """
     request_id = request.headers.get("x-request-id")
     if request_id is not None and not is_valid_request_id(request_id):
@@ -70,12 +70,12 @@ def request_id_of(request: Request) -> str | None:
 
 
 def is_valid_request_id(request_id: str) -> bool:
-    """Whether it is printable ASCII, and not too long."""
+    """Whether it is printable ASCII and not too long."""
     return len(request_id) <= REQUEST_ID_BYTES_MAX and request_id.isascii() and request_id.isprintable()
 
 
 async def send_in_parts(message: Message, send: Send) -> None:
-    """Send a body's bytes a part at a time: ``send`` waits while the client does not read."""
+    """Send a body in parts; ``send`` waits while the client does not read."""
     body: bytes = message.get("body", b"")
     last = max(len(body) - 1, 0) // PART_BYTES * PART_BYTES
     for start in range(0, last, PART_BYTES):
@@ -84,10 +84,10 @@ async def send_in_parts(message: Message, send: Send) -> None:
 
 
 def hold_answer(request: Request, count: int) -> None:
-    """Count bytes of its answer until it was sent.
+    """Reserve memory for a request's answer until it was sent.
 
     Raises:
-        HttpError: 503, too many wait to be read by others; never for what has changed something already.
+        HttpError: 503, other answers use too much; never after the request has changed something.
     """
     load: LoadLimiter = request.app.load
     load.hold_answer(count, can_refuse=not getattr(request.state, "has_changed", False))
@@ -95,18 +95,18 @@ def hold_answer(request: Request, count: int) -> None:
 
 
 def origin_of(request: Request) -> Origin:
-    """Where it comes from, as the application has found out before any handler."""
+    """Return the origin, which the application determined before it called the handler."""
     found: Origin = request.state.origin
     return found
 
 
 def require_no_browser(request: Request) -> None:
-    """Refuse a change that a web page asks for, or that is not in the body alone.
+    """Reject a write from a web page, or one with a query string.
 
-    A browser adds Origin or Sec-Fetch-Site to what a page sends, mostly both; no page can leave them out.
+    Browsers send Origin or Sec-Fetch-Site, mostly both, with a page's requests; no page can omit them.
 
     Raises:
-        HttpError: 403, there is one of these headers; 400, there is a query.
+        HttpError: 403, the request has one of these headers; 400, it has a query string.
     """
     for header in ("Origin", "Sec-Fetch-Site"):
         if header in request.headers:
@@ -117,16 +117,16 @@ def require_no_browser(request: Request) -> None:
     if request.url.query:
         raise HttpError(
             ErrorCode.INVALID_REQUEST,
-            f"{request.method} {request.url.path} takes no query: what it is about goes into the body",
+            f"{request.method} {request.url.path} takes no query string: use the body",
         )
 
 
 async def read_body(request: Request) -> bytes:
-    """The whole request body, which is held until its request is answered.
+    """Read the request body, whose memory is reserved until the request is answered.
 
     Raises:
-        HttpError: 413, it is larger than a body may be, or has more in it; 503, there is no room for it.
-        ConnectionResetError: the client went away.
+        HttpError: 413, the body is too large or has too many values; 503, the memory limit is reached.
+        ConnectionResetError: the client disconnected.
     """
     load: LoadLimiter = request.app.load
     body = bytearray()
@@ -140,20 +140,20 @@ async def read_body(request: Request) -> bytes:
         raise ConnectionResetError(
             "the client closed the connection before its request was complete"
         ) from error
-    whole = bytes(body)
-    load.require_value_count(whole)
-    return whole
+    complete = bytes(body)
+    load.require_value_count(complete)
+    return complete
 
 
 async def read_json(request: Request) -> bytes:
-    """The whole request body, which AuthZEN wants to be called JSON (certification, 2.4.3).
+    """Read a request body whose Content-Type AuthZEN requires to be JSON (certification, 2.4.3).
 
     Raises:
-        HttpError: 400, it is called something else; and those of ``read_body``.
-        ConnectionResetError: the client went away.
+        HttpError: 400, another Content-Type; and those of ``read_body``.
+        ConnectionResetError: the client disconnected.
     """
     called = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
-    if called not in (JSON, _CURLS_OWN):
+    if called not in (JSON, _CURL_CONTENT_TYPE):
         raise HttpError(ErrorCode.INVALID_HEADER, f"Content-Type must be {JSON}, not {called[:80]}")
     return await read_body(request)
 
@@ -162,10 +162,10 @@ _T = TypeVar("_T")
 
 
 async def while_connected(request: Request, work: Coroutine[Any, Any, _T]) -> _T:
-    """The result of ``work``; the request's body must have been read.
+    """Return the result of ``work``; the request's body must have been read.
 
     Raises:
-        ConnectionResetError: the client went away first, and the work was cancelled.
+        ConnectionResetError: the client disconnected first, and the work was cancelled.
     """
     working = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(_wait_for_leave(request))
@@ -177,7 +177,7 @@ async def while_connected(request: Request, work: Coroutine[Any, Any, _T]) -> _T
     finally:
         for task in (working, leaving):
             task.cancel()
-        # What was cancelled has ended when this returns: nothing of it outlives its request.
+        # Cancelled work must have ended when this returns: it must not outlive its request.
         await asyncio.gather(working, leaving, return_exceptions=True)
 
 

@@ -1,4 +1,4 @@
-"""ServerThread: the servers of a process, one for each socket, in one event loop and a thread of its own."""
+"""ServerThread: the servers of a process, one for each socket, in one event loop and one thread."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
 _START_TIMEOUT_S: Final = 30.0
-#: How often the main thread looks whether there was a signal.
+#: How often the main thread wakes up for signals.
 _CHECK_INTERVAL_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A socket and what answers there."""
+    """A socket and its server."""
 
     socket: socket.socket
     server: uvicorn.Server
 
 
 class ServerThread:
-    """See the module.
+    """Runs servers until ``close``.
 
     Attributes:
-        served: what answers; its sockets are closed with it.
+        served: the servers; their sockets are closed with them.
     """
 
     def __init__(self, background: Sequence[Callable[[], Coroutine[None, None, None]]]) -> None:
-        """``beside``: what runs in the event loop until the end."""
+        """``background``: further coroutines of the event loop, cancelled at the end."""
         self.served: list[Served] = []
         self._background = background
         self._serving: set[asyncio.Task[None]] = set()
@@ -44,11 +44,11 @@ class ServerThread:
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started, and not closed."""
+        """Whether it was started and not closed."""
         return self._thread is not None
 
     def start(self, served: Sequence[Served]) -> None:
-        """Answer at these; returns when requests are answered. RuntimeError: they are not."""
+        """Start the servers; returns when they accept requests. Raises RuntimeError if they do not start."""
         self.served = list(served)
         loop_factory = self.served[0].server.config.get_loop_factory()
         self._thread = threading.Thread(
@@ -65,30 +65,30 @@ class ServerThread:
             waited += 0.01
 
     def add(self, served: Served) -> None:
-        """Answer at one more. From any thread, once it was started."""
+        """Start one more server. Thread-safe, after ``start``."""
         if self._loop is None:
             raise RuntimeError("the sidecar's server is not running")
         self.served.append(served)
         self._loop.call_soon_threadsafe(self._begin, served)
 
     def remove(self, served: Served) -> None:
-        """End one, while the others answer. From any thread."""
+        """Stop one server. Thread-safe."""
         self.served.remove(served)
         served.server.should_exit = True
 
     def wait(self) -> NoReturn:
-        """Block while it serves; whatever ends that, such as a signal, is raised."""
-        # Not in the thread's own join: in Python 3.11 and 3.12, what a signal raises there leaves the thread
-        # taken for ended. Then nothing waits for its requests, and the interpreter ends under it.
+        """Block while the servers run; a signal's exception is raised."""
+        # Not by Thread.join: in Python 3.11 and 3.12 an exception from a signal handler there marks the
+        # running thread as ended, so that the interpreter exits without waiting for its requests.
         while not self._ended.wait(_CHECK_INTERVAL_S):
-            pass  # a signal just before the wait begins does not end it: the next look does
+            pass  # a signal just before the wait is handled after the next wake-up
         raise RuntimeError("the sidecar's server is not running: see the log")
 
     def close(self, end_streams: Callable[[], None]) -> None:
-        """End them all, and give the sockets back. Idempotent.
+        """Stop all servers and close their sockets. Idempotent.
 
         Args:
-            end_streams: ends the answers that would not end by themselves.
+            end_streams: ends streaming responses.
         """
         if self._thread is not None:
             for each in tuple(self.served):
@@ -108,14 +108,14 @@ class ServerThread:
             self._ended.set()
 
     def _begin(self, served: Served) -> asyncio.Task[None]:
-        """On the event loop."""
+        """Start one server on the event loop."""
         task = asyncio.get_running_loop().create_task(served.server.serve([served.socket]))
         self._serving.add(task)
         task.add_done_callback(self._serving.discard)
         return task
 
     async def _serve(self) -> None:
-        """Until one of the first servers ends, which ends the others."""
+        """Run until one of the first servers ends, which ends the others."""
         self._loop = asyncio.get_running_loop()
         async with asyncio.TaskGroup() as group:
             background = [group.create_task(each()) for each in self._background]
@@ -127,7 +127,7 @@ class ServerThread:
                 await asyncio.wait(self._serving)
             for task in background:
                 task.cancel()
-        # What has not ended within the grace: an event loop does not close its connections itself.
+        # Connections that did not end in the grace period: the event loop does not close them.
         servers = [each.server for each in self.served]
         for connection in [each for server in servers for each in server.server_state.connections]:
             connection.transport.abort()
@@ -135,11 +135,11 @@ class ServerThread:
 
 
 def private_server(app: object, grace_s: int) -> uvicorn.Server:
-    """A server for other processes of the same sidecar.
+    """Return a server for other processes of the same sidecar.
 
     Args:
-        app: ASGI's.
-        grace_s: what a request under way gets once it is to end.
+        app: an ASGI application.
+        grace_s: seconds for the requests in flight at shutdown.
     """
     config = uvicorn.Config(
         app,  # type: ignore[arg-type]  # by its caller

@@ -1,4 +1,4 @@
-"""What a service says to systemd (sd_notify(3)): that it answers, that it lives, that it ends."""
+"""Notifications to systemd (sd_notify(3)): the service is ready, alive or stopping."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ import socket
 from contextlib import suppress
 from typing import Final
 
-#: It answers: what is ordered after it may start. It may still be loading; /readyz says that.
+#: It accepts requests, so that dependent units may start. It may still load; see /readyz.
 READY: Final = "READY=1"
-#: It lives; systemd restarts a service with WatchdogSec= that has not said so for as long.
+#: systemd restarts a service with WatchdogSec= that does not send this in time.
 ALIVE: Final = "WATCHDOG=1"
 STOPPING: Final = "STOPPING=1"
 
 
 def notify(*states: str) -> None:
-    """Say it, if this process was started by a unit with Type=notify; it is never waited for."""
+    """Send states to systemd, if a unit with Type=notify started this process. Never blocks."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address:
         return
     if address.startswith("@"):
         address = f"\0{address[1:]}"
-    # A manager that is gone or busy is no reason to stop.
+    # The service must not fail because the manager does not receive.
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.setblocking(False)
         sender.sendto("\n".join(states).encode(), address)
 
 
 def notify_alive() -> None:
-    """Say that it lives, if systemd waits for that."""
+    """Send a sign of life, if the unit has a watchdog."""
     if "WATCHDOG_USEC" in os.environ:
         notify(ALIVE)

@@ -1,7 +1,7 @@
-"""TLS of a listener: its certificates, which follow their files.
+"""TLS context of a listener, which reloads its certificate files.
 
-Every connection is made by the newest context as a whole, with its own keys for session tickets: an authority
-that was taken out of the truststore does not admit by an old session either.
+Each new connection uses the newest context, which has its own keys for session tickets. So a client cannot
+resume an old session after its authority was removed from the truststore.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion
 
 
 class _ServerConnection(ssl.SSLObject):
-    """One connection, whose handshake the listener counts if it fails."""
+    """One connection; it counts a failed handshake."""
 
     listener: ListenerContext
 
@@ -54,24 +54,23 @@ class _ServerConnection(ssl.SSLObject):
 
 
 class ListenerContext(ssl.SSLContext):
-    """What the event loop takes for a listener's context: it hands each new connection to the newest one.
+    """The context for the event loop; it delegates each new connection to the newest context.
 
     Attributes:
-        listener_name: whose it is.
-        reloads: how often changed files were taken up.
-        failed_reloads: how often they could not be used.
-        is_failing: whether the files as they are now cannot be used.
-        failed_handshakes: clients that got no connection: without a good certificate, or without TLS.
-        expires_s: when the first certificate of the chain in use does, in seconds since the epoch; None if
-            it does not say.
+        listener_name: name of the listener.
+        reloads: number of successful reloads.
+        failed_reloads: number of failed reloads.
+        is_failing: whether the current files are unusable.
+        failed_handshakes: clients without a valid certificate, or without TLS.
+        expires_s: first expiry in the current chain, in seconds since the epoch; None if unknown.
     """
 
     def __new__(cls, *_: object) -> Self:
-        """Its own protocol version is never spoken."""
+        """The base class needs a protocol, which is not used."""
         return super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
 
     def __init__(self, settings: TlsSettings, listener_name: str) -> None:
-        """Read the files. Raises ConfigError."""
+        """Load the files. Raises ConfigError."""
         self.listener_name = listener_name
         self.reloads = 0
         self.failed_reloads = 0
@@ -90,12 +89,12 @@ class ListenerContext(ssl.SSLContext):
         return made
 
     def count_failed_handshake(self, error: ssl.SSLError) -> None:
-        """Count it, and say why, as a broker does; nothing of the client's is in it."""
+        """Count and log it, as a broker does; without data from the client."""
         self.failed_handshakes += 1
         log.info("tls_handshake_failed", listener=self.listener_name, reason=_reason(error))
 
     def reload(self) -> None:
-        """Take up the files if they have changed; if they cannot be used, what was there stays."""
+        """Reload changed files; if they are unusable, keep the current context."""
         versions = self._file_versions()
         has_changed, self._loaded_versions = versions != self._loaded_versions, versions
         if not has_changed and not self.is_failing:
@@ -110,7 +109,7 @@ class ListenerContext(ssl.SSLContext):
                     "certificates_not_reloaded",
                     listener=self.listener_name,
                     reason=str(error),
-                    way_out="mend the file, which is tried again; the certificates from before stay in use",
+                    way_out="correct the file; it is reloaded. The previous certificates stay in use",
                 )
         else:
             self.reloads += 1
@@ -120,7 +119,7 @@ class ListenerContext(ssl.SSLContext):
             )
 
     def _file_versions(self) -> list[tuple[int, int, int] | None]:
-        """What a changed file changes; a link is followed, as Kubernetes swaps secrets by one."""
+        """Inode, time and size of each file, through links: Kubernetes swaps secrets by a link."""
         versions: list[tuple[int, int, int] | None] = []
         for file in self._files:
             try:
@@ -133,7 +132,7 @@ class ListenerContext(ssl.SSLContext):
 
 
 class TlsCollector(Collector):
-    """The listeners' certificates, for Prometheus."""
+    """Metrics of the listeners' certificates."""
 
     def __init__(self, contexts: Sequence[ListenerContext]) -> None:
         self._contexts = contexts
@@ -171,19 +170,19 @@ class TlsCollector(Collector):
 
 
 def _context(settings: TlsSettings) -> tuple[ssl.SSLContext, int | None]:
-    """And when its own chain expires. Raises ConfigError."""
+    """Return the context, and when its own chain expires. Raises ConfigError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.sslobject_class = _ServerConnection
     context.minimum_version = _VERSIONS[settings.protocols[0]]
     context.maximum_version = _VERSIONS[settings.protocols[-1]]
     context.verify_mode = _CLIENT_AUTH[settings.client_auth]
-    # As in Java, whatever is in the truststore is trusted by itself, an intermediate authority too.
+    # As in Java, every certificate of the truststore is trusted, also an intermediate authority.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.set_alpn_protocols(["http/1.1"])
     chain = _load_identity(context, settings)
     if settings.authorities is not None:
         try:
-            # What is not PEM in the file (keytool's and openssl's remarks) may be in any encoding.
+            # Remarks of keytool and openssl in the file may have any encoding.
             context.load_verify_locations(cadata=_read(settings.authorities).decode("ascii", "ignore"))
         except (ssl.SSLError, ValueError) as error:
             raise ConfigError(
@@ -195,7 +194,7 @@ def _context(settings: TlsSettings) -> tuple[ssl.SSLContext, int | None]:
 
 
 def _expiry_s(chain: str) -> int | None:
-    """Of the certificate that expires first; None if one has a time that is none, which only clients mind."""
+    """The first expiry in a chain; None if one is invalid, which only clients check."""
     try:
         return min(certificate_expiry_s(a2b_base64(each)) for each in _CERTIFICATE.findall(chain))
     except ValueError:
@@ -203,7 +202,7 @@ def _expiry_s(chain: str) -> int | None:
 
 
 def _load_identity(context: ssl.SSLContext, settings: TlsSettings) -> str:
-    """Its text."""
+    """Load the private key and its chain; return their text."""
     source = settings.identity
     identity = _read(source)
 
@@ -212,7 +211,7 @@ def _load_identity(context: ssl.SSLContext, settings: TlsSettings) -> str:
             raise ConfigError(settings.password_key, "", "the private key is encrypted: set its password")
         return settings.password
 
-    # OpenSSL reads files only; this one is nowhere but in memory, and is what was read, at once.
+    # OpenSSL reads only files. A file in memory keeps the key off the disk and is read only once.
     descriptor = os.memfd_create("aclog-identity")
     try:
         with open(descriptor, "wb", closefd=False) as file:
@@ -232,7 +231,7 @@ def _load_identity(context: ssl.SSLContext, settings: TlsSettings) -> str:
 
 
 def _reason(error: ssl.SSLError) -> str:
-    """For people; of a certificate, what was wrong with it."""
+    """The reason for logs; for a certificate, the result of its verification."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message
     return error.reason or str(error)

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 def bind_unix(path: Path, mode: int) -> socket.socket:
-    """A socket bound to ``path`` and not listening yet, with these permissions whatever the umask.
+    """Bind a socket to ``path``, not listening yet, with these permissions whatever the umask.
 
     Raises:
-        OSError: the name is taken, the file system has no sockets, or it may not be made there.
+        OSError: the name exists, the file system has no sockets, or the permission is missing.
     """
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         with unix_address(path) as address:
             bound.bind(address)
-        # Connections are refused until it listens, so none comes before this.
+        # The kernel rejects connections until the socket listens, so the mode is set before the first one.
         path.chmod(mode)
     except BaseException:
         bound.close()
@@ -32,7 +32,7 @@ def bind_unix(path: Path, mode: int) -> socket.socket:
 
 
 def remove_unix(path: Path) -> None:
-    """Remove the socket of that name, if there is one; other files stay. Raises OSError."""
+    """Remove a socket, if there is one of that name, but no other kind of file. Raises OSError."""
     try:
         if stat.S_ISSOCK(path.lstat().st_mode):
             path.unlink()
@@ -41,11 +41,11 @@ def remove_unix(path: Path) -> None:
 
 
 def connect_unix(path: Path, timeout_s: float) -> socket.socket:
-    """A connection to what listens at ``path``.
+    """Connect to the server that listens at ``path``.
 
     Raises:
-        FileNotFoundError, ConnectionRefusedError: nothing does.
-        OSError: not reached, such as PermissionError for another user.
+        FileNotFoundError, ConnectionRefusedError: there is no server.
+        OSError: the connection failed, such as PermissionError for another user.
     """
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -59,7 +59,7 @@ def connect_unix(path: Path, timeout_s: float) -> socket.socket:
 
 
 class UnixConnection(http.client.HTTPConnection):
-    """A connection to what listens at a path."""
+    """An HTTP connection over a Unix socket, for clients that block."""
 
     def __init__(self, path: Path, timeout_s: float) -> None:
         super().__init__("localhost", timeout=timeout_s)

@@ -38,14 +38,14 @@ def bindings_of(body: bytes) -> list[AclBinding]:
     """
     wanted = decode_body(body, AclCreation, ACLS_PATH).acls
     _check_count(len(wanted))
-    return [_valid(acl.binding, f"acls[{number}].") for number, acl in enumerate(wanted)]
+    return [_validated(acl.binding, f"acls[{number}].") for number, acl in enumerate(wanted)]
 
 
 def filters_of(body: bytes) -> list[AclBindingFilter]:
     """Which ACLs a DELETE wants removed. Raises as ``bindings_of``."""
     wanted = decode_body(body, AclDeletion, ACLS_PATH).filters
     _check_count(len(wanted))
-    return [_valid(each.filter, f"filters[{number}].") for number, each in enumerate(wanted)]
+    return [_validated(each.filter, f"filters[{number}].") for number, each in enumerate(wanted)]
 
 
 def plan_of(body: bytes) -> PlanApplication:
@@ -63,10 +63,10 @@ def listing_of(query: bytes) -> tuple[AclBindingFilter, int | None, int | None]:
         HttpError: 400, naming the parameter.
     """
     wanted = decode_query(query, AclListing)
-    return _valid(wanted.filter, ""), wanted.min_offset, wanted.at_offset
+    return _validated(wanted.filter, ""), wanted.min_offset, wanted.at_offset
 
 
-def _valid(read: Callable[[str], _T], where: str) -> _T:
+def _validated(read: Callable[[str], _T], where: str) -> _T:
     try:
         return read(where)
     except ValueError as error:

@@ -114,10 +114,10 @@ class AclRoutes:
     async def describe(self, request: Request) -> Response:
         """GET: the ACLs that a filter means, of one state."""
         wanted, min_offset, at_offset = listing_of(request.scope["query_string"])
-        state = await self._listed_state(request, min_offset, at_offset)
+        state = await self._authorized_state(request, min_offset, at_offset)
         # To put a million ACLs in order takes seconds.
         listing = await asyncio.to_thread(list_acls, state.index, wanted)
-        return await _listed(request, listing, state.end_offset)
+        return await _listing_response(request, listing, state.end_offset)
 
     @declare_endpoint(
         "GET",
@@ -130,7 +130,7 @@ class AclRoutes:
     async def describe_one(self, request: Request) -> Response:
         """GET: the ACL with an id, and where it was written."""
         given = decode_query(request.scope["query_string"], AtOffset)
-        state = await self._listed_state(request, given.min_offset, given.at_offset)
+        state = await self._authorized_state(request, given.min_offset, given.at_offset)
         text = request.path_params["id"]
         try:
             acl = state.index.image.get(uuid_from_string(text))
@@ -154,12 +154,12 @@ class AclRoutes:
     )
     async def create(self, request: Request) -> Response:
         """POST: create ACLs, as one atomic batch of those that can be."""
-        caller = self._changing(request, "CreateAcls")
+        caller = self._authorize_change(request, "CreateAcls")
         bindings = bindings_of(await read_body(request))
         futures = self._node.authorizer.create_acls(caller.context, bindings)
         results = await asyncio.gather(*map(asyncio.wrap_future, futures))
         answers = [CreationResult.of(result) for result in results]
-        end_offset = self._changed(
+        end_offset = self._record_change(
             request,
             caller,
             created=sum(result.record is not None for result in results),
@@ -179,12 +179,12 @@ class AclRoutes:
     )
     async def delete(self, request: Request) -> Response:
         """DELETE: remove all that filters mean, as one atomic batch."""
-        caller = self._changing(request, "DeleteAcls")
+        caller = self._authorize_change(request, "DeleteAcls")
         filters = filters_of(await read_body(request))
         futures = self._node.authorizer.delete_acls(caller.context, filters)
         results = await asyncio.gather(*map(asyncio.wrap_future, futures))
         answers = [DeletionResult.of(result) for result in results]
-        end_offset = self._changed(
+        end_offset = self._record_change(
             request,
             caller,
             deleted=len({acl.id for answer in answers for acl in answer.deleted or ()}),
@@ -205,15 +205,17 @@ class AclRoutes:
     )
     async def apply(self, request: Request) -> Response:
         """POST: carry out a plan, whole or not at all."""
-        caller = self._changing(request, "ApplyPlan")
-        return await self.applied(request, caller, await asyncio.to_thread(plan_of, await read_body(request)))
+        caller = self._authorize_change(request, "ApplyPlan")
+        return await self.apply_for(
+            request, caller, await asyncio.to_thread(plan_of, await read_body(request))
+        )
 
-    async def applied(self, request: Request, caller: Caller, wanted: PlanApplication) -> Response:
+    async def apply_for(self, request: Request, caller: Caller, wanted: PlanApplication) -> Response:
         """What became of the plan of a caller who may change ACLs."""
         future = self._node.mutator.apply_plan(wanted.plan, wanted.max_removed_percent)
         result = await asyncio.wrap_future(future)
         answer = result.answer()
-        end_offset = self._changed(
+        end_offset = self._record_change(
             request,
             caller,
             created=len(result.added),
@@ -222,7 +224,7 @@ class AclRoutes:
         )
         return json_response(PlanOutcomes(end_offset, end_offset, [answer]))
 
-    async def _listed_state(
+    async def _authorized_state(
         self, request: Request, min_offset: int | None, at_offset: int | None
     ) -> AuthorizerState:
         """The state that is asked, of a caller who may list it; HttpError 403 otherwise."""
@@ -238,14 +240,14 @@ class AclRoutes:
         require(now, log_if_allowed=True)
         return state
 
-    def _changing(self, request: Request, name: str) -> Caller:
+    def _authorize_change(self, request: Request, name: str) -> Caller:
         """The caller, who may change ACLs; HttpError 403 otherwise."""
         require_no_browser(request)
         caller = self._caller(ready_state(self._node), request, name)
         caller.require_on_cluster(AclOperation.ALTER)
         return caller
 
-    def _changed(
+    def _record_change(
         self, request: Request, caller: Caller, *, created: int = 0, deleted: int = 0, refused: int
     ) -> int:
         """Log the change; return the end offset at which it is visible."""
@@ -268,7 +270,7 @@ class AclRoutes:
         return Caller(self._node, state, origin_of(request), name)
 
 
-async def _listed(request: Request, listing: Listing, end_offset: int) -> Response:
+async def _listing_response(request: Request, listing: Listing, end_offset: int) -> Response:
     """A small one whole; of another one no more than a part is encoded before the client has read."""
     parts = listing_parts(listing, end_offset)
     first = await asyncio.to_thread(next, parts)

@@ -108,7 +108,7 @@ def with_defaults(batch: Sequence[Evaluation], defaults: Evaluation) -> Sequence
     ]
 
 
-def context_of(evaluation: Evaluation, words: AuthzenAliases, caller: Caller) -> HttpRequestContext:
+def context_of(evaluation: Evaluation, aliases: AuthzenAliases, caller: Caller) -> HttpRequestContext:
     """Who wants to, and from where, in Kafka's terms; ``caller`` asks.
 
     Raises:
@@ -116,10 +116,10 @@ def context_of(evaluation: Evaluation, words: AuthzenAliases, caller: Caller) ->
     """
     subject, context, origin = evaluation.subject, evaluation.context, caller.origin
     if subject is None:
-        raise _absent(evaluation)
+        raise _missing_error(evaluation)
     return HttpRequestContext(
-        KafkaPrincipal(words.subjects.get(subject.type, subject.type), subject.id),
-        words.addresses[context.host if context else None],
+        KafkaPrincipal(aliases.subjects.get(subject.type, subject.type), subject.id),
+        aliases.addresses[context.host if context else None],
         request_name=caller.request_name,
         caller=origin.principal,
         caller_address=origin.address,
@@ -127,26 +127,26 @@ def context_of(evaluation: Evaluation, words: AuthzenAliases, caller: Caller) ->
     )
 
 
-def action_of(evaluation: Evaluation, words: AuthzenAliases) -> Action:
+def action_of(evaluation: Evaluation, aliases: AuthzenAliases) -> Action:
     """What they want to do on what, in Kafka's terms; raises as ``context_of``."""
     action, resource = evaluation.action, evaluation.resource
     if evaluation.subject is None or action is None or resource is None:
-        raise _absent(evaluation)
+        raise _missing_error(evaluation)
     context = evaluation.context or _NO_CONTEXT
     if context.as_of is not None:
         require_no_as_of(context)
     return Action(
-        words.actions[action.name],
-        ResourcePattern(words.resources[resource.type], resource.id, _LITERAL),
+        aliases.actions[action.name],
+        ResourcePattern(aliases.resources[resource.type], resource.id, _LITERAL),
         1,
         context.log_if_allowed,
         context.log_if_denied,
     )
 
 
-def _absent(evaluation: Evaluation) -> HttpError:
-    absent = [name for name in ("subject", "action", "resource") if getattr(evaluation, name) is None]
-    return invalid_request(f"the request has no {' and no '.join(absent)}")
+def _missing_error(evaluation: Evaluation) -> HttpError:
+    missing = [name for name in ("subject", "action", "resource") if getattr(evaluation, name) is None]
+    return invalid_request(f"the request has no {' and no '.join(missing)}")
 
 
 def require_no_as_of(context: Context) -> None:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 CONFIG_PATH: Final = "/v1/config"
 
 #: By them callers get rights.
-_OF_RIGHTS: Final = frozenset({SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG, DESCRIBE_PRINCIPALS})
+_RIGHTS_KEYS: Final = frozenset({SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG, DESCRIBE_PRINCIPALS})
 
 
 class ConfigChange(msgspec.Struct, forbid_unknown_fields=True):
@@ -106,14 +106,14 @@ class ConfigRoutes:
         require_no_browser(request)
         caller = self._caller(request, "AlterConfigs")
         caller.require_on_cluster(AclOperation.ALTER_CONFIGS)
-        asked = decode_body(await read_body(request), ConfigChange, CONFIG_PATH)
-        if not _OF_RIGHTS.isdisjoint(asked.configs):
+        change = decode_body(await read_body(request), ConfigChange, CONFIG_PATH)
+        if not _RIGHTS_KEYS.isdisjoint(change.configs):
             caller.require_on_cluster(AclOperation.ALTER)
         context = caller.context
         by = f"{context.caller} at {context.caller_address} on listener {context.listener_name}"
         try:
             # It reads the file.
-            changes = await asyncio.to_thread(self._put, asked.configs, by, is_trial=asked.validate_only)
+            changes = await asyncio.to_thread(self._put, change.configs, by, is_trial=change.validate_only)
         except (ConfigError, RestartNeededError) as error:
             raise HttpError(ErrorCode.INVALID_CONFIG, str(error)) from error
         return json_response(SettingChanges([SettingChange(*change) for change in changes], persisted=False))

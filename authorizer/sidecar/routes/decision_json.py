@@ -46,9 +46,9 @@ _END: Final = b"}}"
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def decision_json(decided: DecidedAction, said: tuple[bytes, ...], *, explained: bool) -> bytes:
+def decision_json(decided: DecidedAction, encoded: tuple[bytes, ...], *, explained: bool) -> bytes:
     """See the module; ``said``: by the state that decided. Its ACL is looked for if ``explained``."""
-    by_super_user, allowed, denied, allowed_by_default, denied_by_default = said
+    by_super_user, allowed, denied, allowed_by_default, denied_by_default = encoded
     if decided.answer:
         text = allowed if decided.result is _ALLOWED else denied
     elif decided.cached_decision is BY_SUPER_USER:
@@ -56,9 +56,9 @@ def decision_json(decided: DecidedAction, said: tuple[bytes, ...], *, explained:
     else:
         text = allowed_by_default if decided.result is _ALLOWED else denied_by_default
     if decided.result is not _ALLOWED and (found := notes(decided)):
-        text = text[: -len(_END)] + _noted(found)
+        text = text[: -len(_END)] + _encode_notes(found)
     acl = decided.decision().acl if explained else None
-    return text if acl is None else text[: -len(_END)] + _deciding(acl)
+    return text if acl is None else text[: -len(_END)] + _encode_acl(acl)
 
 
 def refusal_json(error: HttpError) -> bytes:
@@ -68,7 +68,7 @@ def refusal_json(error: HttpError) -> bytes:
 
 
 @lru_cache(maxsize=16)  # most are by the newest state
-def said_at(end_offset: int) -> tuple[bytes, ...]:
+def encoded_decisions_at(end_offset: int) -> tuple[bytes, ...]:
     """Every decision by a state, but for the ACL that decided."""
     return tuple(
         _encode(DecisionAnswer(is_allowed, EvaluationContext(rule, end_offset, end_offset, reason)))
@@ -77,12 +77,12 @@ def said_at(end_offset: int) -> tuple[bytes, ...]:
 
 
 @lru_cache(maxsize=64)
-def _noted(found: tuple[str, ...]) -> bytes:
+def _encode_notes(found: tuple[str, ...]) -> bytes:
     """The end of a decision, with its notes."""
     return b',"notes":%b%b' % (_encode(found), _END)
 
 
 @lru_cache(maxsize=4096)  # a few ACLs decide most of what is asked
-def _deciding(acl: AppliedAcl) -> bytes:
+def _encode_acl(acl: AppliedAcl) -> bytes:
     """The end of a decision, with the members that say which it was."""
     return b',"acl":%b,"written_at_offset":%b%b' % (_encode(Acl.of(acl.record)), _encode(acl.offset), _END)

@@ -32,7 +32,7 @@ from authorizer.sidecar.routes.authzen import (
     with_defaults,
 )
 from authorizer.sidecar.routes.authzen_aliases import AuthzenAliases
-from authorizer.sidecar.routes.decision_json import decision_json, refusal_json, said_at
+from authorizer.sidecar.routes.decision_json import decision_json, encoded_decisions_at, refusal_json
 from authorizer.sidecar.routes.endpoint import STATE_ERRORS, declare_endpoint
 from authorizer.sidecar.routes.request_state import visible_end
 from records.principal import KafkaPrincipal
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 EVALUATION_PATH: Final = "/access/v1/evaluation"
 EVALUATIONS_PATH: Final = "/access/v1/evaluations"
 
-_KINDS: Final = {EVALUATION_PATH: Evaluation, EVALUATIONS_PATH: EvaluationsRequest}
+_REQUEST_TYPES: Final = {EVALUATION_PATH: Evaluation, EVALUATIONS_PATH: EvaluationsRequest}
 
 _EXAMPLE: Final = {
     "subject": {"type": "User", "id": "alice"},
@@ -62,9 +62,9 @@ _EXAMPLE: Final = {
 }
 
 #: Evaluations of one request that are answered at once: a millisecond or two.
-AT_ONCE_MAX: Final = 100
+INLINE_MAX: Final = 100
 #: Evaluations about one client that the authorizer is asked at once: a tenth of a slice.
-TOGETHER_MAX: Final = 100
+RUN_MAX: Final = 100
 #: Seconds for which a larger batch is decided before others have their turn.
 SLICE_S: Final = 0.005
 
@@ -79,7 +79,7 @@ class Evaluations:
         self._node = node
         self._load = load
         self._states = states
-        self._words = AuthzenAliases.of(node.config)
+        self._aliases = AuthzenAliases.of(node.config)
 
     def answer_one_inline(self, path: str, body: bytes, origin: Origin) -> bytes | None:
         """The JSON answer to one evaluation; None if it has to wait: nothing is decided then.
@@ -93,19 +93,19 @@ class Evaluations:
         if context is not None and self._must_wait(context.min_offset, context.at_offset):
             return None
         state = self._inline_state(origin)
-        return self._one(evaluation, state, state, origin)
+        return self._decide_one(evaluation, state, state, origin)
 
     def answer_inline(self, path: str, body: bytes, origin: Origin) -> bytes | None:
         """The same for a batch; None also if it is large. Raises as ``answer_one_inline``."""
         request = decode_body(body, EvaluationsRequest, path)
-        batch = self._batch_of(request)
-        if len(batch) > AT_ONCE_MAX or self._must_wait(*_offsets(request, batch)):
+        batch = self._require_batch(request)
+        if len(batch) > INLINE_MAX or self._must_wait(*_offsets(request, batch)):
             return None
         state = self._inline_state(origin)
         if not batch:
-            return self._one(request, state, state, origin)
+            return self._decide_one(request, state, state, origin)
         caller = self._batch_caller(state, origin)
-        return _joined(chain.from_iterable(self._decided(request, batch, state, caller)))
+        return _join(chain.from_iterable(self._decide_batch(request, batch, state, caller)))
 
     def _must_wait(self, min_offset: int | None, at_offset: int | None) -> bool:
         return at_offset is not None or bool(min_offset and min_offset > visible_end(self._node))
@@ -118,26 +118,26 @@ class Evaluations:
 
     async def answer(self, path: str, body: bytes, origin: Origin) -> bytes:
         """The answer's JSON. Raises as ``answer_one_inline``."""
-        asked = decode_body(body, _KINDS[path], path)
-        batch = self._batch_of(asked)
-        min_offset, at_offset = _offsets(asked, batch)
+        evaluation = decode_body(body, _REQUEST_TYPES[path], path)
+        batch = self._require_batch(evaluation)
+        min_offset, at_offset = _offsets(evaluation, batch)
         state, now = await self._states.states(
             origin,
-            lambda now: self._require_any(asked, batch, self._batch_caller(now, origin)),
+            lambda now: self._require_any_subject(evaluation, batch, self._batch_caller(now, origin)),
             min_offset=min_offset,
             at_offset=at_offset,
             early_start=origin.listener.early_start,
         )
         if not batch:
-            return self._one(asked, state, now, origin)
+            return self._decide_one(evaluation, state, now, origin)
         answers: list[bytes] = []
         ends_s = time.perf_counter() + SLICE_S
-        for some in self._decided(asked, batch, state, self._batch_caller(now, origin)):
-            answers += some
+        for part in self._decide_batch(evaluation, batch, state, self._batch_caller(now, origin)):
+            answers += part
             if time.perf_counter() >= ends_s:
                 await asyncio.sleep(0)
                 ends_s = time.perf_counter() + SLICE_S
-        return _joined(answers)
+        return _join(answers)
 
     @declare_endpoint(
         "POST",
@@ -166,51 +166,55 @@ class Evaluations:
         answer = await self.answer(request.scope["path"], await read_json(request), origin_of(request))
         return Response(answer, media_type=JSON)
 
-    def _batch_of(self, asked: Evaluation) -> Sequence[Evaluation]:
+    def _require_batch(self, evaluation: Evaluation) -> Sequence[Evaluation]:
         """Its evaluations; none: it is a single question itself (AuthZEN 1.0, section 7.1)."""
-        batch = asked.evaluations if isinstance(asked, EvaluationsRequest) else None
+        batch = evaluation.evaluations if isinstance(evaluation, EvaluationsRequest) else None
         if not batch:
             return ()
         self._load.require_item_count(len(batch), "evaluations")
         return batch
 
-    def _one(self, asked: Evaluation, state: AuthorizerState, now: AuthorizerState, origin: Origin) -> bytes:
+    def _decide_one(
+        self, evaluation: Evaluation, state: AuthorizerState, now: AuthorizerState, origin: Origin
+    ) -> bytes:
         """By ``state``; the caller has the rights of now."""
         caller = Caller(self._node, now, origin, "AuthZenEvaluation")
-        action = action_of(asked, self._words)
-        context = context_of(asked, self._words, caller)
+        action = action_of(evaluation, self._aliases)
+        context = context_of(evaluation, self._aliases, caller)
         caller.require_may_ask_about(context.principal)
         (decided,) = self._node.authorizer.answer_all(context, (action,), state)
-        explained = asked.context is not None and asked.context.explain
-        return decision_json(decided, said_at(state.end_offset), explained=explained)
+        explained = evaluation.context is not None and evaluation.context.explain
+        return decision_json(decided, encoded_decisions_at(state.end_offset), explained=explained)
 
-    def _require_any(self, asked: Evaluation, batch: Sequence[Evaluation], caller: Caller) -> None:
+    def _require_any_subject(
+        self, evaluation: Evaluation, batch: Sequence[Evaluation], caller: Caller
+    ) -> None:
         """HttpError 403 if the caller may ask about none of the principals that it asks about."""
-        items = with_defaults(batch, asked) if batch else (asked,)
+        items = with_defaults(batch, evaluation) if batch else (evaluation,)
         subjects = {(item.subject.type, item.subject.id) for item in items if item.subject is not None}
-        principals = [KafkaPrincipal(self._words.principal_type(kind), name) for kind, name in subjects]
+        principals = [KafkaPrincipal(self._aliases.principal_type(kind), name) for kind, name in subjects]
         if principals and not any(map(caller.may_ask_about, principals)):
             caller.require_may_ask_about(principals[0])
 
     def _batch_caller(self, now: AuthorizerState, origin: Origin) -> Caller:
         return Caller(self._node, now, origin, "AuthZenEvaluations")
 
-    def _decided(
-        self, asked: Evaluation, batch: Sequence[Evaluation], state: AuthorizerState, caller: Caller
+    def _decide_batch(
+        self, evaluation: Evaluation, batch: Sequence[Evaluation], state: AuthorizerState, caller: Caller
     ) -> Iterator[list[bytes]]:
         """The answers of a batch, all by one state, up to where its semantic stops; some at a time."""
-        options = asked.options if isinstance(asked, EvaluationsRequest) else None
+        options = evaluation.options if isinstance(evaluation, EvaluationsRequest) else None
         stop_at = _STOP_AT[options.evaluations_semantic if options else "execute_all"]
         # What comes after the one that stops it is not decided.
-        together_max = TOGETHER_MAX if stop_at is None else 1
-        for run, actions in self._of_one_client(with_defaults(batch, asked), together_max):
+        run_max = RUN_MAX if stop_at is None else 1
+        for run, actions in self._runs_by_client(with_defaults(batch, evaluation), run_max):
             is_allowed, answers = self._decide(run, actions, state, caller)
             yield answers
             if is_allowed is stop_at:
                 return
 
-    def _of_one_client(
-        self, batch: Sequence[Evaluation], together_max: int
+    def _runs_by_client(
+        self, batch: Sequence[Evaluation], run_max: int
     ) -> Iterator[tuple[list[Evaluation], list[Action] | HttpError]]:
         """The batch in its order, as runs about one client: what is decided by one call of the authorizer.
 
@@ -221,12 +225,12 @@ class Evaluations:
         subject, host = None, None
         for evaluation in batch:
             of_subject, of_host = evaluation.subject, evaluation.context and evaluation.context.host
-            if run and (len(run) == together_max or of_host != host or of_subject != subject):
+            if run and (len(run) == run_max or of_host != host or of_subject != subject):
                 yield run, actions
                 run, actions = [], []
             subject, host = of_subject, of_host
             try:
-                actions.append(action_of(evaluation, self._words))
+                actions.append(action_of(evaluation, self._aliases))
             except HttpError as error:
                 if run:
                     yield run, actions
@@ -251,28 +255,28 @@ class Evaluations:
         try:
             if isinstance(actions, HttpError):
                 raise actions
-            context = context_of(run[0], self._words, caller)
+            context = context_of(run[0], self._aliases, caller)
             caller.require_may_ask_about(context.principal)
         except HttpError as error:
             return False, [refusal_json(error)] * len(run)
         answered = self._node.authorizer.answer_all(context, actions, state)
-        said = said_at(state.end_offset)
+        encoded = encoded_decisions_at(state.end_offset)
         answers: list[bytes] = []
         for decided, item in zip(answered, run, strict=True):
             explained = item.context is not None and item.context.explain
-            answers.append(decision_json(decided, said, explained=explained))
+            answers.append(decision_json(decided, encoded, explained=explained))
         return answered[-1].is_allowed, answers
 
 
-def _offsets(asked: Evaluation, batch: Sequence[Evaluation]) -> tuple[int, int | None]:
+def _offsets(evaluation: Evaluation, batch: Sequence[Evaluation]) -> tuple[int, int | None]:
     """What must be visible before any of it is decided, and the end of the state that is asked, if not now's.
 
     A batch's own context counts where an item has none.
     """
-    context = asked.context
+    context = evaluation.context
     if not batch:
         return (0, None) if context is None else (context.min_offset or 0, context.at_offset)
-    items = [item.context or asked.context for item in batch]
+    items = [item.context or evaluation.context for item in batch]
     min_offset, at_offset = 0, items[0].at_offset if items[0] else None
     for context in items:
         if context is not None and context.min_offset is not None:
@@ -282,5 +286,5 @@ def _offsets(asked: Evaluation, batch: Sequence[Evaluation]) -> tuple[int, int |
     return min_offset, at_offset
 
 
-def _joined(answers: Iterable[bytes]) -> bytes:
+def _join(answers: Iterable[bytes]) -> bytes:
     return b'{"evaluations":[%b]}' % b",".join(answers)

@@ -27,11 +27,11 @@ from authorizer.sidecar.http.request_decoding import decode_body, decode_query
 from authorizer.sidecar.http.request_response import json_response, origin_of, read_body
 from authorizer.sidecar.routes.endpoint import STATE_ERRORS, declare_endpoint
 from authorizer.sidecar.routes.query_requests import (
-    DecisionQuestion,
-    FilterQuestion,
-    OperationsQuestion,
-    Question,
-    TypeQuestion,
+    AccessRequest,
+    DecisionRequest,
+    FilterRequest,
+    OperationsRequest,
+    ResourceTypeRequest,
 )
 
 if TYPE_CHECKING:
@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     from authorizer.sidecar.http.limits import LoadLimiter
     from authorizer.sidecar.routes.request_state import RequestStates
 
-_Question = TypeVar("_Question", bound=Question)
+_Query = TypeVar("_Query", bound=AccessRequest)
 
 _EXAMPLE: Final = {"principal": "User:alice", "host": "10.0.0.1", "resourceType": "TOPIC"}
 
 
-class KafkaQuestionRoutes:
+class KafkaQueryRoutes:
     """The handlers of one node."""
 
     def __init__(self, node: Node, load: LoadLimiter, states: RequestStates) -> None:
@@ -63,16 +63,16 @@ class KafkaQuestionRoutes:
         "/v1/authorized-operations",
         "The operations that a principal may do to one resource (KIP-430)",
         AuthorizedOperations,
-        request=OperationsQuestion,
+        request=OperationsRequest,
         example={**_EXAMPLE, "resourceName": "orders"},
         errors=STATE_ERRORS,
     )
     async def authorized_operations(self, request: Request) -> Response:
         """GET, POST: KIP-430, the operations that a principal may do to one resource."""
-        question = await _question(request, OperationsQuestion)
-        state, _, context = await self._asked(request, question, "AuthorizedOperations")
+        query = await _decode_query(request, OperationsRequest)
+        state, _, context = await self._authorize(request, query, "AuthorizedOperations")
         operations = self._node.authorizer.authorized_operations(
-            context, question.type(), question.resource_name, state
+            context, query.type(), query.resource_name, state
         )
         return json_response(
             AuthorizedOperations(
@@ -88,17 +88,17 @@ class KafkaQuestionRoutes:
         "/v1/authorize-by-resource-type",
         "Whether a principal may do an operation to any resource of a type (KIP-679)",
         ByResourceType,
-        request=TypeQuestion,
+        request=ResourceTypeRequest,
         example={**_EXAMPLE, "operation": "READ"},
         errors=STATE_ERRORS,
     )
     async def authorize_by_resource_type(self, request: Request) -> Response:
         """GET, POST: KIP-679, whether a principal may do this to any resource of a type."""
-        question = await _question(request, TypeQuestion)
-        state, _, context = await self._asked(request, question, "AuthorizeByResourceType")
+        query = await _decode_query(request, ResourceTypeRequest)
+        state, _, context = await self._authorize(request, query, "AuthorizeByResourceType")
         # Looks at all that the principal has.
         result = await asyncio.to_thread(
-            self._node.authorizer.authorize_by_resource_type, context, question.code(), question.type(), state
+            self._node.authorizer.authorize_by_resource_type, context, query.code(), query.type(), state
         )
         return json_response(ByResourceType(state.end_offset, state.end_offset, result.value))
 
@@ -107,19 +107,19 @@ class KafkaQuestionRoutes:
         "/v1/filter",
         "Which of up to 10,000 resources a principal may do an operation to",
         AllowedNames,
-        request=FilterQuestion,
+        request=FilterRequest,
         example={**_EXAMPLE, "operation": "READ", "resourceNames": ["orders", "payments"]},
         errors=STATE_ERRORS,
     )
     async def filter(self, request: Request) -> Response:
         """POST: which of many names a principal may do this to, in one pass."""
-        question = decode_body(await read_body(request), FilterQuestion, request.url.path)
-        self._load.require_item_count(len(question.resource_names), "names")
-        state, _, context = await self._asked(request, question, "Filter")
+        query = decode_body(await read_body(request), FilterRequest, request.url.path)
+        self._load.require_item_count(len(query.resource_names), "names")
+        state, _, context = await self._authorize(request, query, "Filter")
 
         def allowed() -> list[str]:
-            results = self._node.authorizer.authorize(context, question.actions(), state)
-            pairs = zip(question.resource_names, results, strict=True)
+            results = self._node.authorizer.authorize(context, query.actions(), state)
+            pairs = zip(query.resource_names, results, strict=True)
             return [name for name, result in pairs if result is AuthorizationResult.ALLOWED]
 
         names = await asyncio.to_thread(allowed)
@@ -130,45 +130,45 @@ class KafkaQuestionRoutes:
         "/v1/explain",
         "Why a principal may do an operation to a resource, or may not",
         ExplainedDecision,
-        request=DecisionQuestion,
+        request=DecisionRequest,
         example={**_EXAMPLE, "resourceName": "orders", "operation": "READ"},
         errors=STATE_ERRORS,
     )
     async def explain(self, request: Request) -> Response:
         """GET, POST: why, as ``aclog check --explain --json`` says it."""
-        question = await _question(request, DecisionQuestion)
-        state, caller, context = await self._asked(request, question, "Explain")
+        query = await _decode_query(request, DecisionRequest)
+        state, caller, context = await self._authorize(request, query, "Explain")
         explained = partial(
             explained_decision,
             self._node,
             context,
-            question.action(),
+            query.action(),
             state,
             shows_all=caller.may_list(),
-            host_assumed=question.host is None,
+            host_assumed=query.host is None,
         )
         return json_response(await asyncio.to_thread(explained))
 
-    async def _asked(
-        self, request: Request, question: Question, name: str
+    async def _authorize(
+        self, request: Request, query: AccessRequest, name: str
     ) -> tuple[AuthorizerState, Caller, HttpRequestContext]:
         """The state, who asks, and as whom; HttpError 403 where the caller may not ask that."""
         origin = origin_of(request)
 
-        def asked_by(now: AuthorizerState) -> tuple[Caller, HttpRequestContext]:
+        def authorized_caller(now: AuthorizerState) -> tuple[Caller, HttpRequestContext]:
             caller = Caller(self._node, now, origin, name)
-            context = question.context(self._default_host, caller.context)
+            context = query.context(self._default_host, caller.context)
             caller.require_may_ask_about(context.principal)
             return caller, context
 
         state, now = await self._states.states(
             origin,
-            asked_by,
-            min_offset=question.min_offset,
-            at_offset=question.at_offset,
+            authorized_caller,
+            min_offset=query.min_offset,
+            at_offset=query.at_offset,
             early_start=origin.listener.early_start,
         )
-        return state, *asked_by(now)
+        return state, *authorized_caller(now)
 
 
 def explained_decision(
@@ -186,8 +186,8 @@ def explained_decision(
     """
     explanation = node.authorizer.explain(context, action, state)
     if not shows_all:
-        own = acl_principals(context.principal)
-        misses = tuple(each for each in explanation.near_misses if each.acl.record.principal in own)
+        principals = acl_principals(context.principal)
+        misses = tuple(each for each in explanation.near_misses if each.acl.record.principal in principals)
         explanation = replace(explanation, near_misses=misses)
     status = node.status()
     if status.freshness is not None:
@@ -202,7 +202,7 @@ def explained_decision(
     return msgspec.convert(explanation.to_json() | of_node, ExplainedDecision)
 
 
-async def _question(request: Request, kind: type[_Question]) -> _Question:
+async def _decode_query(request: Request, kind: type[_Query]) -> _Query:
     """From the query of a GET, or the body of a POST."""
     if request.method == "POST":
         return decode_body(await read_body(request), kind, request.url.path)

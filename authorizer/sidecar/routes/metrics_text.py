@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 #: Seconds for which a text is answered with, before it is rendered again.
-KEPT_S: Final = 1.0
+TEXT_TTL_S: Final = 1.0
 
 
 class MetricsText:
     """Of one application; on the event loop only."""
 
-    def __init__(self, collect: Callable[[], Awaitable[Any]], turn: asyncio.Lock) -> None:
+    def __init__(self, collect: Callable[[], Awaitable[Any]], lock: asyncio.Lock) -> None:
         """What it renders.
 
         Args:
             collect: returns what ``prometheus_client.generate_latest`` takes.
-            turn: held while a text is rendered: one at a time in a process.
+            lock: held while a text is rendered: one at a time in a process.
         """
         self._collect = collect
-        self._turn = turn
+        self._lock = lock
         self._rendering: asyncio.Task[bytes] | None = None
         self._rendered_s = 0.0
 
@@ -44,11 +44,11 @@ class MetricsText:
 
     def _is_fresh(self, rendering: asyncio.Task[bytes]) -> bool:
         has_failed = rendering.cancelled() or rendering.exception() is not None
-        return not has_failed and asyncio.get_running_loop().time() - self._rendered_s < KEPT_S
+        return not has_failed and asyncio.get_running_loop().time() - self._rendered_s < TEXT_TTL_S
 
     async def _render(self) -> bytes:
         collected = await self._collect()
-        async with self._turn:
+        async with self._lock:
             text = await asyncio.to_thread(prometheus_client.generate_latest, collected)
         self._rendered_s = asyncio.get_running_loop().time()
         return text

@@ -29,7 +29,7 @@ from authorizer.sidecar.http.request_decoding import decode_query
 from authorizer.sidecar.http.request_response import json_response, origin_of
 from authorizer.sidecar.routes.endpoint import declare_endpoint
 from authorizer.sidecar.routes.metrics_text import MetricsText
-from authorizer.sidecar.routes.query_requests import StateQuestion
+from authorizer.sidecar.routes.query_requests import StateRequest
 from records.acl import AclOperation
 from records.ids import uuid_to_string
 
@@ -100,14 +100,14 @@ class NodeRoutes:
         "/v1/state",
         "The status of the node; with meaning=true the digest of its effective permissions, once it is known",
         NodeState,
-        request=StateQuestion,
+        request=StateRequest,
         example={"meaning": True},
         errors=(ErrorCode.CLUSTER_AUTHORIZATION_FAILED,),
     )
     async def state(self, request: Request) -> Response:
         """GET: where the node stands; with ``meaning=true`` also the digest of what its ACLs mean."""
-        asked = decode_query(request.scope["query_string"], StateQuestion)
-        known = self._meaning(request) if asked.meaning else None
+        query = decode_query(request.scope["query_string"], StateRequest)
+        known = self._meaning(request) if query.meaning else None
         return json_response(node_state(self._node, known))
 
     def _meaning(self, request: Request) -> KnownMeaning | None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _Code = TypeVar("_Code", AclOperation, ResourceType)
 
-_CALLED = {AclOperation: "operation", ResourceType: "resource type"}
+_KIND_NAMES = {AclOperation: "operation", ResourceType: "resource type"}
 
 
 def code_of(kind: type[_Code], name: str, field: str) -> _Code:
@@ -37,7 +37,7 @@ def code_of(kind: type[_Code], name: str, field: str) -> _Code:
     code = kind.from_name(name)
     if code <= kind.ANY:
         known = ", ".join(member.name for member in kind if member > kind.ANY)
-        raise invalid_request(f"{field} `{name}` is not a Kafka {_CALLED[kind]}: {known}")
+        raise invalid_request(f"{field} `{name}` is not a Kafka {_KIND_NAMES[kind]}: {known}")
     return code
 
 
@@ -88,13 +88,13 @@ class AtOffset(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     at_offset: Offset | None = None
 
 
-class StateQuestion(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+class StateRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Whether the digest of the meaning is wanted, too."""
 
     meaning: bool = False
 
 
-class Question(AtOffset, rename=_CAMEL.get, kw_only=True):
+class AccessRequest(AtOffset, rename=_CAMEL.get, kw_only=True):
     """What all of them have: who wants access, from where, and on which state."""
 
     principal: str
@@ -117,13 +117,13 @@ class Question(AtOffset, rename=_CAMEL.get, kw_only=True):
         return code_of(ResourceType, self.resource_type, "resourceType")
 
 
-class OperationsQuestion(Question, kw_only=True):
+class OperationsRequest(AccessRequest, kw_only=True):
     """KIP-430: which operations on one resource?"""
 
     resource_name: str
 
 
-class TypeQuestion(Question, kw_only=True):
+class ResourceTypeRequest(AccessRequest, kw_only=True):
     """KIP-679: this to any resource of the type?"""
 
     operation: str
@@ -133,7 +133,7 @@ class TypeQuestion(Question, kw_only=True):
         return code_of(AclOperation, self.operation, "operation")
 
 
-class DecisionQuestion(TypeQuestion, kw_only=True):
+class DecisionRequest(ResourceTypeRequest, kw_only=True):
     """This to that?"""
 
     resource_name: str
@@ -144,8 +144,8 @@ class DecisionQuestion(TypeQuestion, kw_only=True):
         The answer has them several times.
         """
         resource_type, name = self.type(), self.resource_name
-        _require_short("principal", self.principal)
-        _require_short("resourceName", name)
+        _check_length("principal", self.principal)
+        _check_length("resourceName", name)
         if resource_type is ResourceType.TOPIC and len(name) > TOPIC_LENGTH_MAX:
             raise invalid_request(
                 f"resourceName has {len(name)} characters: a topic's name has at most {TOPIC_LENGTH_MAX}"
@@ -153,7 +153,7 @@ class DecisionQuestion(TypeQuestion, kw_only=True):
         return Action(self.code(), ResourcePattern(resource_type, name, PatternType.LITERAL))
 
 
-class FilterQuestion(TypeQuestion, kw_only=True):
+class FilterRequest(ResourceTypeRequest, kw_only=True):
     """This to which of those?"""
 
     resource_names: list[str]
@@ -175,7 +175,7 @@ class FilterQuestion(TypeQuestion, kw_only=True):
         ]
 
 
-def _require_short(field: str, text: str) -> None:
+def _check_length(field: str, text: str) -> None:
     """HttpError 400: the text is longer than one can be in Kafka's protocol."""
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > _STRING_BYTES_MAX:

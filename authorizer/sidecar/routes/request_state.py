@@ -96,12 +96,12 @@ class RequestStates:
             HttpError: 503, not visible yet, or too many wait; 410, not held any more; 400, no offset of the
                 log.
         """
-        wanted = max(min_offset or 0, 0 if at_offset is None else at_offset + 1)
-        if wanted > visible_end(self._node):
-            require(self._now(early_start=early_start))
-            await self.wait(origin, wanted)
-        now = self._now(early_start=early_start)
-        return (now if at_offset is None else _held(self._node, at_offset)), now
+        end_offset = max(min_offset or 0, 0 if at_offset is None else at_offset + 1)
+        if end_offset > visible_end(self._node):
+            require(self._current_state(early_start=early_start))
+            await self.wait(origin, end_offset)
+        now = self._current_state(early_start=early_start)
+        return (now if at_offset is None else _retained_state(self._node, at_offset)), now
 
     async def wait(self, origin: Origin, end_offset: int) -> None:
         """Wait until everything below an offset is visible, in one of the address's places.
@@ -117,7 +117,7 @@ class RequestStates:
         finally:
             self._waiting.release(address)
 
-    def _now(self, *, early_start: bool) -> AuthorizerState:
+    def _current_state(self, *, early_start: bool) -> AuthorizerState:
         now = self._node.authorizer.state
         if not now.is_ready and not early_start:
             raise AuthorizerNotReadyError(now.not_ready_reason)
@@ -132,7 +132,7 @@ def ready_state(node: Node) -> AuthorizerState:
     return state
 
 
-def _held(node: Node, at_offset: int) -> AuthorizerState:
+def _retained_state(node: Node, at_offset: int) -> AuthorizerState:
     state = node.recent.at(at_offset + 1)
     if state is None:
         command = ["aclog", "check", "--log", node.log.url, "--at-offset", str(at_offset)]

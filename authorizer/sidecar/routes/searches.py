@@ -86,7 +86,7 @@ class SearchRoutes:
         config = node.config
         self._node = node
         self._states = states
-        self._words = AuthzenAliases.of(config)
+        self._aliases = AuthzenAliases.of(config)
         self._names = ResourceNames(config.search_resource_names, RESOURCE_NAMES)
 
     @declare_endpoint(
@@ -100,25 +100,28 @@ class SearchRoutes:
     )
     async def subject(self, request: Request) -> Response:
         """POST: the principals of a type that may do this to that."""
-        asked = decode_body(await read_json(request), SubjectSearch, request.url.path)
+        search = decode_body(await read_json(request), SubjectSearch, request.url.path)
 
         def require(caller: Caller, *, log_if_allowed: bool = False) -> None:
             caller.require_on_cluster(AclOperation.DESCRIBE, log_if_allowed=log_if_allowed)
 
-        state, token, caller = await self._begin(request, asked, "AuthZenSubjectSearch", require)
+        state, token, caller = await self._begin(request, search, "AuthZenSubjectSearch", require)
         require(caller, log_if_allowed=True)
-        operation, host = self._words.actions[asked.action.name], self._words.addresses[asked.context.host]
-        pattern = self._pattern(asked.resource)
+        operation, host = (
+            self._aliases.actions[search.action.name],
+            self._aliases.addresses[search.context.host],
+        )
+        pattern = self._pattern(search.resource)
         if pattern is None:
             return json_response(SubjectResults(_EMPTY_PAGE, SubjectSearchContext(*_offsets(state)), []))
 
         def answer() -> Response:
-            kind = self._words.principal_type(asked.subject.type)
+            kind = self._aliases.principal_type(search.subject.type)
             found = Subjects(state, kind, host, Action(operation, pattern))
             names = found.names(None if token is None else token.after)
-            page, shown = _page(asked, state, token, names)
+            page, page_names = _page(search, state, token, names)
             context = SubjectSearchContext(*_offsets(state), found.is_anyone_allowed)
-            results = [TypedName(asked.subject.type, name) for name in shown]
+            results = [TypedName(search.subject.type, name) for name in page_names]
             return json_response(SubjectResults(page, context, results))
 
         return await asyncio.to_thread(answer)
@@ -134,15 +137,15 @@ class SearchRoutes:
     )
     async def resource(self, request: Request) -> Response:
         """POST: the resources of a type that a principal may do this to."""
-        asked = decode_body(await read_json(request), ResourceSearch, request.url.path)
-        principal = self._principal(asked.subject)
+        search = decode_body(await read_json(request), ResourceSearch, request.url.path)
+        principal = self._principal(search.subject)
         state, token, caller = await self._begin(
-            request, asked, "AuthZenResourceSearch", lambda caller: caller.require_may_ask_about(principal)
+            request, search, "AuthZenResourceSearch", lambda caller: caller.require_may_ask_about(principal)
         )
         caller.require_may_ask_about(principal)
-        context = RequestContext(principal, self._words.addresses[asked.context.host])
-        operation = self._words.actions[asked.action.name]
-        kind = self._words.known_resource_type(asked.resource.type)
+        context = RequestContext(principal, self._aliases.addresses[search.context.host])
+        operation = self._aliases.actions[search.action.name]
+        kind = self._aliases.known_resource_type(search.resource.type)
         if kind is None:
             return json_response(ResourceResults(_EMPTY_PAGE, ResourceSearchContext(*_offsets(state)), []))
 
@@ -166,11 +169,11 @@ class SearchRoutes:
             else:
                 after = token.after
             found = allowed_names(state, context, operation, kind, names, after)
-            page, shown = _page(asked, state, token, found)
+            page, page_names = _page(search, state, token, found)
             about = ResourceSearchContext(
                 *_offsets(state), "existing" if is_existing else "acls", prefixes, literals
             )
-            results = [TypedName(asked.resource.type, name) for name in shown]
+            results = [TypedName(search.resource.type, name) for name in page_names]
             return json_response(ResourceResults(page, about, results))
 
         return await asyncio.to_thread(answer)
@@ -186,34 +189,36 @@ class SearchRoutes:
     )
     async def action(self, request: Request) -> Response:
         """POST: what a principal may do to a resource."""
-        asked = decode_body(await read_json(request), ActionSearch, request.url.path)
-        principal = self._principal(asked.subject)
+        search = decode_body(await read_json(request), ActionSearch, request.url.path)
+        principal = self._principal(search.subject)
         state, token, caller = await self._begin(
-            request, asked, "AuthZenActionSearch", lambda caller: caller.require_may_ask_about(principal)
+            request, search, "AuthZenActionSearch", lambda caller: caller.require_may_ask_about(principal)
         )
         caller.require_may_ask_about(principal)
-        context = RequestContext(principal, self._words.addresses[asked.context.host])
-        pattern = self._pattern(asked.resource)
+        context = RequestContext(principal, self._aliases.addresses[search.context.host])
+        pattern = self._pattern(search.resource)
         if pattern is None:
             return json_response(ActionResults(_EMPTY_PAGE, SearchContext(*_offsets(state)), []))
         authorize = partial(self._node.authorizer.authorize, state=state)
         supported = state.version.supported_operations(pattern.resource_type)
         operations = authorized_operations(authorize, context, pattern.resource_type, pattern.name, supported)
-        names = sorted(name for operation in operations for name in self._words.action_names(operation))
+        names = sorted(name for operation in operations for name in self._aliases.action_names(operation))
         after = None if token is None else token.after
-        page, shown = _page(asked, state, token, (name for name in names if after is None or name > after))
+        page, page_names = _page(
+            search, state, token, (name for name in names if after is None or name > after)
+        )
         return json_response(
-            ActionResults(page, SearchContext(*_offsets(state)), [OperationName(name) for name in shown])
+            ActionResults(page, SearchContext(*_offsets(state)), [OperationName(name) for name in page_names])
         )
 
     async def _begin(
-        self, request: Request, asked: _Search, name: str, require: Callable[[Caller], None]
+        self, request: Request, search: _Search, name: str, require: Callable[[Caller], None]
     ) -> tuple[AuthorizerState, PageToken | None, Caller]:
         """The state that a page is of, where it begins, and who asks: with the rights of now."""
-        require_no_as_of(asked.context)
-        node, at_offset, token = self._node, asked.context.at_offset, None
-        if asked.page.token:
-            token = PageToken.decode(asked.page.token, asked.id())
+        require_no_as_of(search.context)
+        node, at_offset, token = self._node, search.context.at_offset, None
+        if search.page.token:
+            token = PageToken.decode(search.page.token, search.id())
             at_offset = token.end_offset - 1
             if node.recent.at(token.end_offset) is None:
                 raise HttpError(
@@ -225,28 +230,28 @@ class SearchRoutes:
         state, now = await self._states.states(
             origin,
             lambda now: require(Caller(node, now, origin, name)),
-            min_offset=asked.context.min_offset,
+            min_offset=search.context.min_offset,
             at_offset=at_offset,
         )
         return state, token, Caller(node, now, origin, name)
 
     def _principal(self, subject: Subject) -> KafkaPrincipal:
-        return KafkaPrincipal(self._words.principal_type(subject.type), subject.id)
+        return KafkaPrincipal(self._aliases.principal_type(subject.type), subject.id)
 
     def _pattern(self, resource: Resource) -> ResourcePattern | None:
         """None of a type that Kafka does not know."""
-        kind = self._words.known_resource_type(resource.type)
+        kind = self._aliases.known_resource_type(resource.type)
         return None if kind is None else ResourcePattern(kind, resource.id, PatternType.LITERAL)
 
 
 def _page(
-    asked: _Search, state: AuthorizerState, token: PageToken | None, found: Iterator[str]
+    search: _Search, state: AuthorizerState, token: PageToken | None, found: Iterator[str]
 ) -> tuple[ResultPage, list[str]]:
     """The page, and its results: at most the number that the request wants."""
-    names = list(islice(found, asked.limit))
+    names = list(islice(found, search.limit))
     is_last = next(found, None) is None
     last = names[-1] if names else None if token is None else token.after
-    next_token = "" if is_last else PageToken(state.end_offset, last, asked.id()).encode()
+    next_token = "" if is_last else PageToken(state.end_offset, last, search.id()).encode()
     return ResultPage(next_token, len(names)), names
 
 

@@ -35,17 +35,17 @@ _SCOPE: Final = InstrumentationScope("aclog")
 
 
 def metrics_data(
-    families: Iterable[prometheus_client.Metric], resource: Resource, *, since_ns: int, now_ns: int
+    metric_families: Iterable[prometheus_client.Metric], resource: Resource, *, since_ns: int, now_ns: int
 ) -> MetricsData:
     """All of them, collected now.
 
     Args:
-        families: of a registry.
+        metric_families: of a registry.
         resource: what they are of.
         since_ns: when the counters were zero, in nanoseconds since the epoch.
         now_ns: now.
     """
-    metrics = [_metric(family, since_ns, now_ns) for family in families if family.samples]
+    metrics = [_metric(family, since_ns, now_ns) for family in metric_families if family.samples]
     scope = ScopeMetrics(scope=_SCOPE, metrics=metrics, schema_url="")
     return MetricsData([ResourceMetrics(resource=resource, scope_metrics=[scope], schema_url="")])
 
@@ -59,9 +59,9 @@ def _metric(family: prometheus_client.Metric, since_ns: int, now_ns: int) -> Met
         )
     else:
         is_counter = family.type == "counter"
-        begun_ns = since_ns if is_counter else now_ns
+        start_ns = since_ns if is_counter else now_ns
         points = [
-            NumberDataPoint(each.labels, begun_ns, now_ns, float(each.value))
+            NumberDataPoint(each.labels, start_ns, now_ns, float(each.value))
             for each in family.samples
             if not each.name.endswith("_created")
         ]
@@ -82,15 +82,15 @@ def _series(samples: Iterable[Sample]) -> Iterator[list[Sample]]:
 
 def _histogram(series: list[Sample], since_ns: int, now_ns: int) -> HistogramDataPoint:
     buckets = [each for each in series if each.name.endswith("_bucket")]
-    upto = [int(each.value) for each in buckets]
+    cumulative = [int(each.value) for each in buckets]
     labels = {name: value for name, value in buckets[0].labels.items() if name != "le"}
     return HistogramDataPoint(
         attributes=labels,
         start_time_unix_nano=since_ns,
         time_unix_nano=now_ns,
-        count=upto[-1],
+        count=cumulative[-1],
         sum=series[-1].value,
-        bucket_counts=[upto[0], *(after - before for before, after in pairwise(upto))],
+        bucket_counts=[cumulative[0], *(after - before for before, after in pairwise(cumulative))],
         explicit_bounds=[float(each.labels["le"]) for each in buckets[:-1]],
         # Not known; the encoder leaves them out.
         min=None,  # type: ignore[arg-type]

@@ -115,8 +115,10 @@ class Telemetry:
             is_last = False
             while not is_last:
                 is_last = self._closing.wait(self._interval_s)
-                families = registry.collect()
-                exporter.export(metrics_data(families, resource, since_ns=since_ns, now_ns=time.time_ns()))
+                metric_families = registry.collect()
+                exporter.export(
+                    metrics_data(metric_families, resource, since_ns=since_ns, now_ns=time.time_ns())
+                )
 
         self._threads.append(_start_thread(send))
 

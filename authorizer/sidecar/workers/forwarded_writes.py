@@ -1,8 +1,8 @@
-"""Changes of ACLs that go through the worker that writes the log.
+"""Forwards ACL writes to the worker that writes the log.
 
-They were allowed here, by the state of this worker. They are answered when they can be seen here, as with one
-process. While the writer is being started again they wait, for half of the time that an operation has; one
-whose connection broke may have been carried out, and the answer says so.
+This worker authorizes them by its own state, and answers once they are visible here, as one process does.
+While the writer restarts they wait for up to half of their timeout. If the connection breaks, the outcome is
+unknown, and the response says so.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class _Answers(Protocol[_Item]):
     def results(self) -> list[_Item]: ...
 
 
-#: Operations that are forwarded at the same time; others wait their turn.
+#: Concurrently forwarded operations; others are queued.
 _THREADS: Final = 8
 _RETRY_INTERVAL_S: Final = 0.05
 
@@ -63,14 +63,14 @@ class ForwardedWrites:
 
     Attributes:
         writable: whether the writer can change ACLs.
-        visible: of this worker's node: done when everything below an offset is visible here. To be set
-            before the first change.
+        visible: of this worker's node: the future is done when everything below an offset is visible. Must be
+            set before the first write.
     """
 
     visible: Callable[[int], Future[bool]]
 
     def __init__(self, place: SocketDirectory, timeout_ms: int, *, writable: bool, cluster: str = "") -> None:
-        """``timeout_ms``: for one operation; ``cluster``: whose ACLs, of a fleet."""
+        """``timeout_ms``: for one operation; ``cluster``: in a fleet."""
         self.writable = writable
         self._path = place.socket(WRITER)
         self._prefix = _prefix(cluster)
@@ -80,10 +80,10 @@ class ForwardedWrites:
 
     @classmethod
     def of_cluster(cls, place: SocketDirectory, timeout_ms: int, cluster: str) -> Self:
-        """Of one of a fleet, once the writer has opened its log.
+        """Connect to the writer for one cluster of a fleet.
 
         Raises:
-            LogUnreachableError: it has not.
+            LogUnreachableError: the writer has not opened the cluster's log.
         """
         try:
             with closing(UnixConnection(place.socket(WRITER), timeout_ms / 1000)) as connection:
@@ -97,7 +97,7 @@ class ForwardedWrites:
         return cls(place, timeout_ms, writable=json.loads(text), cluster=cluster)
 
     def create_acls(self, bindings: Sequence[AclBinding]) -> list[Future[AclCreateResult]]:
-        """One future for each binding, in order; returns at once."""
+        """Return one future for each binding, in order, without waiting."""
         return self._forward(
             len(bindings),
             "POST",
@@ -109,7 +109,7 @@ class ForwardedWrites:
         )
 
     def delete_acls(self, filters: Sequence[AclBindingFilter]) -> list[Future[AclDeleteResult]]:
-        """One future for each filter, in order; returns at once."""
+        """Return one future for each filter, in order, without waiting."""
         return self._forward(
             len(filters),
             "DELETE",
@@ -121,7 +121,7 @@ class ForwardedWrites:
         )
 
     def apply_plan(self, plan: AclPlan, max_removed_percent: int | None = None) -> Future[PlanResult]:
-        """One future; returns without waiting for it."""
+        """Return one future, without waiting."""
         body = application_body(plan, max_removed_percent)
         (future,) = self._forward(
             1, "POST", PLANS_PATH, body, PlanOutcomes, PlanResult.from_answer, PlanResult
@@ -129,7 +129,7 @@ class ForwardedWrites:
         return future
 
     def close(self) -> None:
-        """Nothing more is begun. Idempotent."""
+        """Start no more operations. Idempotent."""
         self._closing.set()
         self._threads.shutdown(wait=False)
 
@@ -167,7 +167,7 @@ class ForwardedWrites:
     def _carried_out(
         self, method: str, path: str, body: bytes, kind: type[_Answers[_Item]]
     ) -> _Answers[_Item]:
-        """The writer's answer, returned when the change is visible here."""
+        """Return the writer's response when the change is visible here."""
         if self._closing.is_set():
             raise OperationTimedOutError("Nothing was written: this worker is ending")
         began_s = time.monotonic()
@@ -200,7 +200,7 @@ class ForwardedWrites:
 
     def _connected(self, give_up_s: float) -> UnixConnection:
         while True:
-            # A little longer than the writer gives an operation, so that its answer comes.
+            # Longer than the writer's own timeout, so that its response arrives.
             connection = UnixConnection(self._path, self._timeout_s + 1)
             try:
                 connection.connect()

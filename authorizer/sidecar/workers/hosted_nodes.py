@@ -1,6 +1,6 @@
-"""What a worker has nodes of, by the cluster's name: one without a name, or those of a fleet.
+"""Nodes of a worker by cluster name: one node under DEFAULT_CLUSTER, or those of a fleet.
 
-Of a cluster whose log could not be opened there is no node.
+A cluster whose log could not be opened has no node.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 
 
 class HostedNodes(Protocol):
-    """See the module."""
+    """Provides the nodes of a worker."""
 
     @property
     def metrics(self) -> CollectorRegistry:
-        """What all of them have counted."""
+        """The metrics of all nodes."""
         ...
 
     @property
     def settings(self) -> Mapping[str, Reconfiguration]:
-        """The process's, which is ``DEFAULT_CLUSTER``, and each cluster's."""
+        """The process's settings under ``DEFAULT_CLUSTER``, and each cluster's."""
         ...
 
     def node(self, cluster: str) -> Node | None:
-        """Of a cluster, if there is one."""
+        """The node of a cluster, if there is one."""
         ...
 
     def readiness(self) -> dict[str, Readiness]:
-        """Of each cluster."""
+        """Readiness of each cluster."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What the supervisor and a worker say to each other, over a pipe of theirs."""
+"""Messages between the supervisor and a worker, sent over a pipe."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 
 
 class Listening(NamedTuple):
-    """A worker answers on these URLs; ``writable``: its node can change ACLs."""
+    """The worker accepts requests at these URLs; ``writable``: its node can change ACLs."""
 
     urls: list[str]
     writable: bool
 
 
 class LogReady(NamedTuple):
-    """A worker has a log: whatever happens from here on, it is started again."""
+    """The worker has opened its log; from now on the supervisor restarts it whenever it ends."""
 
 
 class WorkerStopping(NamedTuple):
-    """A worker cannot go on: as the command line would say it."""
+    """The worker cannot continue: the error as the command line reports it."""
 
     message: str
     code: int
@@ -31,7 +31,7 @@ class WorkerStopping(NamedTuple):
 
 
 class SettingsChange(NamedTuple):
-    """A worker was asked to change settings, of a cluster if it has a name: as ``Reconfiguration.put``."""
+    """A request to change the process's or a cluster's settings, as ``Reconfiguration.put``."""
 
     cluster: str
     texts: Mapping[str, str | None]
@@ -40,14 +40,14 @@ class SettingsChange(NamedTuple):
 
 
 class SettingsResult(NamedTuple):
-    """The supervisor's answer to that: what has changed, in all workers; or why nothing has."""
+    """The supervisor's answer: the changes in all workers, or the reason why nothing was changed."""
 
     changes: list[Change]
     refusal: str | None
 
 
 class NewSettings(NamedTuple):
-    """The supervisor has checked these, of a cluster if it has a name: to be taken."""
+    """Validated settings of the process or of a cluster, which the worker must apply."""
 
     cluster: str
     given: ConfigInputs
@@ -55,7 +55,7 @@ class NewSettings(NamedTuple):
 
 
 class SettingsApplied(NamedTuple):
-    """A worker has taken them."""
+    """The worker has applied the new settings."""
 
 
 Report = Listening | LogReady | WorkerStopping | SettingsChange | SettingsApplied

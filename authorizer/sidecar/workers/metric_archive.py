@@ -1,8 +1,8 @@
-"""What a worker has counted, and those before it that died: a sum that never goes back.
+"""Metrics of a worker and of its predecessors that died: sums that never decrease.
 
-A scrape that found less than the one before would look like a restart, and all of what is left like new. So
-what is shown is kept beside the worker's socket, and the process that comes after it begins there; what was
-counted since the last scrape is lost with the process, as it is with any.
+Prometheus takes a decrease for a restart from zero, and would count the remaining value again. So each scrape
+stores the sums next to the worker's socket, and the successor continues from there. Counts since the last
+scrape are lost with the process, as with any process.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ _decoder: Final = msgspec.msgpack.Decoder(list[Family])
 
 
 class MetricArchive:
-    """Those of one worker."""
+    """The metrics of one worker."""
 
     def __init__(self, registry: CollectorRegistry, path: Path) -> None:
-        """``path``: where they are kept."""
+        """``path``: of the stored sums."""
         self._registry = registry
         self._path = path
-        self._before = read_archive(path)
-        self._showing = threading.Lock()
+        self._archived = read_archive(path)
+        self._lock = threading.Lock()
 
-    def show(self) -> list[Family]:
-        """All that it has now, its own and what was kept; and keep what is added up. From any thread."""
-        with self._showing:
-            own = collect_families(self._registry)
-            sums = sum_families([*self._before, *own])
+    def collect_and_store(self) -> list[Family]:
+        """Return the current metrics with the stored sums added, and store the new sums. Thread-safe."""
+        with self._lock:
+            current = collect_families(self._registry)
+            sums = sum_families([*self._archived, *current])
             replace_file(self._path, msgspec.msgpack.encode(sums))
-        return [*sums, *(family for family in own if not family.is_summable)]
+        return [*sums, *(family for family in current if not family.is_summable)]
 
 
 def read_archive(path: Path) -> list[Family]:
-    """What was shown last of a worker; nothing if that never was."""
+    """Return a worker's stored sums; none if there was no scrape."""
     try:
         return _decoder.decode(path.read_bytes())
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""What a worker has counted, as it goes to another one, and what several of them have together. Pure.
+"""Metric families in the form that workers exchange, and their merge. Pure.
 
-Counters and histograms are added up. Everything else is each worker's own, and says whose it is by a label,
-as in prometheus_client's multiprocess mode, which does not know the collectors that count here.
+Counters and histograms of all workers are summed. Other metrics get the label ``worker``, as in
+prometheus_client's multiprocess mode, which does not support custom collectors.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CLUSTER: Final = "cluster"
 
 
 class Family(msgspec.Struct, array_like=True):
-    """One metric: its samples' names, labels and values."""
+    """One metric family: names, labels and values of its samples."""
 
     name: str
     documentation: str
@@ -31,39 +31,39 @@ class Family(msgspec.Struct, array_like=True):
 
     @property
     def is_summable(self) -> bool:
-        """Whether those of several workers are one."""
+        """Whether the values of several workers are summed."""
         return self.type in _ADDED
 
 
 class MergedFamilies:
-    """For ``prometheus_client.generate_latest``."""
+    """Metric families as a registry, for ``prometheus_client.generate_latest``."""
 
-    def __init__(self, families: Iterable[Family]) -> None:
-        self._families = families
+    def __init__(self, metric_families: Iterable[Family]) -> None:
+        self._metric_families = metric_families
 
     def collect(self) -> Iterator[Metric]:
-        """As of a registry."""
-        for family in self._families:
+        """Return the metrics as a registry does."""
+        for family in self._metric_families:
             metric = Metric(family.name, family.documentation, family.type)
             for name, labels, value in family.samples:
                 metric.add_sample(name, labels, value)
             yield metric
 
     def of_cluster(self, cluster: str) -> MergedFamilies:
-        """What is one's of a fleet, without its name, and what is the process's."""
-        families = []
-        for family in self._families:
+        """Return the metrics of one cluster, without the label ``cluster``, and those of the process."""
+        metric_families = []
+        for family in self._metric_families:
             samples = [
                 (name, {key: text for key, text in labels.items() if key != _CLUSTER}, value)
                 for name, labels, value in family.samples
                 if labels.get(_CLUSTER, cluster) == cluster
             ]
-            families.append(Family(family.name, family.documentation, family.type, samples))
-        return MergedFamilies(families)
+            metric_families.append(Family(family.name, family.documentation, family.type, samples))
+        return MergedFamilies(metric_families)
 
 
 def collect_families(collector: Collector) -> list[Family]:
-    """What a registry, or one of its collectors, has now."""
+    """Return the current metric families of a registry or a collector."""
     return [
         Family(
             metric.name,
@@ -75,11 +75,11 @@ def collect_families(collector: Collector) -> list[Family]:
     ]
 
 
-def sum_families(families: Iterable[Family]) -> list[Family]:
-    """Those that are added up, each once."""
+def sum_families(metric_families: Iterable[Family]) -> list[Family]:
+    """Return the summable families, one for each name, with summed values."""
     sums: dict[str, dict[tuple[str, tuple[tuple[str, str], ...]], float]] = {}
     first: dict[str, Family] = {}
-    for family in families:
+    for family in metric_families:
         if family.is_summable:
             first.setdefault(family.name, family)
             of_family = sums.setdefault(family.name, {})
@@ -98,20 +98,25 @@ def sum_families(families: Iterable[Family]) -> list[Family]:
 
 
 def merge_families(reports: Mapping[int, Iterable[Family]]) -> list[Family]:
-    """What all workers have, by their numbers."""
-    own: dict[str, Family] = {}
-    for number, families in reports.items():
-        for family in families:
+    """Merge the families of all workers; ``reports`` has them by worker number."""
+    unsummed: dict[str, Family] = {}
+    for number, metric_families in reports.items():
+        for family in metric_families:
             if not family.is_summable:
-                mine = own.setdefault(family.name, Family(family.name, family.documentation, family.type, []))
-                mine.samples += [
+                merged = unsummed.setdefault(
+                    family.name, Family(family.name, family.documentation, family.type, [])
+                )
+                merged.samples += [
                     (name, {**labels, _LABEL: str(number)}, value) for name, labels, value in family.samples
                 ]
-    return [*sum_families(family for families in reports.values() for family in families), *own.values()]
+    return [
+        *sum_families(family for metric_families in reports.values() for family in metric_families),
+        *unsummed.values(),
+    ]
 
 
 def family_by_worker(name: str, documentation: str, type_: str, values: Iterable[float]) -> Family:
-    """A family of one value for each worker, in their order."""
+    """Return a family with one value for each worker, in the order of their numbers."""
     sample = f"{name}_total" if type_ == "counter" else name
     return Family(
         name,

@@ -1,8 +1,8 @@
-"""SharedSettings: the settings of all workers, changed whole or not at all, in each of them.
+"""SharedSettings: settings of all workers; a change applies to every worker, completely or not at all.
 
-The supervisor has them: it reads the file again at a SIGHUP, checks what is put, logs what has changed, and
-gives it to each worker. A worker that is started again begins with them. So whichever worker is asked,
-changes come one after the other, and the answer comes when each worker that is there has taken them.
+The supervisor owns the settings. It reloads the file at a SIGHUP, validates changes, logs them and sends them
+to each worker, also to a restarted one. Changes are serialized, whichever worker receives the request. The
+response follows once every running worker has applied the change.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _ANSWER_S: Final = 10.0
 
 
 class SharedSettings:
-    """Of one worker."""
+    """One worker's access to them."""
 
     def __init__(self, worker: Worker, settings: Mapping[str, Reconfiguration]) -> None:
-        """Begin to follow them; ``settings``: the process's and each cluster's, by name."""
+        """Start the receiving thread; ``settings``: the process's and each cluster's, by name."""
         self._worker = worker
         self._settings = settings
         self._answers: queue.SimpleQueue[SettingsResult] = queue.SimpleQueue()
@@ -38,10 +38,10 @@ class SharedSettings:
     def put(
         self, cluster: str, texts: Mapping[str, str | None], by: str, *, is_trial: bool = False
     ) -> list[Change]:
-        """As ``Reconfiguration.put``, for all workers.
+        """Change settings in all workers, as ``Reconfiguration.put``.
 
         Raises:
-            HttpError: a value is not allowed, or a key is not dynamic; or it is not known in time.
+            HttpError: a value is not allowed, a key is not dynamic, or the supervisor does not answer.
         """
         with self._asking:
             self._worker.report(SettingsChange(cluster, texts, by, is_trial))
@@ -50,7 +50,7 @@ class SharedSettings:
             except queue.Empty:
                 raise HttpError(
                     ErrorCode.UNKNOWN_SERVER_ERROR,
-                    "it is not known whether the settings were changed: GET them",
+                    "it is unknown whether the settings were changed: GET them",
                 ) from None
         if answer.refusal is not None:
             raise HttpError(ErrorCode.INVALID_CONFIG, answer.refusal)

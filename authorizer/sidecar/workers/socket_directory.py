@@ -1,7 +1,6 @@
-"""The directory in which the workers of one sidecar meet: theirs alone, and gone when they are.
+"""Temporary directory of the workers' Unix sockets; the supervisor removes it when it ends.
 
-Each listens on a socket of its own there. What a worker has counted is in a file beside it, as it was last
-shown, for the process that comes after it (``metrics``).
+It also holds each worker's last reported metrics, from which its successor continues (``metric_archive``).
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ _CONSOLE: Final = "console"
 
 
 class ConsoleStatus(NamedTuple):
-    """How it is with the console's process.
+    """Status of the console's process.
 
     Attributes:
         is_up: it answers.
-        restarts: how often it was started again.
-        reason: why it is not there, if more is known than that it is being started.
+        restarts: number of restarts.
+        reason: why it does not run; None also while it starts.
     """
 
     is_up: bool
@@ -31,32 +30,32 @@ class ConsoleStatus(NamedTuple):
 
 
 class SocketDirectory:
-    """See the module. Its path is made and removed by the supervisor."""
+    """Paths in the directory. The supervisor creates and removes it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def socket(self, number: int) -> Path:
-        """Where a worker answers the others."""
+        """The socket of a worker's API."""
         return self.path / f"{number}.sock"
 
     @property
     def console_socket(self) -> Path:
-        """Where the console's process answers the workers."""
+        """The socket of the console's process."""
         return self.path / "console.sock"
 
     def counts(self, number: int) -> Path:
-        """What a worker has counted."""
+        """The file of a worker's counters."""
         return self.path / f"{number}.counts"
 
     @property
     def output_lock(self) -> Path:
-        """Held by whichever process writes to the log output."""
+        """The lock of the process that writes to the log output."""
         return self.path / "output.lock"
 
     @property
     def restarts(self) -> list[int]:
-        """How often each worker was started again; written by the supervisor."""
+        """Restarts of each worker; the supervisor writes them."""
         return msgspec.msgpack.decode((self.path / _RESTARTS).read_bytes(), type=list[int])
 
     @restarts.setter
@@ -65,20 +64,20 @@ class SocketDirectory:
 
     @property
     def console(self) -> ConsoleStatus:
-        """The console's process, where there is one; written by the supervisor."""
+        """Status of the console's process, if there is one; the supervisor writes it."""
         return msgspec.msgpack.decode((self.path / _CONSOLE).read_bytes(), type=ConsoleStatus)
 
     @console.setter
-    def console(self, standing: ConsoleStatus) -> None:
-        replace_file(self.path / _CONSOLE, msgspec.msgpack.encode(standing))
+    def console(self, status: ConsoleStatus) -> None:
+        replace_file(self.path / _CONSOLE, msgspec.msgpack.encode(status))
 
     def remove(self) -> None:
-        """With all that is in it. Idempotent."""
+        """Remove the directory and its contents. Idempotent."""
         shutil.rmtree(self.path, ignore_errors=True)
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file that a reader never sees half of. It need not outlive the machine."""
+    """Replace a file atomically, without fsync: it need not survive a crash of the machine."""
     new = path.with_name(f"{path.name}.new")
     new.write_bytes(content)
     new.replace(path)

@@ -1,18 +1,17 @@
-"""Supervisor: starts the workers of a sidecar, starts one again that died, and ends them all.
+"""Supervisor: starts the workers of a sidecar, restarts one that died, and stops them all.
 
-It answers nothing and follows no log, and starts no thread, so that a fork copies nothing half done. (The
-thread of pyarrow's allocator, which comes with the import, is kept out of forks by the allocator itself.) The
-rules:
+It serves no requests, reads no log and starts no threads, so that a fork copies no lock in use. (pyarrow's
+allocator starts a thread when it is imported, and handles forks itself.) The rules:
 
-- The listeners' addresses are taken before anything is started, and stay taken while a worker is replaced.
-- The first worker comes first, and the others when it has the log: what keeps a sidecar from starting is said
-  once, as by a sidecar of one process, and ends it with the same exit code.
-- The console's process, where a listener has the console, comes with the others and is started again as they
-  are. It is none of them: whatever becomes of it ends nothing else, also where it cannot start.
-- A worker that has had the log is started again however it ends: soon, and ever later (Backoff) while it
-  does not stay. One that hangs, for its event loop does not turn, is killed, and so started again.
-- At the end no more connections are taken, and each worker finishes what it has begun; one that hangs then
-  is killed, too. Workers end also when the supervisor dies.
+- The listeners' addresses are reserved before any worker starts, and stay reserved while one is replaced.
+- The first worker starts first, the others when it has opened the log. An error that prevents the start is
+  reported once, with the exit code that a sidecar of one process has.
+- The console's process starts with the others, if a listener has the console, and is restarted like them. Its
+  failure never stops the workers, not even if it cannot start.
+- A worker that had opened the log is restarted whenever it ends, with increasing delays (Backoff) while it
+  ends early. A worker whose event loop hangs is killed, and so restarted.
+- At shutdown no more connections are accepted, and each worker completes its requests; one that hangs is
+  killed. Workers also end when the supervisor dies.
 """
 
 from __future__ import annotations
@@ -68,23 +67,23 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-#: Who has lived so long is started again at once, whatever was before.
+#: A worker that ran for this long is restarted without delay.
 STABLE_AFTER_S: Final = 60.0
 _FORKING: Final = multiprocessing.get_context("fork")
-#: How often the supervisor looks at its workers, and lets systemd, which watches this process, know it lives.
+#: Interval of the checks for hung workers, and of the notification to systemd's watchdog.
 _POLL_INTERVAL_S: Final = 0.5
-#: How long workers may take to end: requests get five seconds, a snapshot that is being written thirty.
+#: Requests get five seconds to complete, a snapshot that is being written thirty.
 _SHUTDOWN_TIMEOUT_S: Final = 40.0
-#: How long the console's process may: what it works out is for a page.
+#: Shorter, because the console's process computes only pages.
 _CONSOLE_SHUTDOWN_TIMEOUT_S: Final = 5.0
-#: How long new settings wait for a worker to take them.
+#: How long the supervisor waits until all workers have applied new settings.
 _APPLY_TIMEOUT_S: Final = 1.0
-#: Not between a fork and the moment at which a worker knows what to do with them.
+#: Blocked during a fork, until the worker has its handlers.
 _BLOCKED: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class WorkerStoppedError(Exception):
-    """A worker could not start, and so the sidecar cannot: as the worker says it."""
+    """The first worker could not start, and so the sidecar cannot; it has the worker's error."""
 
     def __init__(self, stopped: WorkerStopping) -> None:
         super().__init__(stopped.message)
@@ -93,7 +92,7 @@ class WorkerStoppedError(Exception):
 
 @dataclass(slots=True)
 class _Slot:
-    """What the supervisor knows of one process; ``process`` is None while none is running."""
+    """One worker or the console; ``process`` is None while it does not run."""
 
     number: int
     is_console: bool = False
@@ -104,25 +103,25 @@ class _Slot:
     backoff: Backoff = field(default_factory=Backoff)
     started_s: float = 0.0
     restart_at_s: float = 0.0
-    #: What it shared when last looked at, and for how long that has stood; None before it listens.
+    #: Its counter at the last check, None before it listens; and for how long that has not changed.
     heartbeat: int | None = None
     silent_s: float = 0.0
 
     @property
     def name(self) -> dict[str, int]:
-        """As the log has it beside what became of it."""
+        """Its fields in log lines."""
         return {} if self.is_console else {"worker": self.number}
 
 
 class Supervisor:
-    """See the module. Made by a process without threads; ``run`` forks it.
+    """Must be created in a process without threads; ``run`` forks it.
 
     Attributes:
-        directory: where the workers meet.
-        settings: of all workers: the process's, which has no name, and those of a fleet's clusters by name.
+        directory: of the workers' sockets.
+        settings: of all workers: the process's under DEFAULT_CLUSTER, and each cluster's by name.
 
     Raises:
-        ConfigError: a listener's address cannot be had, or there is no room for the workers' sockets.
+        ConfigError: a listener's address cannot be bound, or the directory cannot be created.
     """
 
     def __init__(
@@ -131,14 +130,13 @@ class Supervisor:
         work: Callable[[Mapping[str, Config], Worker, int], None],
         explain: Callable[[Exception], WorkerStopping],
     ) -> None:
-        """Take the addresses.
+        """Reserve the addresses.
 
         Args:
-            config: how many workers, and their listeners.
-            work: what each does until it is to end, with the settings as they are then, as ``settings`` has
-                them; it gets the descriptor by which it knows that the supervisor is there. Run in a process
-                of its own.
-            explain: what its error is to users.
+            config: has the number of workers, and their listeners.
+            work: runs in each worker's process until that ends. It gets the current ``settings``, and a
+                descriptor that is closed when the supervisor dies.
+            explain: turns a worker's exception into an error for users.
         """
         self._work = work
         self._explain = explain
@@ -150,7 +148,7 @@ class Supervisor:
         self.settings |= {name: Reconfiguration(config.of_cluster(name)) for name in config.clusters}
         for name, reconfiguration in self.settings.items():
             reconfiguration.add(partial(self._distribute_settings, name))
-        # What workers have said and was not dealt with yet.
+        # Reports that were received and not handled yet.
         self._pending_reports: deque[tuple[_Slot, Report]] = deque()
         self._sighup_reader, self._sighup_writer = os.pipe()
         self._count = config.workers
@@ -173,13 +171,13 @@ class Supervisor:
             raise
 
     def run(self) -> NoReturn:
-        """Start the workers and see to them until a signal, which is raised.
+        """Start the workers and supervise them until a signal, which is raised.
 
         Raises:
-            WorkerStoppedError: one could not start.
+            WorkerStoppedError: the first one could not start.
         """
         signal.signal(signal.SIGHUP, self._on_sighup)
-        # What is there now is every worker's, and no collection is to copy it.
+        # Workers share the current objects' memory; a garbage collection would write to it, and so copy it.
         gc.collect()
         gc.freeze()
         self._start(self._slots[WRITER])
@@ -197,7 +195,7 @@ class Supervisor:
             self._wait(min(max(0.0, next_s - now_s), _POLL_INTERVAL_S))
 
     def close(self) -> None:
-        """End the workers, and give the addresses back. Idempotent."""
+        """Stop the workers and release the addresses. Idempotent."""
         notify(STOPPING)
         for path in self._socket_files:
             remove_unix(path)
@@ -232,7 +230,7 @@ class Supervisor:
         os.write(self._sighup_writer, b"\0")
 
     def _distribute_settings(self, cluster: str, config: Config) -> None:
-        """Give new settings to all workers, and wait until they have them: those that are well."""
+        """Send new settings to all workers, and wait until those that run have applied them."""
         put = {name: config.properties[name] for name, source in config.sources.items() if source == "put"}
         pending = [slot for slot in self._slots if slot.pipe is not None]
         for slot in pending:
@@ -250,7 +248,7 @@ class Supervisor:
 
     def _send(self, slot: _Slot, message: NewSettings | SettingsResult) -> None:
         if slot.pipe is not None:
-            with suppress(OSError):  # it has ended, and is started again with what is new
+            with suppress(OSError):  # it has ended, and is restarted with the new settings
                 slot.pipe.send(message)
 
     def _start(self, slot: _Slot) -> None:
@@ -281,7 +279,7 @@ class Supervisor:
         theirs.close()
 
     def _run_worker(self, worker: Worker) -> None:
-        """In the worker's process."""
+        """Run in the worker's process."""
         os.close(self._lifeline_writer)
         # New settings come from the supervisor.
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -290,17 +288,17 @@ class Supervisor:
             self._work(
                 {name: each.config for name, each in self.settings.items()}, worker, self._lifeline_reader
             )
-        except Exception as error:  # noqa: BLE001 - the supervisor says it
+        except Exception as error:  # noqa: BLE001 - the supervisor reports it
             worker.report(self._explain(error))
         finally:
-            if os.getppid() != self._pid:  # it was killed, and has removed nothing
+            if os.getppid() != self._pid:  # the supervisor was killed before it could remove the directory
                 self.directory.remove()
 
     def _kill_hung_workers(self, now_s: float) -> None:
-        """Kill what hangs: `_ended` starts it again.
+        """Kill workers whose event loop hangs; `_on_exit` restarts them.
 
-        While this process stood still, as all of a group may that is stopped, so may they have: a look counts
-        for no more than it should have taken.
+        A stopped process group stops the supervisor and the workers alike. So an interval counts for at most
+        twice its intended length.
         """
         passed_s, self._checked_at_s = min(now_s - self._checked_at_s, 2 * _POLL_INTERVAL_S), now_s
         hang_s = self.settings[DEFAULT_CLUSTER].config.workers_hang_timeout_ms / 1000
@@ -318,7 +316,7 @@ class Supervisor:
                 slot.process.kill()
 
     def _wait(self, timeout_s: float) -> None:
-        """Until a worker says something or ends, or a signal comes, or a time has passed."""
+        """Wait for a report, the end of a worker, a SIGHUP or the timeout."""
         of: dict[object, _Slot | None] = {self._sighup_reader: None}
         for slot in self._slots:
             if slot.process is not None:
@@ -337,7 +335,7 @@ class Supervisor:
                 self._pending_reports.append((source, report))
 
     def _read(self, slot: _Slot) -> Report | None:
-        """What it says next; None if it has ended."""
+        """Receive the next report; None if the worker has ended."""
         if slot.pipe is None:
             return None
         try:
@@ -403,7 +401,7 @@ class Supervisor:
     def _schedule_restart(
         self, slot: _Slot, reason: str | None, pid: int | None = None, signal_name: str | None = None
     ) -> None:
-        """After a while; ``how``: the signal that has ended it."""
+        """Restart it after a delay; ``signal_name``: the signal that ended it."""
         wait_s = slot.backoff.next_s()
         slot.restart_at_s = time.monotonic() + wait_s
         if slot.is_console:

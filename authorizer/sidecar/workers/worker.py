@@ -1,4 +1,4 @@
-"""Worker: what the supervisor gives to one process, and what that says of itself."""
+"""Worker: the resources that the supervisor gives to one process, and the reports that it sends back."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from authorizer.sidecar.workers.messages import Report
     from authorizer.sidecar.workers.socket_directory import SocketDirectory
 
-#: The one that writes the log and keeps the snapshots.
+#: Number of the worker that writes the log and the snapshots.
 WRITER: Final = 0
 _OWNER: Final = 0o600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
-    """One of several; or the console's process, which has none of the listeners.
+    """One worker, or the console's process, which has no listeners.
 
     Attributes:
-        number: from 0 on; ``count`` is the console's.
-        count: how many workers there are.
+        number: from 0; the console's process has the number ``count``.
+        count: number of workers.
         has_console: whether there is a process for the console.
-        place: where they meet.
+        directory: of the workers' sockets.
         reserved: the sockets of the listeners, in the order of the configuration.
         writable: whether the writer can change ACLs; known once it listens.
         pipe: to the supervisor.
-        turns: shared with it: a number for each worker, which is another one whenever its event loop turns.
+        heartbeats: memory shared with the supervisor: a counter of event loop iterations for each worker.
     """
 
     number: int
@@ -51,7 +51,7 @@ class Worker:
 
     @property
     def is_writer(self) -> bool:
-        """Whether it is the one that writes the log and keeps the snapshots."""
+        """Whether it writes the log and the snapshots."""
         return self.number == WRITER
 
     @property
@@ -61,7 +61,7 @@ class Worker:
 
     @property
     def instance_number(self) -> int | None:
-        """Its number, where what it writes or sends is to say it; None for the only worker."""
+        """The number for logs and telemetry; None for the only worker."""
         return None if self.count == 1 and not self.is_console else self.number
 
     def listener(self, index: int) -> socket.socket:
@@ -69,16 +69,16 @@ class Worker:
         return share_listener(self.reserved[index])
 
     def listen(self) -> socket.socket:
-        """The socket at which the others ask; bound anew, so that nothing waits at a dead worker's."""
+        """Bind the socket of the worker API anew, because clients may wait on a dead worker's socket."""
         path = self.directory.console_socket if self.is_console else self.directory.socket(self.number)
         remove_unix(path)
         return bind_unix(path, _OWNER)
 
     def beat(self) -> None:
-        """Let the supervisor know that the event loop turns; never waits."""
+        """Report that the event loop runs; never blocks."""
         self.heartbeats[self.number] = (self.heartbeats[self.number] + 1) % 256
 
     def report(self, report: Report) -> None:
-        """Let the supervisor know. From any thread."""
-        with self._sending, suppress(BrokenPipeError):  # it has gone, and this worker is about to be
+        """Send a report to the supervisor. Thread-safe."""
+        with self._sending, suppress(BrokenPipeError):  # the supervisor has died; this worker ends soon
             self.pipe.send(report)

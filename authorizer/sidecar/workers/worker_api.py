@@ -1,12 +1,12 @@
-"""What a worker answers to the others: an ASGI application on a socket that only they can reach.
+"""Worker API: an ASGI application on a Unix socket that only the sidecar's own processes can reach.
 
-GET /readiness      whether its nodes are ready, by cluster
-GET /metrics        what it has counted
-POST, DELETE /acls  as /v1/acls, of who has been allowed it by the worker that asks
-POST /plans         as /v1/plans, the same
-GET /writable       whether its node can change ACLs
+GET /readiness      whether the worker's nodes are ready, by cluster
+GET /metrics        the worker's metrics
+POST, DELETE /acls  as /v1/acls; the requesting worker has authorized the caller
+POST /plans         as /v1/plans; the requesting worker has authorized the caller
+GET /writable       whether the worker's node can change ACLs
 
-The last four are about one cluster: of a fleet /clusters/NAME stands before them.
+In a fleet the last four have the prefix /clusters/NAME.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class WorkerApi:
         self._counts = counts
 
     def server(self, grace_s: int) -> uvicorn.Server:
-        """``grace_s``: what a request under way gets once the worker is to end."""
+        """``grace_s``: seconds for the requests in flight when the worker stops."""
         routes = [Route(READINESS_PATH, self._readiness), Route(METRICS_PATH, self._metrics)]
         for prefix in ("", f"{CLUSTERS_PATH}{{cluster}}"):
             routes += [
@@ -72,7 +72,7 @@ class WorkerApi:
         return json_response(self._nodes.readiness())
 
     async def _metrics(self, _request: Request) -> Response:
-        return Response(msgspec.msgpack.encode(await asyncio.to_thread(self._counts.show)))
+        return Response(msgspec.msgpack.encode(await asyncio.to_thread(self._counts.collect_and_store)))
 
     async def _writable(self, request: Request) -> Response:
         return json_response(self._node(request).status().writable)
@@ -99,7 +99,7 @@ class WorkerApi:
         return json_response(PlanOutcomes(end_offset, end_offset, [result.answer()]))
 
     def _node(self, request: Request) -> Node:
-        """Raises HTTPException: there is none just now."""
+        """Raises HTTPException if the cluster has no node now."""
         node = self._nodes.node(request.path_params.get("cluster", DEFAULT_CLUSTER))
         if node is None:
             raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE)

@@ -1,7 +1,7 @@
 """WorkerFanout: readiness, metrics and settings of all workers of a sidecar, for the worker that is asked.
 
-It asks the others at the moment of the question, all at once, each no longer than a probe waits. Who asks
-while that is under way gets the same answer, so that no number of requests makes more than one of it.
+It queries all workers concurrently, each with a timeout shorter than a probe's. Concurrent requests share one
+query, so that many requests cause only one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-#: Kubernetes' probes wait for a second.
+#: The default timeout of Kubernetes' probes is one second.
 _READINESS_TIMEOUT_S: Final = 0.7
 _METRICS_TIMEOUT_S: Final = 3.0
 
@@ -47,11 +47,11 @@ _families_of: Final = msgspec.msgpack.Decoder(list[Family]).decode
 
 
 class WorkerFanout:
-    """Of one worker, or of the console's process, which is none; from its event loop only.
+    """Belongs to one worker or to the console's process; used on its event loop only.
 
     Attributes:
-        counts: its own.
-        settings: those of all.
+        counts: this process's metrics.
+        settings: of all workers.
     """
 
     def __init__(self, worker: Worker, nodes: HostedNodes) -> None:
@@ -63,27 +63,29 @@ class WorkerFanout:
         self._pending: dict[str, asyncio.Future[Any]] = {}
 
     def of(self, cluster: str) -> ClusterFanout:
-        """What they say of one cluster."""
+        """The fan-out for one cluster."""
         return ClusterFanout(self, cluster)
 
     async def readiness(self) -> dict[str, Readiness]:
-        """Of all, by cluster: ready if each is, as far as the last of them."""
+        """Readiness by cluster: ready if every worker is; the offset is the lowest of them."""
         return await self._share_request(READINESS_PATH, self._readiness)
 
     async def metrics(self) -> MergedFamilies:
-        """Of all, for Prometheus."""
+        """The merged metrics of all workers."""
         return await self._share_request(METRICS_PATH, self._metrics)
 
     async def _readiness(self) -> dict[str, Readiness]:
-        own = self._nodes.readiness()
-        found = await self._ask(READINESS_PATH, _READINESS_TIMEOUT_S, _readiness_of, lambda: own)
+        local = self._nodes.readiness()
+        found = await self._query_workers(READINESS_PATH, _READINESS_TIMEOUT_S, _readiness_of, lambda: local)
         answers = [each or {} for each in found]
-        return {cluster: _merge_readiness([each.get(cluster) for each in answers]) for cluster in own}
+        return {cluster: _merge_readiness([each.get(cluster) for each in answers]) for cluster in local}
 
     async def _metrics(self) -> MergedFamilies:
         worker = self._worker
         console = worker.directory.console if worker.has_console else None
-        found = await self._ask(METRICS_PATH, _METRICS_TIMEOUT_S, _families_of, self.counts.show)
+        found = await self._query_workers(
+            METRICS_PATH, _METRICS_TIMEOUT_S, _families_of, self.counts.collect_and_store
+        )
         counted = [
             read_archive(worker.directory.counts(number)) if each is None else each
             for number, each in enumerate(found)
@@ -114,29 +116,33 @@ class WorkerFanout:
         )
 
     async def _share_request(self, what: str, ask: Callable[[], Coroutine[None, None, _T]]) -> _T:
-        """The answer to a question that may be under way already."""
+        """Return the result of a query, which may already be in progress."""
         task = self._pending.get(what)
         if task is None:
             task = self._pending[what] = asyncio.ensure_future(ask())
             task.add_done_callback(lambda _: self._pending.pop(what))
-        # Who goes away does not end it for the others.
+        # A client that disconnects must not cancel it for the others.
         return await asyncio.shield(task)
 
-    async def _ask(
-        self, path: str, timeout_s: float, read: Callable[[bytes], _T], own: Callable[[], _T]
+    async def _query_workers(
+        self, path: str, timeout_s: float, read: Callable[[bytes], _T], local: Callable[[], _T]
     ) -> list[_T | None]:
-        """What each worker answers, by number; None of one that does not."""
+        """Return each worker's response by number; None if it does not answer."""
         loop = asyncio.get_running_loop()
 
         async def ask(number: int) -> _T | None:
             if number == self._worker.number:
-                return await loop.run_in_executor(self._threads, own)
-            return await loop.run_in_executor(self._threads, self._answer, number, path, timeout_s, read)
+                return await loop.run_in_executor(self._threads, local)
+            return await loop.run_in_executor(
+                self._threads, self._query_worker, number, path, timeout_s, read
+            )
 
         return await asyncio.gather(*map(ask, range(self._worker.count)))
 
-    def _answer(self, number: int, path: str, timeout_s: float, read: Callable[[bytes], _T]) -> _T | None:
-        """In a thread."""
+    def _query_worker(
+        self, number: int, path: str, timeout_s: float, read: Callable[[bytes], _T]
+    ) -> _T | None:
+        """Query one worker; blocks."""
         try:
             with closing(UnixConnection(self._worker.directory.socket(number), timeout_s)) as connection:
                 connection.request("GET", path)
@@ -147,7 +153,7 @@ class WorkerFanout:
 
 
 class ClusterFanout:
-    """What all workers say of one cluster, and its settings in all of them."""
+    """Readiness, metrics and settings of one cluster in all workers. Implements ``NodePeers``."""
 
     def __init__(self, peers: WorkerFanout, cluster: str) -> None:
         self._peers = peers
@@ -158,17 +164,17 @@ class ClusterFanout:
         return self._peers.settings.put(self._cluster, texts, by, is_trial=is_trial)
 
     async def readiness(self) -> Readiness:
-        """Ready if each is, as far as the last of them."""
+        """Return ready if every worker is; the offset is the lowest of them."""
         return (await self._peers.readiness())[self._cluster]
 
     async def metrics(self) -> MergedFamilies:
-        """Of all, for Prometheus; of a cluster without its label."""
+        """The merged metrics of all workers; those of a fleet's cluster without its label."""
         found = await self._peers.metrics()
         return found if self._cluster == DEFAULT_CLUSTER else found.of_cluster(self._cluster)
 
 
 def _console_families(console: ConsoleStatus) -> list[Family]:
-    """The console's process is no worker, and counts for nothing else here."""
+    """The console's process is not a worker; these are its only metrics."""
     up, restarts = "aclog_console_up", "aclog_console_restarts"
     return [
         Family(up, "1 if the console's process answers.", "gauge", [(up, {}, float(console.is_up))]),
@@ -182,7 +188,7 @@ def _console_families(console: ConsoleStatus) -> list[Family]:
 
 
 def _merge_readiness(found: Sequence[Readiness | None]) -> Readiness:
-    """Of one cluster, by worker; None: that does not answer."""
+    """Merge the readiness of one cluster, by worker; None: the worker does not answer."""
     answers = [each for each in found if each is not None]
     if len(found) == 1:
         return answers[0]
