@@ -201,7 +201,7 @@ FINDINGS = [
 ]
 
 
-@pytest.mark.parametrize("one", FINDINGS, ids=lambda expected: f"{expected.rule}: {expected.reason}")
+@pytest.mark.parametrize("expected", FINDINGS, ids=lambda expected: f"{expected.rule}: {expected.reason}")
 def test_a_rule_reports_its_acl_with_reason_and_proof(expected: ExpectedFinding) -> None:
     """There is no finding about the other ACLs."""
     (finding,) = found(expected.about, *expected.by, *expected.beside, settings=expected.settings)

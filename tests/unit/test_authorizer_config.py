@@ -257,7 +257,7 @@ def test_non_ascii_names_in_utf8_latin1_and_escapes(tmp_path: Path) -> None:
         assert load_config(file, environ={}).super_users == {"User:é"}
 
 
-@pytest.mark.parametrize("what", ["missing", "directory", "escape"])
+@pytest.mark.parametrize("kind", ["missing", "directory", "escape"])
 def test_an_unreadable_file_is_a_config_error(kind: str, tmp_path: Path) -> None:
     """The message has the path and the reason, in one line."""
     path = tmp_path / "file"

@@ -114,7 +114,7 @@ def test_an_unsupported_operation_has_a_remark_and_no_fix() -> None:
 
 
 @pytest.mark.parametrize(
-    ("acl", "field", "has", "asked"),
+    ("acl", "field", "value", "requested"),
     [
         (allow("User:a", READ, topic("orders")), "patternType", "LITERAL", "PREFIXED"),
         (allow("User:a", READ, topic("Orders-eu")), "resourceName", "Orders-eu", "orders-eu"),

@@ -27,7 +27,7 @@ from support.decisions import (
 
 
 @pytest.mark.parametrize("winner", [topic("t"), topics("t"), topics(""), topic("*")])
-@pytest.mark.parametrize("who", ["User:a", "User:*"])
+@pytest.mark.parametrize("principal_pattern", ["User:a", "User:*"])
 @pytest.mark.parametrize("host", ["*", "10.0.0.1"])
 def test_a_deny_anywhere_wins(winner: ResourcePattern, principal_pattern: str, host: str) -> None:
     """H2: literal, prefixed, wildcard; any principal and host pattern; against every kind of ALLOW."""

@@ -777,7 +777,7 @@ def plan_for(driver: MutatorDriver, name: str) -> AclPlan:
     return AclPlan.of(origin, driver.image, changed, AuthorizerSettings())
 
 
-@pytest.mark.parametrize("moves", [True, False])
+@pytest.mark.parametrize("has_other_permissions", [True, False])
 def test_a_plan_is_checked_again_after_a_concurrent_write(*, has_other_permissions: bool) -> None:
     """It is refused if the effective permissions differ; otherwise it is written after the other record."""
 
