@@ -212,7 +212,7 @@ def test_verify_reports_the_contents_of_the_log() -> None:
     assert (report["records"], report["aclsAdded"], report["aclsRemoved"]) == (281, 69, 10)
     assert report["aclCount"] == 59
     text = aclog("log", "verify", "--log", real_log("kraft-small")).stdout
-    assert "high watermark 281 (a guess: the last whole batch; certain up to 264)" in text
+    assert "high watermark 281 (a guess: the last complete batch; certain up to 264)" in text
     assert report["digest"] in text
 
 
@@ -308,7 +308,7 @@ def test_verify_compares_a_running_node(tmp_path: Path) -> None:
         text = aclog("log", "verify", "--log", log, "--with", f"{url}/")
         assert f"equal to {url}/ at end offset 4" in text.stdout
         differs = aclog("log", "verify", "--log", other, "--with", url)
-        assert (differs.exit_code, "follows another log" in differs.stderr) == (1, True)
+        assert (differs.exit_code, "follows a different log" in differs.stderr) == (1, True)
         assert "DIFFERENT" in differs.stdout
 
 

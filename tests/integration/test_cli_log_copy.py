@@ -133,7 +133,7 @@ def test_flags_keep_or_remove_the_targets_acls(tmp_path: Path) -> None:
     assert copied(source, target, "--others", "keep")["kept"] == 1
     assert acls_of(target) == remaining
     shown = aclog("log", "copy", source, target, "--others", "keep").stdout
-    assert shown == "nothing to do: 0 ACLs added, 0 removed, 3 there already, 1 of its own kept\n"
+    assert shown == "nothing to do: 0 ACLs added, 0 removed, 3 already there, 1 only in the target kept\n"
     assert copied(source, target, "--others", "remove")["removed"] == 1
     assert acls_of(target) == remaining - {acl("mine")}
 
@@ -154,9 +154,7 @@ def test_invalid_sources_and_targets_are_refused(tmp_path: Path) -> None:
     brokers = real_log("kraft-small")
     new = tmp_path / "new"
     assert "aclog log create" in aclog("log", "copy", brokers, new, code=2).stderr
-    assert aclog("log", "copy", brokers, new, "--dry-run", "--create").stdout.startswith(
-        "to be done: 59 ACLs"
-    )
+    assert aclog("log", "copy", brokers, new, "--dry-run", "--create").stdout.startswith("planned: 59 ACLs")
     assert not new.exists()
     assert copied(brokers, new, "--create", "--cluster-id", "c" * 22)["added"] == 59
     assert acls_of(new) == acls_of(brokers)

@@ -115,7 +115,7 @@ def test_verify_accepts_a_sound_snapshot(tmp_path: Path) -> None:
     answer("create", "--log", SMALL, "--snapshots", tmp_path)
     (row,) = answer("verify", "--snapshots", tmp_path, "--log", SMALL)["snapshots"]
     assert (row["whole"], row["equalToLog"]) == (True, True)
-    assert "whole, equal to the log" in aclog("verify", "--snapshots", tmp_path, "--log", SMALL).stdout
+    assert "complete, equal to the log" in aclog("verify", "--snapshots", tmp_path, "--log", SMALL).stdout
 
 
 def test_verify_reports_a_snapshot_that_differs_from_the_log(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_import_of_another_file_is_refused(tmp_path: Path, name: str, content: b
     (tmp_path / name).write_bytes(content)
     refused = aclog("import", tmp_path / name, "--snapshots", tmp_path / "store", "--cluster-id", CLUSTER)
     assert refused.exit_code == 2
-    assert f"{name} is none of Kafka's snapshots" in refused.stderr
+    assert f"{name} is not one of Kafka's snapshots" in refused.stderr
     assert "newer" not in refused.stderr
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from authorizer.cli.log.verify import _Walk
+from authorizer.cli.log.verify import _Scan
 from authorizer.cli.rendering.output import Progress
 from replay.errors import LogChangedError
 from support.sim_log import SimLog, identity
@@ -30,7 +30,7 @@ def test_what_is_counted_is_of_one_log() -> None:
         committed(log, "d", "e", "f", "g")
 
     log.after_read = replaced
-    walk = _Walk.through(log, Progress("offsets"))
+    walk = _Scan.of(log, Progress("offsets"))
     assert (walk.end, walk.batches, walk.types["added"], len(walk.epochs)) == (4, 4, 4, 1)
 
 
@@ -46,4 +46,4 @@ def test_a_log_that_is_replaced_again_and_again_is_refused() -> None:
 
     log.after_read = replaced
     with pytest.raises(LogChangedError, match="each time it was read"):
-        _Walk.through(log, Progress("offsets"))
+        _Scan.of(log, Progress("offsets"))

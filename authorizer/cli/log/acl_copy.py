@@ -36,21 +36,21 @@ _IN_PART: Final = "a part may be in force: run it again, and it writes what is m
 
 
 class AclCopy(NamedTuple):
-    """The changes to write.
+    """The changes to write, and what they leave unchanged.
 
     Attributes:
-        add: what the target has not, DENYs first.
-        others: what only the target has, DENYs last.
-        there: how many ACLs of the source are in the target.
-        keeps_ids: whether the target takes ids.
-        new_ids: how many of ``add`` have another id than in the source, where that is another ACL's here.
+        add: ACLs that the target lacks, DENYs first.
+        only_in_target: ACLs that the source lacks, DENYs last.
+        present_count: number of ACLs of the source that the target has.
+        keeps_ids: whether the target stores the ids of the source.
+        new_id_count: number of ACLs in ``add`` with a new id, because another ACL of the target has theirs.
     """
 
     add: list[AccessControlEntryRecord]
-    others: list[AccessControlEntryRecord]
-    there: int
+    only_in_target: list[AccessControlEntryRecord]
+    present_count: int
     keeps_ids: bool
-    new_ids: int
+    new_id_count: int
 
     @classmethod
     def between(
@@ -60,37 +60,39 @@ class AclCopy(NamedTuple):
         *,
         keeps_ids: bool,
     ) -> AclCopy:
-        """Where the target keeps no ids, an ACL is the same under any, and comes once."""
+        """Compute the changes. If the target assigns ids itself, ACLs are compared without their ids."""
         by_id = {record.id: record for record in target}
-        wanted = {record.id: record for record in source}
-        # An ACL under two ids (I8) is wanted under both, but not beside one that the target had before.
-        held = {record.content for record in by_id.values() if not keeps_ids or record.id not in wanted}
-        add, new_ids = [], 0
-        for record in wanted.values():
-            here = by_id.get(record.id)
-            if record == here or record.content in held:
+        source_by_id = {record.id: record for record in source}
+        # An ACL with two ids in the source (I8) is copied with both, unless the target has it with a third.
+        present = {
+            record.content for record in by_id.values() if not keeps_ids or record.id not in source_by_id
+        }
+        add, new_id_count = [], 0
+        for record in source_by_id.values():
+            current = by_id.get(record.id)
+            if record == current or record.content in present:
                 continue
             if not keeps_ids:
-                held.add(record.content)
-            elif here is not None:
-                new_ids += 1
-                record = AccessControlEntryRecord(_free_id(by_id, wanted), *record.content)  # noqa: PLW2901
+                present.add(record.content)
+            elif current is not None:
+                new_id_count += 1
+                record = AccessControlEntryRecord(_free_id(by_id, source_by_id), *record.content)  # noqa: PLW2901
             add.append(record)
-        contents = {record.content for record in wanted.values()}
-        others = [record for record in by_id.values() if record.content not in contents]
+        contents = {record.content for record in source_by_id.values()}
+        only_in_target = [record for record in by_id.values() if record.content not in contents]
         return cls(
             sorted(add, key=lambda record: (not _is_deny(record), record.content)),
-            sorted(others, key=lambda record: (_is_deny(record), record.content)),
-            len(wanted) - len(add),
+            sorted(only_in_target, key=lambda record: (_is_deny(record), record.content)),
+            len(source_by_id) - len(add),
             keeps_ids,
-            new_ids,
+            new_id_count,
         )
 
 
-def _free_id(*taken: Mapping[Uuid, object]) -> Uuid:
+def _free_id(*by_id: Mapping[Uuid, object]) -> Uuid:
     while True:
         acl_id = random_id()
-        if not any(acl_id in each for each in taken):
+        if not any(acl_id in each for each in by_id):
             return acl_id
 
 
@@ -102,13 +104,13 @@ def _is_deny(record: AccessControlEntryRecord) -> bool:
 def open_target(
     url: str, client: Mapping[str, str], mode: Mode, cluster_id: str | None, *, create: bool
 ) -> Iterator[MetadataLog | None]:
-    """The log to write; None where it is only looked at and would be made first.
+    """Open the log to write; gives None if it is only read and ``create`` would create it.
 
     Raises:
-        LogError: there is none, or it cannot be had.
+        LogError: there is no such log, or it cannot be opened.
     """
     with ExitStack() as opening:
-        opening.enter_context(Waiting(f"looking at {shown(url)}"))
+        opening.enter_context(Waiting(f"opening {shown(url)}"))
         log: MetadataLog | None = None
         try:
             if kind_of(url) == DIRECTORY:
@@ -116,7 +118,7 @@ def open_target(
 
                 log = DirectoryLog.open(url, mode=mode, cluster_id=cluster_id)
             elif create:
-                raise click.UsageError("--create makes a directory; a topic is made by `aclog log create`")
+                raise click.UsageError("--create makes a directory; `aclog log create` makes a topic")
             else:
                 log = open_log(url, mode=mode, client=client)
         except LogNotFoundError:
@@ -127,7 +129,7 @@ def open_target(
         return
     with closing(log):
         if log.is_cluster_metadata_log and log.directory is not None:
-            raise LogReadOnlyError(f"{log.url}: only the cluster of this broker writes it")
+            raise LogReadOnlyError(f"Cannot write {log.url}: only the broker's cluster writes this log")
         yield log
 
 
@@ -135,22 +137,22 @@ def write_copy(
     log: MetadataLog, add: list[AccessControlEntryRecord], remove: list[AccessControlEntryRecord],
     attempt: WriteAttempt,
 ) -> int | None:  # fmt: skip
-    """Write it in batches, each of them atomic; the log's end offset, None where there is nothing to write.
+    """Write in atomic batches; returns the log's end offset, None if there is nothing to write.
 
     Raises:
-        LogError, ApiError, EncodeError: it went wrong; what was written stays.
-        Failure: no cluster takes one of the ACLs; nothing was written.
+        LogError, ApiError, EncodeError: a write failed; earlier batches remain.
+        Failure: a cluster refuses one of the ACLs; nothing was written.
     """
     total = len(add) + len(remove)
     with Progress("ACLs written") as progress:
         if log.is_cluster_metadata_log:
-            _require_taken(add)
+            _require_valid(add)
             requests = WriterRequests(writer_of(log))
             attempt.appends = True
             carry_out(
                 requests,
                 [record.content for record in add],
-                _once(remove),
+                _contents(remove),
                 in_part=_IN_PART,
                 on_progress=lambda done: progress.at(done, total),
             )
@@ -169,7 +171,7 @@ def write_copy(
     return end_offset
 
 
-def _require_taken(acls: Iterable[AccessControlEntryRecord]) -> None:
+def _require_valid(acls: Iterable[AccessControlEntryRecord]) -> None:
     for record in acls:
         try:
             validate_binding(record.binding())
@@ -177,9 +179,10 @@ def _require_taken(acls: Iterable[AccessControlEntryRecord]) -> None:
             raise Failure(
                 f"{acl_line(record)}: {error}; nothing was written",
                 ExitCode.BAD_DATA,
-                "No Kafka cluster takes this ACL: remove it from the source, or copy to a log of aclog's.",
+                "No Kafka cluster accepts this ACL. Remove it from the source, or copy to an aclog-managed "
+                "log.",
             ) from error
 
 
-def _once(records: Iterable[AccessControlEntryRecord]) -> list[AclContent]:
+def _contents(records: Iterable[AccessControlEntryRecord]) -> list[AclContent]:
     return list(dict.fromkeys(record.content for record in records))

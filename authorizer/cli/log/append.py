@@ -1,4 +1,4 @@
-"""``aclog log append``: kafka-dump-log payload lines into a log that aclog writes."""
+"""``aclog log append``: appends kafka-dump-log payload lines to an aclog-managed log."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from records.transactions import MisplacedMarkerError, Transaction
 if TYPE_CHECKING:
     from records.log.directory.log import Mode
 
-#: Records in one batch where no "batch" key says otherwise: some 100 kB.
+#: Records in one batch if lines have no "batch" key: some 100 kB.
 _BATCH_SIZE: Final = 1000
 
 _BAD_LINE: Final = (
@@ -45,7 +45,7 @@ _BAD_LINE: Final = (
     type=click.IntRange(min=1),
     default=_BATCH_SIZE,
     show_default=True,
-    help='Records in one atomic batch, where lines have no "batch" key.',
+    help='Records in one atomic batch if lines have no "batch" key.',
 )
 @click.option(
     "--skip-others",
@@ -58,16 +58,18 @@ _BAD_LINE: Final = (
 def append_command(
     *, payloads: str, create: bool, cluster_id: str | None, batch_size: int, skip_others: bool, as_json: bool
 ) -> None:
-    """Append records to a topic, or to a directory that aclog made; print the end offset.
+    """Append records to a topic, or to a directory that aclog created; print the end offset.
 
-    FILE (gzip too; default stdin) holds one record a line, as kafka-dump-log prints payloads
-    ({"type","version","data"}); the other fields of `aclog log dump` may be there. Neighbouring lines with
-    the same "batch" value are one atomic batch. A directory keeps each "timestamp", for each batch the
-    greatest; in a topic the time of writing counts.
+    FILE (also gzip; default stdin) has one record on each line, as kafka-dump-log prints payloads
+    ({"type","version","data"}). Other fields of `aclog log dump` are allowed. Neighbouring lines with the
+    same "batch" value are one atomic batch. A directory stores the greatest "timestamp" of each batch; a
+    topic stores the time of writing.
 
-    All lines are checked before the first one is written. A topic holds ACLs and removals of ACLs only:
+    All lines are checked before the first one is written. A topic holds only ACLs and removals of ACLs:
     --skip-others skips the other records of a dump, and makes each of its transactions one batch, or none if
     it was aborted.
+
+    Exit code 0: appended; 2: wrong usage; 4: a line is not valid, and nothing was written.
 
     \b
     Examples:
@@ -75,15 +77,15 @@ def append_command(
       aclog log dump --log /var/kafka/__cluster_metadata-0 | aclog log append --log DIR --create --skip-others
     """
     if cluster_id is not None and not create:
-        raise click.UsageError("--cluster-id needs --create: an existing log keeps its id")
+        raise click.UsageError("--cluster-id needs --create: an existing log has its cluster id")
     workspace = Workspace.given()
     with write_attempt() as attempt:
         with Progress("lines checked") as checked:
             kind = kind_of(workspace.writable_log_url)
             if kind == QUORUM:
                 raise click.UsageError(
-                    "a cluster's controllers alone append to its log. They change ACLs for `aclog acls "
-                    "--add` and `--remove`, `aclog apply` and `aclog log copy`"
+                    "Cannot append to a cluster's metadata log: only its controllers append. Use `aclog acls "
+                    "--add` and `--remove`, `aclog apply` or `aclog log copy`: they send requests to them"
                 )
             to_topic = kind == TOPIC
             plan = _Plan(batch_size, skip_others=skip_others, to_topic=to_topic)
@@ -92,11 +94,11 @@ def append_command(
                     plan.read(lines, "stdin" if payloads == "-" else payloads, checked)
                 except (DecodeError, EncodeError) as error:
                     raise bad_line(error, _BAD_LINE) from error
-        if plan.passed_by:
-            note(f"{plan.passed_by} records of other types were skipped (--skip-others)")
+        if plan.skipped_count:
+            note(f"{plan.skipped_count} records of other types were skipped (--skip-others)")
         mode: Mode = "create" if create else "write"
         if to_topic:
-            start, end = _to_topic(workspace, plan, mode, cluster_id, attempt)
+            start, end = _append_to_topic(workspace, plan, mode, cluster_id, attempt)
         else:
             from records.log.directory import DirectoryLog
 
@@ -120,12 +122,14 @@ def append_command(
         click.echo(f"end offset {end}: {plan.record_count} records in {len(plan.batches)} batches")
 
 
-def _to_topic(
+def _append_to_topic(
     workspace: Workspace, plan: _Plan, mode: Mode, cluster_id: str | None, attempt: WriteAttempt
 ) -> tuple[int, int]:
-    """One transaction for each batch, until all of it can be read; start and end offset."""
+    """Write one transaction for each batch, and wait until they can be read; start and end offset."""
     if cluster_id is not None:
-        raise click.UsageError("--cluster-id is for a directory: a topic has the id of its Kafka cluster")
+        raise click.UsageError(
+            "--cluster-id is for a directory: a topic has the cluster id of its Kafka cluster"
+        )
     with workspace.log(mode) as log, Waiting("appending"):
         start = end = log.high_watermark()
         attempt.appends = True
@@ -137,14 +141,14 @@ def _to_topic(
 
 
 class _Plan:
-    """What to append: every line decoded, known to fit the log, and transactions (KIP-868) whole.
+    """The batches to append: every line is decoded and checked, and transactions (KIP-868) are complete.
 
-    A directory holds the markers of transactions as they are. A topic holds none, and no records but those of
-    ACLs: there each transaction that ended is one batch.
+    A directory stores the markers of transactions. A topic stores only records of ACLs: each transaction that
+    ended becomes one batch.
 
     Attributes:
-        batches: records and timestamp (None: that of the append) of each, as ``append_batches`` takes them.
-        record_count: in all batches.
+        batches: arguments of ``append_batches``: records, and timestamp (None: the time of the append).
+        record_count: number of records in all batches.
     """
 
     def __init__(self, batch_size: int, *, skip_others: bool, to_topic: bool) -> None:
@@ -159,22 +163,22 @@ class _Plan:
         self._transaction = Transaction[MetadataRecord]()
 
     @property
-    def passed_by(self) -> int:
-        """Lines that were left out by --skip-others, those of aborted transactions too."""
+    def skipped_count(self) -> int:
+        """Lines that --skip-others skipped, including those of aborted transactions."""
         return self._line_count - self.record_count
 
     def read(self, lines: Iterable[bytes], name: str, progress: Progress) -> None:
-        """Take all lines.
+        """Read all lines.
 
         Raises:
-            DecodeError, EncodeError: a line that is not a record, or a sequence that would stop every reader.
+            DecodeError, EncodeError: a line is not a record, or readers would refuse the sequence of records.
         """
         for number, line in enumerate(lines, 1):
             progress.at(number)
             source = f"{name} line {number}"
             try:
                 if line.strip():
-                    self._take(parse_json_object(line))
+                    self._add_line(parse_json_object(line))
             except DecodeError as error:
                 raise error.located(source=source) from error
             except EncodeError as error:
@@ -182,7 +186,7 @@ class _Plan:
         if self._transaction.is_open:
             raise DecodeError("a transaction begins and does not end", source=name)
 
-    def _take(self, payload: Mapping[str, Any]) -> None:
+    def _add_line(self, payload: Mapping[str, Any]) -> None:
         self._line_count += 1
         record = _record(payload, skip_others=self._skip_others)
         if record is None:
@@ -197,7 +201,7 @@ class _Plan:
             if self._skip_others and not isinstance(record, AclRecord):
                 for each in visible:
                     if isinstance(each, AclRecord):
-                        # Not JSON, so that no line has this key.
+                        # Not JSON, so no line has this key.
                         self._add(each, None, f"transaction to line {self._line_count}")
                 return
             from records.log.topic.codec import encode_messages
@@ -209,7 +213,7 @@ class _Plan:
 
     def _add(self, record: MetadataRecord, at_ms: int | None, key: str | None) -> None:
         if key in self._closed_keys:
-            raise DecodeError(f"batch {key} again: the lines of one batch must be neighbours")
+            raise DecodeError(f"batch {key} occurs again: the lines of one batch must be neighbours")
         is_full = key is None and bool(self.batches) and len(self.batches[-1][0]) >= self._batch_size
         if not self.batches or key != self._key or is_full:
             if self._key is not None:

@@ -1,8 +1,8 @@
-"""A log's state beside another source of it, at one offset: a log, a store's newest snapshot, a running node.
+"""Compares a log's state with another log, a store's newest snapshot or a running node, at one offset.
 
 A log with gaps (compaction, transaction markers) has a known state at its end, and seldom before it (I6). If
-the state at a snapshot's end is not known, the snapshot is continued to the log's end and compared there; if
-that at a node's offset is not, the node is asked again until it stands where the state is known.
+the state at a snapshot's end is unknown, the snapshot is continued to the log's end and compared there. If
+the state at a node's offset is unknown, the node is polled until its offset has a known state.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 #: Differences of each kind that are printed.
 _SHOWN: Final = 10
-#: How long two sources that both advance are polled until they are at one offset, and the poll interval.
-_WAIT_S: Final = 30.0
+#: How long two sources that advance are polled until they are at one offset, and the poll interval.
+_TIMEOUT_S: Final = 30.0
 _POLL_INTERVAL_S: Final = 0.1
 
 
@@ -52,17 +52,17 @@ class Comparison:
     """Two states: at one offset of one log, or at the ends of two logs.
 
     Attributes:
-        other: what the log was compared with, for people.
-        end_offset, other_end_offset: where the two stand.
-        digest_here, digest_there: of all their ACLs (I12).
-        differences: ACL by ACL; None where the other side gave its digest only.
+        other: name of the other source, for people.
+        end_offset, other_end_offset: of the two states.
+        digest, other_digest: of all their ACLs (I12).
+        differences: ACL by ACL; None if only the digest of the other source is known.
     """
 
     other: str
     end_offset: int
     other_end_offset: int
-    digest_here: str
-    digest_there: str
+    digest: str
+    other_digest: str
     differences: Differences | None
 
     @classmethod
@@ -71,36 +71,34 @@ class Comparison:
             other=other,
             end_offset=here.provenance.end_offset,
             other_end_offset=there.provenance.end_offset,
-            digest_here=digest_to_string(here.digest),
-            digest_there=digest_to_string(there.digest),
+            digest=digest_to_string(here.digest),
+            other_digest=digest_to_string(there.digest),
             differences=Differences.between(here, there),
         )
 
     @property
     def is_equal(self) -> bool:
         """Whether the two hold the same ACLs."""
-        return self.digest_here == self.digest_there and not self.differences
+        return self.digest == self.other_digest and not self.differences
 
     def to_json(self) -> dict[str, Any]:
-        """For ``--json``."""
         row = {
             "with": self.other,
             "endOffset": self.end_offset,
             "otherEndOffset": self.other_end_offset,
             "equal": self.is_equal,
-            "digest": self.digest_here,
-            "otherDigest": self.digest_there,
+            "digest": self.digest,
+            "otherDigest": self.other_digest,
         }
         return row if self.differences is None else row | self.differences.to_json(_SHOWN)
 
     def print(self) -> None:
-        """The same for people."""
         where = f"{shown(self.other)} at end offset {self.other_end_offset}"
         if self.is_equal:
-            answer(f"compared    {good('equal')} to {where}, digest {self.digest_here}", LABEL)
+            answer(f"compared    {good('equal')} to {where}, digest {self.digest}", LABEL)
             return
         answer(f"compared    {bad('DIFFERENT')} from {where}", LABEL)
-        answer(f"{'':{LABEL}}digest {self.digest_here} here, {self.digest_there} there", LABEL)
+        answer(f"{'':{LABEL}}digest {self.digest} here, {self.other_digest} there", LABEL)
         if self.differences is not None:
             self.differences.print(_SHOWN)
 
@@ -116,22 +114,21 @@ def compare(
 
     Args:
         log: open.
-        sources: their snapshots spare reading two logs from their starts, and lead to the state of one whose
-            beginning was trimmed.
+        sources: snapshots to start from, for speed, and for a log whose start was trimmed.
         other: ``http://...`` of a node, a log, or a snapshot store.
-        at_offset: the last record that counts; None for the last offset that both have.
+        at_offset: compare the states after this record; None for the last offset that both have.
         client: settings of the Kafka client, for another log in a topic.
 
     Raises:
-        click.UsageError: a node has its state at its own offset only.
-        OffsetUnavailableError: nothing leads to the state at ``at_offset``.
-        SnapshotMissingError: the store has no snapshot to compare with, or none but the one in question.
+        click.UsageError: ``at_offset`` is given for a node.
+        OffsetUnavailableError: the state at ``at_offset`` is unknown.
+        SnapshotMissingError: the store has no snapshot to compare with, or no other one to start from.
         Failure: the node cannot be reached, or its state cannot be compared.
     """
     if is_node(other):
         if at_offset is not None:
             raise click.UsageError(
-                "--at-offset cannot go with a node: it has the state at its own offset only"
+                "--at-offset cannot be used with a node: its state is known only at its current offset"
             )
         return _with_node(log, sources, other)
     if _is_store(other):
@@ -140,9 +137,9 @@ def compare(
         return _with_log(log, other_log, sources, other, at_offset)
 
 
-def stores_among(others: Sequence[str]) -> list[SnapshotSource]:
-    """Those that name a snapshot store, not a log or a node."""
-    return [StoredSnapshots(_store(other)) for other in others if _is_store(other)]
+def stores_among(urls: Sequence[str]) -> list[SnapshotSource]:
+    """The snapshot stores among URLs of logs, stores and nodes."""
+    return [StoredSnapshots(_store(url)) for url in urls if _is_store(url)]
 
 
 def _is_store(other: str) -> bool:
@@ -150,7 +147,7 @@ def _is_store(other: str) -> bool:
 
 
 def _store(url: str) -> SnapshotStore:
-    # Parquet takes its time, and most who verify a log compare it with nothing.
+    # Importing Parquet is slow, and most uses of the command compare nothing.
     from snapshot.store.snapshot_store import SnapshotStore
 
     return SnapshotStore(url)
@@ -168,9 +165,9 @@ def _with_log(
     elif other_log.identity == log.identity:
         end = min(log.high_watermark(), other_log.high_watermark())
     else:
-        note(f"note: {other} is another log, of cluster {shown(other_log.identity.cluster_id)}")
+        note(f"note: {other} is a different log, of cluster {shown(other_log.identity.cluster_id)}")
         return Comparison.of(other, load_state(log, sources).image, load_state(other_log, sources).image)
-    return Comparison.of(other, _below(log, sources, end), _below(other_log, sources, end))
+    return Comparison.of(other, _state_at(log, sources, end), _state_at(other_log, sources, end))
 
 
 def _with_store(
@@ -178,12 +175,12 @@ def _with_store(
 ) -> Comparison:
     store = _store(other)
     store.require()
-    there = _stored(store, log, at_offset)
-    beside = _beside_it(log, [*sources, StoredSnapshots(store)], there.ref)
-    # One that is not exact can only be continued.
-    if there.manifest.is_exact:
+    stored = _stored_snapshot(store, log, at_offset)
+    independent = _sources_without(log, [*sources, StoredSnapshots(store)], stored.ref)
+    # A snapshot that is not exact can only be continued.
+    if stored.manifest.is_exact:
         try:
-            return Comparison.of(other, _below(log, beside, there.ref.end_offset), there.image)
+            return Comparison.of(other, _state_at(log, independent, stored.ref.end_offset), stored.image)
         except OffsetUnavailableError:
             if at_offset is not None:
                 raise
@@ -193,43 +190,43 @@ def _with_store(
             if continued.origin == LOG_START:
                 reasons = "; ".join(continued.refused)
                 raise SnapshotMissingError(f"{store.url} has no snapshot that the log continues: {reasons}")
-            alone = load_image(log, beside).image
-            if alone.provenance.end_offset == continued.image.provenance.end_offset:
+            image = load_image(log, independent).image
+            if image.provenance.end_offset == continued.image.provenance.end_offset:
                 return Comparison.of(
-                    f"{other} ({continued.origin} and the log's tail)", alone, continued.image
+                    f"{other} ({continued.origin} and the log's tail)", image, continued.image
                 )
-    raise _not_seen_together(log, other)
+    raise _different_offsets(log, other)
 
 
-def _beside_it(
+def _sources_without(
     log: MetadataLog, sources: Sequence[SnapshotSource], snapshot: SnapshotRef
 ) -> list[SnapshotSource]:
-    """What leads to the log's state without this snapshot, which must not vouch for itself.
+    """Sources of the log's state without this snapshot, so that it is not compared with itself.
 
-    Nothing but the log is needed if that has its beginning.
+    A log with its beginning needs no source.
     """
     if has_beginning(log):
         return []
-    others: list[SnapshotSource] = [_OtherSnapshots(source, snapshot) for source in sources]
+    remaining: list[SnapshotSource] = [_OtherSnapshots(source, snapshot) for source in sources]
     start = log.start_offset()
-    if not any(offer.end_offset >= start for each in others for offer in each.offers(log.identity)):
+    if not any(offer.end_offset >= start for each in remaining for offer in each.offers(log.identity)):
         raise SnapshotMissingError(
             f"{snapshot.name} cannot be compared: the log starts at {start}, and no other snapshot leads to "
             "its state"
         )
-    return others
+    return remaining
 
 
 @dataclass(frozen=True, slots=True)
 class _OtherSnapshots:
-    """A SnapshotSource: all of another one but the snapshots that end where this one does."""
+    """A SnapshotSource without the snapshots that end at the same offset as ``excluded``."""
 
     source: SnapshotSource
-    without: SnapshotRef
+    excluded: SnapshotRef
 
     def offers(self, identity: LogIdentity) -> list[SnapshotOffer]:
         offers = self.source.offers(identity)
-        return [offer for offer in offers if offer.end_offset != self.without.end_offset]
+        return [offer for offer in offers if offer.end_offset != self.excluded.end_offset]
 
 
 def _with_node(log: MetadataLog, sources: Sequence[SnapshotSource], other: str) -> Comparison:
@@ -239,24 +236,24 @@ def _with_node(log: MetadataLog, sources: Sequence[SnapshotSource], other: str) 
         for _ in _retries():
             state = node_state(other)
             if (state.cluster_id, state.topic_id) != _names(log):
-                note(f"note: {other} follows another log, of cluster {shown(str(state.cluster_id))}")
-                return _beside(other, load_image(log, sources).image, state)
+                note(f"note: {other} follows a different log, of cluster {shown(str(state.cluster_id))}")
+                return _comparison_with_node(other, load_image(log, sources).image, state)
             if state.offset > log.high_watermark():
-                continue  # looked at before it was committed there, or the log was truncated
+                continue  # the records are not committed in the log yet, or it was truncated
             try:
-                return _beside(other, _below(log, sources, state.offset), state)
+                return _comparison_with_node(other, _state_at(log, sources, state.offset), state)
             except OffsetUnavailableError:
-                continue  # a node that is at the end when the log is quiet
-    raise _not_seen_together(log, other)
+                continue  # until the node is at the log's end
+    raise _different_offsets(log, other)
 
 
-def _beside(other: str, here: AclsImage, node: NodeState) -> Comparison:
+def _comparison_with_node(other: str, here: AclsImage, node: NodeState) -> Comparison:
     return Comparison(
         other=other,
         end_offset=here.provenance.end_offset,
         other_end_offset=node.offset,
-        digest_here=digest_to_string(here.digest),
-        digest_there=node.digest,
+        digest=digest_to_string(here.digest),
+        other_digest=node.digest,
         differences=None,
     )
 
@@ -266,7 +263,7 @@ def _names(log: MetadataLog) -> tuple[str, str]:
 
 
 def _retries() -> Iterator[None]:
-    deadline_s = time.monotonic() + _WAIT_S
+    deadline_s = time.monotonic() + _TIMEOUT_S
     while True:
         yield
         if time.monotonic() >= deadline_s:
@@ -274,19 +271,19 @@ def _retries() -> Iterator[None]:
         time.sleep(_POLL_INTERVAL_S)
 
 
-def _not_seen_together(log: MetadataLog, other: str) -> Failure:
+def _different_offsets(log: MetadataLog, other: str) -> Failure:
     return Failure(
-        f"{log.url} and {other} were not at one offset within {_WAIT_S:.0f} s",
+        f"{log.url} and {other} were not at one offset within {_TIMEOUT_S:.0f} s",
         ExitCode.NOT_READY,
-        "Try again when fewer changes are written, and check that the node follows the log (/v1/state).",
+        "Try again when there are fewer changes, and check that the node follows the log (/v1/state).",
     )
 
 
-def _below(log: MetadataLog, sources: Sequence[SnapshotSource], end_offset: int) -> AclsImage:
+def _state_at(log: MetadataLog, sources: Sequence[SnapshotSource], end_offset: int) -> AclsImage:
     return load_state(log, sources, at_offset=end_offset - 1).image if end_offset else AclsImage.EMPTY
 
 
-def _stored(store: SnapshotStore, log: MetadataLog, at_offset: int | None) -> StoredSnapshot:
+def _stored_snapshot(store: SnapshotStore, log: MetadataLog, at_offset: int | None) -> StoredSnapshot:
     if at_offset is not None:
         for ref in store.list(log.identity):
             if ref.end_offset == at_offset + 1:

@@ -1,4 +1,4 @@
-"""``aclog log copy``: the ACLs of one log into another, of any kind."""
+"""``aclog log copy``: copies the ACLs of a log of any kind to another log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from records.entries import AccessControlEntryRecord
     from records.log.directory.log import Mode
 
-Others = Literal["keep", "remove"]
+OnlyInTarget = Literal["keep", "remove"]
 
 
 @click.command("copy", cls=Command)
@@ -30,6 +30,7 @@ Others = Literal["keep", "remove"]
 @click.argument("target", metavar="TO", shell_complete=completes("dir"))
 @click.option(
     "--others",
+    "only_in_target",
     type=click.Choice(["keep", "remove"]),
     help="Keep or remove ACLs that only TO has; remove makes TO equal to FROM.  [default: refuse a TO that "
     "has such ACLs]",
@@ -38,12 +39,12 @@ Others = Literal["keep", "remove"]
 @click.option(
     "--cluster-id", type=CLUSTER_ID, help="With --create: cluster id of the new log.  [default: a random one]"
 )
-@click.option("-n", "--dry-run", is_flag=True, help="Print what would be written, and write nothing.")
+@click.option("-n", "--dry-run", is_flag=True, help="Print the changes without writing them.")
 @click.option(
     "--to-config",
     metavar="FILE",
     shell_complete=completes("file"),
-    help="As --config, for TO: another cluster, with its own aclog.kafka.*.  [default: --config]",
+    help="Java properties for TO, if it is on another cluster: its aclog.kafka.*.  [default: --config]",
 )
 @credentials_options
 @config_option
@@ -53,7 +54,7 @@ def copy_command(
     *,
     source: str,
     target: str,
-    others: Others | None,
+    only_in_target: OnlyInTarget | None,
     create: bool,
     cluster_id: str | None,
     dry_run: bool,
@@ -62,20 +63,20 @@ def copy_command(
 ) -> None:
     """Copy the ACLs of FROM that TO lacks, in atomic batches.
 
-    FROM is a log (file:DIR, DIR, kafka://HOST:PORT/TOPIC, kraft://HOST:PORT), also after one of its records
-    (LOG@OFFSET), a snapshot store or one of Kafka's .checkpoint files, a running node, a live cluster
-    (describe://HOST:PORT), or a file: all that `aclog diff` reads. TO is a directory that aclog made, a topic
-    (`aclog log create` makes it), or a cluster by its controllers (kraft://HOST:PORT), which are asked by
-    Kafka's own requests; that takes Alter on the cluster.
+    FROM is any set that `aclog diff` reads: a log (file:DIR, DIR, kafka://HOST:PORT/TOPIC,
+    kraft://HOST:PORT), its state after a record (LOG@OFFSET), a snapshot store, one of Kafka's .checkpoint
+    files, a running node, a live cluster (describe://HOST:PORT), or a file. TO is a directory that aclog
+    created, a topic (`aclog log create` creates it), or a cluster by its controllers (kraft://HOST:PORT),
+    which aclog changes with Kafka's protocol; this needs Alter on the cluster.
 
     Only ACLs of the current state are copied: no history, no metadata.version, no brokers. A directory and a
-    topic keep the ids, unless TO has another ACL with the same id; a cluster assigns new ids. An ACL that TO
-    has with another id is not copied again.
+    topic store the same ids, unless TO has another ACL with the same id; a cluster assigns new ids. An ACL
+    that TO has with another id is not copied again.
 
     If a run was interrupted, run it again: it writes the missing ACLs. DENYs are added before ALLOWs, and
     removed after them, so that no intermediate state allows more than FROM or TO.
 
-    Exit code 0: done; 1: TO has other ACLs, and --others is not given.
+    Exit code 0: done; 1: TO has ACLs that FROM lacks, and --others is not given.
 
     \b
     Examples:
@@ -89,23 +90,25 @@ def copy_command(
     from authorizer.configuration.load import load_config
 
     if cluster_id is not None and not create:
-        raise click.UsageError("--cluster-id needs --create: an existing log keeps its id")
+        raise click.UsageError("--cluster-id needs --create: an existing log has its cluster id")
     workspace = Workspace.given()
     client = workspace.config.kafka if to_config is None else load_config(to_config).kafka
-    wanted = [acl.record for acl in acl_source(workspace, acls=source).load().image]
+    source_acls = [acl.record for acl in acl_source(workspace, acls=source).load().image]
     mode: Mode = "read" if dry_run else "create" if create else "write"
     end_offset = None
     with write_attempt() as attempt, open_target(target, client, mode, cluster_id, create=create) as log:
-        there = [] if log is None else [acl.record for acl in load_state(log).image]
-        copy = AclCopy.between(wanted, there, keeps_ids=log is None or not log.is_cluster_metadata_log)
-        if copy.others and others is None:
+        target_acls = [] if log is None else [acl.record for acl in load_state(log).image]
+        copy = AclCopy.between(
+            source_acls, target_acls, keeps_ids=log is None or not log.is_cluster_metadata_log
+        )
+        if copy.only_in_target and only_in_target is None:
             raise Failure(
-                f"{shown(target)} has {len(copy.others)} ACLs that {shown(source)} lacks, such as "
-                f"{acl_line(copy.others[0])}",
+                f"{shown(target)} has {len(copy.only_in_target)} ACLs that {shown(source)} lacks, such as "
+                f"{acl_line(copy.only_in_target[0])}",
                 ExitCode.NO,
                 "Use --others keep or --others remove; --dry-run shows the ACLs.",
             )
-        removed = copy.others if others == "remove" else []
+        removed = copy.only_in_target if only_in_target == "remove" else []
         if log is not None and not dry_run:
             end_offset = write_copy(log, copy.add, removed, attempt)
     if as_json:
@@ -116,10 +119,10 @@ def copy_command(
                 "dryRun": dry_run,
                 "added": len(copy.add),
                 "removed": len(removed),
-                "kept": len(copy.others) - len(removed),
-                "there": copy.there,
+                "kept": len(copy.only_in_target) - len(removed),
+                "there": copy.present_count,
                 "idsKept": copy.keeps_ids,
-                "newIds": copy.new_ids,
+                "newIds": copy.new_id_count,
                 "endOffset": end_offset,
             }
             | ({"add": [*map(acl_json, copy.add)], "remove": [*map(acl_json, removed)]} if dry_run else {})
@@ -131,16 +134,16 @@ def copy_command(
 def _print(
     copy: AclCopy, removed: Sequence[AccessControlEntryRecord], end_offset: int | None, *, is_dry: bool
 ) -> None:
-    counted = f"{len(copy.add)} ACLs added, {len(removed)} removed, {copy.there} there already"
-    if len(copy.others) > len(removed):
-        counted += f", {len(copy.others)} of its own kept"
+    counted = f"{len(copy.add)} ACLs added, {len(removed)} removed, {copy.present_count} already there"
+    if len(copy.only_in_target) > len(removed):
+        counted += f", {len(copy.only_in_target)} only in the target kept"
     if is_dry:
-        answer(f"to be done: {counted}")
+        answer(f"planned: {counted}")
         print_changed_acls(removed, copy.add)
     else:
         where = "" if end_offset is None else f"; the log ends at offset {end_offset}"
         answer(f"{'nothing to do' if end_offset is None else 'done'}: {counted}{where}")
     if copy.add and not copy.keeps_ids:
-        note("note: a cluster makes its own ids: the ACLs have others there")
-    if copy.new_ids:
-        note(f"note: {copy.new_ids} ACLs have new ids, as theirs are those of other ACLs there")
+        note("note: a cluster assigns new ids to the ACLs")
+    if copy.new_id_count:
+        note(f"note: {copy.new_id_count} ACLs have new ids, because other ACLs of the target have theirs")

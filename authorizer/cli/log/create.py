@@ -1,4 +1,4 @@
-"""``aclog log create``: a new log, in a directory or in a topic."""
+"""``aclog log create``: creates a log in a directory or a topic."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
     "--min-insync-replicas",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Of a topic: number of replicas that must have a write before it is committed.  [default: 2]",
+    help="Of a topic: number of replicas that must have a write to commit it.  [default: 2]",
 )
 @click.option(
     "--delete-retention",
     "delete_retention_ms",
     type=DURATION,
-    help="Of a topic: how long a removal is retained. Nodes and snapshots that are behind by more than half "
-    "of it start from the log's start again.  [default: 7d]",
+    help="Of a topic: how long compaction retains a removal. Nodes and snapshots that are behind by more "
+    "than half of it start from the log's start again.  [default: 7d]",
 )
 @click.option(
     "--topic-config",
     metavar="KEY=VALUE",
     multiple=True,
-    help="Of a topic: another of Kafka's topic settings. Repeatable.",
+    help="Of a topic: a Kafka topic setting. Repeatable.",
 )
 @click.option(
     "--cluster-id", type=CLUSTER_ID, help="Of a directory: its cluster id.  [default: a random one]"
@@ -69,7 +69,7 @@ def create_command(
 
     A topic has one partition, compaction and several replicas. Other nodes need only its URL.
 
-    Exit code 0: created, or it exists and --if-not-exists is given; 2: it exists.
+    Exit code 0: created, or the log exists and --if-not-exists is given; 2: it exists.
 
     \b
     Examples:
@@ -79,25 +79,25 @@ def create_command(
     """
     workspace = Workspace.given()
     url, client = workspace.writable_log_url, workspace.config.kafka
-    for_topics = {
+    topic_options = {
         "replication_factor": replication_factor,
         "min_insync_replicas": min_insync_replicas,
         "delete_retention_ms": delete_retention_ms,
         "config": _topic_config(topic_config) or None,
     }
-    settings = {name: value for name, value in for_topics.items() if value is not None}
+    settings = {name: value for name, value in topic_options.items() if value is not None}
     _require_creatable(url, settings, cluster_id)
     if kind_of(url) == TOPIC:
         create = partial(_new_topic, url, client, settings)
     else:
         create = partial(_new_directory, url, cluster_id)
-    identity, is_new = _created(url, client, create, if_not_exists=if_not_exists)
+    identity, is_new = _create_if_missing(url, client, create, if_not_exists=if_not_exists)
     topic_id = uuid_to_string(identity.topic_id)
     if as_json:
         report = {"log": url, "clusterId": identity.cluster_id, "topicId": topic_id}
         print_json(report | {"created": is_new})
     else:
-        what = "created" if is_new else "there already"
+        what = "created" if is_new else "already exists"
         answer(f"{shown(url)}: {what}, cluster {shown(identity.cluster_id)}, topic id {topic_id}", indent=2)
 
 
@@ -109,21 +109,23 @@ def _require_creatable(url: str, topic_settings: Mapping[str, Any], cluster_id: 
     if kind == POLLED:
         raise click.UsageError("describe:// logs cannot be created; `aclog serve` creates them.")
     if kind == TOPIC and cluster_id is not None:
-        raise click.UsageError("--cluster-id is for a directory: a topic has the id of its Kafka cluster")
+        raise click.UsageError(
+            "--cluster-id is for a directory: a topic has the cluster id of its Kafka cluster"
+        )
     if kind != TOPIC and topic_settings:
         flags = "--replication-factor, --min-insync-replicas, --delete-retention and --topic-config"
         raise click.UsageError(f"{flags} are for a topic: kafka://HOST:PORT/TOPIC")
 
 
-def _created(
+def _create_if_missing(
     url: str, client: Mapping[str, str], create: Callable[[], LogIdentity], *, if_not_exists: bool
 ) -> tuple[LogIdentity, bool]:
-    """The log's identity, and whether it is new.
+    """Create the log unless it exists; returns its identity, and whether it is new.
 
     Raises:
         LogError: the log exists and ``if_not_exists`` is false, or it cannot be created.
     """
-    identity = _existing(url, client)
+    identity = _existing_identity(url, client)
     if identity is not None:
         if not if_not_exists:
             raise LogError(f"Log {url} already exists. Use --if-not-exists to accept that.")
@@ -132,14 +134,14 @@ def _created(
         return create(), True
     except LogError:
         # Several nodes may start at the same time, each after this command.
-        identity = _existing(url, client) if if_not_exists else None
+        identity = _existing_identity(url, client) if if_not_exists else None
         if identity is None:
             raise
         return identity, False
 
 
-def _existing(url: str, client: Mapping[str, str]) -> LogIdentity | None:
-    """The identity of an existing log; LogError if the place holds something else."""
+def _existing_identity(url: str, client: Mapping[str, str]) -> LogIdentity | None:
+    """The identity of an existing log; LogError if the path holds something else."""
     try:
         with closing(open_log(url, mode="read", client=client)) as log:
             return log.identity

@@ -1,4 +1,4 @@
-"""``aclog log dump``: a log's records as JSON lines, with the fields of kafka-dump-log's payloads."""
+"""``aclog log dump``: prints a log's records as JSON lines with the fields of kafka-dump-log."""
 
 from __future__ import annotations
 
@@ -46,14 +46,15 @@ if TYPE_CHECKING:
 )
 @config_option
 @progress_option
-# Always on; a script may say so.
+# The output is always JSON; scripts may pass the option that other commands have.
 @click.option("--json", is_flag=True, hidden=True, expose_value=False)
 def dump_command(*, first: int | None, last: int | None, skip_others: bool) -> None:
     """Print the committed records of a log, one JSON line each.
 
     {"file","offset","timestamp","type","version","data"} for the records that aclog understands, the same
-    without "data" for other records, {"file","offset","timestamp","control","value"} for control
-    records.
+    without "data" for other records, {"file","offset","timestamp","control","value"} for control records.
+
+    Exit code 0: printed; 3: the log was trimmed or truncated meanwhile; 4: it is damaged.
 
     \b
     Examples:
@@ -71,7 +72,7 @@ def dump_command(*, first: int | None, last: int | None, skip_others: bool) -> N
             raise OffsetOutOfRangeError(position, start=start, end=end)
         if last is not None:
             end = min(end, last + 1)
-        # After the end is known: a segment that holds some of it may just have begun.
+        # List the files after reading the high watermark: a new segment may hold offsets below it.
         file_of = _file_names(log)
         done = 0
         while position < end and (batches := _read(log, position)):
@@ -87,7 +88,7 @@ def dump_command(*, first: int | None, last: int | None, skip_others: bool) -> N
 
 
 def _read(log: MetadataLog, position: int) -> Sequence[LogBatch]:
-    """The next batches; they were there when the dump began."""
+    """The next batches, which existed when the dump began."""
     try:
         return read_with_retry(log, position)
     except OffsetOutOfRangeError as error:
@@ -108,7 +109,7 @@ def _line(logged: LogRecord, file_of: Callable[[int], str] | None) -> dict[str, 
 
 
 def _file_names(log: MetadataLog) -> Callable[[int], str] | None:
-    """Which file holds an offset, if the log is made of files."""
+    """A function that returns the name of the file with an offset; None for a log without files."""
     if log.directory is None:
         return None
     from records.log.directory.files import list_directory, segment_name

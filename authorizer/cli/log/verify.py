@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from snapshot.image import AclsImage
 
 
-# A broker writes a batch in one call, which may be held up, but not for so long.
+#: A broker writes a batch in one call; an incomplete batch that is older is not being written.
 _SETTLE_S: Final = 2.0
 
 _TRAILING: Final = (
@@ -42,19 +42,19 @@ _TRAILING: Final = (
     "for writing. If this is a copy, copy the log again."
 )
 
-# A log whose files change is read anew, but not for ever.
-_WALKS: Final = 10
+#: Attempts to read a log that is trimmed or truncated meanwhile.
+_SCANS_MAX: Final = 10
 
 
 @click.command("verify", cls=Command)
 @log_option
 @click.option(
     "--with",
-    "others",
+    "compared_urls",
     metavar="URL|STORE",
     multiple=True,
-    help="Also compare the state with that of another log, of a store's newest snapshot, or of a running "
-    "node (http(s)://HOST:PORT of its sidecar, or unix:PATH), at one offset. Repeatable.",
+    help="Also compare the state with another log, a store's newest snapshot, or a running node "
+    "(http(s)://HOST:PORT of its sidecar, or unix:PATH), at one offset. Repeatable.",
 )
 @credentials_options
 @offset_option(
@@ -71,16 +71,16 @@ _WALKS: Final = 10
 @json_option
 @progress_option
 def verify_command(
-    *, others: tuple[str, ...], at_offset: int | None, per_principal: bool, as_json: bool
+    *, compared_urls: tuple[str, ...], at_offset: int | None, per_principal: bool, as_json: bool
 ) -> None:
     """Check every committed batch of a log, and print a summary of it.
 
     Checks each batch's CRC, that offsets rise, that every record that aclog must understand decodes, and that
-    the state can be built. "meaning" is a digest of the effective permissions: two logs have the same one
-    exactly if every request has the same answer, with the super users and allow.everyone.if.no.acl.found of
-    --config.
+    the state can be built. "meaning" is a digest of the effective permissions. Two logs have the same digest
+    if and only if every request has the same answer, with the super users and allow.everyone.if.no.acl.found
+    of --config.
 
-    If the start of the log was trimmed, the state needs a snapshot: one of --snapshots, or else of a store in
+    If the start of the log was trimmed, the state needs a snapshot: of --snapshots, or else of a store in
     --with. The newest snapshot of such a store is compared with a state that starts from an older one.
 
     Exit code 0: the log is valid and equal to each --with; 1: a --with differs; 4: the log is damaged, or a
@@ -93,21 +93,23 @@ def verify_command(
       aclog log verify --log DIR --with OTHER-DIR --json
       aclog log verify --log kafka://HOST:9092/acls --with STORE --with http://127.0.0.1:8180
     """
-    if at_offset is not None and not others:
+    if at_offset is not None and not compared_urls:
         raise click.UsageError("--at-offset needs --with")
     from authorizer.cli.log.compare import compare, stores_among
 
     workspace = Workspace.given()
     with workspace.log() as log:
         with Progress("offsets") as shown_progress:
-            walk = _Walk.through(log, shown_progress)
+            scan = _Scan.of(log, shown_progress)
         sources = workspace.sources()
         if not sources and not has_beginning(log):
-            sources = stores_among(others)
+            sources = stores_among(compared_urls)
         image = load_state(log, sources).image
         trailing = log.trailing_bytes(settle_s=_SETTLE_S)
-        report = _report(log, walk, image, trailing) | _meaning(image, workspace, per_principal=per_principal)
-        comparisons = [compare(log, sources, other, at_offset, workspace.config.kafka) for other in others]
+        report = _report(log, scan, image, trailing) | _permissions_json(
+            image, workspace, per_principal=per_principal
+        )
+        comparisons = [compare(log, sources, url, at_offset, workspace.config.kafka) for url in compared_urls]
     if as_json:
         rows = [comparison.to_json() for comparison in comparisons]
         if len(rows) == 1:
@@ -128,8 +130,8 @@ def verify_command(
 
 
 @dataclass(slots=True)
-class _Walk:
-    """What was met on the way from the log's start to its high watermark."""
+class _Scan:
+    """Counts of a log's batches and records from its start to its high watermark."""
 
     start: int
     end: int
@@ -140,38 +142,38 @@ class _Walk:
     missing: int = 0
 
     @classmethod
-    def through(cls, log: MetadataLog, progress: Progress) -> _Walk:
-        """Read it all, anew where it is trimmed or truncated meanwhile, or another log comes in its place.
+    def of(cls, log: MetadataLog, progress: Progress) -> _Scan:
+        """Read the log; start again if it is trimmed, truncated or replaced meanwhile.
 
         Raises:
             DecodeError, LogCorruptError: at the first damage.
-            LogChangedError: that happened again and again.
+            LogChangedError: the log changed during each attempt.
         """
-        for _ in range(_WALKS):
+        for _ in range(_SCANS_MAX):
             with suppress(OffsetOutOfRangeError):
-                identity, walk = log.identity, cls._through(log, progress)
+                identity, scan = log.identity, cls._once(log, progress)
                 if log.identity == identity:
-                    return walk
-        raise LogChangedError(f"{log.url} was changed each time it was read: {_WALKS} times")
+                    return scan
+        raise LogChangedError(f"{log.url} was changed each time it was read: {_SCANS_MAX} times")
 
     @classmethod
-    def _through(cls, log: MetadataLog, progress: Progress) -> _Walk:
-        walk = cls(log.start_offset(), log.high_watermark())
-        position = walk.start
-        while position < walk.end and (batches := read_with_retry(log, position)):
+    def _once(cls, log: MetadataLog, progress: Progress) -> _Scan:
+        scan = cls(log.start_offset(), log.high_watermark())
+        position = scan.start
+        while position < scan.end and (batches := read_with_retry(log, position)):
             for batch in batches:
-                # Not an error by itself: a transaction marker or compaction leaves holes (I6).
-                walk.missing += max(batch.base_offset - position, 0)
-                walk.missing += batch.end_offset - batch.base_offset - len(batch.records)
-                walk.batches += 1
-                walk.size_bytes += batch.size_bytes
-                walk.epochs.add(batch.epoch)
-                walk.types.update(map(_type_name, (logged.record for logged in batch.records)))
+                # No error: transaction markers and compaction leave gaps (I6).
+                scan.missing += max(batch.base_offset - position, 0)
+                scan.missing += batch.end_offset - batch.base_offset - len(batch.records)
+                scan.batches += 1
+                scan.size_bytes += batch.size_bytes
+                scan.epochs.add(batch.epoch)
+                scan.types.update(map(_type_name, (logged.record for logged in batch.records)))
                 position = batch.end_offset
-            progress.at(position - walk.start, walk.end - walk.start)
-        if (end := log.high_watermark()) < walk.end:
-            raise OffsetOutOfRangeError(walk.end, start=walk.start, end=end)
-        return walk
+            progress.at(position - scan.start, scan.end - scan.start)
+        if (end := log.high_watermark()) < scan.end:
+            raise OffsetOutOfRangeError(scan.end, start=scan.start, end=end)
+        return scan
 
 
 def _type_name(record: object) -> str:
@@ -185,7 +187,7 @@ def _type_name(record: object) -> str:
 
 
 def _report(
-    log: MetadataLog, walk: _Walk, image: AclsImage, trailing: TrailingBytes | None
+    log: MetadataLog, scan: _Scan, image: AclsImage, trailing: TrailingBytes | None
 ) -> dict[str, Any]:
     from authorizer.node.cluster_metadata_report import metadata_json
     from snapshot.digest import digest_to_string
@@ -194,17 +196,17 @@ def _report(
         "log": log.url,
         "clusterId": log.identity.cluster_id,
         "topicId": uuid_to_string(log.identity.topic_id),
-        "startOffset": walk.start,
-        "highWatermark": walk.end,
+        "startOffset": scan.start,
+        "highWatermark": scan.end,
         "highWatermarkIsGuess": log.uncommitted_from is not None,
         "uncommittedFrom": log.uncommitted_from,
-        "batches": walk.batches,
-        "bytes": walk.size_bytes,
-        "epochs": sorted(walk.epochs),
-        "records": walk.types.total(),
-        "aclsAdded": walk.types["added"],
-        "aclsRemoved": walk.types["removed"],
-        "missingOffsets": walk.missing,
+        "batches": scan.batches,
+        "bytes": scan.size_bytes,
+        "epochs": sorted(scan.epochs),
+        "records": scan.types.total(),
+        "aclsAdded": scan.types["added"],
+        "aclsRemoved": scan.types["removed"],
+        "missingOffsets": scan.missing,
         "trailing": None if trailing is None else _trailing_json(trailing),
         "aclCount": len(image),
         "digest": digest_to_string(image.digest),
@@ -212,8 +214,8 @@ def _report(
     }
 
 
-def _meaning(image: AclsImage, workspace: Workspace, *, per_principal: bool) -> dict[str, Any]:
-    """The digest of all answers: equal where every question has the same answer, by whatever ACLs."""
+def _permissions_json(image: AclsImage, workspace: Workspace, *, per_principal: bool) -> dict[str, Any]:
+    """Digests of the effective permissions, which are equal if every request has the same answer."""
     from authorizer.analysis.effective_permissions import EffectivePermissions
     from authorizer.engine.decisions.state import AuthorizerSettings
 
@@ -241,16 +243,20 @@ def _print(report: dict[str, Any]) -> None:
     answer(f"log         {shown(report['log'])}, cluster {shown(report['clusterId'])}", LABEL)
     guess = ""
     if report["highWatermarkIsGuess"]:
-        guess = f" (a guess: the last whole batch; certain up to {report['uncommittedFrom']})"
+        guess = f" (a guess: the last complete batch; certain up to {report['uncommittedFrom']})"
     answer(
         f"offsets     {report['startOffset']} up to the high watermark {report['highWatermark']}{guess}",
         LABEL,
     )
     epochs = ", ".join(map(str, report["epochs"])) or "none"
-    answer(f"batches     {report['batches']}, all whole; {report['bytes']:,} bytes; epochs {epochs}", LABEL)
+    answer(
+        f"batches     {report['batches']}, all complete; {report['bytes']:,} bytes; epochs {epochs}", LABEL
+    )
     added, removed = report["aclsAdded"], report["aclsRemoved"]
-    others = report["records"] - added - removed
-    answer(f"records     {report['records']}: {added} ACLs added, {removed} removed, {others} others", LABEL)
+    other_count = report["records"] - added - removed
+    answer(
+        f"records     {report['records']}: {added} ACLs added, {removed} removed, {other_count} others", LABEL
+    )
     if report["missingOffsets"]:
         answer(
             f"missing     {report['missingOffsets']} offsets, as compaction and transactions leave them",
@@ -260,12 +266,15 @@ def _print(report: dict[str, Any]) -> None:
     _print_metadata(report["metadata"])
     answer(f"meaning     digest {report['meaning']}", LABEL)
     if (meanings := report.get("meanings")) is not None:
-        for principal, digest in (("everybody else", meanings["everybody"]), *meanings["principals"].items()):
+        for principal, digest in (
+            ("all other principals", meanings["everybody"]),
+            *meanings["principals"].items(),
+        ):
             answer(f"{'':{LABEL}}{digest}  {shown(principal)}", LABEL)
 
 
 def _print_metadata(metadata: dict[str, Any]) -> None:
-    """What else the log knows; a log of aclog's own knows nothing else."""
+    """The log's other metadata; an aclog-managed log has none."""
     known = [
         *(f"{name} {level}" for name, level in metadata["features"].items()),
         *(f"brokers of {release}: {count}" for release, count in metadata["brokers"].items()),
@@ -276,7 +285,7 @@ def _print_metadata(metadata: dict[str, Any]) -> None:
         ),
     ]
     if known:
-        partly = "" if metadata["is_whole"] else "; continued from a snapshot that did not keep these"
+        partly = "" if metadata["is_whole"] else "; continued from a snapshot without these"
         answer(f"besides     {', '.join(known)}{partly}", LABEL)
     for each in metadata["unread"]:
         answer(

@@ -1,4 +1,4 @@
-"""``aclog snapshot create`` and ``import``: a state written to a store."""
+"""``aclog snapshot create`` and ``import``: write a state to a store."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def create_command(*, at_offset: int | None, keep: int | None, as_json: bool) ->
     workspace = Workspace.given()
     store = workspace.store()
     with workspace.log() as log:
-        # Before the state is read: what came later is not in it (I10).
-        looked_at_ms = time.time_ns() // 1_000_000
+        # Before reading the state, which may lack later records (I10).
+        read_at_ms = time.time_ns() // 1_000_000
         note_guess(log)
         image = load_state(log, [StoredSnapshots(store)], at_offset=at_offset).image
         reaches_end = image.provenance.end_offset >= log.high_watermark()
@@ -59,8 +59,8 @@ def create_command(*, at_offset: int | None, keep: int | None, as_json: bool) ->
             workspace,
             image,
             log.identity,
-            # When an older state was the end is not recorded; it was, when its last record was written.
-            log_end_time_ms=looked_at_ms if reaches_end else image.provenance.timestamp_ms,
+            # An older state was the log's end at least when its last record was written.
+            log_end_time_ms=read_at_ms if reaches_end else image.provenance.timestamp_ms,
             keep=keep,
             as_json=as_json,
         )
@@ -74,7 +74,7 @@ def create_command(*, at_offset: int | None, keep: int | None, as_json: bool) ->
 @click.option(
     "--cluster-id",
     type=CLUSTER_ID,
-    help="The cluster that it belongs to.  [default: that of meta.properties in the directory above]",
+    help="Cluster id of the file's log.  [default: that of meta.properties in the directory above]",
 )
 @keep_option
 @config_option
@@ -93,11 +93,11 @@ def import_command(*, checkpoint: Path, cluster_id: str | None, keep: int | None
     from snapshot.files.kraft_checkpoint import checkpoint_name, is_checkpoint, read_checkpoint
 
     workspace = Workspace.given()
-    workspace.store()  # a missing flag is wrong usage, before anything is read
+    workspace.store()  # fail early if the option is missing
     if not is_checkpoint(checkpoint):
         raise click.UsageError(
-            f"{checkpoint} is none of Kafka's snapshots: those are named {checkpoint_name(264, 1)}, say, and "
-            "lie beside the *.log files of a broker's metadata log"
+            f"{checkpoint} is not one of Kafka's snapshots: their names look like {checkpoint_name(264, 1)}, "
+            "and they are in a directory with the *.log files of a metadata log"
         )
     with Waiting(f"reading {shown(checkpoint.name)}"):
         image = read_checkpoint(checkpoint)
@@ -106,7 +106,7 @@ def import_command(*, checkpoint: Path, cluster_id: str | None, keep: int | None
         workspace,
         image,
         identity,
-        # When it was the log's end is not recorded; it was, when its last record was written.
+        # The state was the log's end at least when its last record was written.
         log_end_time_ms=image.provenance.timestamp_ms,
         keep=keep,
         as_json=as_json,
@@ -114,14 +114,14 @@ def import_command(*, checkpoint: Path, cluster_id: str | None, keep: int | None
 
 
 def _identity(directory: Path, cluster_id: str | None) -> LogIdentity:
-    """The log that the file lies beside; a file that was copied away needs --cluster-id."""
+    """The log in the file's directory; a copied file needs --cluster-id."""
     from records.log.directory.identity import read_identity
 
     found = read_identity(directory, expected_cluster_id=cluster_id)
     if cluster_id is None and found.cluster_id.startswith("unknown-"):
         raise click.UsageError(
-            f"there is no meta.properties in {directory.parent} or {directory} that names the cluster: "
-            "say which it is with --cluster-id"
+            f"Unknown cluster: {directory.parent} and {directory} have no meta.properties with a cluster id. "
+            "Use --cluster-id"
         )
     return found
 
@@ -135,7 +135,7 @@ def write_and_print(
     keep: int | None,
     as_json: bool,
 ) -> None:
-    """Store a log's state and say so; arguments as those of SnapshotStore.write."""
+    """Store a log's state and print its name; arguments as those of SnapshotStore.write."""
     from snapshot.digest import digest_to_string
 
     store = workspace.store()

@@ -1,4 +1,4 @@
-"""``aclog snapshot export``."""
+"""``aclog snapshot export``: writes a state as a file for other tools."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 
 _CHECKPOINT: Final = "checkpoint"
-_KRAFT: Final = "kraft"  # the same by the name of what reads it
-_OF_KAFKA: Final = (_KRAFT, _CHECKPOINT)
+_KRAFT: Final = "kraft"  # another name of checkpoint
+_KAFKA_FORMATS: Final = (_KRAFT, _CHECKPOINT)
 _STDOUT: Final = "-"
 _CHUNK_BYTES: Final = 1024 * 1024
 
@@ -48,28 +48,28 @@ _CHUNK_BYTES: Final = 1024 * 1024
     "export_format",
     type=click.Choice([_KRAFT, _CHECKPOINT, *(known.value for known in ExportFormat)]),
     required=True,
-    help="kraft, or checkpoint: Kafka's own file. avro: an object container. jsonl: kafka-dump-log's "
-    "payloads. csv. kip11: KIP-11's ACL JSON.",
+    help="kraft or checkpoint: Kafka's snapshot file. avro: an object container. jsonl: payloads of "
+    "kafka-dump-log. csv: a table. kip11: KIP-11's ACL JSON.",
 )
 @click.option(
     "--output",
     default=_STDOUT,
     metavar="FILE",
-    help="Where to; for a checkpoint the directory, as its name says offset and epoch; with --bootstrap a "
-    "formatted log directory, another one, or a file.  [default: stdout; for a checkpoint the current "
-    "directory]",
+    help="The file. For a checkpoint the directory, because its name has offset and epoch; with --bootstrap "
+    "a formatted log directory, another directory, or a file.  [default: stdout; for a checkpoint the "
+    "current directory]",
 )
 @click.option(
     "--bootstrap",
     is_flag=True,
-    help="With kraft: what a new cluster begins with, bootstrap.checkpoint, so that it has these ACLs, with "
-    "their ids, from its start.",
+    help="With kraft: write bootstrap.checkpoint, with which a new cluster has these ACLs, with their ids, "
+    "from its start.",
 )
 @click.option(
     "--metadata-version",
     type=METADATA_VERSION,
-    help="With --bootstrap into no formatted directory: 4.3-IV0, or 4.3.  [default: the features as the log "
-    "has them, else 3.9-IV0]",
+    help="With --bootstrap, unless the directory is formatted: such as 4.3-IV0 or 4.3.  [default: the "
+    "features of the log, else 3.9-IV0]",
 )
 @log_option
 @at_offset_option
@@ -93,13 +93,13 @@ def export_command(
 ) -> None:
     """Write the state of a log, or a stored snapshot, as a file for other tools.
 
-    With --log it is the state of the log, at its high watermark or after --at-offset. Otherwise it is the
-    newest complete snapshot of the store, or the one that ends at --end-offset. Equal states give equal
+    With --log it writes the state of the log, at its high watermark or after --at-offset. Otherwise it writes
+    the newest complete snapshot of the store, or the one that ends at --end-offset. Equal states give equal
     files.
 
     With --bootstrap a new cluster starts with these ACLs. Format the directories of its controllers first
     (kafka-storage format), and name each of them as --output before any controller starts. The ACLs are added
-    to the records that are there.
+    to the existing records.
 
     \b
     Examples:
@@ -108,7 +108,7 @@ def export_command(
       aclog snapshot export --snapshots STORE --format checkpoint --output /tmp
       aclog snapshot export --log DIR --at-offset 1000 --format kip11 | jq .resources
     """
-    if bootstrap and export_format not in _OF_KAFKA:
+    if bootstrap and export_format not in _KAFKA_FORMATS:
         raise click.UsageError(f"--bootstrap needs --format {_KRAFT}")
     if metadata_version is not None and not bootstrap:
         raise click.UsageError("--metadata-version needs --bootstrap")
@@ -147,15 +147,15 @@ def export_command(
 
 def _stored(store: SnapshotStore, cluster_id: str | None, end_offset: int | None) -> AclsImage:
     statuses = store.survey(only_cluster(store, cluster_id))
-    wanted = [status for status in statuses if end_offset in (None, status.ref.end_offset)]
-    for status in reversed(wanted):
+    candidates = [status for status in statuses if end_offset in (None, status.ref.end_offset)]
+    for status in reversed(candidates):
         if status.problem is None:
             with Waiting(f"reading {shown(status.ref.name)}"):
                 stored = store.read(status.ref)
             if not stored.manifest.is_exact:
                 note(
-                    f"note: snapshot {status.ref.name} is good to be continued, and a state that the log had "
-                    f"once it is continued to {stored.manifest.gap_until}"
+                    f"note: snapshot {status.ref.name} is not a state of the log until it is continued to "
+                    f"{stored.manifest.gap_until}"
                 )
             return stored.image
         note(f"note: snapshot {status.ref.name} was skipped: {status.problem}")
@@ -164,19 +164,19 @@ def _stored(store: SnapshotStore, cluster_id: str | None, end_offset: int | None
 
 
 def _is_stdout(output: str) -> bool:
-    """Whether that is where a word about the file would go: ``/dev/stdout``, say."""
+    """Whether a path is stdout, such as ``/dev/stdout``."""
     try:
         return os.path.samestat(Path(output).stat(), os.fstat(sys.stdout.fileno()))
-    except (OSError, ValueError):  # it is not there yet, or stdout is no file
+    except (OSError, ValueError):  # the file does not exist, or stdout has no descriptor
         return False
 
 
 def _write(image: AclsImage, export_format: str, output: str, *, raw_cells: bool) -> Path | None:
-    """The file, or None for stdout."""
+    """Write the image; returns the file's path, None for stdout."""
     from snapshot.files.export import export_image
     from snapshot.files.kraft_checkpoint import write_checkpoint
 
-    if export_format in _OF_KAFKA:
+    if export_format in _KAFKA_FORMATS:
         with Waiting("writing"):
             return write_checkpoint(image, "." if output == _STDOUT else output)
     if output != _STDOUT:
@@ -185,7 +185,7 @@ def _write(image: AclsImage, export_format: str, output: str, *, raw_cells: bool
             export_image(image, Path(output), ExportFormat(export_format), raw_cells=raw_cells)
         return None if is_stdout else Path(output)
     if export_format == ExportFormat.AVRO and sys.stdout.isatty():
-        raise click.UsageError("Avro is not for a terminal: name a file with --output")
+        raise click.UsageError("Cannot print Avro on a terminal: use --output FILE")
     with tempfile.TemporaryDirectory(prefix="aclog-export-") as scratch:
         staged = Path(scratch) / "export"
         with Waiting("writing"):
@@ -196,35 +196,32 @@ def _write(image: AclsImage, export_format: str, output: str, *, raw_cells: bool
     return None
 
 
-_HERE: Final = "-"
-
-
 def write_bootstrap_and_print(
     image: AclsImage, output: str, metadata_version: int | None, *, as_json: bool
 ) -> None:
-    """Add the ACLs to a formatted directory, or write a file of its own; and say what is to be done then.
+    """Add the ACLs to a formatted directory, or write a separate file; print the next step.
 
     Args:
-        image: whose ACLs, and whose features if no ``metadata_version`` is given.
+        image: the ACLs, and the features unless ``metadata_version`` is given.
         output: a formatted log directory, another directory, or a file; ``-`` for the current directory.
-        metadata_version: level, for a file of its own.
-        as_json: say it in JSON.
+        metadata_version: level, for a separate file.
+        as_json: print JSON.
 
     Raises:
-        click.UsageError: a metadata.version beside one that is there.
+        click.UsageError: ``metadata_version`` for a formatted directory, which has one.
         EncodeError, SnapshotError: as snapshot.files.kraft_bootstrap.
     """
     from snapshot.digest import digest_to_string
     from snapshot.files.kraft_bootstrap import add_to_formatted, is_formatted, write_bootstrap
     from snapshot.files.kraft_checkpoint import BOOTSTRAP_NAME
 
-    target = Path("." if output == _HERE else output)
+    target = Path("." if output == _STDOUT else output)
     formatted = is_formatted(target)
     if formatted:
         if metadata_version is not None:
             raise click.UsageError(
-                f"{target} is formatted, with a metadata.version: `kafka-storage format --release-version` "
-                "chooses it"
+                f"{target} is formatted and has a metadata.version: choose it with `kafka-storage format "
+                "--release-version`"
             )
         with Waiting("writing"):
             path, features = add_to_formatted(image, target)
@@ -253,10 +250,10 @@ def write_bootstrap_and_print(
         return
     answer(f"{path}: {len(image)} ACLs, metadata.version {version}")
     if formatted:
-        note("note: do the same with every other controller's directory, before any of them starts")
+        note("note: do the same for the directory of every other controller, before any controller starts")
     else:
         note(
-            "note: up to Kafka 4.3, put it in place of the bootstrap.checkpoint that `kafka-storage format` "
-            "wrote into each controller's log directory, before any of them starts; from 4.4 on, where that "
-            "writes none, name the directory as --output instead"
+            "note: up to Kafka 4.3, replace the bootstrap.checkpoint that `kafka-storage format` wrote in "
+            "each controller's log directory, before any controller starts. From 4.4 on, it writes none: use "
+            "the directory as --output instead"
         )

@@ -41,8 +41,9 @@ _COLUMNS: Final = (
 def list_command(*, cluster_id: str | None, as_json: bool) -> None:
     """List the snapshots of a store, the newest last.
 
-    The state is complete, unfinished, corrupt, foreign (of another log) or unsupported. The contents are not
-    read; `aclog snapshot verify` checks them.
+    Prints state, end offset, epoch, number of ACLs, time, size, digest and cluster. The state is complete,
+    unfinished, corrupt, foreign (of another log) or unsupported. The contents are not read; `aclog snapshot
+    verify` checks them.
 
     \b
     Examples:
@@ -51,7 +52,7 @@ def list_command(*, cluster_id: str | None, as_json: bool) -> None:
     """
     workspace = Workspace.given()
     store = workspace.store_to_read()
-    statuses = surveyed(workspace, store, cluster_id)
+    statuses = list_statuses(workspace, store, cluster_id)
     if as_json:
         print_json({"store": store.url, "snapshots": [status_json(status) for status in statuses]})
         return
@@ -82,10 +83,10 @@ def _row(status: SnapshotStatus) -> Row:
     )
 
 
-def surveyed(
+def list_statuses(
     workspace: Workspace, store: SnapshotStore, cluster_id: str | None
 ) -> tuple[SnapshotStatus, ...]:
-    """Everything stored: of the log if one is named, else of one cluster or of all; newest last."""
+    """The snapshots of the named log, else of one cluster, else of all clusters; newest last."""
     if workspace.config.log_url is not None:
         with workspace.log() as log:
             return store.survey(log.identity)
@@ -94,7 +95,7 @@ def surveyed(
 
 
 def only_cluster(store: SnapshotStore, cluster_id: str | None) -> str:
-    """The cluster that is meant, if the store leaves no doubt."""
+    """The named cluster, or the only one of the store."""
     if cluster_id is not None:
         return cluster_id
     clusters = store.clusters()
@@ -106,7 +107,7 @@ def only_cluster(store: SnapshotStore, cluster_id: str | None) -> str:
 
 
 def status_json(status: SnapshotStatus) -> dict[str, Any]:
-    """One snapshot."""
+    """JSON form of one snapshot."""
     from snapshot.digest import digest_to_string
 
     row: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""``aclog snapshot verify``."""
+"""``aclog snapshot verify``: checks stored snapshots, also against the log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from authorizer.cli.options import (
 from authorizer.cli.rendering.differences import Differences
 from authorizer.cli.rendering.output import Waiting, answer, note, print_json, shown
 from authorizer.cli.rendering.terminal import bad, good
-from authorizer.cli.snapshot.listing import status_json, surveyed
+from authorizer.cli.snapshot.listing import list_statuses, status_json
 from authorizer.cli.workspace import Workspace, load_state
 from replay.errors import ReplayError
 from snapshot.errors import SnapshotError, SnapshotMissingError
@@ -47,8 +47,8 @@ _SHOWN: Final = 10
 def verify_command(*, cluster_id: str | None, end_offset: int | None, as_json: bool) -> None:
     """Check stored snapshots: every part's checksum, the counts and the digest.
 
-    With --log each snapshot is also compared with the state that the log alone gives at its end offset. A
-    snapshot that a node may be writing is listed and does not count.
+    With --log it also compares each snapshot with the state that the log alone gives at its end offset. A
+    snapshot that a node may be writing is listed, but does not change the exit code.
 
     Exit code 0: all are valid; 1: one differs from the log; 4: one is damaged or unfinished.
 
@@ -61,7 +61,7 @@ def verify_command(*, cluster_id: str | None, end_offset: int | None, as_json: b
     store = workspace.store_to_read()
     chosen = [
         status
-        for status in surveyed(workspace, store, cluster_id)
+        for status in list_statuses(workspace, store, cluster_id)
         if end_offset is None or status.ref.end_offset == end_offset
     ]
     if not chosen:
@@ -86,7 +86,7 @@ def verify_command(*, cluster_id: str | None, end_offset: int | None, as_json: b
 def _verdicts(
     store: SnapshotStore, statuses: Sequence[SnapshotStatus], log: MetadataLog | None
 ) -> list[_Verdict]:
-    """Verdicts on all that are still there: nodes go on writing snapshots and removing old ones."""
+    """Verdicts on the snapshots that nodes have not removed meanwhile."""
     found = []
     for status in statuses:
         try:
@@ -102,7 +102,7 @@ def _verdicts(
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """One snapshot: what is wrong with it, and how it differs from the log; None where that is not known."""
+    """Problems of a snapshot, and its differences from the log; None if it was not compared."""
 
     status: SnapshotStatus
     problems: tuple[str, ...]
@@ -120,17 +120,17 @@ class _Verdict:
             return cls(status, problems, None)
         if status.manifest is not None and not status.manifest.is_exact:
             note(
-                f"note: {status.ref.name} was not compared with the log: it is good to be continued, and a "
-                f"state that the log had once it is continued to {status.manifest.gap_until}"
+                f"note: {status.ref.name} was not compared with the log: it is not a state of the log until "
+                f"it is continued to {status.manifest.gap_until}"
             )
             return cls(status, (), None)
         try:
-            # The store takes no part in this, or it would vouch for itself.
-            there = load_state(log, at_offset=status.ref.end_offset - 1).image
+            # Without the store, so that the snapshot is not compared with itself.
+            from_log = load_state(log, at_offset=status.ref.end_offset - 1).image
         except ReplayError as error:
             note(f"note: {status.ref.name} was not compared with the log: {error}")
             return cls(status, (), None)
-        return cls(status, (), Differences.between(store.read(status.ref, identity).image, there))
+        return cls(status, (), Differences.between(store.read(status.ref, identity).image, from_log))
 
     def to_json(self) -> dict[str, Any]:
         row = status_json(self.status) | {"whole": not self.problems, "problems": list(self.problems)}
@@ -143,14 +143,14 @@ class _Verdict:
     def print(self) -> None:
         name = shown(str(self.status.ref))
         if self.is_being_written:
-            answer(f"{name}: being written, or its writer was killed a few minutes ago", indent=2)
+            answer(f"{name}: being written, or its writer was killed within the last minutes", indent=2)
         elif self.problems:
             answer(f"{name}: {bad('DAMAGED')}", indent=2)
             for problem in self.problems:
                 answer(f"  {shown(problem)}", indent=4)
         elif self.differences:
-            answer(f"{name}: whole, and {bad('DIFFERENT')} from the log", indent=2)
+            answer(f"{name}: complete, but {bad('DIFFERENT')} from the log", indent=2)
             self.differences.print(_SHOWN)
         else:
-            beside = "" if self.differences is None else ", equal to the log"
-            answer(f"{name}: {good('whole')}{beside}", indent=2)
+            compared = "" if self.differences is None else ", equal to the log"
+            answer(f"{name}: {good('complete')}{compared}", indent=2)
