@@ -86,9 +86,9 @@ def serving(
     config = tmp_path / f"{number}.properties"
     lines = {"super.users": "User:ANONYMOUS", "aclog.listeners": "PLAINTEXT://127.0.0.1:0", **settings}
     config.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
-    said = tmp_path / f"{number}.log"
+    stderr_file = tmp_path / f"{number}.log"
     command = [sys.executable, "-m", "authorizer.cli", "serve", "--config", str(config), "--log", log]
-    with said.open("w") as stderr:
+    with stderr_file.open("w") as stderr:
         process = subprocess.Popen(
             [*before, *command], stdout=subprocess.PIPE, stderr=stderr, text=True, cwd=ROOT
         )
@@ -96,8 +96,8 @@ def serving(
         urls: list[str] = []
 
         def listens() -> bool:
-            assert process.poll() is None, said.read_text()
-            events = [json.loads(line) for line in said.read_text().splitlines() if line.endswith("}")]
+            assert process.poll() is None, stderr_file.read_text()
+            events = [json.loads(line) for line in stderr_file.read_text().splitlines() if line.endswith("}")]
             urls.extend(url for event in events if event["event"] == "listening" for url in event["urls"])
             return bool(urls)
 
@@ -119,28 +119,28 @@ def names(events: Sequence[Mapping[str, Any]]) -> list[str]:
     return [event["data"]["resource_name"] for event in events]
 
 
-def test_files_are_rotated_and_nothing_is_lost_at_the_end(tmp_path: Path) -> None:
+def test_files_are_rotated_without_loss(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     settings = {
         "aclog.decision.log": f"file:{path}",
         "aclog.decision.log.file.max.bytes": 100_000,
         "aclog.decision.log.file.keep": 1000,
     }
-    asked = [f"t{number}" for number in range(3000)]
+    topics = [f"t{number}" for number in range(3000)]
     with serving(tmp_path, settings) as served:
-        assert served.ask(*asked) == [False] * len(asked)
+        assert served.ask(*topics) == [False] * len(topics)
         assert served.ask("orders") == [True]
         served.end()
     files = sorted(tmp_path.glob("events.jsonl.*"), key=lambda each: -int(each.suffix[1:]))
     events = events_in(*files, path)
-    assert names(events) == [*asked, "orders"]
+    assert names(events) == [*topics, "orders"]
     assert [event["id"].rpartition("-")[2] for event in events] == [str(n + 1) for n in range(3001)]
     assert len(files) > 5
     assert {event["data"]["result"] for event in events[:-1]} == {"DENIED"}
     assert events[-1]["data"]["acl"]["permissionType"] == "ALLOW"
 
 
-def test_a_moved_file_is_made_anew_while_it_serves(tmp_path: Path) -> None:
+def test_a_moved_file_is_created_again(tmp_path: Path) -> None:
     """As logrotate's default, without a signal to the process."""
     path, away = tmp_path / "events.jsonl", tmp_path / "events.jsonl-20261123"
     with serving(tmp_path, {"aclog.decision.log": f"file:{path}"}) as served:
@@ -153,8 +153,8 @@ def test_a_moved_file_is_made_anew_while_it_serves(tmp_path: Path) -> None:
     assert (names(events_in(away)), names(events_in(path))) == (["a"], ["b"])
 
 
-def test_an_event_names_the_caller_and_the_request_by_either_way_of_answering(tmp_path: Path) -> None:
-    """One question is answered by the protocol, a hundred and one by the application."""
+def test_events_of_protocol_and_application_name_caller_and_request(tmp_path: Path) -> None:
+    """The protocol answers one request, the application a batch of 101."""
     path = tmp_path / "events.jsonl"
     with serving(tmp_path, {"aclog.decision.log": f"file:{path}"}) as served:
         served.client.post("/access/v1/evaluation", json=evaluation("a"), headers={"x-request-id": "r1"})
@@ -182,7 +182,7 @@ def test_an_event_names_the_caller_and_the_request_by_either_way_of_answering(tm
     assert {event["data"]["caller_host"] for event in events_in(path)} == {"127.0.0.1"}
 
 
-def test_a_token_is_in_no_event(tmp_path: Path) -> None:
+def test_no_event_contains_a_token(tmp_path: Path) -> None:
     """Nor in the lines of the log."""
     path, tokens = tmp_path / "events.jsonl", tmp_path / "tokens"
     made = subprocess.run(
@@ -219,7 +219,7 @@ def test_a_token_is_in_no_event(tmp_path: Path) -> None:
     assert secret not in path.read_text()
 
 
-def test_stdout_has_events_and_nothing_else(tmp_path: Path) -> None:
+def test_stdout_has_only_events(tmp_path: Path) -> None:
     settings = {"aclog.decision.log": "stdout", "aclog.decision.log.rules": "drop resource_name=probe*"}
     with serving(tmp_path, settings) as served:
         served.ask("probe.1", "orders", "probe.2", "secret")
@@ -231,7 +231,7 @@ def test_stdout_has_events_and_nothing_else(tmp_path: Path) -> None:
     assert names([cloud_event(line) for line in out.splitlines()]) == ["orders", "secret"]
 
 
-def test_where_nothing_reads_the_events_all_is_answered_and_what_is_lost_is_counted(tmp_path: Path) -> None:
+def test_unread_events_are_dropped_and_counted_and_requests_answered(tmp_path: Path) -> None:
     """More than a pipe and the queue hold."""
     settings = {
         "aclog.decision.log": "stdout",
@@ -248,16 +248,16 @@ def test_where_nothing_reads_the_events_all_is_answered_and_what_is_lost_is_coun
         wait_until(lambda: served.metric(lost, destination="stdout") > 0, "a loss")
         assert served.ask("orders") == [True]
         out = served.end()
-    said = [json.loads(line) for log in tmp_path.glob("*.log") for line in log.read_text().splitlines()]
+    logged = [json.loads(line) for log in tmp_path.glob("*.log") for line in log.read_text().splitlines()]
     events_lost = {
-        each: sum(event["events"] for event in said if event.get("destination") == each)
+        each: sum(event["events"] for event in logged if event.get("destination") == each)
         for each in ("all", "stdout")
     }
     assert events_lost["all"] == left_out
     assert len(out.splitlines()) == 5001 - left_out - events_lost["stdout"]
 
 
-def test_a_full_disk_ends_no_decision(tmp_path: Path) -> None:
+def test_a_full_disk_stops_no_decision(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     name = f"file:{path}"
     settings = {"aclog.decision.log": name, "aclog.audit.level": "OFF"}
@@ -268,13 +268,13 @@ def test_a_full_disk_ends_no_decision(tmp_path: Path) -> None:
         served.end()
     events = events_in(path)
     assert 0 < len(events) < 501
-    said = [json.loads(line) for log in tmp_path.glob("*.log") for line in log.read_text().splitlines()]
-    lost = [event for event in said if event["event"] == "decision_events_lost"]
+    logged = [json.loads(line) for log in tmp_path.glob("*.log") for line in log.read_text().splitlines()]
+    lost = [event for event in logged if event["event"] == "decision_events_lost"]
     assert sum(event["events"] for event in lost) == 501 - len(events)
     assert {(event["destination"], event["reason"]) for event in lost} == {(name, "File too large")}
 
 
-def test_without_a_queue_the_event_is_there_before_the_answer(tmp_path: Path) -> None:
+def test_without_a_queue_the_event_is_written_before_the_answer(tmp_path: Path) -> None:
     """Killed right after the answer, a node has left it."""
     path = tmp_path / "events.jsonl"
     settings = {"aclog.decision.log": f"file:{path}", "aclog.audit.queue.max.lines": 0}
@@ -284,7 +284,7 @@ def test_without_a_queue_the_event_is_there_before_the_answer(tmp_path: Path) ->
     assert names(events_in(path)) == ["orders"]
 
 
-def test_repeats_are_folded(tmp_path: Path) -> None:
+def test_repeated_events_are_folded(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     settings = {"aclog.decision.log": f"file:{path}", "aclog.decision.log.fold.ms": 60_000}
     with serving(tmp_path, settings) as served:
@@ -302,19 +302,19 @@ def test_repeats_are_folded(tmp_path: Path) -> None:
     assert all(event["time"] < event["data"]["last_time"] for event in events)
 
 
-def test_of_several_workers_each_has_a_file_and_the_counts_are_those_of_all(tmp_path: Path) -> None:
+def test_each_worker_has_a_file_and_counts_are_added_up(tmp_path: Path) -> None:
     name = f"file:{tmp_path}/events.jsonl"
-    asked = [f"t{number}" for number in range(40)]
+    topics = [f"t{number}" for number in range(40)]
     with serving(tmp_path, {"aclog.decision.log": name, "aclog.workers": 2}) as served:
-        for each in asked:
+        for each in topics:
             # On a connection of its own: the kernel gives them to either.
             answer = httpx.post(f"{served.client.base_url}/access/v1/evaluation", json=evaluation(each))
             answer.raise_for_status()
         written = "aclog_decision_events_written_total"
-        wait_until(lambda: served.metric(written, destination=name) == len(asked), "all events")
+        wait_until(lambda: served.metric(written, destination=name) == len(topics), "all events")
         served.end()
     files = [tmp_path / f"events-{number}.jsonl" for number in range(2)]
-    assert sorted(names(events_in(*files))) == sorted(asked)
+    assert sorted(names(events_in(*files))) == sorted(topics)
     assert all(file.stat().st_size for file in files)
     assert not (tmp_path / "events.jsonl").exists()
 
@@ -357,9 +357,7 @@ def messages_of(bootstrap_servers: str, topic: str, wanted: int) -> list[Message
 
 
 @pytest.mark.integration
-def test_events_come_to_a_topic_on_the_logs_cluster_and_to_a_file_at_once(
-    broker: Broker, tmp_path: Path
-) -> None:
+def test_events_are_sent_to_a_topic_and_a_file_together(broker: Broker, tmp_path: Path) -> None:
     """What a consumer reads is what the file has, with CloudEvents' content type."""
     log, events = unique_topic("log"), unique_topic("events")
     url = raw_topic(broker.bootstrap_servers, log)
@@ -367,8 +365,8 @@ def test_events_come_to_a_topic_on_the_logs_cluster_and_to_a_file_at_once(
     path = tmp_path / "events.jsonl"
     name = f"kafka:{events}"
     with serving(tmp_path, {"aclog.decision.log": f"{name};file:{path}"}, log=url) as served:
-        asked = [f"t{number}" for number in range(1000)]
-        served.ask(*asked)
+        topics = [f"t{number}" for number in range(1000)]
+        served.ask(*topics)
         wait_until(
             lambda: served.metric("aclog_decision_events_written_total", destination=name) == 1000, "events"
         )
@@ -377,14 +375,16 @@ def test_events_come_to_a_topic_on_the_logs_cluster_and_to_a_file_at_once(
     messages = messages_of(broker.bootstrap_servers, events, 1001)
     values = [message.value() for message in messages]
     assert values == path.read_bytes().splitlines()
-    assert names(list(map(cloud_event, filter(None, values)))) == [*asked, "last"]
+    assert names(list(map(cloud_event, filter(None, values)))) == [*topics, "last"]
     headers = [message.headers() for message in messages]
     assert headers == [[("content-type", b"application/cloudevents+json; charset=UTF-8")]] * 1001
 
 
 @pytest.mark.integration
 @pytest.mark.slow
-def test_a_missing_topic_is_not_made_and_what_is_lost_is_said(broker: Broker, tmp_path: Path) -> None:
+def test_a_missing_topic_is_not_created_and_dropped_events_are_reported(
+    broker: Broker, tmp_path: Path
+) -> None:
     name = f"kafka://{broker.bootstrap_servers}/{unique_topic('missing')}"
     settings = {
         "aclog.decision.log": name,
@@ -394,14 +394,14 @@ def test_a_missing_topic_is_not_made_and_what_is_lost_is_said(broker: Broker, tm
         served.ask("orders")
         wait_until(lambda: served.metric("aclog_decision_events_lost_total", destination=name) == 1, "a loss")
         served.end()
-    said = "".join(log.read_text() for log in tmp_path.glob("*.log"))
-    assert "Unknown topic" in said
+    logged = "".join(log.read_text() for log in tmp_path.glob("*.log"))
+    assert "Unknown topic" in logged
 
 
 @pytest.mark.long
 @pytest.mark.integration
 @pytest.mark.slow
-def test_while_the_broker_is_down_all_is_answered_and_memory_is_bounded(tmp_path: Path) -> None:
+def test_requests_are_answered_with_bounded_memory_while_the_broker_is_down(tmp_path: Path) -> None:
     """Killed and started again: what fits waits and arrives, once or more; the rest is counted."""
     with kafka_cluster(brokers=1) as cluster:
         topic = unique_topic("events")
@@ -438,13 +438,13 @@ def test_while_the_broker_is_down_all_is_answered_and_memory_is_bounded(tmp_path
         ]
     by_id = {event["id"]: event for event in events}
     assert names(list(by_id.values())) == ["before", *["meanwhile"] * 1000, "after"]
-    said = "".join(log.read_text() for log in tmp_path.glob("*.log"))
-    assert "the client's queue is full" in said
-    assert "brokers are down" in said or "Connection refused" in said
+    logged = "".join(log.read_text() for log in tmp_path.glob("*.log"))
+    assert "the client's queue is full" in logged
+    assert "brokers are down" in logged or "Connection refused" in logged
 
 
 @pytest.mark.slow
-def test_the_end_does_not_wait_long_for_a_broker_that_is_not_there(tmp_path: Path) -> None:
+def test_the_shutdown_does_not_wait_long_for_a_missing_broker(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     name = f"kafka://{HOST}:{port}/events"
     with serving(tmp_path, {"aclog.decision.log": name}) as served:
@@ -452,12 +452,12 @@ def test_the_end_does_not_wait_long_for_a_broker_that_is_not_there(tmp_path: Pat
         began_s = time.monotonic()
         served.end()
         assert time.monotonic() - began_s < SOON_S
-    said = [json.loads(line) for log in tmp_path.glob("*.log") for line in log.read_text().splitlines()]
-    (lost,) = [event for event in said if event["event"] == "decision_events_lost"]
+    logged = [json.loads(line) for log in tmp_path.glob("*.log") for line in log.read_text().splitlines()]
+    (lost,) = [event for event in logged if event["event"] == "decision_events_lost"]
     assert (lost["events"], lost["destination"]) == (1, name)
 
 
-def test_the_quickstarts_example_of_a_directory_log_has_events(tmp_path: Path) -> None:
+def test_the_quickstarts_example_writes_events(tmp_path: Path) -> None:
     """A log that aclog itself writes, too."""
     DirectoryLog.open(tmp_path / "log", mode="create").close()
     path = tmp_path / "events.jsonl"

@@ -71,12 +71,12 @@ def errors_of(thing: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", DEFINITIONS)
-def test_it_follows_kubernetes_own_schema(kind: str) -> None:
+def test_the_manifests_match_kubernetes_schema(kind: str) -> None:
     assert objects().keys() == DEFINITIONS.keys()
     assert errors_of(objects()[kind]) == []
 
 
-def test_the_schema_is_really_applied() -> None:
+def test_the_schema_refuses_an_invalid_manifest() -> None:
     """A mistyped field, a wrong type and a missing one are found, so the test above says something."""
     for path, value in (
         (("spec", "template", "spec", "terminationGracePeriodSecond"), 60),
@@ -95,7 +95,7 @@ def test_the_schema_is_really_applied() -> None:
         assert errors_of(wrong) != [], path
 
 
-def test_what_is_named_is_there() -> None:
+def test_referenced_objects_exist() -> None:
     """Volumes, ports and the release; each secret of a volume is made by a command that is shown."""
     spec, text = pod(), MANIFEST.read_text(encoding="utf-8")
     volumes = {volume["name"]: volume for volume in spec["volumes"]}
@@ -114,7 +114,7 @@ def test_what_is_named_is_there() -> None:
     assert sidecar()["image"] == f"aclog:{release[1]}"
 
 
-def test_commands_are_commands() -> None:
+def test_containers_run_existing_commands() -> None:
     """What the container runs, and what the comments show, aclog takes."""
     shown = re.findall(r"^#     aclog (.+?)(?: > .*)?$", MANIFEST.read_text("utf-8"), re.MULTILINE)
     assert len(shown) == 1
@@ -122,7 +122,7 @@ def test_commands_are_commands() -> None:
         parsed_command(words)
 
 
-def test_settings_are_aclogs(tmp_path: Path) -> None:
+def test_settings_are_configuration_keys(tmp_path: Path) -> None:
     """Each key is known and its value allowed; files are where the volumes are mounted."""
     file = tmp_path / "sidecar.properties"
     file.write_text(properties(), encoding="utf-8")
@@ -139,7 +139,7 @@ def test_settings_are_aclogs(tmp_path: Path) -> None:
     assert port["containerPort"] == probed.port
 
 
-def test_nothing_runs_as_root_or_can_become_it() -> None:
+def test_no_container_runs_as_root_or_can_become_root() -> None:
     """What the restricted profile of Kubernetes' pod security standards wants, and a read-only root."""
     spec = pod()
     assert spec["securityContext"]["runAsNonRoot"]
@@ -154,7 +154,7 @@ def test_nothing_runs_as_root_or_can_become_it() -> None:
 
 
 @pytest.mark.slow
-def test_probes_are_answered_by_what_is_configured(tmp_path: Path) -> None:
+def test_the_configured_listener_answers_the_probes(tmp_path: Path) -> None:
     """A real `aclog serve` with these settings, on another log and other ports, is asked as a kubelet asks.
 
     By HTTPS, without a certificate, without looking at the server's. The gateway asks with its token, and
@@ -180,15 +180,17 @@ def test_probes_are_answered_by_what_is_configured(tmp_path: Path) -> None:
         try:
             with httpx.Client(verify=False, timeout=SOON_S) as client:  # as a kubelet, which looks at none
                 for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
-                    asked = sidecar()[probe]["httpGet"]
-                    assert asked["port"] == sidecar()["ports"][0]["name"]
-                    _until_ok(client, f"{asked['scheme'].lower()}://{HOST}:{outside}{asked['path']}")
+                    probe_request = sidecar()[probe]["httpGet"]
+                    assert probe_request["port"] == sidecar()["ports"][0]["name"]
+                    _until_ok(
+                        client, f"{probe_request['scheme'].lower()}://{HOST}:{outside}{probe_request['path']}"
+                    )
                 assert "aclog_ready 1.0" in client.get(f"https://{HOST}:{outside}/metrics").text
                 for base in (f"http://{HOST}:{local}", f"https://{HOST}:{outside}"):
                     url = f"{base}/access/v1/evaluation"
                     assert client.post(url, json=QUESTION).status_code == 403
-                    asked_by = {"authorization": f"Bearer {token}"}
-                    assert "decision" in client.post(url, json=QUESTION, headers=asked_by).json()
+                    headers = {"authorization": f"Bearer {token}"}
+                    assert "decision" in client.post(url, json=QUESTION, headers=headers).json()
         finally:
             process.terminate()
     assert process.returncode == 0

@@ -43,7 +43,7 @@ RUNBOOKS = (ROOT / "docs" / "runbooks.md").read_text(encoding="utf-8")
 
 @pytest.fixture(scope="module")
 def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrape]:
-    with instrumented_sidecar(tmp_path_factory.mktemp("whole")) as (node, client):
+    with instrumented_sidecar(tmp_path_factory.mktemp("sidecar")) as (node, client):
         while (found := scrape(client)).value("aclog_snapshots_written_total") == 0:
             assert node.status().ready
         while found.value("aclog_event_loop_delay_seconds_count") == 0:
@@ -66,7 +66,7 @@ def of_clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[set[str]]:
         yield {name for name, labels in scrape(client).labels().items() if CLUSTER in labels}
 
 
-def asked() -> list[PromQuery]:
+def queries() -> list[PromQuery]:
     return [*panel_queries(), *(PromQuery(rule["alert"], rule["expr"]) for rule in alerts())]
 
 
@@ -77,8 +77,8 @@ def parts(expression: str) -> list[promql_parser.Expr]:
     return found
 
 
-@pytest.mark.parametrize("each", asked(), ids=lambda each: each.where)
-def test_what_is_asked_is_exposed(each: PromQuery, scraped: Scrape, of_clusters: set[str]) -> None:
+@pytest.mark.parametrize("each", queries(), ids=lambda each: each.where)
+def test_queried_metrics_are_exposed(each: PromQuery, scraped: Scrape, of_clusters: set[str]) -> None:
     """PromQL that parses, of series and labels that there are; in a panel of one cluster what is one's."""
     exposed = scraped.labels() | {UP: set()}
     for name in of_clusters & exposed.keys():
@@ -103,7 +103,7 @@ def test_what_is_asked_is_exposed(each: PromQuery, scraped: Scrape, of_clusters:
     assert grouped <= OF_PROMETHEUS.union(*(exposed[name] for name in names))
 
 
-def test_legends_name_labels_that_are_left() -> None:
+def test_legends_name_labels_of_the_result() -> None:
     """What is between braces in a legend is a label of the result, so no panel shows an empty name."""
     for panel in panels():
         for target in panel["targets"]:
@@ -133,7 +133,7 @@ def test_the_dashboard_can_be_imported() -> None:
         assert {source["uid"] for source in sources} == {"${datasource}"}
 
 
-def test_every_metric_is_described(scraped: Scrape) -> None:
+def test_every_metric_is_documented(scraped: Scrape) -> None:
     """docs/metrics.md has each with its type and labels, and none that is not exposed."""
     text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     described = {

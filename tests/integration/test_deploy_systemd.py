@@ -51,10 +51,10 @@ def directives() -> dict[str, list[str]]:
     return found
 
 
-def test_the_unit_is_taken_by_systemd(tmp_path: Path) -> None:
+def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     """Where systemd is, by itself: it knows all directives, and the service can do little else."""
     if shutil.which("systemd-analyze") is None:
-        return  # what can be said without it is in the other tests
+        return  # the other tests need no systemd
     unit = tmp_path / UNIT.name
     text = UNIT.read_text(encoding="utf-8")
     unit.write_text(text.replace("/opt/aclog/bin/aclog", sys.executable), encoding="utf-8")
@@ -66,7 +66,7 @@ def test_the_unit_is_taken_by_systemd(tmp_path: Path) -> None:
         assert (done.returncode, done.stderr) == (0, ""), done.stdout
 
 
-def test_it_starts_a_command_that_there_is() -> None:
+def test_the_unit_starts_an_existing_command() -> None:
     """aclog takes the arguments; the configuration is where the unit lets it read."""
     found = directives()
     (start,) = found["ExecStart"]
@@ -79,7 +79,7 @@ def test_it_starts_a_command_that_there_is() -> None:
     assert found["EnvironmentFile"] == ["-/etc/aclog/environment"]
 
 
-def test_it_is_started_again_only_where_that_helps() -> None:
+def test_the_unit_restarts_only_after_errors_that_a_restart_can_fix() -> None:
     """Exit codes 2 and 4 stay; nothing else does, however often; it has the time to end in order."""
     found = directives()
     assert found["Restart"] == ["on-failure"]
@@ -89,12 +89,12 @@ def test_it_is_started_again_only_where_that_helps() -> None:
     assert found["Type"] == ["notify"]
 
 
-def test_reload_takes_the_settings_that_change_while_it_runs() -> None:
+def test_reload_applies_dynamic_settings() -> None:
     """SIGHUP to the process that has read the file: with several workers, the one that sees to them."""
     assert directives()["ExecReload"] == ["/bin/kill -HUP $MAINPID"]
 
 
-def test_what_would_break_it_is_not_there() -> None:
+def test_the_unit_has_no_option_that_breaks_it() -> None:
     """Callers at a Unix socket are known by their user, and /proc says when the process began."""
     found = directives()
     assert not {"PrivateUsers", "ProcSubset", "PrivateNetwork", "DynamicUser"} & found.keys()
@@ -139,16 +139,16 @@ def manager(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[so
 
 
 @pytest.mark.slow
-def test_systemd_hears_when_it_answers_lives_and_ends(
+def test_systemd_is_notified_of_readiness_watchdog_and_stop(
     manager: tuple[socket.socket, str], tmp_path: Path
 ) -> None:
     """READY once the listeners answer; then that the loop turns; STOPPING before it ends. With hardening."""
     listening, name = manager
     with served(tmp_path, hardened=True, NOTIFY_SOCKET=name, WATCHDOG_USEC="60000000") as process:
-        said = listening.recv(4096).decode()
-        while said == "WATCHDOG=1":  # the loop turns before all listeners do
-            said = listening.recv(4096).decode()
-        ready, status = said.splitlines()
+        message = listening.recv(4096).decode()
+        while message == "WATCHDOG=1":  # the event loop may report before all listeners are ready
+            message = listening.recv(4096).decode()
+        ready, status = message.splitlines()
         assert ready == "READY=1"
         url = re.fullmatch(r"STATUS=listening on (http://\S+), https://\S+", status)
         assert url is not None, status
@@ -156,14 +156,14 @@ def test_systemd_hears_when_it_answers_lives_and_ends(
         assert b"true" in answer.stdout
         assert listening.recv(4096) == b"WATCHDOG=1"
         process.send_signal(signal.SIGTERM)
-        while (said := listening.recv(4096).decode()) == "WATCHDOG=1":
+        while (message := listening.recv(4096).decode()) == "WATCHDOG=1":
             pass
-        assert said == "STOPPING=1"
+        assert message == "STOPPING=1"
         assert process.wait(SOON_S) == 0, (tmp_path / "log").read_text()
 
 
 @pytest.mark.slow
-def test_without_systemd_nothing_is_said(tmp_path: Path) -> None:
+def test_without_systemd_no_notification_is_sent(tmp_path: Path) -> None:
     """Nor where its socket is gone: no reason to stop."""
     with served(tmp_path, NOTIFY_SOCKET=str(tmp_path / "gone")) as process:
         while (
@@ -175,7 +175,7 @@ def test_without_systemd_nothing_is_said(tmp_path: Path) -> None:
         assert process.wait(SOON_S) == 0
 
 
-def test_operations_says_how_to_install_it() -> None:
+def test_the_documentation_shows_how_to_install_the_unit() -> None:
     """The user, the directories and the unit that the commands there make are the unit's."""
     found = directives()
     text = (ROOT / "docs" / "how-to" / "deploy.md").read_text(encoding="utf-8")

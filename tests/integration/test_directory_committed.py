@@ -96,7 +96,7 @@ def names_of(node: Node) -> set[str]:
 def written_by_a_leader_alone(quorum: KafkaQuorum, attempt: int) -> tuple[int, str] | None:
     """Who wrote it, and what; the others have elected another leader, and it is down.
 
-    None: it was not written (the machine was too slow, and it had resigned), or passed on.
+    None: it was not written (the machine was too slow, and it had resigned), or replicated.
     """
     leader, name = quorum.leader(), f"ghost-{attempt}"
     followers = [number for number in CONTROLLERS if number != leader]
@@ -110,7 +110,7 @@ def written_by_a_leader_alone(quorum: KafkaQuorum, attempt: int) -> tuple[int, s
             quorum.pause(number)
         time.sleep(PARKED_S)
         write_to_leader_alone(quorum, leader, name)
-        # The plain directory has it, for that is its last whole batch; where it is asked for, it is not.
+        # file: shows the batch, which is the last complete one; by the controllers it is uncommitted.
         is_written = name in names_in(directory)
         with suppress(LogError):
             assert name not in names_in(directory, bootstrap_servers=quorum.bootstrap_servers)
@@ -126,7 +126,7 @@ def written_by_a_leader_alone(quorum: KafkaQuorum, attempt: int) -> tuple[int, s
     return None
 
 
-def test_a_tail_that_is_never_committed(quorum: KafkaQuorum) -> None:
+def test_a_tail_that_is_never_committed_is_not_read(quorum: KafkaQuorum) -> None:
     """Not what a leader wrote alone, also when the quorum has committed others at the same offsets."""
     ask = {"bootstrap_servers": quorum.bootstrap_servers}
     broker_dir = quorum.metadata_dir(BROKER_NUMBER)
@@ -146,8 +146,8 @@ def test_a_tail_that_is_never_committed(quorum: KafkaQuorum) -> None:
         assert names_in(directory, **ask) == described(quorum)
 
 
-def test_who_is_asked(quorum: KafkaQuorum) -> None:
-    """It must be the log's cluster; where nobody answers that is said."""
+def test_the_high_watermark_comes_from_the_logs_own_cluster(quorum: KafkaQuorum) -> None:
+    """The controllers must be of the log's cluster; unreachable ones are reported."""
     directory = quorum.metadata_dir(BROKER_NUMBER)
     with pytest.raises(LogNotFoundError, match="not to elsewhere"):
         names_in(directory, bootstrap_servers=quorum.bootstrap_servers, cluster_id="elsewhere")

@@ -1,4 +1,4 @@
-"""Own logs among processes: killed writers, readers beside them, and Kafka's own tools and broker."""
+"""Directory logs of several processes: killed writers, concurrent readers, and Kafka's tools and broker."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def segments(directory: Path) -> list[Path]:
 
 @pytest.mark.slow
 @pytest.mark.integration
-def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path) -> None:
-    """kill -9 at random moments: all that was acknowledged is there, and what is there is whole.
+def test_a_killed_writer_loses_no_acknowledged_record(tmp_path: Path) -> None:
+    """kill -9 at random times: all acknowledged records are there, in complete batches.
 
     In the end Kafka's own kafka-dump-log reads the same records, and finds every CRC right.
     """
@@ -79,14 +79,14 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path) -> None:
         with writing(directory, turn, records_max, segment_bytes) as process:
             assert process.stdout is not None
             ends = [int(process.stdout.readline())]
-            time.sleep(choice.random() * 0.15)  # wherever the writer is then
+            time.sleep(choice.random() * 0.15)  # the kill comes at any point of the writer
             process.kill()
             ends += map(int, process.stdout.read().split())
         found = read_path(directory)
         assert_holds_acls(found, 0, sum(len(batch.records) for batch in found))
         assert found[-1].end_offset >= max(ends)
-    torn = batch_bytes(found[-1].end_offset, 3)[:-1]
-    append_bytes(segments(directory)[-1], torn)  # what a kill seldom leaves
+    truncated = batch_bytes(found[-1].end_offset, 3)[:-1]
+    append_bytes(segments(directory)[-1], truncated)  # a kill rarely leaves such a tail
     with DirectoryLog.open(directory, mode="write") as log:
         end = log.high_watermark()
         log.append(acls(end, end + 1))
@@ -117,7 +117,7 @@ def assert_kafka_reads(directory: Path, batches: list[LogBatch]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.integration
-def test_kafka_reads_whatever_is_appended(tmp_path: Path) -> None:
+def test_kafka_reads_appended_records(tmp_path: Path) -> None:
     """Adds, removals, features, transaction markers, odd codes and texts, over segments and epochs."""
     records: list[MetadataRecord] = [
         FeatureLevelRecord("metadata.version", 30),
@@ -141,8 +141,8 @@ def test_kafka_reads_whatever_is_appended(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_reader_beside_a_writer_sees_whole_committed_batches(tmp_path: Path) -> None:
-    """Another process appends: what it acknowledged can be read at once, nothing is torn or missing."""
+def test_a_concurrent_reader_sees_complete_committed_batches(tmp_path: Path) -> None:
+    """Another process appends: acknowledged batches can be read immediately, complete and without gaps."""
     directory = tmp_path / "log"
     with writing(directory, 1, 40) as process:
         assert process.stdout is not None
@@ -160,7 +160,7 @@ def test_a_reader_beside_a_writer_sees_whole_committed_batches(tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_a_reader_that_waits_misses_no_append(tmp_path: Path) -> None:
+def test_a_waiting_reader_misses_no_append(tmp_path: Path) -> None:
     """Only ``wait`` and ``read``, against a writer in another process that is killed at last."""
     directory = tmp_path / "log"
     with writing(directory, 2, 5) as process:
@@ -176,8 +176,8 @@ def test_a_reader_that_waits_misses_no_append(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_threads_read_what_another_thread_appends(tmp_path: Path) -> None:
-    """One log object, a writing thread and two that wait and read: whole batches, in order, all of them."""
+def test_threads_read_the_appends_of_another_thread(tmp_path: Path) -> None:
+    """One log object, a writing thread and two readers: they read all batches, complete and in order."""
     last = 1_500
     failures: list[BaseException] = []
     with DirectoryLog.open(tmp_path, mode="create", segment_bytes=20_000) as log:

@@ -36,8 +36,8 @@ def results(start: int, end: int) -> list[Result]:
     return sorted(each + [(at, key, value + b"-also") for at, key, value in each if at % 3 == 0])
 
 
-def test_each_result_is_there_once(broker: Broker, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Handed in again as a whole, in part and with more; in transactions that keep one position together."""
+def test_each_result_is_written_once(broker: Broker, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results sent again completely, in part and with more; in transactions that store the position."""
     monkeypatch.setattr(feed, "_MESSAGES_MAX", 4)
     assert open_exactly_once_producer(url, name="a").append(results(0, 10)) == 14
     assert open_exactly_once_producer(url, name="a").append(results(0, 10)) == 0
@@ -51,7 +51,7 @@ def test_each_result_is_there_once(broker: Broker, url: str, monkeypatch: pytest
         assert values == [value for _, other, value in results(0, 20) if other == key]
 
 
-def test_what_was_not_committed_comes_again(
+def test_uncommitted_results_are_sent_again(
     broker: Broker, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A writer that ended within a transaction: the next one aborts that, and writes what was in it."""
@@ -69,7 +69,7 @@ def test_what_was_not_committed_comes_again(
     assert sorted(values) == sorted(value for _, _, value in results(0, 8))
 
 
-def test_a_topic_that_was_deleted_stays_deleted(broker: Broker, url: str) -> None:
+def test_a_deleted_topic_is_not_created_again(broker: Broker, url: str) -> None:
     """A broker creates topics that are asked for; and a log's topic, compacted, is not what is wanted."""
     writer = open_exactly_once_producer(url, name="a")
     assert writer.append(results(0, 4)) == 6
@@ -82,7 +82,7 @@ def test_a_topic_that_was_deleted_stays_deleted(broker: Broker, url: str) -> Non
     assert writer.append(results(0, 8)) == len(results(0, 8))
 
 
-def test_a_writer_that_was_followed_by_another_writes_no_more(broker: Broker, url: str) -> None:
+def test_a_replaced_writer_is_fenced(broker: Broker, url: str) -> None:
     """A task that Spark gave up, and that goes on."""
     writer = open_exactly_once_producer(url, name="a")
 
@@ -95,15 +95,15 @@ def test_a_writer_that_was_followed_by_another_writes_no_more(broker: Broker, ur
     assert len(feed_messages(broker, url.rpartition("/")[2])) == len(results(0, 8))
 
 
-def test_two_writers_have_their_own_positions(broker: Broker, url: str) -> None:
+def test_two_writers_have_separate_positions(broker: Broker, url: str) -> None:
     """Results of two histories may go into one topic."""
     assert open_exactly_once_producer(url, name="a").append(results(0, 3)) == 4
     assert open_exactly_once_producer(url, name="b").append(results(0, 3)) == 4
     assert len(feed_messages(broker, url.rpartition("/")[2])) == 8
 
 
-def test_no_such_topic(broker: Broker) -> None:
-    """It is not created by the way; what is wrong is said before anything is written."""
+def test_a_missing_topic_is_an_error(broker: Broker) -> None:
+    """The topic is not created; the error comes before any write."""
     missing = topic_url(broker, "no-feed")
     for _ in range(2):
         with pytest.raises(LogNotFoundError, match="create it with Kafka's own tools"):

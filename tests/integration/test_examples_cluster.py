@@ -28,12 +28,12 @@ def test_nothing_is_lost_and_all_nodes_agree() -> None:
         check=False,
         cwd=ROOT,
     )
-    told = done.stdout + done.stderr
-    assert done.returncode == 0, told
-    assert "nothing acknowledged was lost, nothing removed came back, all nodes agree" in told
+    output = done.stdout + done.stderr
+    assert done.returncode == 0, output
+    assert "nothing acknowledged was lost, nothing removed came back, all nodes agree" in output
     # Each of them was really compared, and the second node really began at a snapshot.
-    assert told.count("compared    equal to") == 3, told
-    assert "snapshots it began at: 1" in told
+    assert output.count("compared    equal to") == 3, output
+    assert "snapshots it began at: 1" in output
 
 
 def processes_of(home: Path) -> set[int]:
@@ -41,10 +41,10 @@ def processes_of(home: Path) -> set[int]:
     found = set()
     for process in Path("/proc").iterdir():
         try:
-            said = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+            process_text = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
         except OSError:
             continue
-        if process.name.isdigit() and os.fsencode(home) in said:
+        if process.name.isdigit() and os.fsencode(home) in process_text:
             found.add(int(process.name))
     return found
 
@@ -54,7 +54,7 @@ def is_alive(process: int) -> bool:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
         return False
-    return state != "Z"  # ended, and not waited for by whoever took it over
+    return state != "Z"  # a zombie has ended
 
 
 @pytest.mark.long
@@ -67,9 +67,7 @@ def is_alive(process: int) -> bool:
         (signal.SIGHUP, "Three brokers are up"),
     ],
 )
-def test_nothing_is_left_of_one_that_is_ended_early(
-    number: signal.Signals, when: str, tmp_path: Path
-) -> None:
+def test_an_interrupted_run_leaves_no_process(number: signal.Signals, when: str, tmp_path: Path) -> None:
     """Brokers and nodes end with it, however it ends; all but a kill takes the directories away, too."""
     command = [sys.executable, "-m", "examples.cluster"]
     env = {**os.environ, "TMPDIR": str(tmp_path)}

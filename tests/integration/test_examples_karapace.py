@@ -86,11 +86,11 @@ def sidecar(kafka: Broker) -> Iterator[str]:
 @pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.integration
-def test_a_registrys_questions_are_answered_by_kafkas_acls(kafka: Broker, sidecar: str) -> None:
-    """Subjects by their topics, the configuration by the cluster; a change counts at once, in a cache too."""
+def test_kafkas_acls_decide_a_registrys_requests(kafka: Broker, sidecar: str) -> None:
+    """Subjects by their topics, the configuration by the cluster; changes take effect immediately."""
     with Client(sidecar, cache=CacheSettings(max_age_s=600)) as client:
         rights = Rights(client)
-        asked = [
+        requests = [
             ("reader", "Read", "Subject:orders-value", True),
             ("reader", "Write", "Subject:orders-value", False),
             ("reader", "Read", "Subject:orders.eu-key", True),
@@ -106,7 +106,7 @@ def test_a_registrys_questions_are_answered_by_kafkas_acls(kafka: Broker, sideca
             (None, "Read", "Subject:orders-value", False),
         ]
         wait_until(lambda: rights.may("admin", "Write", ["Config:"]))
-        for user, operation, resource, expected in asked:
+        for user, operation, resource, expected in requests:
             assert rights.may(user, operation, [resource]) is expected, (user, operation, resource)
         assert rights.may("reader", "Read", ["Subject:other", "Subject:orders-key"])
         assert not rights.may("reader", "Read", [])
@@ -166,7 +166,7 @@ def is_master(url: str) -> bool:
 
 
 @pytest.mark.karapace
-def test_karapace_itself_answers_by_kafkas_acls(kafka: Broker, sidecar: str, tmp_path: Path) -> None:
+def test_karapace_enforces_kafkas_acls(kafka: Broker, sidecar: str, tmp_path: Path) -> None:
     """Who may write registers a schema, who may read gets it, who may nothing does not see the subject."""
     with karapace(kafka, sidecar, tmp_path) as url:
 

@@ -79,10 +79,10 @@ def fleet(tmp_path: Path) -> Iterator[tuple[Fleet, httpx.Client]]:
         yield fleet, client
 
 
-def test_each_cluster_decides_by_its_own_acls_and_rights_in_one_are_none_in_another(
+def test_each_cluster_decides_by_its_own_acls_and_rights(
     fleet: tuple[Fleet, httpx.Client],
 ) -> None:
-    """Also where the request is answered at once, and by its own client and commands."""
+    """Also for inline answers, and by aclog's client and commands."""
     _, client = fleet
     for _ in range(3):
         assert decided(client, "eu")["decision"] is True
@@ -97,8 +97,8 @@ def test_each_cluster_decides_by_its_own_acls_and_rights_in_one_are_none_in_anot
     with Client(url, cluster="eu") as named, Client(f"{url}/clusters/eu") as in_url:
         assert named.decide(question).is_allowed
         assert in_url.decide(question).is_allowed
-    asked = ["--principal", "User:a", "--operation", "Read", "--topic", "orders", "--host", "10.0.0.1"]
-    assert CliRunner().invoke(cli, ["check", "--sidecar", f"{url}/clusters/eu", *asked]).exit_code == 0
+    arguments = ["--principal", "User:a", "--operation", "Read", "--topic", "orders", "--host", "10.0.0.1"]
+    assert CliRunner().invoke(cli, ["check", "--sidecar", f"{url}/clusters/eu", *arguments]).exit_code == 0
     assert CliRunner().invoke(cli, ["acls", "--list", "--sidecar", f"{url}/clusters/us"]).exit_code != 0
     for wrong in ("..", "a/b", "", "eu?x", "x" * 65):
         with pytest.raises(ValueError, match="no cluster's name"):
@@ -107,7 +107,7 @@ def test_each_cluster_decides_by_its_own_acls_and_rights_in_one_are_none_in_anot
         Client(f"{url}/clusters/eu", cluster="us")
 
 
-def test_callers_are_the_process_s_and_what_they_may_is_each_clusters(tmp_path: Path) -> None:
+def test_the_process_authenticates_callers_and_each_cluster_authorizes_them(tmp_path: Path) -> None:
     """One token, believed or not before any cluster is asked; health is for everyone, of each cluster too."""
     token, stored = new_token(KafkaPrincipal("User", "gateway"))
     append_token(tmp_path / "tokens", stored)
@@ -128,12 +128,12 @@ def test_callers_are_the_process_s_and_what_they_may_is_each_clusters(tmp_path: 
         assert client.post(f"/clusters/eu{EVALUATION}", json=ABOUT_A).status_code == 401
         client.headers["authorization"] = f"Bearer {token}"
         assert client.get("/clusters/nope/v1/acls").status_code == 404
-        for _ in range(3):  # also where it is answered at once
+        for _ in range(3):  # also for an inline answer
             assert decided(client, "eu")["decision"] is True
             assert client.post(f"/clusters/us{EVALUATION}", json=ABOUT_A).status_code == 403
 
 
-def test_what_all_have_together_says_how_each_is(fleet: tuple[Fleet, httpx.Client]) -> None:
+def test_the_root_endpoints_show_the_status_of_each_cluster(fleet: tuple[Fleet, httpx.Client]) -> None:
     """Readiness, states and metrics; no cluster's digest of meanings, which takes a right there."""
     _, client = fleet
     decided(client, "eu")
@@ -165,7 +165,7 @@ def test_what_all_have_together_says_how_each_is(fleet: tuple[Fleet, httpx.Clien
         assert "cluster" not in scrape(alone).labels()["aclog_acls_total"]
 
 
-def test_what_names_no_cluster_or_a_strange_one_is_not_found(fleet: tuple[Fleet, httpx.Client]) -> None:
+def test_a_path_without_a_known_cluster_is_not_found(fleet: tuple[Fleet, httpx.Client]) -> None:
     _, client = fleet
     url = str(client.base_url)
     unknown = (
@@ -220,7 +220,7 @@ def test_documents_and_metadata_name_the_cluster(fleet: tuple[Fleet, httpx.Clien
     assert client.get("/clusters/us/openapi.json").json()["servers"] == [{"url": "/clusters/us"}]
 
 
-def test_the_socket_in_a_logs_directory_leads_to_its_own_cluster(
+def test_the_socket_in_a_logs_directory_serves_its_cluster(
     fleet: tuple[Fleet, httpx.Client], tmp_path: Path
 ) -> None:
     """Who may write eu's log may do everything there, and nothing in us."""
@@ -237,7 +237,7 @@ def test_the_socket_in_a_logs_directory_leads_to_its_own_cluster(
         assert topic in listed.output
 
 
-def test_a_log_that_cannot_be_opened_is_opened_once_it_can_be(tmp_path: Path) -> None:
+def test_a_log_that_cannot_be_opened_is_retried(tmp_path: Path) -> None:
     """Missing, then there, then its node is gone with the process; eu is answered for all the time."""
     logs = {"eu": tmp_path / "eu", "us": tmp_path / "us"}
     config = fleet_config(logs, **{"cluster.eu.log_mode": "create"})
@@ -266,7 +266,7 @@ def test_a_log_that_cannot_be_opened_is_opened_once_it_can_be(tmp_path: Path) ->
     assert not (tmp_path / "us" / SOCKET_FILE).exists()
 
 
-def test_requests_that_wait_for_one_cluster_take_nothing_from_another(tmp_path: Path) -> None:
+def test_requests_that_wait_for_one_cluster_do_not_limit_another(tmp_path: Path) -> None:
     """As they do while it is away; streams of changes are requests that never end."""
     logs = {"eu": tmp_path / "eu", "us": tmp_path / "us"}
     settings = {"log_mode": "create", **{f"cluster.{name}.super_users": "User:ANONYMOUS" for name in logs}}
@@ -287,7 +287,7 @@ def test_requests_that_wait_for_one_cluster_take_nothing_from_another(tmp_path: 
 
 
 def test_the_audit_log_and_decision_events_name_the_cluster(tmp_path: Path) -> None:
-    """Equal questions to two clusters are not folded into one."""
+    """Equal requests to two clusters are not folded into one event."""
     events = tmp_path / "events.jsonl"
     settings = {"log_mode": "create", "decision_log": f"file:{events}", "decision_log_fold_ms": 60_000}
     config = fleet_config({"eu": tmp_path / "eu", "us": tmp_path / "us"}, **settings)
@@ -301,7 +301,7 @@ def test_the_audit_log_and_decision_events_name_the_cluster(tmp_path: Path) -> N
     assert sorted((each["cluster"], each["count"]) for each in found) == [("eu", 2), ("us", 1)]
 
 
-def test_settings_are_each_clusters_own_and_a_put_changes_no_others(tmp_path: Path) -> None:
+def test_settings_belong_to_one_cluster(tmp_path: Path) -> None:
     """What is the process's is not to be seen or changed by who has rights in one cluster."""
     logs = {"eu": tmp_path / "eu", "us": tmp_path / "us"}
     settings = {"log_mode": "create", "cluster.eu.super_users": "User:ANONYMOUS"}
@@ -326,7 +326,7 @@ def test_settings_are_each_clusters_own_and_a_put_changes_no_others(tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_signal_reads_all_clusters_settings_or_none(tmp_path: Path) -> None:
+def test_a_signal_reloads_the_settings_of_all_clusters_or_none(tmp_path: Path) -> None:
     config = tmp_path / "fleet.properties"
     lines = (
         "aclog.clusters=eu,us\naclog.log.mode=create\naclog.listeners=PLAINTEXT://127.0.0.1:0\n"
@@ -348,16 +348,16 @@ def test_a_signal_reads_all_clusters_settings_or_none(tmp_path: Path) -> None:
 
         def after_signal(count: int) -> list[dict[str, Any]]:
             process.send_signal(signal.SIGHUP)
-            said = (event for event in events if "setting" in event["event"])
-            return [next(said) for _ in range(count)]
+            events_of_settings = (event for event in events if "setting" in event["event"])
+            return [next(events_of_settings) for _ in range(count)]
 
         def may() -> list[bool]:
             return [httpx.get(f"{url}/clusters/{name}/v1/acls").status_code == 200 for name in ("eu", "us")]
 
         assert may() == [False, False]
         config.write_text(f"{lines}super.users=User:root\naclog.cluster.us.super.users=User:ANONYMOUS\n")
-        said = after_signal(3)  # nothing of the process and of eu
-        changed = [event for event in said if event["event"] == "setting_changed"]
+        events_of_settings = after_signal(3)  # nothing of the process and of eu
+        changed = [event for event in events_of_settings if event["event"] == "setting_changed"]
         assert [(event["key"], event["cluster"]) for event in changed] == [("super.users", "us")]
         assert may() == [False, True]
         config.write_text(
@@ -404,10 +404,10 @@ def test_several_workers_are_one_fleet(tmp_path: Path) -> None:
             assert client.post(f"/clusters/us{EVALUATION}", json=ABOUT_A).status_code == 503
         written = second.post("/clusters/eu/v1/acls", json={"acls": [acl]}).json()
         assert written["results"][0]["created"]
-        asked = {**ABOUT_A, "context": {"host": "10.0.0.1", "min_offset": written["offset"]}}
+        body = {**ABOUT_A, "context": {"host": "10.0.0.1", "min_offset": written["offset"]}}
         for client in clients.values():
             # Each worker has replayed the ACL then, and counts it below.
-            assert client.post(f"/clusters/eu{EVALUATION}", json=asked).json()["decision"] is True
+            assert client.post(f"/clusters/eu{EVALUATION}", json=body).json()["decision"] is True
         for client in clients.values():
             # One at each worker; a worker renders its metrics at most once a second.
             wait_until(lambda client=client: scrape(client).value("aclog_acls_total", cluster="eu") == 2)  # type: ignore[misc]
@@ -477,7 +477,7 @@ def test_a_damaged_log_leaves_the_others_deciding_and_writing(tmp_path: Path) ->
 @pytest.mark.integration
 @pytest.mark.slow
 @pytest.mark.xdist_group("broker")
-def test_clusters_that_hang_or_die_or_are_others_leave_the_rest_deciding(tmp_path: Path) -> None:
+def test_hanging_dead_and_wrong_clusters_leave_the_rest_deciding(tmp_path: Path) -> None:
     """What is away decides by what it knew, and says that it is behind; a wrong one is never ready."""
     with jar_broker() as broker:
         assert broker.pid is not None

@@ -75,19 +75,19 @@ def in_network_of(container: Container, image: str, who: str) -> dict[str, objec
     return answer
 
 
-def test_check_answers_from_a_mounted_directory(image: str) -> None:
+def test_check_reads_a_mounted_directory(image: str) -> None:
     """The exit code is the answer; a broker's own directory, which nobody may write to."""
-    asked = (
+    check_command = (
         "run", "--rm", *HARDENED, f"--volume={EXAMPLE_LOG}:/log:ro", image, "check", "--log", "file:/log",
         "--operation", "Read", "--topic", "orders", "--host", "10.0.0.1", "--principal",
     )  # fmt: skip
-    allowed = docker(*asked, "User:alice", check=False)
-    denied = docker(*asked, "User:dora", check=False)
+    allowed = docker(*check_command, "User:alice", check=False)
+    denied = docker(*check_command, "User:dora", check=False)
     assert (allowed.returncode, allowed.stdout.split()[0]) == (0, "ALLOWED"), allowed.stderr
     assert (denied.returncode, denied.stdout.split()[0]) == (1, "DENIED"), denied.stderr
 
 
-def test_it_is_nobody_special_and_writes_nowhere(image: str) -> None:
+def test_the_container_runs_unprivileged_and_read_only(image: str) -> None:
     """A user with a number and no name on the host, on a root that is read-only."""
     done = docker(
         "run", "--rm", *HARDENED, "--entrypoint=sh", image,
@@ -97,7 +97,7 @@ def test_it_is_nobody_special_and_writes_nowhere(image: str) -> None:
     assert done.stderr.count("Read-only file system") == 3
 
 
-def test_it_serves_is_healthy_and_ends_in_order(image: str) -> None:
+def test_the_container_serves_is_healthy_and_stops_cleanly(image: str) -> None:
     with running(
         *HARDENED, f"--volume={EXAMPLE_LOG}:/log:ro", "--env=ACLOG_LOG_URL=file:/log",
         "--env=ACLOG_LOG_MODE=read", "--env=ACLOG_SUPER_USERS=User:ANONYMOUS", image,
@@ -108,7 +108,7 @@ def test_it_serves_is_healthy_and_ends_in_order(image: str) -> None:
         assert node.stop() == 0
 
 
-def test_a_new_volume_takes_a_log_and_snapshots(image: str, volume: str) -> None:
+def test_a_log_and_snapshots_are_created_on_a_new_volume(image: str, volume: str) -> None:
     """It becomes the image's user's, so a log can be made there, changed, and asked again."""
 
     def aclog(*arguments: str) -> str:
@@ -122,7 +122,7 @@ def test_a_new_volume_takes_a_log_and_snapshots(image: str, volume: str) -> None
     assert aclog("check", *log, *store, "--principal", *alice).startswith("ALLOWED")
 
 
-def test_what_it_says_without_arguments_runs(image: str, volume: str) -> None:
+def test_the_command_printed_without_arguments_runs(image: str, volume: str) -> None:
     """The command lines about a directory, as they stand there."""
     bare = docker("run", "--rm", *HARDENED, image, check=False)
     assert bare.returncode == 2
@@ -132,8 +132,8 @@ def test_what_it_says_without_arguments_runs(image: str, volume: str) -> None:
         shlex.split(line.replace("DIRECTORY", str(EXAMPLE_LOG)).replace("IMAGE", image))[1:] for line in lines
     )
     assert "kafka://BROKER:9092/TOPIC" in " ".join(topic)
-    asked = docker(*check, check=False)
-    assert (asked.returncode, asked.stdout.split()[0]) == (0, "ALLOWED"), asked.stderr
+    answer = docker(*check, check=False)
+    assert (answer.returncode, answer.stdout.split()[0]) == (0, "ALLOWED"), answer.stderr
     assert docker(*usage).stdout.startswith("Usage: aclog")
     name = f"--name=aclog-{volume}"
     assert serve[:3] == ["run", "--name", "aclog"]

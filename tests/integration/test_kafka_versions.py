@@ -46,7 +46,7 @@ pytestmark = [
 ]
 
 Json = dict[str, Any]
-ASKED = ("principal", "host", "operation", "resourceType", "resourceName")
+QUERY_FIELDS = ("principal", "host", "operation", "resourceType", "resourceName")
 KINDS = ("authorize", "authorizeByResourceType")
 
 
@@ -57,7 +57,7 @@ def release(version: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """ACLs, settings and questions, for the real authorizer and for ours."""
+    """ACLs, settings and queries, for the real authorizer and for aclog's."""
 
     properties: Mapping[str, str]
     acls: tuple[AccessControlEntryRecord, ...]
@@ -77,7 +77,7 @@ class State:
         }
 
     def answers(self, version: str) -> list[Json]:
-        """Ours, in AskAuthorizer's shape."""
+        """aclog's answers, in AskAuthorizer's form."""
         replayed = Replayed({**self.properties, KAFKA_VERSION_CONFIG: version})
         replayed.apply(self.acls)
         return [own_answer(replayed, question) for question in self.questions]
@@ -103,10 +103,10 @@ def of_case(case: Case) -> State | None:
         return None
     replayed.apply(case.records)
     acls = {acl.content: acl for acl in replayed.records()}
-    asked = [query for queries in case.queries.values() for query, _ in queries]
+    all_queries = [query for queries in case.queries.values() for query, _ in queries]
     questions = [
-        {field: query[field] for field in ASKED if field in query}
-        for query in asked
+        {field: query[field] for field in QUERY_FIELDS if field in query}
+        for query in all_queries
         if query.get("kind", "authorize") in KINDS and query.get("patternType", "LITERAL") == "LITERAL"
     ]
     return State(properties, tuple(acls.values()), tuple(questions))
@@ -208,7 +208,7 @@ def flips() -> list[tuple[State, list[Json]]]:
 
 
 @cache
-def asked(version: str) -> list[list[Json]]:
+def kafka_answers(version: str) -> list[list[Json]]:
     """One JVM for all that one release is asked."""
     states: list[Json] = [state.to_json() for state, _ in flips()]
     if version != KAFKA_VERSION:
@@ -226,14 +226,16 @@ def asked(version: str) -> list[list[Json]]:
 
 
 @cache
-def own_answers(*, networks: bool) -> list[list[Json]]:
+def aclog_answers(*, networks: bool) -> list[list[Json]]:
     """As of the newest release that matches networks, or does not."""
     version = max(each for each in KafkaVersion if each.matches_networks is networks)
     return [state.answers(version) for state in (*recorded_states(), *network_states())]
 
 
 @pytest.mark.parametrize("version", OTHER_VERSIONS)
-def test_each_release_is_followed(version: str, record_property: Callable[[str, object], None]) -> None:
+def test_answers_equal_those_of_each_release(
+    version: str, record_property: Callable[[str, object], None]
+) -> None:
     """The oracle's cases at their ends, and networks of all kinds: that release's answers are ours.
 
     So are they by resource type; left out is only what the Java authorizer throws at.
@@ -241,8 +243,10 @@ def test_each_release_is_followed(version: str, record_property: Callable[[str, 
     networks = KafkaVersion(release(version)).matches_networks
     states = (*recorded_states(), *network_states())
     equal = 0
-    for state, own, theirs in zip(states, own_answers(networks=networks), asked(version), strict=False):
-        for question, ours, its in zip(state.questions, own, theirs, strict=True):
+    for state, answers, theirs in zip(
+        states, aclog_answers(networks=networks), kafka_answers(version), strict=False
+    ):
+        for question, ours, its in zip(state.questions, answers, theirs, strict=True):
             if "error" not in its:
                 equal += 1
                 assert ours == its, (question, state.acls)
@@ -251,37 +255,37 @@ def test_each_release_is_followed(version: str, record_property: Callable[[str, 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_was_recorded_is_what_the_jars_answer(version: str) -> None:
+def test_the_jars_give_the_recorded_answers(version: str) -> None:
     """tests/data/oracle/releases, recorded anew."""
     assert generated_states() == recorded_states_of_releases()
     assert record(version) == recorded(version)
 
 
-def test_networks_are_what_differs() -> None:
+def test_only_networks_differ_between_releases() -> None:
     """The sets of ACLs above are answered otherwise from 4.4 on, so that they tell the rules apart."""
-    pairs = zip(own_answers(networks=False), own_answers(networks=True), strict=True)
+    pairs = zip(aclog_answers(networks=False), aclog_answers(networks=True), strict=True)
     flips = sum(before != after for one, other in pairs for before, after in zip(one, other, strict=True))
     assert flips > 500
 
 
-def test_what_an_upgrade_flips_does_flip() -> None:
+def test_kafka_confirms_the_decision_changes_of_an_upgrade() -> None:
     """Each witness of `aclog diff --as 4.3 --as 4.4` is answered so by the real authorizers of both."""
     before, after = (
-        asked(KAFKA_VERSION),
-        asked("4.4.0")[len(recorded_states()) + len(network_states()) :],
+        kafka_answers(KAFKA_VERSION),
+        kafka_answers("4.4.0")[len(recorded_states()) + len(network_states()) :],
     )
     count = 0
     for (state, rows), *answers in zip(flips(), before, after, strict=False):
         for row, question, one, other in zip(rows, state.questions, *answers, strict=True):
-            said = row["before"]["result"], row["after"]["result"]
-            assert (one["result"], other["result"]) == said, (question, state.acls)
-            assert said[0] != said[1]
+            reported = row["before"]["result"], row["after"]["result"]
+            assert (one["result"], other["result"]) == reported, (question, state.acls)
+            assert reported[0] != reported[1]
             count += 1
     assert count > 200
 
 
 def refusal(host: str, level: int) -> Json:
-    """Ours, in AskAuthorizer's shape."""
+    """aclog's answers, in AskAuthorizer's form."""
     binding = AclBinding(
         ResourcePattern(ResourceType.TOPIC, "t", PatternType.LITERAL),
         AccessControlEntry("User:a", host, AclOperation.READ, AclPermissionType.ALLOW),
@@ -293,7 +297,7 @@ def refusal(host: str, level: int) -> Json:
     return {}
 
 
-def test_creation_is_validated_as_by_4_4() -> None:
+def test_creation_is_validated_as_in_4_4() -> None:
     """What the controller says to hosts, below the metadata.version that allows networks and from it on."""
-    own = [refusal(host, level) for host in CREATED for level in (NETWORKS_LEVEL - 1, NETWORKS_LEVEL)]
-    assert own == asked("4.4.0")[-1]
+    answers = [refusal(host, level) for host in CREATED for level in (NETWORKS_LEVEL - 1, NETWORKS_LEVEL)]
+    assert answers == kafka_answers("4.4.0")[-1]

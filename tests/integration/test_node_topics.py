@@ -1,4 +1,4 @@
-"""Whole nodes on one topic of a real Kafka: all of them write, each follows, they share a snapshot store."""
+"""Nodes on one topic of a real Kafka: all of them write and follow, and they share a snapshot store."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def agree(one: Node, other: Node) -> None:
     )
 
 
-def test_any_node_writes_and_the_others_see_it(broker: Broker) -> None:
+def test_every_node_writes_and_the_others_see_it(broker: Broker) -> None:
     """Two nodes on one topic: what either acknowledges, the other decides by; digests agree."""
     url = new_topic(broker)
     with running_node(url) as one, running_node(url) as other:
@@ -53,21 +53,21 @@ def test_any_node_writes_and_the_others_see_it(broker: Broker) -> None:
 
 
 def test_a_removal_finds_what_another_node_acknowledged_just_before(broker: Broker) -> None:
-    """Created here, removed there, at once and again and again: never missed, never doubled."""
+    """ACLs created on one node and repeatedly removed on another: none is missed or duplicated."""
     url = new_topic(broker)
     with running_node(url) as one, running_node(url) as other:
         for number in range(10):
             writer, remover = (one, other) if number % 2 else (other, one)
             create(writer, [topic_acl("t"), topic_acl("u")])
             assert delete(remover, "t") == [topic_acl("t")]
-            # Both have it already, whoever asks: a success without a second ACL.
+            # Both nodes have it already: a success without a second ACL.
             create(remover, [topic_acl("u")])
         agree(one, other)
         assert list(one.authorizer.acls(ANY_ACL)) == [topic_acl("u")]
 
 
-def test_nodes_that_share_a_store_do_not_fight(broker: Broker, tmp_path: Path) -> None:
-    """Both write snapshots of the same states: all are whole, none failed, and a new node begins from one."""
+def test_nodes_that_share_a_store_do_not_conflict(broker: Broker, tmp_path: Path) -> None:
+    """Both write snapshots of the same states: all are complete, and a new node starts from one."""
     url = new_topic(broker)
     settings: dict[str, Any] = {"snapshot_store": tmp_path, "snapshot_max_bytes": 1, "snapshot_keep": 2}
     with running_node(url, **settings) as one, running_node(url, **settings) as other:
@@ -113,7 +113,7 @@ def test_another_logs_snapshot_is_refused(broker: Broker, tmp_path: Path) -> Non
     assert len(SnapshotStore(tmp_path).read(ref).image) == 1
 
 
-def test_a_node_that_only_reads_says_who_writes(broker: Broker) -> None:
+def test_a_read_only_node_names_the_writer(broker: Broker) -> None:
     """``aclog.log.mode=read``."""
     with running_node(new_topic(broker), log_mode="read") as node:
         assert not node.status().writable
@@ -129,13 +129,13 @@ def opened(url: str, mode: str) -> Node:
 
 
 @pytest.mark.parametrize("mode", ["auto", "read", "write"])
-def test_a_topic_that_is_not_there_is_not_made_by_mistake(broker: Broker, mode: str) -> None:
+def test_a_missing_topic_is_not_created_by_mistake(broker: Broker, mode: str) -> None:
     """A mistyped name does not become an empty log that denies everything."""
     with pytest.raises(LogNotFoundError):
         opened(topic_url(broker), mode)
 
 
-def test_create_wants_three_brokers(broker: Broker) -> None:
+def test_create_requires_three_brokers(broker: Broker) -> None:
     """One broker cannot keep three replicas: the error says how to make a smaller log on purpose."""
     with pytest.raises(LogError, match="replication"):
         opened(topic_url(broker), "create")

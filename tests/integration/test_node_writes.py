@@ -1,4 +1,4 @@
-"""Whole nodes on real directory logs: writing, following, restarting, being killed."""
+"""Nodes on real directory logs that write, follow, restart and are killed."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def caught_up(reader: Node, writer: Node) -> None:
     )
 
 
-def test_a_write_decides_as_soon_as_it_is_acknowledged(tmp_path: Path) -> None:
+def test_an_acknowledged_write_changes_decisions(tmp_path: Path) -> None:
     """When the future is done, the next decision of this node follows from it, each time."""
     with running(tmp_path / "log") as node:
         assert not may(node.authorizer, "t")
@@ -89,7 +89,7 @@ class SlowFollower:
     name = "slow"
 
     def on_update(self, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest) -> None:
-        time.sleep(0.1)  # slow by purpose
+        time.sleep(0.1)  # slow on purpose
 
     def on_ready(self) -> None:
         pass
@@ -101,7 +101,7 @@ class SlowFollower:
         pass
 
 
-def test_every_face_of_the_node_shows_a_write_that_is_acknowledged(tmp_path: Path) -> None:
+def test_every_interface_of_the_node_shows_an_acknowledged_write(tmp_path: Path) -> None:
     """Status, decision, listing, metrics and the offset to wait for: none of them is behind the future."""
     with running(tmp_path / "log") as node:
         node.loader.add_publisher(SlowFollower())
@@ -154,7 +154,7 @@ def test_a_closed_node_leaves_no_thread(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_random_writes_of_several_threads_end_in_the_model(tmp_path: Path) -> None:
+def test_random_writes_of_several_threads_equal_the_model(tmp_path: Path) -> None:
     """Thousands of changes: the writer, a reader and a node that starts afterwards all hold the model."""
     threads, operations = 4, 600
     models: list[set[AclBinding]] = [set() for _ in range(threads)]
@@ -173,9 +173,9 @@ def test_random_writes_of_several_threads_end_in_the_model(tmp_path: Path) -> No
                         create(writer, *wanted)
                         model.update(wanted)
                     else:
-                        gone = {binding for binding in model if binding.pattern.name == name}
-                        assert delete(writer, name) == len(gone)
-                        model -= gone
+                        removed = {binding for binding in model if binding.pattern.name == name}
+                        assert delete(writer, name) == len(removed)
+                        model -= removed
                     assert may(writer.authorizer, name, AclOperation.DESCRIBE) == (
                         any(binding.pattern.name == name for binding in model)
                     )
@@ -215,17 +215,17 @@ def killed_writer(directory: Path, seed: int, acknowledged: int) -> list[str]:
         for line in process.stdout:
             if line[:1] in "?+-":
                 lines.append(line)
-            if sum(told[0] in "+-" for told in lines) >= acknowledged:
+            if sum(line[0] in "+-" for line in lines) >= acknowledged:
                 process.send_signal(signal.SIGKILL)
                 break
-        # Also what was said between the decision and the kill.
+        # Includes the lines between the decision and the kill.
         lines += [line for line in process.stdout if line[:1] in "?+-"]
     assert process.wait(SOON_S) == -signal.SIGKILL
     return [line for line in lines if line.endswith("\n")]
 
 
 @pytest.mark.slow
-def test_what_was_acknowledged_survives_kill_9(tmp_path: Path) -> None:
+def test_acknowledged_writes_survive_kill_9(tmp_path: Path) -> None:
     """Killed three times while it writes: created ACLs are there, removed ones are gone, nothing else."""
     directory = tmp_path / "log"
     there: set[str] = set()
@@ -260,7 +260,7 @@ def test_a_brokers_log_is_followed_and_not_written(tmp_path: Path) -> None:
         assert "kafka-acls" in str(error)
 
 
-def test_snapshots_are_written_and_begun_from(tmp_path: Path) -> None:
+def test_snapshots_are_written_and_loaded(tmp_path: Path) -> None:
     """A node with a store writes snapshots as it goes; the next start reads one and replays the rest."""
     log, store = tmp_path / "log", tmp_path / "snapshots"
     with running(log, snapshot_store=store, snapshot_max_bytes=1) as node:

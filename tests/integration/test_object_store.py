@@ -89,8 +89,8 @@ def objects(server: S3Server, url: str) -> set[str]:
     return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
 
 
-def test_the_snapshot_commands(server: S3Server, url: str, tmp_path: Path) -> None:
-    """What `create` and `import` put is listed, whole, equal to the log, and exported."""
+def test_the_snapshot_commands_use_an_object_store(server: S3Server, url: str, tmp_path: Path) -> None:
+    """Snapshots of `create` and `import` are listed, complete, equal to the log, and exported."""
     made = answer("snapshot", "create", "--log", SMALL, "--snapshots", url)
     assert (made["endOffset"], made["count"]) == (281, 59)
     answer("snapshot", "import", CHECKPOINT, "--snapshots", url)
@@ -102,17 +102,17 @@ def test_the_snapshot_commands(server: S3Server, url: str, tmp_path: Path) -> No
     assert (exported["endOffset"], exported["digest"]) == (281, made["digest"])
     compared = answer("log", "verify", "--log", SMALL, "--with", url)["comparison"]
     assert (compared["equal"], compared["otherEndOffset"]) == (True, 281)
-    asked = aclog(
+    done = aclog(
         *("check", "--log", SMALL, "--snapshots", url, "--principal", "User:alice"),
         *("--operation", "Read", "--topic", "orders"),
     )
-    assert asked.returncode == 0, asked.stderr
+    assert done.returncode == 0, done.stderr
     answer("snapshot", "create", "--log", SMALL, "--snapshots", url, "--keep", 1)
     (name,) = {path.split("/")[1] for path in objects(server, url)}
     assert name.startswith("00000000000000000281-")
 
 
-def test_an_empty_store_in_a_bucket_that_is_there(url: str) -> None:
+def test_an_empty_store_in_an_existing_bucket_is_listed(url: str) -> None:
     """A path in a bucket need not be made."""
     assert answer("snapshot", "list", "--snapshots", url)["snapshots"] == []
 
@@ -127,8 +127,8 @@ def test_an_empty_store_in_a_bucket_that_is_there(url: str) -> None:
     ],
     ids=lambda command: "-".join(command[:2]),
 )
-def test_a_missing_bucket(server: S3Server, command: tuple[object, ...]) -> None:
-    """Is said, with its name and exit code 2; and nothing makes it."""
+def test_a_missing_bucket_is_reported(server: S3Server, command: tuple[object, ...]) -> None:
+    """A missing bucket is named, with exit code 2, and not created."""
     missing = "s3://no-such-bucket/store"
     refused = aclog(*(str(word).format(missing) for word in command))
     assert refused.returncode == 2, refused.stderr
@@ -137,7 +137,7 @@ def test_a_missing_bucket(server: S3Server, command: tuple[object, ...]) -> None
 
 
 @pytest.mark.parametrize(
-    ("environment", "said"),
+    ("environment", "message"),
     [
         ({"AWS_SECRET_ACCESS_KEY": "wrong"}, "access denied: "),
         ({"AWS_ACCESS_KEY_ID": "nobody"}, "access key"),
@@ -145,7 +145,7 @@ def test_a_missing_bucket(server: S3Server, command: tuple[object, ...]) -> None
     ],
     ids=["secret", "key", "none"],
 )
-def test_wrong_credentials(server: S3Server, environment: dict[str, str], said: str) -> None:
+def test_wrong_credentials_are_reported(server: S3Server, environment: dict[str, str], message: str) -> None:
     """Exit code 3, the store, what the server or the library said, and where credentials come from."""
     url = f"s3://{BUCKET}/x"
     for command in (
@@ -156,11 +156,11 @@ def test_wrong_credentials(server: S3Server, environment: dict[str, str], said: 
         assert refused.returncode == 3, refused.stderr
         last = refused.stderr[refused.stderr.index("Error: ") :]
         assert url in last
-        assert said in last
+        assert message in last
         assert "AWS_SECRET_ACCESS_KEY" in last
 
 
-def test_nobody_there(server: S3Server) -> None:
+def test_an_unreachable_server_is_reported(server: S3Server) -> None:
     """Exit code 3 and the address, soon."""
     (port,) = free_ports(1)
     began_s = time.monotonic()
@@ -194,7 +194,7 @@ def write_at_once(url: str, image: AclsImage) -> None:
     assert failed == []
 
 
-def test_of_several_that_write_one_snapshot_one_attempt_stays(server: S3Server, url: str) -> None:
+def test_concurrent_writes_of_one_snapshot_leave_one_attempt(server: S3Server, url: str) -> None:
     """The server's own condition decides (If-None-Match), and the other's parts go."""
     for count in range(1, 11):
         write_at_once(url, image_of(*range(count)))
@@ -209,7 +209,7 @@ def test_of_several_that_write_one_snapshot_one_attempt_stays(server: S3Server, 
     assert objects(server, url) == named
 
 
-def test_the_server_dies_in_the_middle_of_a_snapshot(server: S3Server, url: str) -> None:
+def test_a_server_killed_during_a_snapshot_leaves_the_store_sound(server: S3Server, url: str) -> None:
     """The writer says so; the snapshot before is the latest; the next write and retention leave nothing."""
     store = SnapshotStore(url, rows_per_part=1)
     before = store.write(image_of(1), IDENTITY, log_end_time_ms=1)
@@ -249,7 +249,7 @@ def test_the_server_dies_in_the_middle_of_a_snapshot(server: S3Server, url: str)
     }
 
 
-def test_a_node_keeps_its_snapshots_there(server: S3Server, url: str, tmp_path: Path) -> None:
+def test_a_node_stores_its_snapshots_in_an_object_store(server: S3Server, url: str, tmp_path: Path) -> None:
     """It goes on while the store is away, writes when it is back, and the next start reads what it wrote."""
     config = tmp_path / "sidecar.properties"
     config.write_text(
@@ -296,7 +296,7 @@ def test_a_node_keeps_its_snapshots_there(server: S3Server, url: str, tmp_path: 
 
 @pytest.mark.long
 @pytest.mark.parametrize("job", ["snapshots", "counts", "changes"])
-def test_the_spark_jobs(server: S3Server, url: str, tmp_path: Path, job: str) -> None:
+def test_the_spark_jobs_use_an_object_store(server: S3Server, url: str, tmp_path: Path, job: str) -> None:
     """Executors put the parts and the driver the manifest; a second run goes on from what is stored."""
     where = "--snapshots" if job == "snapshots" else "--output"
     run = ("spark", job, "--log", SMALL, where, url, "--checkpoint", tmp_path / "checkpoint", *SMALL_SPARK)
@@ -319,7 +319,7 @@ def test_the_spark_jobs(server: S3Server, url: str, tmp_path: Path, job: str) ->
 
 
 @pytest.mark.long
-def test_a_spark_job_without_its_store(server: S3Server, tmp_path: Path) -> None:
+def test_a_spark_job_without_its_store_fails(server: S3Server, tmp_path: Path) -> None:
     """A bucket that is not there: the job says so, and does not begin."""
     run = ("spark", "snapshots", "--log", SMALL, "--snapshots", "s3://no-such-bucket/x", *SMALL_SPARK)
     refused = aclog(*run, "--checkpoint", tmp_path / "checkpoint")

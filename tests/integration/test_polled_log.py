@@ -84,7 +84,7 @@ def kafka_acls(cluster: Broker, *flags: str) -> None:
 
 
 def in_cluster(cluster: Broker) -> set[AclContent]:
-    """What the cluster's own log holds, all kinds with their codes."""
+    """The ACLs in the cluster's metadata log, with their codes."""
     return contents(str(cluster.metadata_dir), {})
 
 
@@ -102,7 +102,7 @@ class Advertising(Brokers):
         return self.nodes if doing == "the brokers" else super()._send(request, decoder, doing, **limits)
 
 
-def test_each_broker_is_asked_for_its_release_where_it_listens(cluster: Broker) -> None:
+def test_each_broker_reports_its_release_on_its_listener(cluster: Broker) -> None:
     """One alone is not asked again; where nobody listens nothing is known of the release."""
     servers = parse_bootstrap_servers("", cluster.bootstrap_servers, "")
     with closing(open_log(str(cluster.metadata_dir))) as log:
@@ -123,7 +123,7 @@ def test_each_broker_is_asked_for_its_release_where_it_listens(cluster: Broker) 
         brokers.abort()
 
 
-def test_after_each_poll_it_is_what_the_cluster_has(cluster: Broker, tmp_path: Path) -> None:
+def test_each_poll_gives_the_clusters_acls(cluster: Broker, tmp_path: Path) -> None:
     """Also kinds that librdkafka has no name for; what a poll finds changed is one batch."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     url = f"describe://{cluster.bootstrap_servers}{tmp_path}/kept"
@@ -132,8 +132,8 @@ def test_after_each_poll_it_is_what_the_cluster_has(cluster: Broker, tmp_path: P
             admin.create_acls([binding(number)])[binding(number)].result(SOON_S)
             wait_until(lambda: in_node(node) == in_cluster(cluster), "the node to have what was added")
             if number % 2:
-                gone = filter_of(binding(number - 1))
-                admin.delete_acls([gone])[gone].result(SOON_S)
+                revoked = filter_of(binding(number - 1))
+                admin.delete_acls([revoked])[revoked].result(SOON_S)
                 wait_until(lambda: in_node(node) == in_cluster(cluster), "the node to miss what was removed")
         owner = ("--add", "--allow-principal", "User:shop")
         for nameless in (
@@ -160,8 +160,8 @@ def test_after_each_poll_it_is_what_the_cluster_has(cluster: Broker, tmp_path: P
         with sidecar_of(node) as address:
             shown = json.loads(urllib.request.urlopen(f"{address}/v1/state").read())
             assert shown["polled"]["refresh_ms"] == 100
-            asked = ("--principal", "User:ANONYMOUS", "--operation", "Read", "--topic", "polled-1")
-            done = aclog("check", "--sidecar", address, *asked, "--json")
+            arguments = ("--principal", "User:ANONYMOUS", "--operation", "Read", "--topic", "polled-1")
+            done = aclog("check", "--sidecar", address, *arguments, "--json")
             assert json.loads(done.stdout)["ageMs"] >= 0, done.output
             assert (
                 b'aclog_polls_total{result="answered"}' in urllib.request.urlopen(f"{address}/metrics").read()
@@ -176,50 +176,50 @@ def test_after_each_poll_it_is_what_the_cluster_has(cluster: Broker, tmp_path: P
     assert {len(batch.records) for batch in batches[1:]} == {1}
 
 
-def test_the_commands_work_on_it(cluster: Broker, tmp_path: Path) -> None:
+def test_the_commands_accept_a_polled_log(cluster: Broker, tmp_path: Path) -> None:
     """With a directory and without; its past, too; a write names the way."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     first, second = binding(101), binding(102)
     admin.create_acls([first])[first].result(SOON_S)
-    unkept = f"describe://{cluster.bootstrap_servers}"
-    kept = f"{unkept}{tmp_path}/kept"
-    asked = ("--principal", first.principal, "--operation", "Read", "--topic", first.name)
-    for url in (unkept, kept):
-        done = aclog("check", "--log", url, *asked, "--explain", "--json")
+    plain_url = f"describe://{cluster.bootstrap_servers}"
+    stored = f"{plain_url}{tmp_path}/kept"
+    arguments = ("--principal", first.principal, "--operation", "Read", "--topic", first.name)
+    for url in (plain_url, stored):
+        done = aclog("check", "--log", url, *arguments, "--explain", "--json")
         assert (done.exit_code, json.loads(done.stdout)["result"]) == (0, "ALLOWED"), done.output
         assert json.loads(done.stdout)["ageMs"] >= 0
         done = aclog("diff", url, cluster.metadata_dir)
         assert done.exit_code == 0, done.output
-    assert "The cluster answered" in aclog("check", "--log", unkept, *asked, "--explain").stdout
-    with closing(open_log(kept)) as log:
+    assert "The cluster answered" in aclog("check", "--log", plain_url, *arguments, "--explain").stdout
+    with closing(open_log(stored)) as log:
         end = log.high_watermark()
     admin.create_acls([second])[second].result(SOON_S)
-    wait_until(lambda: aclog("diff", kept, f"file:{tmp_path}/kept@{end - 1}").exit_code == 1, "the second")
-    done = aclog("diff", f"{kept}@{end - 1}", kept, "--json")
+    wait_until(lambda: aclog("diff", stored, f"file:{tmp_path}/kept@{end - 1}").exit_code == 1, "the second")
+    done = aclog("diff", f"{stored}@{end - 1}", stored, "--json")
     assert json.loads(done.stdout.splitlines()[-1])["aclsAdded"] == 1, done.output
-    assert second.name in aclog("log", "dump", "--log", kept).stdout
-    assert aclog("log", "verify", "--log", kept).exit_code == 0
-    assert first.name in aclog("acls", "--list", "--log", kept).stdout
+    assert second.name in aclog("log", "dump", "--log", stored).stdout
+    assert aclog("log", "verify", "--log", stored).exit_code == 0
+    assert first.name in aclog("acls", "--list", "--log", stored).stdout
     store = str(tmp_path / "store")
-    assert aclog("snapshot", "create", "--log", kept, "--snapshots", store).exit_code == 0
-    assert aclog("log", "verify", "--log", kept, "--with", store).exit_code == 0
+    assert aclog("snapshot", "create", "--log", stored, "--snapshots", store).exit_code == 0
+    assert aclog("log", "verify", "--log", stored, "--with", store).exit_code == 0
     who = ("--allow-principal", "User:a", "--operation", "Read", "--topic", "t")
-    done = aclog("acls", "--add", *who, "--log", kept)
+    done = aclog("acls", "--add", *who, "--log", stored)
     assert done.exit_code == 2, done.output
     assert "kafka-acls.sh --bootstrap-server" in done.stderr
     with pytest.raises(LogReadOnlyError, match=r"kafka-acls\.sh"):
-        open_log(kept, mode="write")
+        open_log(stored, mode="write")
     with pytest.raises(LogError, match="not a broker's listener"):
         open_log(f"describe://{cluster.controllers}")
     done = aclog("acls", "--list", "--log", "describe://127.0.0.1:1")
     assert done.exit_code == 3, done.output
-    done = aclog("log", "create", "--log", kept)
+    done = aclog("log", "create", "--log", stored)
     assert "cannot be created" in done.stderr
-    done = aclog("spark", "snapshots", "--log", kept, "--snapshots", store, "--once")
+    done = aclog("spark", "snapshots", "--log", stored, "--snapshots", store, "--once")
     assert "jobs do not poll" in done.stderr
 
 
-def test_the_right_that_it_takes(cluster: Broker, tmp_path: Path) -> None:
+def test_polling_requires_only_describe_on_the_cluster(cluster: Broker, tmp_path: Path) -> None:
     """Describe on the cluster, and nothing else; without it the command that grants it is named."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     client = {
@@ -230,30 +230,30 @@ def test_the_right_that_it_takes(cluster: Broker, tmp_path: Path) -> None:
     }
     assert cluster.sasl_servers is not None
     url = f"describe://{cluster.sasl_servers}{tmp_path}/kept"
-    directory, asked = str(cluster.metadata_dir), {**client, "bootstrap.servers": cluster.sasl_servers}
+    directory, sasl_client = str(cluster.metadata_dir), {**client, "bootstrap.servers": cluster.sasl_servers}
     needed = r"Describe on the cluster\. Grant it: .*'User:reader' --operation Describe"
     with pytest.raises(LogRefusedError, match=needed):
         open_log(url, client=client)
     with pytest.raises(LogRefusedError, match=needed):
-        contents(directory, asked)
+        contents(directory, sasl_client)
     grant = AclBinding(
         ResourceType.BROKER, "kafka-cluster", ResourcePatternType.LITERAL, "User:reader", "*",
         AclOperation.DESCRIBE, AclPermissionType.ALLOW,
     )  # fmt: skip
     admin.create_acls([grant])[grant].result(SOON_S)
     wait_until(lambda: may_send(url, client), "the right to be in force")
-    kept = contents(url, client)
-    assert kept == in_cluster(cluster) == contents(directory, asked)
+    stored = contents(url, client)
+    assert stored == in_cluster(cluster) == contents(directory, sasl_client)
     with pytest.raises(LogRefusedError, match="PLAIN: Authentication failed"):
         open_log(f"describe://{cluster.sasl_servers}", client={**client, "sasl.password": "wrong"})
-    # Taken away again: what was kept stays, and why it is not newer is said.
-    gone = filter_of(grant)
-    admin.delete_acls([gone])[gone].result(SOON_S)
+    # Without the right the stored copy remains, and the reason why it is not newer is reported.
+    revoked = filter_of(grant)
+    admin.delete_acls([revoked])[revoked].result(SOON_S)
     wait_until(lambda: not may_send(f"describe://{cluster.sasl_servers}", client), "the right to be gone")
     with closing(open_log(url, client=client)) as log:
         freshness = freshness_of(log)
         assert (freshness.failures, "--operation Describe" in (freshness.error or "")) == (1, True)
-        assert {acl.record.content for acl in load_image(log).image} == kept
+        assert {acl.record.content for acl in load_image(log).image} == stored
 
 
 def freshness_of(log: MetadataLog) -> Freshness:
@@ -276,7 +276,7 @@ def contents(url: str, client: dict[str, str]) -> set[AclContent]:
 
 
 @pytest.mark.long
-def test_a_broker_that_is_away(
+def test_an_unreachable_broker_is_reported(
     to_be_paused: KafkaQuorum, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Decisions go on, a new node begins with what is kept, readiness ends by age; then it is followed."""
@@ -295,9 +295,9 @@ def test_a_broker_that_is_away(
         assert node.status().ready
     with pytest.raises(LogUnreachableError):
         open_log(f"describe://{quorum.bootstrap_servers}{tmp_path}/new", client={"socket.timeout.ms": "100"})
-    asked = ("--principal", acl.principal, "--operation", "Read", "--topic", acl.name)
+    arguments = ("--principal", acl.principal, "--operation", "Read", "--topic", acl.name)
     monkeypatch.setenv("ACLOG_KAFKA_SOCKET_TIMEOUT_MS", "100")
-    done = aclog("check", "--log", url, *asked, "--json")
+    done = aclog("check", "--log", url, *arguments, "--json")
     assert done.exit_code == 0, done.output
     assert "which were kept" in done.stderr
     assert json.loads(done.stdout)["ageMs"] > 0
@@ -324,15 +324,15 @@ def test_a_broker_that_is_away(
 
 def test_another_cluster_is_refused(cluster: Broker, broker: Broker, tmp_path: Path) -> None:
     """Under the same directory (I9); and so is a log of another kind, or no directory for a node."""
-    kept = tmp_path / "kept"
-    with closing(open_log(f"describe://{cluster.bootstrap_servers}{kept}")) as log:
+    stored = tmp_path / "kept"
+    with closing(open_log(f"describe://{cluster.bootstrap_servers}{stored}")) as log:
         before = log.read(0)
     other = f"describe://{broker.bootstrap_servers}"
     with pytest.raises(LogNotFoundError, match="another cluster"):
-        open_log(f"{other}{kept}")
+        open_log(f"{other}{stored}")
     with pytest.raises(LogNotFoundError, match="another cluster"):
         contents(str(cluster.metadata_dir), {"bootstrap.servers": broker.bootstrap_servers})
-    with closing(open_log(f"file:{kept}")) as log:
+    with closing(open_log(f"file:{stored}")) as log:
         assert log.read(0) == before
     with closing(open_log(str(tmp_path / "own"), mode="create")) as log:
         log.append([AccessControlEntryRecord(log.identity.topic_id, 2, "t", 3, "User:a", "*", 3, 3)])
@@ -340,4 +340,4 @@ def test_another_cluster_is_refused(cluster: Broker, broker: Broker, tmp_path: P
         open_log(f"{other}{tmp_path}/own")
     with pytest.raises(LogError, match="name a directory for it"):
         open_log(other, lazily=True)
-    shutil.rmtree(kept)
+    shutil.rmtree(stored)

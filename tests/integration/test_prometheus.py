@@ -36,7 +36,7 @@ def programs() -> Path:
 
 @pytest.fixture(scope="module")
 def prometheus(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    """One that has scraped a sidecar some times, while questions came."""
+    """A Prometheus that has scraped a sidecar several times during requests."""
     directory = tmp_path_factory.mktemp("prometheus")
     with instrumented_sidecar(directory) as (_, client):
         target = urlsplit(str(client.base_url)).netloc
@@ -51,18 +51,18 @@ def prometheus(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
             yield running
 
 
-@pytest.mark.parametrize("asked", list(panel_queries()), ids=lambda asked: asked.where)
-def test_every_panel_shows_something(asked: PromQuery, prometheus: Prometheus) -> None:
+@pytest.mark.parametrize("panel_query", list(panel_queries()), ids=lambda panel_query: panel_query.where)
+def test_every_panel_shows_data(panel_query: PromQuery, prometheus: Prometheus) -> None:
     """With the variables filled in as Grafana does, over a range and now: series, and numbers in them."""
     now_s = time.time()
-    series = prometheus.get("query_range", query=asked.expression, start=now_s - 60, end=now_s, step=1)[
+    series = prometheus.get("query_range", query=panel_query.expression, start=now_s - 60, end=now_s, step=1)[
         "result"
     ]
-    assert series, asked.expression
-    assert prometheus.query(asked.expression)
+    assert series, panel_query.expression
+    assert prometheus.query(panel_query.expression)
 
 
-def test_every_alert_is_evaluated_and_none_is_due(prometheus: Prometheus) -> None:
+def test_every_alert_is_evaluated_and_none_fires(prometheus: Prometheus) -> None:
     """By Prometheus itself, without an error; all is well, but the certificate is for a day."""
 
     def evaluated() -> dict[str, Any] | None:
@@ -77,7 +77,7 @@ def test_every_alert_is_evaluated_and_none_is_due(prometheus: Prometheus) -> Non
     assert states - of_the_machine == {("AclogCertificateExpires", "firing")}
 
 
-def test_alerts_are_due_when_they_should_be(programs: Path) -> None:
+def test_alerts_fire_under_their_conditions(programs: Path) -> None:
     """Each at its moment and not before, by promtool, which also checks the configuration that is shipped."""
     shipped = ROOT / "deploy" / "prometheus.yml"
     for command in (("test", "rules", str(RULE_TESTS)), ("check", "config", str(shipped))):
@@ -85,7 +85,7 @@ def test_alerts_are_due_when_they_should_be(programs: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_each_alert_is_tested() -> None:
+def test_each_alert_has_a_test() -> None:
     """promtool is content with rules that no test names."""
     text = RULE_TESTS.read_text(encoding="utf-8")
     assert yaml.safe_load(text)["rule_files"] == ["../../deploy/alerts.yml"]

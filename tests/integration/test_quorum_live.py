@@ -53,7 +53,7 @@ OF_THE_GROUP: Final = AclBinding(
 
 
 def some_acl(chance: random.Random) -> AclBinding:
-    """Of few, so that they meet: names, a prefix, all; this user's, everybody's; this host's, another's."""
+    """A random ACL from few values, so that they collide: names, a prefix, all; one user, all; two hosts."""
     name = chance.choice((*TOPICS, "live-", "*"))
     effect = AclPermissionType.DENY if chance.random() < 0.2 else AclPermissionType.ALLOW
     return AclBinding(
@@ -81,7 +81,7 @@ def agree_through_a_churn(
 
     Every other ACL is created and removed through the node, as a client of the cluster's controllers.
     """
-    chance, there = random.Random(seed), list[AclBinding]()
+    chance, present = random.Random(seed), list[AclBinding]()
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     create(admin, OF_THE_GROUP)
     for future in admin.create_topics([NewTopic(topic, 1, 1) for topic in TOPICS]).values():
@@ -89,19 +89,19 @@ def agree_through_a_churn(
     client, seen = LiveClient(sasl_servers, USER), set[tuple[str, bool]]()
     with running_node(url) as node, QuorumLog.open(url) as log:
         for step in range(steps):
-            if len(there) > 5 or (there and chance.random() < 0.3):
-                gone = there.pop(chance.randrange(len(there)))
+            if len(present) > 5 or (present and chance.random() < 0.3):
+                removed = present.pop(chance.randrange(len(present)))
                 if step % 2:
-                    remove(admin, gone)
+                    remove(admin, removed)
                 else:
-                    (removal,) = node.authorizer.delete_acls(CONTEXT, [for_a_node(gone)[1]])
+                    (removal,) = node.authorizer.delete_acls(CONTEXT, [for_a_node(removed)[1]])
                     assert removal.result(SOON_S).exception is None
             else:
-                there.append(some_acl(chance))
+                present.append(some_acl(chance))
                 if step % 2:
-                    create(admin, there[-1])
+                    create(admin, present[-1])
                 else:
-                    write(node, [for_a_node(there[-1])[0]])
+                    write(node, [for_a_node(present[-1])[0]])
             assert node.wait_for(log.high_watermark(), SOON_S)
             wait_until(lambda: acls_of(node) == described(admin), "the broker to be where the node is")
             for topic in TOPICS:
@@ -114,7 +114,7 @@ def agree_through_a_churn(
 
 @pytest.mark.long
 @pytest.mark.parametrize("version", OTHER_VERSIONS)
-def test_each_release_is_followed(version: str) -> None:
+def test_decisions_equal_those_of_each_release(version: str) -> None:
     """Versions are agreed on; a leader says by itself what is committed from 4.1 on (KIP-1166).
 
     Each refuses who means another cluster.
@@ -129,7 +129,7 @@ def test_each_release_is_followed(version: str) -> None:
         agree_through_a_churn(broker.bootstrap_servers, broker.sasl_servers, url)
 
 
-def test_a_broker_with_three_controllers(quorum: KafkaQuorum) -> None:
+def test_decisions_equal_a_brokers_with_three_controllers(quorum: KafkaQuorum) -> None:
     """The same, where broker and controllers are processes of their own."""
     url = f"kraft://{quorum.controllers}"
     agree_through_a_churn(quorum.bootstrap_servers, quorum.sasl_servers, url, steps=15, seed=4)

@@ -93,7 +93,7 @@ def turn_until(loader: Loader, is_so: Callable[[LoaderStatus], bool]) -> None:
     pytest.fail(f"never so: {loader.status()}")
 
 
-def test_each_change_is_seen(broker: Broker) -> None:
+def test_the_log_shows_each_change(broker: Broker) -> None:
     """By a node that follows: of AdminClient and kafka-acls, and nothing else."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     url = url_of(broker)
@@ -119,7 +119,7 @@ def test_each_change_is_seen(broker: Broker) -> None:
             admin.delete_acls([filter_of(binding(acl, "quorum-seen-"))])
 
 
-def test_the_commands_work_on_it(broker: Broker, tmp_path: Path) -> None:
+def test_the_commands_accept_a_quorum_log(broker: Broker, tmp_path: Path) -> None:
     """Reading; what cannot be done names the way, and so does a broker's listener."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     acl = binding(1, "quorum-cli-")
@@ -149,7 +149,7 @@ def test_the_commands_work_on_it(broker: Broker, tmp_path: Path) -> None:
     assert done.exit_code == 3, done.output
 
 
-def test_snapshots_that_trim_the_log(tmp_path: Path) -> None:
+def test_the_log_is_followed_past_snapshots_that_trim_it(tmp_path: Path) -> None:
     """A new observer begins with the leader's snapshot, in parts; one that was away goes on or reloads."""
     settings = {
         "internal.metadata.log.segment.bytes": "16384",
@@ -178,9 +178,9 @@ def test_snapshots_that_trim_the_log(tmp_path: Path) -> None:
             turn_until(away, lambda status: status.ready and (status.end_offset or 0) >= end)
             assert away.status().digest == load_image(log, [CheckpointFiles(log)]).image.digest
             checkpoint = log.checkpoints()[-1]
-            kept = broker.metadata_dir
-            assert kept is not None
-            file = kept / checkpoint.name
+            metadata_dir = broker.metadata_dir
+            assert metadata_dir is not None
+            file = metadata_dir / checkpoint.name
             if file.exists():
                 assert log.checkpoint_bytes(checkpoint) == file.read_bytes()
 
@@ -233,7 +233,7 @@ def guarded_broker(home: Path) -> Iterator[tuple[Broker, dict[str, str]]]:
         yield broker, client
 
 
-def test_who_is_let_in(tmp_path: Path) -> None:
+def test_authentication_to_the_controllers(tmp_path: Path) -> None:
     """TLS, PLAIN, SCRAM and OAUTHBEARER; a right that is missing is named with the command that grants it."""
     with guarded_broker(tmp_path) as (broker, client):
         url, admin = url_of(broker), AdminClient({"bootstrap.servers": broker.bootstrap_servers})
@@ -276,16 +276,16 @@ def test_who_is_let_in(tmp_path: Path) -> None:
             endpoint.answer = (401, b"")
             with pytest.raises(LogRefusedError, match=r"OAUTHBEARER: no token from .* HTTP status 401"):
                 open_log(url, client=granted)
-        kept = tmp_path / "token"
-        bearer["sasl.oauthbearer.token.endpoint.url"] = kept.as_uri()
+        token_file = tmp_path / "token"
+        bearer["sasl.oauthbearer.token.endpoint.url"] = token_file.as_uri()
         for text, why in (
             (token(sub="other"), "'User:<the subject of the token>'"),
             ("no token", "OAUTHBEARER: "),
         ):
-            kept.write_text(text)
+            token_file.write_text(text)
             with pytest.raises(LogRefusedError, match=why):
                 open_log(url, client=bearer)
-        kept.write_text(token(sub="reader"))
+        token_file.write_text(token(sub="reader"))
         assert acls_now(url, bearer) == described(admin)
         with pytest.raises(LogRefusedError, match="PLAIN: Authentication failed"):
             open_log(url, client={**client, "sasl.password": "wrong"})
@@ -314,7 +314,7 @@ def test_who_is_let_in(tmp_path: Path) -> None:
         pytest.param(KafkaQuorum.stop, KafkaQuorum.start, marks=pytest.mark.long),
     ],
 )
-def test_a_leader_that_goes_away(
+def test_the_log_is_followed_after_its_leader_fails(
     quorum: KafkaQuorum, fault: Callable[..., None], recovery: Callable[..., None]
 ) -> None:
     """The node continues with the next leader's log, and never returns to an earlier state."""
@@ -333,7 +333,7 @@ def test_a_leader_that_goes_away(
 
 
 @pytest.mark.long
-def test_voters_that_join() -> None:
+def test_the_log_is_followed_while_voters_join() -> None:
     """KIP-853: a leader that is in no configuration, and not in the URL, is found from answers."""
     with kafka_quorum(joins=True) as quorum:
         admin = AdminClient({"bootstrap.servers": quorum.bootstrap_servers})

@@ -78,7 +78,7 @@ class Cluster:
         ]
         return [SALT, *keys, base64.b64decode(self.token[1])]
 
-    def said(self, where: bytes) -> list[str]:
+    def secrets_in(self, where: bytes) -> list[str]:
         """The secrets that are there: as they are, or as text in a usual form."""
         found = []
         for secret in [*self.secrets(), SECRET_KEY.encode(), password_of("alice")]:
@@ -160,11 +160,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def created_token(broker: Broker, client: Path) -> tuple[str, str]:
     """Its id and HMAC, as the command prints them."""
     assert broker.sasl_servers is not None
-    said = run_java(
+    dump = run_java(
         TOKENS, "--bootstrap-server", broker.sasl_servers, "--command-config", client, "--create",
         "--max-life-time-period", "-1", "--renewer-principal", "User:a-renewer",
     ).stdout  # fmt: skip
-    header, row = (line.split() for line in said.splitlines() if "HMAC" in line or f"User:{OWNER}" in line)
+    header, row = (line.split() for line in dump.splitlines() if "HMAC" in line or f"User:{OWNER}" in line)
     return row[header.index("TOKENID")], row[header.index("HMAC")]
 
 
@@ -190,7 +190,7 @@ def answered(*args: str | Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in aclog(*args).stdout.splitlines() if line.startswith("{")]
 
 
-def test_it_is_what_the_cluster_says(cluster: Cluster, node: Node, http: httpx.Client) -> None:
+def test_the_metadata_equals_the_clusters(cluster: Cluster, node: Node, http: httpx.Client) -> None:
     """Topics and users by name; and every type and version of Kafka 4.4's records is known."""
     metadata = node.metadata
     assert set(cluster.admin.list_topics(timeout=SOON_S).topics) == set(metadata.topics.by_name)
@@ -220,8 +220,8 @@ def test_it_is_what_the_cluster_says(cluster: Cluster, node: Node, http: httpx.C
     assert verified["metadata"] == shown
 
 
-def test_a_change_without_an_acl_is_seen(cluster: Cluster, node: Node, http: httpx.Client) -> None:
-    """By name and id, at once."""
+def test_a_change_without_an_acl_is_followed(cluster: Cluster, node: Node, http: httpx.Client) -> None:
+    """By name and id."""
     (made,) = cluster.admin.create_topics([NewTopic("orders.c", 1, 1)]).values()
     made.result(SOON_S)
     wait_until(lambda: "orders.c" in node.metadata.topics, "the topic", timeout_s=SOON_S)
@@ -231,7 +231,7 @@ def test_a_change_without_an_acl_is_seen(cluster: Cluster, node: Node, http: htt
     wait_until(lambda: "orders.c" not in node.metadata.topics, "its end", timeout_s=SOON_S)
 
 
-def test_searches_know_what_exists(http: httpx.Client) -> None:
+def test_searches_list_existing_resources(http: httpx.Client) -> None:
     """Topics that no ACL names, and users that none does; no topic that is gone."""
     context = {"action": {"name": "READ"}, "context": {"host": "10.0.0.1"}}
     found = http.post(
@@ -248,7 +248,7 @@ def test_searches_know_what_exists(http: httpx.Client) -> None:
     assert [each["id"] for each in found["results"]] == ["ANONYMOUS", "alice", "bob", OWNER]
 
 
-def test_lint_finds_acls_on_topics_that_are_gone(cluster: Cluster) -> None:
+def test_lint_finds_acls_on_deleted_topics(cluster: Cluster) -> None:
     """Of a log that knows its topics; of the same ACLs alone it cannot know."""
     *findings, summary = answered("lint", "--log", cluster.url, "--json")
     informative = [each for each in findings if each["severity"] == "info"]
@@ -260,7 +260,7 @@ def test_lint_finds_acls_on_topics_that_are_gone(cluster: Cluster) -> None:
     assert alone[-1]["findings"]["topic-gone"] == 0
 
 
-def test_no_secret_is_kept_or_shown(
+def test_no_secret_is_stored_or_shown(
     cluster: Cluster, http: httpx.Client, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Not in a node's memory, in snapshots, in exports, in logs, in what commands print, nor over HTTP."""
@@ -268,7 +268,7 @@ def test_no_secret_is_kept_or_shown(
     log = b"".join(path.read_bytes() for path in cluster.broker.metadata_dir.glob("*.log"))
     for secret in cluster.secrets()[:-1]:
         assert secret in log or secret in keys_of("bob", "sha512"), "the cluster has others"
-    assert cluster.said(log)
+    assert cluster.secrets_in(log)
 
     caplog.set_level("DEBUG")
     store = tmp_path / "store"
@@ -276,13 +276,13 @@ def test_no_secret_is_kept_or_shown(
         created = aclog("snapshot", "create", "--log", cluster.url, "--snapshots", store)
         assert created.exit_code == 0, created.output
         with running_node(cluster.url, snapshot_store=store) as node:
-            said = [repr(node.metadata), repr(node.status())]
+            texts = [repr(node.metadata), repr(node.status())]
             held = list(reachable_texts(node))
             assert b"orders.a" in held
             assert cluster.token[0].encode() in held
-    said += [str(lines), caplog.text]
+    texts += [str(lines), caplog.text]
     source = ("--log", cluster.url)
-    said += [
+    texts += [
         aclog(*command).output
         for command in (
             ("log", "dump", *source),
@@ -299,15 +299,15 @@ def test_no_secret_is_kept_or_shown(
             ("snapshot", "export", *source, "--format", "kraft", "--bootstrap", "--output", tmp_path / "b"),
         )
     ]
-    assert any("USER_SCRAM_CREDENTIAL_RECORD" in each for each in said)
+    assert any("USER_SCRAM_CREDENTIAL_RECORD" in each for each in texts)
     for method, path in NODE_OPERATIONS:
         if method == "GET" and path != "/v1/changes":
-            said.append(
+            texts.append(
                 http.get(path.replace("{id}", uuid_to_string(node.metadata.topics.by_name["returns"]))).text
             )
     with http.stream("GET", "/v1/changes") as stream:
-        said.append(next(stream.iter_text()))
+        texts.append(next(stream.iter_text()))
     files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     assert any(b"orders.b" in each for each in files)
-    for where in (*held, *files, *(each.encode(errors="surrogateescape") for each in said)):
-        assert cluster.said(where) == []
+    for where in (*held, *files, *(each.encode(errors="surrogateescape") for each in texts)):
+        assert cluster.secrets_in(where) == []

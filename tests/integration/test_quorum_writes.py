@@ -1,4 +1,4 @@
-"""Writes through a node, and by commands, to a real cluster's own log: what its AdminClient sees of them."""
+"""Writes through a node, and by commands, to a real cluster's metadata log, as its AdminClient sees them."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def described(admin: kafka.AdminClient, name: str) -> set[tuple[str, str, str]]:
     return {(each.principal, each.operation.name, each.permission_type.name) for each in found}
 
 
-def test_a_write_decides_here_when_it_is_answered(node: Node, admin: kafka.AdminClient) -> None:
+def test_an_answered_write_changes_decisions(node: Node, admin: kafka.AdminClient) -> None:
     """And the cluster lists it. An ACL that is there is no second record; ids are those in the log."""
     assert node.status().writable
     both = {("User:a", "READ", "ALLOW"), ("User:a", "READ", "DENY")}
@@ -102,15 +102,15 @@ def test_a_write_decides_here_when_it_is_answered(node: Node, admin: kafka.Admin
         assert not may(node.authorizer, "quorum-w")
         wait_until(lambda: described(admin, "quorum-w") == both, "the broker to list both")
         (removal,) = node.authorizer.delete_acls(CONTEXT, [named("quorum-w")])
-        gone = removal.result(SOON_S).acl_binding_delete_results
-        assert record in {each.record for each in gone}
-        assert len(gone) == 2
+        removed = removal.result(SOON_S).acl_binding_delete_results
+        assert record in {each.record for each in removed}
+        assert len(removed) == 2
         assert not may(node.authorizer, "quorum-w")
         assert delete(node, "quorum-w") == []
     wait_until(lambda: not described(admin, "quorum-w"), "the broker to list none")
 
 
-def test_each_item_has_kafkas_own_result(node: Node, admin: kafka.AdminClient) -> None:
+def test_each_item_has_kafkas_result(node: Node, admin: kafka.AdminClient) -> None:
     """The same name and message as an AdminClient gets; the item beside it is carried out."""
     wrong = [
         (ResourceType.TOPIC, "quorum-e", "quorum"),
@@ -128,19 +128,19 @@ def test_each_item_has_kafkas_own_result(node: Node, admin: kafka.AdminClient) -
     assert done.result(SOON_S).exception is None
     assert may(node.authorizer, "quorum-e")
     for (kind, name, principal), future in zip(wrong, refused, strict=True):
-        asked = kafka.AclBinding(
+        binding = kafka.AclBinding(
             kafka.ResourceType(kind.value), name, kafka.ResourcePatternType.LITERAL, principal, "*",
             kafka.AclOperation.READ, kafka.AclPermissionType.ALLOW,
         )  # fmt: skip
         with pytest.raises(KafkaException) as kafkas:
-            admin.create_acls([asked])[asked].result(SOON_S)
+            admin.create_acls([binding])[binding].result(SOON_S)
         error = future.result(SOON_S).exception
         assert isinstance(error, InvalidRequestError)
         assert (error.code_name, str(error)) == (kafkas.value.args[0].name(), kafkas.value.args[0].str())
     delete(node, "quorum-e")
 
 
-def test_commands_and_the_sidecar_write_as_kafka_acls_does(
+def test_commands_and_the_sidecar_write_like_kafka_acls(
     node: Node, url: str, admin: kafka.AdminClient
 ) -> None:
     """Straight to the controllers, and through a node; also types that librdkafka has no names for."""
@@ -167,9 +167,7 @@ def test_commands_and_the_sidecar_write_as_kafka_acls_does(
     aclog("acls", "--log", url, "--remove", "--force", *both, "--cluster")
 
 
-def test_a_plan_is_carried_out_by_the_cluster(
-    node: Node, url: str, admin: kafka.AdminClient, tmp_path: Path
-) -> None:
+def test_the_cluster_applies_a_plan(node: Node, url: str, admin: kafka.AdminClient, tmp_path: Path) -> None:
     """As any plan: refused if the permissions have changed, nothing to do if it was applied; not atomic."""
     create(node, [topic_acl("quorum-p")])
     changes = json_lines(
@@ -235,7 +233,7 @@ def test_the_console_changes_a_clusters_acls(
     aclog("acls", "--log", url, "--remove", "--force", *grants)
 
 
-def test_what_stays_refused(url: str, broker: Broker) -> None:
+def test_writes_to_a_read_only_log_are_refused(url: str, broker: Broker) -> None:
     """Records of one's own; a node that was to read only."""
     with closing(open_log(url, mode="write")) as log, pytest.raises(LogReadOnlyError, match="aclog acls"):
         log.append([])
@@ -247,7 +245,7 @@ def test_what_stays_refused(url: str, broker: Broker) -> None:
 
 
 @pytest.mark.long
-def test_writes_go_on_when_a_leader_goes_away(quorum: KafkaQuorum) -> None:
+def test_writes_continue_after_a_leader_fails(quorum: KafkaQuorum) -> None:
     """Killed, and stopped: the next one is asked, and what it answers decides here."""
     url = f"kraft://{quorum.controllers}"
     with running_node(url, acl_update_timeout_ms=int(2000 * SOON_S)) as node:
@@ -265,7 +263,7 @@ def test_writes_go_on_when_a_leader_goes_away(quorum: KafkaQuorum) -> None:
 
 
 @pytest.mark.long
-def test_a_leader_that_hangs_with_a_write_is_not_waited_for(
+def test_a_write_does_not_wait_for_a_hanging_leader(
     quorum: KafkaQuorum, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next one is asked to create it, too; a removal is not sent twice, and says what may come to be."""

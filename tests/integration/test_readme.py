@@ -27,7 +27,7 @@ ELSEWHERE = {
 }
 
 
-def test_what_is_not_run_here_has_a_test_elsewhere() -> None:
+def test_commands_that_are_not_run_have_another_test() -> None:
     """And stands in the README still."""
     first_words = [command.split("  ")[0] for command in commands(README.read_text())]
     for command, test in ELSEWHERE.items():
@@ -36,7 +36,7 @@ def test_what_is_not_run_here_has_a_test_elsewhere() -> None:
 
 
 @pytest.mark.long
-def test_every_command_runs_in_its_order(cluster: KafkaCluster, tmp_path: Path) -> None:
+def test_every_command_runs_in_order(cluster: KafkaCluster, tmp_path: Path) -> None:
     """Nothing is missing between two of them, and each does what the text around it says."""
     (port,) = free_ports(1)
     text = README.read_text()

@@ -96,7 +96,7 @@ def test_kafka_dump_log_reads_every_record(segment: Path) -> None:
     assert {line["timestamp"] for line in dumped} == {TIME_MS}
 
 
-def test_kafka_dump_log_describes_control_records_as_we_do(segment: Path) -> None:
+def test_kafka_dump_log_describes_control_records_like_aclog(segment: Path) -> None:
     data = segment.read_bytes()
     position = 0
     found: list[tuple[str, dict[str, Any]]] = []

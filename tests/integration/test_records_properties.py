@@ -47,7 +47,7 @@ def found_by_us(text: str) -> dict[str, str] | None:
 
 
 @pytest.mark.integration
-def test_reads_what_java_reads() -> None:
+def test_properties_are_read_as_in_java() -> None:
     """Whatever the text is: the same pairs, or refused by both."""
     given = texts(Random(1))  # the same ones each time
     theirs = found_by_java(given)
@@ -57,7 +57,7 @@ def test_reads_what_java_reads() -> None:
 
 
 @pytest.mark.integration
-def test_java_reads_what_was_escaped() -> None:
+def test_java_reads_escaped_properties() -> None:
     """A key and a text of any characters come back, from there and from here."""
     random = Random(2)
     values = ["".join(random.choices(" \t\f\r\n\\=:#!aé😀\x00\x7f\u2028", k=12)) for _ in range(500)]

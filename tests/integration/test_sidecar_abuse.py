@@ -135,7 +135,7 @@ def _many_files() -> Iterator[None]:
 
 
 @pytest.mark.slow
-def test_others_are_answered_and_memory_returns(tmp_path: Path) -> None:
+def test_other_clients_are_answered_and_memory_is_released(tmp_path: Path) -> None:
     seen: Counter[tuple[int, str]] = Counter()
     stop = threading.Event()
 
@@ -145,7 +145,7 @@ def test_others_are_answered_and_memory_returns(tmp_path: Path) -> None:
                 answer = client.post(ONE, json=QUESTION)
                 if answer.headers.get("aclog-error") != "OVERLOADED":  # it may say so, and is asked again
                     seen[answer.status_code, answer.text.partition(",")[0]] += 1
-                time.sleep(0.005)  # a steady rate of requests, not as many as there can be
+                time.sleep(0.005)  # a steady rate of requests, not the maximum
 
     with serving_process(tmp_path) as (process, [url]):
         asking = threading.Thread(target=ask, args=[url])

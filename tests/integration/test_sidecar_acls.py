@@ -93,7 +93,7 @@ def on_cluster(operation: AclOperation) -> AclBinding:
 
 
 def test_acls_are_created_listed_and_removed(tmp_path: Path) -> None:
-    """Each answer has the offset at which it can be seen, and the state and a question at it see it."""
+    """Each answer has the offset of the change, and the state and a request at that offset see it."""
     with serving(tmp_path / "log") as (node, client, _):
         created = client.post(PATH, json={"acls": [ORDERS, {**ORDERS, "operation": "WRITE"}]})
         assert (created.status_code, created.json()["offset"]) == (200, 2)
@@ -116,7 +116,7 @@ def test_acls_are_created_listed_and_removed(tmp_path: Path) -> None:
         assert client.get(PATH).json() == {"offset": 4, "end_offset": 4, "acls": []}
 
 
-def test_a_question_at_the_offset_of_an_answer_sees_the_write(tmp_path: Path) -> None:
+def test_a_request_at_the_offset_of_an_answer_sees_the_write(tmp_path: Path) -> None:
     """Read your writes, by the status right after the write as by the offset in its answer."""
     question = {
         "subject": {"type": "User", "id": "a"},
@@ -195,8 +195,8 @@ def test_kafkas_acls_guard_every_listener_but_the_socket(tmp_path: Path) -> None
         assert statuses(tcp) == [200, 200, 200]
 
 
-def test_a_principal_that_may_ask_about_others_may_not_list_or_change(tmp_path: Path) -> None:
-    """aclog.describe.principals opens questions, and nothing else."""
+def test_the_right_to_query_others_permits_no_listing_or_change(tmp_path: Path) -> None:
+    """aclog.describe.principals permits queries only."""
     flags = {"aclog.describe.principals": "User:ANONYMOUS"}
     with serving(tmp_path / "log", flags, super_user=False) as (_, tcp, _unix):
         assert tcp.get(PATH).status_code == 403
@@ -224,7 +224,7 @@ def test_a_web_page_changes_nothing(tmp_path: Path, headers: dict[str, str]) -> 
         assert node.log.high_watermark() == 0
 
 
-def test_changes_take_no_query(tmp_path: Path) -> None:
+def test_changes_refuse_query_parameters(tmp_path: Path) -> None:
     """A filter in the query of a DELETE is not passed over, for the body may be wider."""
     with serving(tmp_path / "log") as (_, client, _unix):
         body: dict[str, Any] = {"filters": [{}]}
@@ -266,7 +266,7 @@ def test_no_request_gives_an_internal_error(tmp_path_factory: pytest.TempPathFac
             ask()
 
 
-def test_before_it_is_ready_nothing_is_listed_or_written(tmp_path: Path) -> None:
+def test_listings_and_writes_are_refused_before_the_node_is_ready(tmp_path: Path) -> None:
     """503 for all, over the socket too; never an empty list."""
     with serving(tmp_path / "log", ready=False) as (node, tcp, unix):
         for client in (tcp, unix):
@@ -276,7 +276,7 @@ def test_before_it_is_ready_nothing_is_listed_or_written(tmp_path: Path) -> None
         assert node.log.high_watermark() == 0
 
 
-def test_a_node_that_only_reads_says_who_writes(tmp_path: Path) -> None:
+def test_a_read_only_node_names_the_writer(tmp_path: Path) -> None:
     """It has no socket, and every item of a change is NOT_CONTROLLER."""
     directory = tmp_path / "log"
     with serving(directory), serving(directory, {"aclog.log.mode": "read"}) as (_, reader, _unix):
@@ -288,7 +288,7 @@ def test_a_node_that_only_reads_says_who_writes(tmp_path: Path) -> None:
         assert not (directory / "aclog.sock").exists()
 
 
-def test_a_write_that_waits_keeps_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_waiting_write_blocks_no_other_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The event loop is free while the disk is slow; the answer comes at the timeout, with what is known."""
     flowing = threading.Event()
     with serving(tmp_path / "log", {"aclog.acl.update.timeout.ms": "500"}) as (node, client, unix):
@@ -314,7 +314,7 @@ def test_a_write_that_waits_keeps_nobody_waiting(tmp_path: Path, monkeypatch: py
         flowing.set()
 
 
-def test_many_at_once(tmp_path: Path) -> None:
+def test_many_concurrent_changes_are_all_applied(tmp_path: Path) -> None:
     """Every write is answered as written, once, and all are there."""
     with serving(tmp_path / "log") as (node, _tcp, _unix):
         local = httpx.AsyncHTTPTransport(uds=str(tmp_path / "log" / "aclog.sock"))
@@ -329,7 +329,7 @@ def test_many_at_once(tmp_path: Path) -> None:
         assert node.status().acl_count == 50
 
 
-def test_a_change_is_a_line_of_the_log(tmp_path: Path) -> None:
+def test_a_change_is_logged(tmp_path: Path) -> None:
     """Who, by which way in, and how much."""
     with serving(tmp_path / "log") as (_, client, unix), capture_logs() as lines:
         client.post(PATH, json={"acls": [ORDERS, {**ORDERS, "principal": "nobody"}]})
@@ -354,14 +354,14 @@ def test_a_change_is_a_line_of_the_log(tmp_path: Path) -> None:
         ]
 
 
-def test_the_socket_is_the_owners_and_goes_with_the_node(tmp_path: Path) -> None:
+def test_the_socket_belongs_to_the_owner_and_is_removed_with_the_node(tmp_path: Path) -> None:
     path = tmp_path / "log" / "aclog.sock"
     with serving(tmp_path / "log"):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert not path.exists()
 
 
-def test_a_directory_that_can_have_no_socket_is_served_all_the_same(tmp_path: Path) -> None:
+def test_a_directory_without_a_socket_is_served(tmp_path: Path) -> None:
     """As on a file system without sockets: a warning with the way out, and HTTP as ever."""
     with serving(tmp_path / "log"):
         pass

@@ -47,7 +47,7 @@ header_names = st.sampled_from(
 
 @st.composite
 def almost_questions(draw: st.DrawFn) -> bytes:
-    """A question, or a batch of some, with anything in some of its places."""
+    """A request or a batch with arbitrary values in some fields."""
     body = json.loads(json.dumps(QUESTION))
     for part, field in draw(st.lists(st.sampled_from(PLACES), min_size=1, max_size=3)):
         value = draw(any_json)
@@ -86,7 +86,7 @@ def path_of(path: int | str, served: list[str]) -> str:
 )
 @example(path="/access/v1/evaluation", body=b"[" * 200_000)
 def test_no_body_gives_an_internal_error(url: str, served: list[str], path: int | str, body: bytes) -> None:
-    """Arbitrary bytes, arbitrary JSON, and questions with something arbitrary in them, to every path."""
+    """Arbitrary bytes, arbitrary JSON, and requests with arbitrary fields, to every path."""
     split = urlsplit(url)
     connection = http.client.HTTPConnection(split.hostname or "", split.port, timeout=30)
     connection.request("POST", path_of(path, served), body=body, headers={"content-type": "application/json"})

@@ -1,4 +1,4 @@
-"""Who asks a real `aclog serve`: tokens of a file, an issuer's with keys from a file and from a URL."""
+"""Callers of a real `aclog serve`: tokens of a file, and an issuer's with keys from a file and a URL."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def asking(client: httpx.Client, token: str | None, *, about: str = "other") -> 
 
 
 @pytest.mark.slow
-def test_tokens_of_a_file_from_their_making_to_their_end(tmp_path: Path) -> None:
+def test_tokens_of_a_file_are_accepted_until_they_are_removed(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     gateway = token_command("create", "--principal", "User:gateway", "--file", str(tokens))
     metrics = token_command("create", "--principal", "User:metrics", "--file", str(tokens))
@@ -176,7 +176,7 @@ def _callers(served: Served) -> set[object]:
 
 
 @pytest.mark.slow
-def test_an_issuers_tokens_with_keys_from_a_file(tmp_path: Path) -> None:
+def test_an_issuers_tokens_are_checked_with_keys_from_a_file(tmp_path: Path) -> None:
     keys = tmp_path / "keys.json"
     keys.write_bytes(key_set("one"))
     oidc = {"oidc_jwks": keys, "oidc_issuer": ISSUER, "oidc_audience": AUDIENCE}
@@ -205,7 +205,7 @@ def test_an_issuers_tokens_with_keys_from_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_issuers_tokens_with_keys_from_a_url_beside_tokens_of_a_file(tmp_path: Path) -> None:
+def test_keys_from_a_url_and_tokens_of_a_file_work_together(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     of_file = token_command("create", "--principal", "User:gateway", "--file", str(tokens))
     with key_set_server(None) as issuer:
@@ -228,7 +228,7 @@ def test_an_issuers_tokens_with_keys_from_a_url_beside_tokens_of_a_file(tmp_path
         assert served.events("not_reloaded")
 
 
-def test_a_start_that_could_not_check_tokens_is_refused(tmp_path: Path) -> None:
+def test_a_start_that_cannot_check_tokens_is_refused(tmp_path: Path) -> None:
     for settings, message in (
         ("aclog.auth.tokens.file=/none/such\n", "aclog.auth.tokens.file"),
         ("aclog.auth.oidc.jwks=http://keys.example.org/\n", "http on a loopback address"),

@@ -56,7 +56,7 @@ def ask(client: httpx.Client, test: dict[str, Any], **headers: str) -> httpx.Res
 
 
 @pytest.mark.parametrize("test", SCENARIO["tests"], ids=[test["id"] for test in SCENARIO["tests"]])
-def test_the_scenario(client: httpx.Client, test: dict[str, Any]) -> None:
+def test_the_scenario_is_decided_as_specified(client: httpx.Client, test: dict[str, Any]) -> None:
     """Status, form and values of each answer; X-Request-ID on all of them (2.5.1)."""
     answer = ask(client, test, **{"x-request-id": "r-1"})
     assert answer.status_code == test.get("status", 200), answer.text
@@ -81,7 +81,7 @@ def test_the_scenario(client: httpx.Client, test: dict[str, Any]) -> None:
         assert {each.get("type", of_type["type"]) for each in found["results"]} <= {of_type["type"]}
 
 
-def test_pages(client: httpx.Client) -> None:
+def test_results_are_paged(client: httpx.Client) -> None:
     """4.5: a token goes on, and an empty one is the end."""
     (test,) = [test for test in SCENARIO["tests"] if test["id"] == "4.5.1"]
     first = ask(client, test).json()
@@ -94,12 +94,12 @@ def test_pages(client: httpx.Client) -> None:
     assert rest["page"]["next_token"] == ""
 
 
-def test_the_same_question_has_the_same_answer(client: httpx.Client) -> None:
+def test_the_same_request_has_the_same_answer(client: httpx.Client) -> None:
     """2.6; and without X-Request-ID there is no failure (2.5.2)."""
     assert {ask(client, PERMITTED).json()["decision"] for _ in range(5)} == {True}
 
 
-def test_discovery(client: httpx.Client) -> None:
+def test_the_metadata_is_discovered(client: httpx.Client) -> None:
     """6: below the base URL by which clients come, over HTTPS."""
     answer = client.get(METADATA)
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")

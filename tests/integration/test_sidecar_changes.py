@@ -91,8 +91,8 @@ def node_and_client(tmp_path: Path) -> Iterator[tuple[Node, httpx.Client]]:
         yield node, client
 
 
-def test_what_changed_is_said_as_it_changes(node_and_client: tuple[Node, httpx.Client]) -> None:
-    """From now on; whole ACLs, as a listing has them, and the offset of the state after as the id."""
+def test_changes_are_streamed_as_they_happen(node_and_client: tuple[Node, httpx.Client]) -> None:
+    """From now on; complete ACLs, as in a listing, and the offset of the resulting state as the id."""
     node, client = node_and_client
     with following(client) as stream:
         start = some(stream, "start")
@@ -108,7 +108,7 @@ def test_what_changed_is_said_as_it_changes(node_and_client: tuple[Node, httpx.C
         assert change["removed"] == [acl for acl in listed["acls"] if acl["resourceName"] == "t"]
 
 
-def test_a_stream_goes_on_behind_an_event_or_a_listing(node_and_client: tuple[Node, httpx.Client]) -> None:
+def test_a_stream_resumes_after_an_event_or_a_listing(node_and_client: tuple[Node, httpx.Client]) -> None:
     """Last-Event-ID: nothing twice and nothing left out."""
     node, client = node_and_client
     listed = client.get("/v1/acls").json()["offset"]
@@ -124,7 +124,7 @@ def test_a_stream_goes_on_behind_an_event_or_a_listing(node_and_client: tuple[No
 
 
 @pytest.mark.parametrize("last", [0, 2, 99])
-def test_what_is_not_known_is_a_reload(
+def test_an_unknown_offset_is_answered_with_a_reload(
     node_and_client: tuple[Node, httpx.Client], monkeypatch: pytest.MonkeyPatch, last: int
 ) -> None:
     """Too long ago, within an update, or of another log: the first event, and then it goes on from there."""
@@ -158,7 +158,7 @@ def test_a_reload_of_the_node_is_announced(node_and_client: tuple[Node, httpx.Cl
         assert some(stream, "reload").id == known.end
 
 
-def test_a_slow_client_gets_a_reload_and_costs_nothing(
+def test_a_slow_client_gets_a_reload_and_uses_no_memory(
     node_and_client: tuple[Node, httpx.Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It reads nothing while more changes come than are held; others are answered meanwhile."""
@@ -189,10 +189,10 @@ def read_until(wire: socket.socket, wanted: bytes) -> bytes:
     return bytes(read)
 
 
-def test_a_quiet_stream_says_up_to_where_it_has_said_everything(
+def test_a_quiet_stream_reports_its_offset(
     node_and_client: tuple[Node, httpx.Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once what was missed is said, and then every some seconds; a stream goes on behind that, too."""
+    """After the missed events, and then every few seconds; a stream can resume from that id."""
     monkeypatch.setattr(changes, "HEARTBEAT_S", 0.05)
     node, client = node_and_client
     create(node, [topic_acl("t")])
@@ -217,7 +217,7 @@ def test_a_quiet_stream_says_up_to_where_it_has_said_everything(
         assert some(stream, "change")["added"][0]["resourceName"] == "u"
 
 
-def test_who_may_not_list_acls_may_not_follow(tmp_path: Path) -> None:
+def test_following_requires_the_right_to_list_acls(tmp_path: Path) -> None:
     """Nor who may only ask about others; a stream ends when the right does."""
     with node_with_client(tmp_path / "log", describe_principals="User:ANONYMOUS") as (node, client):
         refused = client.get(PATH)
@@ -231,7 +231,7 @@ def test_who_may_not_list_acls_may_not_follow(tmp_path: Path) -> None:
         assert client.get(PATH).status_code == 403
 
 
-def test_a_stream_ends_for_its_client_to_come_again(
+def test_a_stream_ends_so_that_its_client_reconnects(
     node_and_client: tuple[Node, httpx.Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who it is was asked at its beginning alone; nothing is left out by that."""
@@ -247,7 +247,7 @@ def test_a_stream_ends_for_its_client_to_come_again(
         assert some(stream, "change").id == 2
 
 
-def test_a_limit_of_streams(
+def test_the_number_of_streams_is_limited(
     node_and_client: tuple[Node, httpx.Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """503 with Retry-After; a place is free when a client has left, heard or not."""
@@ -265,7 +265,7 @@ def test_a_limit_of_streams(
     assert node.status().ready
 
 
-def test_a_stream_does_not_hold_up_the_end(tmp_path: Path) -> None:
+def test_a_stream_does_not_delay_the_shutdown(tmp_path: Path) -> None:
     """A server that stops ends its streams, and does not wait for clients to leave."""
     with running_node(tmp_path / "log", log_mode="create") as node:
         create(node, [MAY_LIST])
@@ -280,13 +280,13 @@ def test_a_stream_does_not_hold_up_the_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("last", ["x", "-1", "9" * 20])
-def test_an_event_id_that_is_none(node_and_client: tuple[Node, httpx.Client], last: str) -> None:
+def test_an_invalid_event_id_is_refused(node_and_client: tuple[Node, httpx.Client], last: str) -> None:
     _, client = node_and_client
     answer = client.get(PATH, headers={"last-event-id": last})
     assert (answer.status_code, "Last-Event-ID" in answer.json()["detail"]) == (400, True)
 
 
-def test_before_it_is_ready_nothing_is_followed(tmp_path: Path) -> None:
+def test_streams_are_refused_before_the_node_is_ready(tmp_path: Path) -> None:
     with running_node(tmp_path / "log", log_mode="create") as node, sidecar_of(node) as url:
         node.authorizer.on_not_ready("for a test")
         assert httpx.get(url + PATH).status_code == 503

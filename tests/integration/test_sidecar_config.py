@@ -52,7 +52,7 @@ def shown(client: httpx.Client) -> dict[str, dict[str, Any]]:
     return {each["name"]: each for each in client.get(PATH).raise_for_status().json()["configs"]}
 
 
-def test_kafkas_acls_say_who_may_see_and_who_may_change(tmp_path: Path) -> None:
+def test_kafkas_acls_authorize_reads_and_changes_of_settings(tmp_path: Path) -> None:
     """Rights without an ACL are given by who may give them by one, too."""
     with node_with_client(tmp_path / "log") as (node, client):
         assert client.get(PATH).status_code == put(client, aclog_audit_level="OFF").status_code == 403
@@ -80,7 +80,7 @@ def configured(tmp_path: Path) -> Iterator[tuple[Node, httpx.Client]]:
         yield node_and_client
 
 
-def test_every_key_is_shown_with_its_value_and_where_it_comes_from(tmp_path: Path) -> None:
+def test_every_key_is_shown_with_its_value_and_source(tmp_path: Path) -> None:
     with configured(tmp_path) as (_, client):
         answer = put(client, super_users="User:root", aclog_max_lag_ms=None)
         assert answer.json() == {
@@ -101,7 +101,7 @@ def test_every_key_is_shown_with_its_value_and_where_it_comes_from(tmp_path: Pat
         assert "secret" not in {str(each["value"]) for each in some.values()}
 
 
-def test_a_change_is_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_a_change_is_atomic(tmp_path: Path) -> None:
     with configured(tmp_path) as (node, client):
         before = node.config
         for configs in (
@@ -148,14 +148,14 @@ def test_super_users_change_between_two_decisions(tmp_path: Path) -> None:
                 assert time.monotonic() < deadline_s
                 for users, expected in (("User:ANONYMOUS", True), ("", False)):
                     assert put(client, super_users=users).status_code == 200
-                    asked = client.post("/access/v1/evaluation", json=question)
-                    assert asked.json()["decision"] is expected
+                    answer = client.post("/access/v1/evaluation", json=question)
+                    assert answer.json()["decision"] is expected
         finally:
             stop.set()
             asking.join()
 
 
-def test_who_follows_the_changes_is_to_forget_what_was_decided(tmp_path: Path) -> None:
+def test_a_change_of_settings_invalidates_the_caches_of_clients(tmp_path: Path) -> None:
     with (
         node_with_client(tmp_path / "log", [on_cluster(AclOperation.ALL)]) as (_, client),
         client.stream("GET", "/v1/changes") as stream,
@@ -168,7 +168,7 @@ def test_who_follows_the_changes_is_to_forget_what_was_decided(tmp_path: Path) -
             assert line != "event: change"
 
 
-def test_before_it_is_ready_nothing_is_shown_or_changed(tmp_path: Path) -> None:
+def test_settings_are_refused_before_the_node_is_ready(tmp_path: Path) -> None:
     """A signal may, from the machine itself."""
     with node_with_client(tmp_path / "log") as (node, client):
         node.authorizer.on_not_ready("for a test")
@@ -179,7 +179,7 @@ def test_before_it_is_ready_nothing_is_shown_or_changed(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_signal_reads_the_file_again(tmp_path: Path) -> None:
+def test_a_signal_reloads_the_file(tmp_path: Path) -> None:
     config, log = tmp_path / "aclog.properties", tmp_path / "log"
     lines = (
         f"aclog.log.url={log}\naclog.log.mode=create\naclog.listeners=PLAINTEXT://127.0.0.1:0\n"
@@ -195,11 +195,11 @@ def test_a_signal_reads_the_file_again(tmp_path: Path) -> None:
     try:
         assert process.stderr is not None
         events = (json.loads(line) for line in process.stderr)
-        url = next(event for event in events if event["event"] == "listening")["urls"][0]
+        url = next(each for each in events if each["event"] == "listening")["urls"][0]
 
         def after_signal() -> dict[str, Any]:
             process.send_signal(signal.SIGHUP)
-            return next(event for event in events if "setting" in event["event"])
+            return next(each for each in events if "setting" in each["event"])
 
         wait_until(lambda: httpx.get(f"{url}/readyz").status_code == 200)
         assert httpx.get(url + PATH).status_code == 403
@@ -223,7 +223,7 @@ def test_a_signal_reads_the_file_again(tmp_path: Path) -> None:
         process.communicate()
 
 
-def test_without_a_file_a_signal_says_that_there_is_nothing_to_read(tmp_path: Path) -> None:
+def test_a_signal_without_a_file_is_reported(tmp_path: Path) -> None:
     """And does not end it."""
     environ = {**os.environ, "ACLOG_LISTENERS": "PLAINTEXT://127.0.0.1:0", "ACLOG_LOGGING_FORMAT": "json"}
     process = subprocess.Popen(
@@ -236,10 +236,10 @@ def test_without_a_file_a_signal_says_that_there_is_nothing_to_read(tmp_path: Pa
     try:
         assert process.stderr is not None
         events = (json.loads(line) for line in process.stderr)
-        next(event for event in events if event["event"] == "listening")
+        next(each for each in events if each["event"] == "listening")
         process.send_signal(signal.SIGHUP)
-        said = next(event for event in events if "setting" in event["event"])
-        assert "without a file" in said["reason"]
+        event = next(each for each in events if "setting" in each["event"])
+        assert "without a file" in event["reason"]
         process.send_signal(signal.SIGTERM)
         assert process.wait(SOON_S) == 0
     finally:

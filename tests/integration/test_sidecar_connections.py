@@ -1,7 +1,7 @@
 """Bytes on the sidecar's connections: answers in order, one meaning for both ways, clients without manners.
 
-An evaluation is answered at once by the protocol, or by the application where it has to wait or is unusual
-(`authorizer.sidecar.http.protocol`); who asks cannot see which.
+An evaluation is answered inline by the protocol, or by the application if it has to wait or is unusual
+(`authorizer.sidecar.http.protocol`); the caller cannot see which.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def question(topic: str = "orders", **context: object) -> dict[str, Any]:
 
 
 def asking(topic: str = "orders", **context: object) -> bytes:
-    """A request that is answered at once, if it need not wait."""
+    """A request that is answered inline, if it need not wait."""
     return request("POST", ONE, body=json.dumps(question(topic, **context)).encode())
 
 
@@ -68,7 +68,7 @@ def grow(node: Node, topic: str = "") -> None:
 
 
 @pytest.fixture
-def asked_of_app() -> Iterator[list[str]]:
+def app_requests() -> Iterator[list[str]]:
     """The paths of the requests that went to the application, as they come."""
     paths: list[str] = []
     call = SidecarApp.__call__
@@ -118,25 +118,25 @@ HEADERS = [(), (b"X-Request-ID: r-1",), (b"x-request-id: r-1", b"X-Request-ID: r
 
 @pytest.mark.parametrize("headers", HEADERS, ids=["plain", "request id", "two"])
 @pytest.mark.parametrize(("path", "body"), BODIES)
-def test_both_ways_answer_the_same(
-    url: str, asked_of_app: list[str], path: str, body: str, headers: tuple[bytes, ...]
+def test_protocol_and_application_give_the_same_answer(
+    url: str, app_requests: list[str], path: str, body: str, headers: tuple[bytes, ...]
 ) -> None:
     """Status, headers and body, inline or by the application; and when the same comes again."""
     encoded = body.encode()
     with connected(url) as wire:
         wire.send(request("POST", path, *headers, body=encoded))
-        at_once = wire.answer()
-        in_protocol = asked_of_app == []
+        inline = wire.answer()
+        in_protocol = app_requests == []
         wire.send(request("POST", path, *headers, body=encoded))
         again = wire.answer()
         assert again is not None
-        assert in_protocol is (asked_of_app == [])
+        assert in_protocol is (app_requests == [])
         wire.send(request("POST", path, b"Connection: close", *headers, body=encoded))
         by_app = wire.only_answer()
-    assert asked_of_app[-1] == path
-    assert at_once is not None
+    assert app_requests[-1] == path
+    assert inline is not None
     assert by_app.headers.pop("connection") == "close"
-    for each in (at_once, again):
+    for each in (inline, again):
         assert {**each.headers, "date": ""} == {**by_app.headers, "date": ""}
         assert (each.status, each.body) == (by_app.status, by_app.body)
     # Of two headers that have to be one, the application says which counts.
@@ -156,7 +156,7 @@ def test_broken_utf_8_is_a_bad_request(url: str, body: bytes) -> None:
         assert decision(wire.answer()) is True
 
 
-def test_a_chunked_body_in_pieces_is_one_body(url: str, asked_of_app: list[str]) -> None:
+def test_a_chunked_body_in_pieces_is_one_body(url: str, app_requests: list[str]) -> None:
     body = json.dumps(question()).encode()
     with connected(url) as wire:
         wire.send(f"POST {ONE} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
@@ -165,7 +165,7 @@ def test_a_chunked_body_in_pieces_is_one_body(url: str, asked_of_app: list[str])
             wire.send(b"%x\r\n%b\r\n" % (len(piece), piece))
         wire.send(b"0\r\n\r\n")
         assert decision(wire.answer()) is True
-    assert asked_of_app == []
+    assert app_requests == []
 
 
 @pytest.mark.parametrize(
@@ -185,18 +185,18 @@ def test_a_chunked_body_in_pieces_is_one_body(url: str, asked_of_app: list[str])
         (f"POST {ONE} HTTP/1.1", (b"Host: localhost", b"Host: example.org"), 421),
     ],
 )
-def test_what_is_unusual_is_the_applications(
-    url: str, asked_of_app: list[str], first_line: str, headers: tuple[bytes, ...], status: int
+def test_the_application_answers_unusual_requests(
+    url: str, app_requests: list[str], first_line: str, headers: tuple[bytes, ...], status: int
 ) -> None:
     body = json.dumps(question()).encode()
     with connected(url) as wire:
         wire.send(b"\r\n".join([first_line.encode(), b"Content-Length: %d" % len(body), *headers, b"", body]))
         line = wire.reader.readline()
     assert int(line.split()[1]) == status
-    assert len(asked_of_app) == 1
+    assert len(app_requests) == 1
 
 
-def test_each_request_of_a_connection_says_whom_it_is_meant_for(url: str) -> None:
+def test_the_host_of_each_request_of_a_connection_is_checked(url: str) -> None:
     """The Host that was right once says nothing of the next request's."""
     body = json.dumps(question()).encode()
     lines = [f"POST {ONE} HTTP/1.1".encode(), b"Content-Length: %d" % len(body)]
@@ -210,7 +210,7 @@ def test_each_request_of_a_connection_says_whom_it_is_meant_for(url: str) -> Non
     assert statuses == [200, 200, 421, 200, 200]
 
 
-def test_a_client_that_asks_whether_to_continue_may(url: str) -> None:
+def test_a_client_that_expects_continue_gets_it(url: str) -> None:
     body = json.dumps(question()).encode()
     with connected(url) as wire:
         wire.send(request("POST", ONE, b"Expect: 100-continue", body=body)[: -len(body)])
@@ -221,7 +221,7 @@ def test_a_client_that_asks_whether_to_continue_may(url: str) -> None:
 
 
 def test_a_body_beyond_the_limit_is_refused_while_it_is_sent(url: str) -> None:
-    """Beginning as one that is answered at once, and without a length to refuse it by."""
+    """It begins like an inline request, and has no length by which to refuse it."""
     with connected(url) as wire:
         wire.send(f"POST {ONE} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
         for _ in range(5):
@@ -251,7 +251,7 @@ def about_victim(*headers: bytes) -> bytes:
     return request("POST", ONE, *headers, body=body)
 
 
-def test_a_body_that_was_not_read_makes_nobody_another_caller(
+def test_an_unread_body_does_not_change_the_next_caller(
     tmp_path: Path, victims_token: tuple[str, Path]
 ) -> None:
     """A body that looks like a head, behind an early answer, is followed by a request with another's token.
@@ -307,7 +307,7 @@ def test_an_answer_before_the_body_was_read_is_the_last_of_its_connection(url: s
         assert decision(wire.answer()) is True
 
 
-def test_a_client_that_still_sends_its_body_reads_why_it_was_refused(url: str) -> None:
+def test_a_client_that_still_sends_its_body_reads_the_refusal(url: str) -> None:
     """The connection is closed only when the client has had the chance to."""
     with connected(url) as wire:
         wire.send(request("POST", "/v1/filter", b"Host: example.org", body=b" " * 3_000_000))
@@ -315,7 +315,7 @@ def test_a_client_that_still_sends_its_body_reads_why_it_was_refused(url: str) -
     assert (answer.status, answer.headers["connection"]) == (421, "close")
 
 
-def test_behind_connect_nothing_is_a_request(url: str) -> None:
+def test_bytes_after_connect_are_no_request(url: str) -> None:
     with connected(url) as wire:
         wire.send(request("CONNECT", "localhost:1", body=b"{}"), asking(), asking())
         assert wire.only_answer().headers["connection"] == "close"
@@ -335,7 +335,7 @@ def test_a_trailer_that_closes_the_connection_closes_it(url: str) -> None:
 # --- order ------------------------------------------------------------------------------------------------
 
 
-def test_an_answer_at_once_does_not_overtake_one_that_waits(url: str, node: Node) -> None:
+def test_an_inline_answer_does_not_overtake_a_waiting_one(url: str, node: Node) -> None:
     """Pipelined: the first waits for an offset, the others need not; the answers come in the order asked."""
     end = node.status().end_offset
     with connected(url) as wire:
@@ -353,7 +353,7 @@ def test_an_answer_at_once_does_not_overtake_one_that_waits(url: str, node: Node
         assert decision(wire.answer()) is True
 
 
-def test_many_requests_at_once_are_all_answered_in_order(url: str, asked_of_app: list[str]) -> None:
+def test_pipelined_requests_are_answered_in_order(url: str, app_requests: list[str]) -> None:
     """More than one read has; some of them go to the application, so that others have their turn."""
     topics = [f"t{number}" if number % 3 else "orders" for number in range(300)]
     with connected(url) as wire:
@@ -362,7 +362,7 @@ def test_many_requests_at_once_are_all_answered_in_order(url: str, asked_of_app:
         answers = [decision(wire.answer()) for _ in topics]
         sender.join()
     assert answers == [topic == "orders" for topic in topics]
-    assert 0 < len(asked_of_app) < len(topics)
+    assert 0 < len(app_requests) < len(topics)
 
 
 @pytest.mark.parametrize(
@@ -388,9 +388,7 @@ def test_many_requests_at_once_are_all_answered_in_order(url: str, asked_of_app:
     ],
 )
 @pytest.mark.parametrize("before", [b"", asking(), request("GET", "/livez")])
-def test_a_request_whose_length_is_not_clear_ends_the_connection(
-    url: str, lengths: tuple[bytes, ...], before: bytes
-) -> None:
+def test_an_ambiguous_length_ends_the_connection(url: str, lengths: tuple[bytes, ...], before: bytes) -> None:
     """Nothing behind it is taken for a request, by either way."""
     smuggled = b"0\r\n\r\n" + asking()
     with connected(url) as wire:
@@ -421,7 +419,7 @@ def test_a_request_whose_length_is_not_clear_ends_the_connection(
     ],
 )
 @pytest.mark.parametrize("path", [ONE, f"{ONE}?x"])
-def test_a_body_whose_chunks_are_not_clear_ends_the_connection(url: str, path: str, chunks: bytes) -> None:
+def test_ambiguous_chunks_end_the_connection(url: str, path: str, chunks: bytes) -> None:
     """Whether its request is the application's already or not."""
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
     with connected(url) as wire:
@@ -432,9 +430,7 @@ def test_a_body_whose_chunks_are_not_clear_ends_the_connection(url: str, path: s
 
 
 @pytest.mark.parametrize("cut", [False, True])
-def test_garbage_is_refused_after_the_answers_to_the_requests_before_it(
-    url: str, node: Node, cut: bool
-) -> None:
+def test_invalid_bytes_are_refused_after_the_earlier_answers(url: str, node: Node, cut: bool) -> None:
     """Whether they wait, are with the application or are answered inline; in one read with it or not."""
     with connected(url) as wire:
         wire.send(asking(min_offset=node.status().end_offset + 1), request("GET", "/livez"), asking("other"))
@@ -453,7 +449,7 @@ def test_garbage_is_refused_after_the_answers_to_the_requests_before_it(
     assert (refused.status, refused.headers["connection"]) == (400, "close")
 
 
-def test_a_broken_chunk_takes_its_own_request_from_the_application_and_no_other(url: str, node: Node) -> None:
+def test_a_broken_chunk_fails_only_its_own_request(url: str, node: Node) -> None:
     """The request that it belongs to waits behind one that is answered later."""
     chunked = f"POST {ONE}?x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
     with connected(url) as wire:
@@ -464,7 +460,7 @@ def test_a_broken_chunk_takes_its_own_request_from_the_application_and_no_other(
     assert (refused.status, refused.headers["aclog-error"]) == (400, "INVALID_HTTP")
 
 
-def test_an_offer_of_another_protocol_is_passed_over(url: str) -> None:
+def test_an_offer_of_another_protocol_is_ignored(url: str) -> None:
     """However its bytes are cut, and with another request behind it."""
     offer = (b"Connection: Upgrade, HTTP2-Settings", b"Upgrade: h2c", b"HTTP2-Settings: AAEAAEAAAAIAAAAB")
     body = json.dumps(question()).encode()
@@ -474,7 +470,7 @@ def test_an_offer_of_another_protocol_is_passed_over(url: str) -> None:
     for cut in (0, 30, head_bytes - 2, head_bytes, head_bytes + 1, len(whole) - 1):
         with connected(url) as wire:
             wire.send(whole[:cut])
-            time.sleep(0.02)  # so that the server reads the two parts one by one
+            time.sleep(0.02)  # lets the server read the two parts separately
             wire.send(whole[cut:], *behind)
             answers = [wire.answer() for _ in range(1 + len(behind))]
             assert [answer.status for answer in answers if answer] == [200] * 4
@@ -486,7 +482,7 @@ def test_an_offer_of_another_protocol_is_passed_over(url: str) -> None:
             ]
 
 
-def test_many_offers_of_another_protocol_in_one_read_are_all_passed_over(url: str) -> None:
+def test_many_offers_of_another_protocol_in_one_read_are_ignored(url: str) -> None:
     """And so is one behind a request that the application answers."""
     offer = (b"Connection: Upgrade", b"Upgrade: h2c")
     topics = ["orders" if number % 3 else "other" for number in range(100)]
@@ -506,11 +502,11 @@ import java.net.http.*;
 
 public class Ask {
     public static void main(String[] given) throws Exception {
-        var question = HttpRequest.newBuilder(URI.create(given[0])).header("content-type", "application/json")
+        var request = HttpRequest.newBuilder(URI.create(given[0])).header("content-type", "application/json")
             .POST(HttpRequest.BodyPublishers.ofString(given[1])).build();
         var client = HttpClient.newHttpClient();
         for (int i = 0; i < 3; i++) {
-            var answer = client.send(question, HttpResponse.BodyHandlers.ofString());
+            var answer = client.send(request, HttpResponse.BodyHandlers.ofString());
             System.out.println(answer.statusCode() + " " + answer.body());
         }
     }
@@ -518,8 +514,8 @@ public class Ask {
 """
 
 
-def test_javas_http_client_at_its_defaults(url: str, tmp_path: Path) -> None:
-    """It offers HTTP/2 in the clear (`Upgrade: h2c`) with every question."""
+def test_javas_http_client_works_with_its_defaults(url: str, tmp_path: Path) -> None:
+    """It offers HTTP/2 in the clear (`Upgrade: h2c`) with every request."""
     source = tmp_path / "Ask.java"
     source.write_text(JAVA_CLIENT)
     ran = subprocess.run(
@@ -546,7 +542,7 @@ HALVES = {
 @pytest.mark.parametrize(
     "before", [b"", asking(), request("GET", "/livez")], ids=["first", "second", "third"]
 )
-def test_half_a_request_is_not_waited_for(node: Node, half: bytes, before: bytes) -> None:
+def test_an_incomplete_request_times_out(node: Node, half: bytes, before: bytes) -> None:
     with soon_over(), sidecar_of(node, sidecar_request_timeout_ms=300) as url, connected(url) as wire:
         wire.send(before, half)
         if before:
@@ -555,7 +551,7 @@ def test_half_a_request_is_not_waited_for(node: Node, half: bytes, before: bytes
     assert (answer.status, answer.headers["aclog-error"]) == (408, "REQUEST_TIMEOUT")
 
 
-def test_a_request_byte_by_byte_is_not_waited_for(node: Node) -> None:
+def test_a_request_sent_byte_by_byte_times_out(node: Node) -> None:
     """Its time begins with its first byte, and not again with each."""
     with soon_over(), sidecar_of(node, sidecar_request_timeout_ms=500) as url, connected(url) as wire:
         wire.send(request("POST", ONE, body=b" " * 1000)[:-900])
@@ -603,7 +599,7 @@ def send_bytes(wire: Wire, count: int) -> None:
 
 
 @pytest.mark.parametrize("per_read", [16, 10**9])
-def test_a_client_that_does_not_read_its_answers_is_not_read_from(node: Node, per_read: int) -> None:
+def test_the_server_stops_reading_from_a_client_that_does_not_read(node: Node, per_read: int) -> None:
     """Answers would pile up in memory otherwise, however few of them a read asks for."""
     with (
         patch.object(protocol, "_REQUESTS_PER_READ_MAX", per_read),
@@ -628,7 +624,7 @@ def many_files() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("many_files")
-def test_a_thousand_idle_connections_do_not_keep_others_from_being_answered(url: str) -> None:
+def test_a_thousand_idle_connections_block_no_other_client(url: str) -> None:
     with ExitStack() as stack:
         idle = [stack.enter_context(connected(url)) for _ in range(1000)]
         idle[500].send(WHOLE[:50])
@@ -643,7 +639,7 @@ def test_a_thousand_idle_connections_do_not_keep_others_from_being_answered(url:
 # --- waiting and stopping ---------------------------------------------------------------------------------
 
 
-def test_waiting_for_an_offset_takes_no_thread(url: str, node: Node) -> None:
+def test_waiting_for_an_offset_uses_no_thread(url: str, node: Node) -> None:
     end = node.status().end_offset
     with ExitStack() as stack:
         waiting = [stack.enter_context(connected(url)) for _ in range(60)]
@@ -658,7 +654,7 @@ def test_waiting_for_an_offset_takes_no_thread(url: str, node: Node) -> None:
         assert all(decision(wire.answer()) for wire in waiting)
 
 
-def test_a_request_under_way_is_answered_when_the_server_stops(node: Node) -> None:
+def test_a_request_in_progress_is_answered_when_the_server_stops(node: Node) -> None:
     """What has begun to come is read to its end and answered; it is the last one of its connection."""
     with ExitStack() as stack:
         url = stack.enter_context(sidecar_of(node))
