@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from authorizer.analysis.acl_comparison import has_network_host
@@ -11,6 +13,7 @@ from authorizer.analysis.name_map import NameMap, overlay
 from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.analysis.related_acls import related_to
 from authorizer.analysis.request_class import PrincipalSet, RequestClass, request_classes
+from authorizer.analysis.witness import decide_witness, state_for_witnesses
 from authorizer.api.kafka_version import NEWEST
 from records.principal import WILDCARD_PRINCIPAL
 
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from authorizer.analysis.host_answers import Answer
     from authorizer.analysis.name_space import NameSpace
     from authorizer.api.kafka_version import KafkaVersion
+    from authorizer.engine.decisions.decision import Decision
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.columns.acl_table import AclTable
 
@@ -46,6 +50,32 @@ class DecisionChange(NamedTuple):
             return None
         newest = f"Kafka {NEWEST.value}"
         return f"from {newest} on" if self.version is NEWEST else f"before {newest}"
+
+
+def decide_changes(
+    changes: Iterable[DecisionChange],
+    before: tuple[AclTable, AuthorizerSettings],
+    after: tuple[AclTable, AuthorizerSettings],
+) -> Iterator[tuple[DecisionChange, list[tuple[Decision, Decision]]]]:
+    """Yield each change with the decisions of its witness before and after, by operation.
+
+    A change of one release only is decided by the rules of this release.
+    """
+    for version, group in groupby(changes, key=attrgetter("version")):
+        of_version = list(group)
+        witnesses = [change.request_class.witness for change in of_version]
+        states = [
+            state_for_witnesses(
+                table, witnesses, settings if version is None else settings.with_version(version)
+            )
+            for table, settings in (before, after)
+        ]
+        for change in of_version:
+            operations, witness = change.request_class.operations, change.request_class.witness
+            first, second = (
+                [decide_witness(state, witness, each) for each in operations] for state in states
+            )
+            yield change, list(zip(first, second, strict=True))
 
 
 class _Changes(NamedTuple):

@@ -171,7 +171,7 @@ def test_a_plan_depends_on_the_permissions_in_every_release(tmp_path: Path) -> N
     added = ("--add", *ALICE_FROM_NETWORK, "--operation", "Read", "--topic", "t")
     assert aclog("acls", "--log", log, *added).exit_code == 0
     refused = aclog("apply", plan, "--log", log)
-    assert "meaning" in refused.output, refused.output
+    assert "the effective permissions have changed" in refused.output, refused.output
     assert refused.exit_code == 1, refused.output
     done = aclog("plan", changes, "--log", log, "--output", plan, "--json")
     assert done.exit_code == 1, done.output
@@ -206,3 +206,22 @@ def test_a_review_without_a_known_release_is_refused(tmp_path: Path) -> None:
     assert (done.exit_code, SAYS_HOW in done.output) == (2, True), done.output
     known = aclog("review", "--requests", requests, "--acls", acls, "--as", "4.3")
     assert known.exit_code == 1, known.output
+
+
+def test_report_decides_a_change_by_the_rules_of_its_release(tmp_path: Path) -> None:
+    """An ALLOW for a network grants since 4.4 alone, so the rules of 4.4 decide its witness."""
+    log = tmp_path / "log"
+    assert aclog("log", "copy", set_of(tmp_path / "before", acl("*")), log, "--create").exit_code == 0
+    after = set_of(tmp_path / "after", acl("*"), acl("10.0.0.0/8", principal="User:bob"))
+    assert aclog("log", "copy", after, log).exit_code == 0
+    report = aclog("report", "--log", log, "--since", 0, "--format", "json", "--output", "-")
+    lines = [json.loads(line) for line in report.stdout.splitlines()]
+    (read,) = [each for each in lines if "flip" in each and each["operation"] == "READ"]
+    assert (read["flip"], read["before"]["result"], read["after"]["result"]) == (
+        "granted",
+        "DENIED",
+        "ALLOWED",
+    )
+    table = aclog("report", "--log", log, "--since", 0, "--format", "csv", "--output", "-")
+    assert "before DENIED by " in table.stdout
+    assert "after ALLOWED by " in table.stdout

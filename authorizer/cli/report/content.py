@@ -7,10 +7,9 @@ from importlib.metadata import version
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.analysis.decision_changes import DecisionChange
+from authorizer.analysis.decision_changes import DecisionChange, decide_changes
 from authorizer.analysis.effective_permissions import EffectivePermissions
 from authorizer.analysis.matrix import Matrix
-from authorizer.analysis.witness import decide_witness
 from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.cli.acl_sources.acl_source import AclSet
 from authorizer.cli.rendering.output import Waiting
@@ -110,13 +109,14 @@ class Report:
             )
             yield from change_entries(state._replace(changes=in_scope))
 
-    def decided(self, change: DecisionChange) -> list[Decision]:
-        """The decisions of the witness before and after, for the first operation."""
-        return [
-            decide_witness(each, change.request_class.witness, change.request_class.operations[0])
-            for each in (self.before, self.state)
-            if each is not None
-        ]
+    def decided(self) -> Iterator[tuple[DecisionChange, list[tuple[Decision, Decision]]]]:
+        """The decision changes, each with the decisions of its witness before and after, by operation."""
+        if self.before is None:
+            return iter(())
+        before, after = (
+            (each.index.image.merged().columns, each.settings) for each in (self.before, self.state)
+        )
+        return decide_changes(self.decision_changes, before, after)
 
     def explained(self, change: DecisionChange) -> list[Explanation]:
         """The explained decisions of the witness before and after."""

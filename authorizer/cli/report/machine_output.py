@@ -15,7 +15,6 @@ from authorizer.analysis.request_class_text import (
     describe_principal,
     describe_witness,
 )
-from authorizer.analysis.witness import decide_witness
 from authorizer.api.acl_json import applied_acl_json
 from authorizer.cli.rendering.acls import decided_by
 from authorizer.cli.rendering.output import json_line, shown, utc
@@ -80,15 +79,13 @@ def _objects(report: Report) -> Iterator[dict[str, Any]]:
             "timestamp": line["timestamp"],
             "acl": line["acl"],
         }
-    for change in report.decision_changes:
-        if report.before is None:
-            continue
-        for operation in change.request_class.operations:
+    for change, decisions in report.decided():
+        for operation, (before, after) in zip(change.request_class.operations, decisions, strict=True):
             yield {
                 "flip": change.direction,
                 **change.request_class.to_json(operation),
-                "before": decide_witness(report.before, change.request_class.witness, operation).to_json(),
-                "after": decide_witness(report.state, change.request_class.witness, operation).to_json(),
+                "before": before.to_json(),
+                "after": after.to_json(),
             }
     yield {"summary": counts}
 
@@ -158,9 +155,9 @@ def _rows(report: Report) -> Iterator[dict[str, Any]]:
                 "detail": permission,
             }
         )
-    for change in report.decision_changes:
+    for change, (first, *_) in report.decided():
         request_class = change.request_class
-        before, after = (f"{each.result.value} by {decided_by(each)}" for each in report.decided(change))
+        before, after = (f"{each.result.value} by {decided_by(each)}" for each in first)
         yield {
             "section": "flip",
             "kind": change.direction,

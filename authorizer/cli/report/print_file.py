@@ -6,6 +6,7 @@ import base64
 import hashlib
 import html
 import unicodedata
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.analysis.host_answers import masks_by_host, operations_of
@@ -216,11 +217,11 @@ def _changes(report: Report) -> Iterator[tuple[str, ...]]:
 
 
 def _decision_changes(report: Report) -> Iterator[tuple[str, ...]]:
-    for change in report.decision_changes[: report.lines_maximum]:
+    for change, (first, *_) in islice(report.decided(), report.lines_maximum):
         request_class = change.request_class
         answers = [
             f"<div>{label}: {_decision(each)}</div>"
-            for label, each in zip(("before", "after"), report.decided(change), strict=True)
+            for label, each in zip(("before", "after"), first, strict=True)
         ]
         yield (
             _text(change.direction),

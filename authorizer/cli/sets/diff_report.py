@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import groupby
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from authorizer.analysis.decision_changes import decide_changes
 from authorizer.analysis.request_class_text import describe_class, describe_principal, describe_witness
-from authorizer.analysis.witness import decide_witness, state_for_witnesses
 from authorizer.api.acl_json import acl_json
 from authorizer.cli.rendering.acls import decided_by, print_changed_acls
 from authorizer.cli.rendering.output import answer, shown
@@ -89,28 +87,8 @@ class Report(NamedTuple):
                 answer(f"    {label}: {decision.result.value} by {decided_by(decision)}", indent=6)
 
     def _decided(self) -> Iterator[tuple[DecisionChange, list[tuple[Decision, Decision]]]]:
-        """Each class with the decisions of its witness on both sides, by operation."""
-        for version, group in groupby(self.decision_changes, key=attrgetter("version")):
-            changes = list(group)
-            classes = [change.request_class for change in changes]
-            witnesses = [each.witness for each in classes]
-            before, after = (
-                state_for_witnesses(
-                    each.table(), witnesses, how if version is None else how.with_version(version)
-                )
-                for each, how in zip(self.sets, self.settings, strict=True)
-            )
-            for change, request_class in zip(changes, classes, strict=True):
-                yield (
-                    change,
-                    [
-                        (
-                            decide_witness(before, request_class.witness, each),
-                            decide_witness(after, request_class.witness, each),
-                        )
-                        for each in request_class.operations
-                    ],
-                )
+        before, after = zip((each.table() for each in self.sets), self.settings, strict=True)
+        return decide_changes(self.decision_changes, before, after)
 
 
 def _sorted(table: AclTable) -> list[AccessControlEntryRecord]:
