@@ -721,7 +721,7 @@ def test_a_plan_reads_a_brokers_log_and_writes_to_its_cluster(
     nothing = json_lines(tmp_path / "c")
 
     def count_there(*source: str | Path) -> int:
-        counted = re.search(r"(\d+) ACLs are there", aclog("plan", nothing, *source).stderr)
+        counted = re.search(r"(\d+) ACLs exist", aclog("plan", nothing, *source).stderr)
         assert counted is not None
         return int(counted[1])
 

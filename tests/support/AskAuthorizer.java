@@ -188,7 +188,7 @@ public class AskAuthorizer {
             } else {
                 StandardAuthorizer authorizer = authorizer(state);
                 for (JsonNode query : state.get("queries")) {
-                    answers.add(answer(authorizer, question));
+                    answers.add(answer(authorizer, query));
                 }
             }
             out.println(JSON.writeValueAsString(answers));
