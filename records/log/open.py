@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from records.log.base import BatchLog, MetadataLog
     from records.log.directory.committed import CommittedEnd
     from records.log.directory.log import Mode
+    from records.log.protocol.cluster_acls import ClusterAcls
     from records.log.topic.async_producer import AsyncTopicProducer
-    from records.log.topic.cluster_acls import ClusterAcls
     from records.log.topic.exactly_once_producer import ExactlyOnceProducer
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -125,13 +125,13 @@ def matching_topics(
 
 
 def open_cluster_acls(bootstrap_servers: str, *, client: Mapping[str, str] = _NO_SETTINGS) -> ClusterAcls:
-    """The ACLs of a Kafka cluster itself; nothing is asked of it yet.
+    """Open the ACLs of a Kafka cluster for changes; it does not connect yet.
 
     Raises:
-        LogError: the servers or a client setting make no sense, or the Kafka client is not installed.
+        LogError: invalid servers or settings, or kio is not installed.
     """
-    with _kafka_extra():
-        from records.log.topic.cluster_acls import ClusterAcls  # noqa: PLC0415
+    with _kraft_extra():
+        from records.log.protocol.cluster_acls import ClusterAcls  # noqa: PLC0415
     return ClusterAcls(bootstrap_servers, {key: client[key] for key in client if key != BOOTSTRAP})
 
 

@@ -170,7 +170,7 @@ class SilentBrokers(Brokers):
 
     def _send(self, request: Any, decoder: Any, doing: str, **_: Any) -> Any:
         if doing == "the brokers":
-            return self.nodes
+            return "a cluster", self.nodes
         return ApiVersions({}, self.supported["b2"], 30)
 
     def _supported(self, address: Address) -> SupportedLevels | None:

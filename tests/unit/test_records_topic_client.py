@@ -46,8 +46,8 @@ def test_a_url_names_servers_and_a_topic(url: str, servers: str, topic: str) -> 
         ("kafka://user:pw@h:1/acls", "not HOST:PORT"),
         ("kafka://h:0/acls", "no port 0"),
         ("kafka://h:70000/acls", "no port 70000"),
-        ("kafka://h:1", "which topic"),
-        ("kafka://h:1/", "which topic"),
+        ("kafka://h:1", "the topic is missing"),
+        ("kafka://h:1/", "the topic is missing"),
         ("kafka://h:1/a/b", "cannot be a topic"),
         ("kafka://h:1/a?x", "cannot be a topic"),
         ("kafka://h:1/..", "cannot be a topic"),
@@ -128,8 +128,8 @@ def test_silence_is_a_cluster_out_of_reach() -> None:
             TopicDescription(1, "delete", 1, 1),
             r"cleanup.policy is `delete`.*--add-config cleanup.policy=compact",
         ),
-        (TopicDescription(1, "compact,delete", 1, 1), "forgets ACLs that are in force"),
-        (TopicDescription(1, "compact", 0, 1), "forgets removals at once"),
+        (TopicDescription(1, "compact,delete", 1, 1), "deletes ACLs that are in force"),
+        (TopicDescription(1, "compact", 0, 1), "deletes removals immediately"),
     ],
 )
 def test_a_topic_that_cannot_hold_a_log(topic: TopicDescription, reason: str) -> None:

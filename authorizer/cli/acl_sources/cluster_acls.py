@@ -12,6 +12,7 @@ from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.rendering.output import note
 from authorizer.cli.workspace import load_state
 from authorizer.node.writing.cluster_plan import NOT_ATOMIC, ClusterPlan
+from authorizer.node.writing.cluster_requests import BrokerRequests
 from records.ids import uuid_to_string
 from records.log.open import open_cluster_acls
 
@@ -56,7 +57,7 @@ class ClusterAcls:
             MassRemovalError: as AclTarget; nothing was written.
             PlanOutdatedError: as AclTarget, and nothing was written; or all of the plan was written, but the
                 effective permissions differ from the plan's.
-            EncodeError: the Kafka client cannot express an ACL; nothing was written.
+            EncodeError: an ACL has a code that this build does not know; nothing was written.
             LogError: a request failed after others succeeded; applying the plan again continues.
             Failure: the brokers do not have all changes in time.
         """
@@ -67,7 +68,7 @@ class ClusterAcls:
             return None, PlanResult(acl_count=pending.acl_count)
         self._cluster.require_writable([*pending.to_remove, *pending.to_add])
         note(f"note: {NOT_ATOMIC}")
-        pending.carry_out(self._cluster)
+        pending.carry_out(BrokerRequests(self._cluster))
         table = self._wait_until_applied(pending)
         pending.require_done(table)
         return None, pending.result({acl.record.content: acl.record for acl in plan.affected_rows(table)}.get)

@@ -11,7 +11,7 @@ is never denied. The ACLs are given in that order.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from authorizer.api.errors import ApiError, kafka_error
 from records.entries import AccessControlEntryRecord
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from records.entries import AclContent
-    from records.log.cluster_writer import AclWriteResult, ClusterWriter
+    from records.log.cluster_writer import ClusterWriter
+    from records.log.protocol.cluster_acls import ClusterAcls
 
 #: ACLs in one request: a controller takes 10,000 records, and goes through all its ACLs for each removal.
 _ITEMS: Final = 1_000
@@ -56,18 +57,37 @@ class WriterRequests:
 
     def create(self, acls: Sequence[AclContent]) -> None:
         """As Requests. The error names the first ACL that was refused."""
-        self._require_all(acls, self._writer.create(acls))
+        answer = self._writer.create(acls)
+        self.end_offset = answer.end_offset
+        _require_accepted(acls, answer.results)
 
     def delete(self, acls: Sequence[AclContent]) -> None:
         """As ``create``."""
-        self._require_all(acls, self._writer.delete(acls))
+        answer = self._writer.delete(acls)
+        self.end_offset = answer.end_offset
+        _require_accepted(acls, answer.results)
 
-    def _require_all(self, acls: Sequence[AclContent], answered: AclWriteResult[Any]) -> None:
-        self.end_offset = answered.end_offset
-        for acl, result in zip(acls, answered.results, strict=True):
-            if isinstance(result, Refusal):
-                shown = AccessControlEntryRecord(content_uuid(acl), *acl).standard_acl()
-                raise kafka_error(result.code, f"{result.message} ({shown})")
+
+class BrokerRequests:
+    """Implements Requests, by the brokers of a cluster. Errors as WriterRequests."""
+
+    def __init__(self, cluster: ClusterAcls) -> None:
+        self._cluster = cluster
+
+    def create(self, acls: Sequence[AclContent]) -> None:
+        """As Requests."""
+        _require_accepted(acls, self._cluster.create(acls))
+
+    def delete(self, acls: Sequence[AclContent]) -> None:
+        """As Requests."""
+        _require_accepted(acls, self._cluster.delete(acls))
+
+
+def _require_accepted(acls: Sequence[AclContent], results: Sequence[object]) -> None:
+    for acl, result in zip(acls, results, strict=True):
+        if isinstance(result, Refusal):
+            shown = AccessControlEntryRecord(content_uuid(acl), *acl).standard_acl()
+            raise kafka_error(result.code, f"{result.message} ({shown})")
 
 
 def carry_out(

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Mapping, Sequence
 
-    from records.entries import SupportedLevels
+    from records.entries import AclContent, SupportedLevels
     from records.log.bootstrap_servers import Address
+    from records.log.cluster_writer import AclFilterContent, Refusal, Removal
     from records.log.protocol.response_values import DescribedAcls
     from records.log.protocol.responses import ResponseDecoder
     from records.log.protocol.settings import ProtocolSettings
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 #: A million ACLs are some 100 MB, which the broker assembles first.
 _ACLS_WAIT_S: Final = 60.0
 _ACLS_BYTES_MAX: Final = 2 * 1024 * 1024 * 1024 - 1
+
+#: The active controller may take this long for the largest change.
+_CHANGE_WAIT_S: Final = 30.0
 
 #: How long the last known levels of a broker that does not answer are used. Restarts are shorter.
 _UNREACHABLE_BROKER_TTL_S: Final = 600.0
@@ -67,8 +71,29 @@ class Brokers:
         self._errors = ClusterErrors(url, settings.principal)
         self._connection: Connection | None = None
         self._version_connection: Connection | None = None
-        # By broker id, when each last said what it supports, or was first request in vain.
+        # By broker id: time of the last answer, or of the first failed request.
         self._last_answer_s: dict[int, float] = {}
+
+    def connect(self) -> str:
+        """Check that a broker answers; returns the cluster id. Raises as ``acls``."""
+        request = requests.describe_cluster(requests.BROKER_ENDPOINTS)
+        cluster_id, _ = self._send(request, responses.DESCRIBE_BROKERS, "the cluster's id")
+        return cluster_id
+
+    def create_acls(self, acls: Sequence[AclContent]) -> list[Refusal | None]:
+        """Create ACLs; one result for each, None: it is in force.
+
+        Raises:
+            LogRefusedError: the right to change ACLs is missing; nothing was written.
+            LogUnreachableError: no broker answers; nothing was written.
+            LogOutcomeUnknownError: no answer to the request, which is not sent again.
+            LogError: as ``acls``.
+        """
+        return self._change(requests.create_acls(acls), responses.CREATE_ACLS, len(acls))
+
+    def delete_acls(self, filters: Sequence[AclFilterContent]) -> list[Refusal | list[Removal]]:
+        """Remove the matching ACLs; one result for each filter. Raises as ``create_acls``."""
+        return self._change(requests.delete_acls(filters), responses.DELETE_ACLS, len(filters))
 
     def acls(self, known: bytes = b"") -> DescribedAcls:
         """All ACLs of the cluster, as one broker has replayed them.
@@ -109,7 +134,7 @@ class Brokers:
         Raises as ``acls``.
         """
         request = requests.describe_cluster(requests.BROKER_ENDPOINTS)
-        nodes = self._send(request, responses.DESCRIBE_BROKERS, "the brokers")
+        _, nodes = self._send(request, responses.DESCRIBE_BROKERS, "the brokers")
         api = self._send(requests.api_versions(), responses.API_VERSIONS_AGAIN, "metadata.version")
         brokers: dict[int, SupportedLevels] = {}
         for node_id, address in nodes.items():
@@ -124,6 +149,21 @@ class Brokers:
                 return ClusterLevels(api.metadata_version, {})
             brokers[node_id] = supported
         return ClusterLevels(api.metadata_version, brokers)
+
+    def _change(self, request: Any, decoder: ResponseDecoder[list[_T]], items: int) -> list[_T]:
+        """Send a change of ACLs once, to a broker that has just answered."""
+        self.connect()
+        connection = self._connection
+        if connection is None:
+            raise self._errors.log_closed()
+        self._require(connection, request, decoder)
+        try:
+            results = connection.send(request, decoder, wait_s=_CHANGE_WAIT_S)
+        except LogUnreachableError as error:
+            self.disconnect()
+            raise self._errors.outcome_unknown(error, decoder.name) from error
+        self._errors.check_results(results, items, connection.address, decoder.name)
+        return results
 
     def _supported(self, address: Address) -> SupportedLevels | None:
         """Levels that the binary of this broker supports; None if it does not answer or report them."""
@@ -166,9 +206,9 @@ class Brokers:
                 self._check(error, address, doing)
             except LogUnreachableError as caught:
                 last_error = caught
-                self._drop()
+                self.disconnect()
             except BaseException:
-                self._drop()
+                self.disconnect()
                 raise
             else:
                 return answer
@@ -207,7 +247,8 @@ class Brokers:
         if error != NO_ERROR:
             raise self._errors.broker_error(error, address, doing)
 
-    def _drop(self) -> None:
+    def disconnect(self) -> None:
+        """Close the connection; the next request opens another one."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.abort()

@@ -6,7 +6,7 @@ before; LogRefusedError: access denied. All else is a LogUnreachableError: a lat
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from records.errors import (
     LogAuthenticationError,
@@ -18,9 +18,13 @@ from records.errors import (
     LogUnreachableError,
 )
 from records.log.bootstrap_servers import Address
+from records.log.cluster_writer import Refusal
 from records.log.listener_probe import tls_mismatch
 from records.log.protocol.response_values import NOT_ALLOWED
 from records.log.protocol.settings import PREFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _SECURITY: Final = f"see {PREFIX}security.protocol, {PREFIX}sasl.* and {PREFIX}ssl.*"
 
@@ -159,6 +163,19 @@ class ClusterErrors:
             "the cluster; nothing of the request was done. Grant it: kafka-acls.sh --bootstrap-server "
             f"HOST:PORT --add --allow-principal '{self._principal}' --operation Alter --cluster"
         )
+
+    def check_results(self, results: Sequence[object], items: int, address: Address, doing: str) -> None:
+        """Check the response to a change of ACLs.
+
+        Raises:
+            LogRefusedError: the right to change ACLs is missing.
+            LogOutcomeUnknownError: it has another number of results than the request had items.
+        """
+        if len(results) != items:
+            malformed = self.malformed_response(address, f"{len(results)} results for {items} items")
+            raise self.outcome_unknown(malformed, doing)
+        if any(isinstance(result, Refusal) and result.code == NOT_ALLOWED.upper() for result in results):
+            raise self.alter_not_allowed(address)
 
     def outcome_unknown(self, error: LogUnreachableError, doing: str) -> LogOutcomeUnknownError:
         """A change was sent, and its response is missing."""

@@ -156,9 +156,10 @@ class DescribedCluster:
         return tuple(self.nodes.values())
 
 
-def _described_brokers(reader: MessageReader) -> tuple[str, dict[int, Address]]:
+def _described_brokers(reader: MessageReader) -> tuple[str, tuple[str, dict[int, Address]]]:
+    """(error, (cluster id, brokers))."""
     described = _described_cluster(reader)
-    return described.error, described.nodes
+    return described.error, (described.cluster_id, described.nodes)
 
 
 def _described_cluster(reader: MessageReader) -> DescribedCluster:

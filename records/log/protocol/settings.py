@@ -27,7 +27,7 @@ _REFRESH_MS: Final = 10_000
 _REFRESH_MS_MIN: Final = 100
 _REFRESH_MS_MAX: Final = 86_400_000
 
-_KEYS: Final = (
+KEYS: Final = (
     "cluster.id",
     "security.protocol",
     "sasl.mechanism",
@@ -98,9 +98,9 @@ def protocol_settings(client: Mapping[str, str]) -> ProtocolSettings:
         LogError: an unknown key or an invalid value; the text has what is allowed.
     """
     for key in client:
-        if key not in _KEYS:
+        if key not in KEYS:
             raise LogError(
-                f"{PREFIX}{key} is not supported by kraft:// and describe://. Supported: {', '.join(_KEYS)}"
+                f"{PREFIX}{key} is not supported by kraft:// and describe://. Supported: {', '.join(KEYS)}"
             )
     protocol = _one_of(client, "security.protocol", "plaintext", PROTOCOLS, str.lower)
     timeout_s = _ms(client, "socket.timeout.ms", _REQUEST_TIMEOUT_MS, 1, _TIMEOUT_MS_MAX) / 1000

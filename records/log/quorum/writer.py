@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from records.errors import LogError, LogUnreachableError
 from records.log.cluster_writer import AclWriteResult, Refusal
 from records.log.protocol import requests, responses
-from records.log.protocol.response_values import NOT_ALLOWED
 from records.log.quorum.session import LEADER_TIMEOUT_S
 
 if TYPE_CHECKING:
@@ -147,13 +146,8 @@ class QuorumWriter:
         except LogUnreachableError as error:
             return _FailedAttempt(_Outcome.UNKNOWN, self._errors.outcome_unknown(error, decoder.name))
         address = self._session.address
-        if len(results) != items:
-            malformed = self._errors.malformed_response(address, f"{len(results)} results for {items} items")
-            raise self._errors.outcome_unknown(malformed, decoder.name)
-        codes = {result.code for result in results if isinstance(result, Refusal)}
-        if NOT_ALLOWED.upper() in codes:
-            raise self._errors.alter_not_allowed(address)
-        if _NOT_CONTROLLER not in codes:
+        self._errors.check_results(results, items, address, decoder.name)
+        if not any(isinstance(result, Refusal) and result.code == _NOT_CONTROLLER for result in results):
             return results
         not_active = self._errors.not_active_controller(address, decoder.name)
         if self._is_leader_in(epoch):

@@ -10,11 +10,11 @@
     open_transaction        describes the transaction that blocks readers
     log                     TopicLog, the MetadataLog made of these
 
-    exactly_once_producer   any topic that results are appended to, each exactly once
-    async_producer          any topic that messages are sent to without waiting
+    exactly_once_producer   appends each result once, to any topic
+    async_producer          sends messages without waiting, to any topic
 
 Committed: below the last stable offset, which is the high watermark of a topic log. The offsets just below it
-may hold nothing but transaction markers, which no reader sees.
+may have only transaction markers, which no reader sees.
 """
 
 from __future__ import annotations

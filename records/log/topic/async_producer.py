@@ -1,8 +1,8 @@
-"""A topic that messages are put on, without waiting for them: what a program says beside its work.
+"""AsyncTopicProducer: sends messages to any topic without waiting.
 
-Not a log: any topic, with any number of partitions. Messages wait in the client's queue, which is bounded;
-what does not fit, or cannot be delivered in time (``message.timeout.ms``, five minutes), is lost, and
-counted. A message may be delivered twice, where an answer of a broker did not come.
+Messages wait in the client's bounded queue. Messages that do not fit, or cannot be delivered in time
+(``message.timeout.ms``, five minutes), are dropped and counted. A message may be delivered twice if a
+broker's acknowledgement is lost.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ from records.log.topic.url import TopicUrl
 
 #: Of the client's queue; librdkafka's own bound is a gigabyte.
 _QUEUE_KBYTES: Final = 32 * 1024
-#: How long messages are collected for one request to a broker.
+#: Time of collecting messages for one request to a broker.
 _LINGER_MS: Final = 50
 
 _OURS: Final = ("bootstrap.servers", "metadata.broker.list", "transactional.id")
-#: These say that it was not delivered; why, the connections say.
-_NOT_WHY: Final = (KafkaError._MSG_TIMED_OUT, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
+#: Errors without the reason, which the errors of the connections have.
+_WITHOUT_REASON: Final = (KafkaError._MSG_TIMED_OUT, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 
 
 class AsyncTopicProducer:
     """A producer for one topic. Thread-safe.
 
     Args:
-        where: the topic, which must be there.
+        where: the topic, which must exist.
         client: client settings, by librdkafka's names.
         headers: of each message.
 
     Attributes:
-        delivered: messages that a broker has acknowledged.
-        lost: messages that it has not, and will not.
-        reason: why the last of those was lost.
+        delivered: number of acknowledged messages.
+        lost: number of dropped messages.
+        reason: of the last drop.
 
     Raises:
-        LogError: a setting that the client does not take.
+        LogError: a setting that the client does not support.
     """
 
     def __init__(self, where: TopicUrl, client: Mapping[str, str], headers: Mapping[str, bytes]) -> None:
         for key in _OURS:
             if key in client:
-                raise LogError(f"`{key}` cannot be set: the topic's URL says where it is")
+                raise LogError(f"`{key}` cannot be set: the topic's URL has the servers")
         self.delivered = 0
         self.lost = 0
         self.reason = ""
@@ -56,7 +56,7 @@ class AsyncTopicProducer:
         settings: dict[str, Any] = {
             "log_level": 0,
             "reconnect.backoff.max.ms": 1000,
-            # A missing topic is an error, not made with a broker's defaults.
+            # A missing topic is an error, and not created with a broker's defaults.
             "allow.auto.create.topics": False,
             "queue.buffering.max.kbytes": _QUEUE_KBYTES,
             "linger.ms": _LINGER_MS,
@@ -64,7 +64,7 @@ class AsyncTopicProducer:
             **client,
             "bootstrap.servers": where.bootstrap_servers,
             "error_cb": self._errors,
-            "on_delivery": self._answered,
+            "on_delivery": self._on_delivery,
         }
         try:
             self._producer = Producer(settings)
@@ -72,7 +72,7 @@ class AsyncTopicProducer:
             raise LogError(f"{where.text}: {error.args[0].str()}") from error
 
     def put(self, messages: Iterable[bytes]) -> None:
-        """Take what there is room for, and hear of what was taken before; never waits."""
+        """Queue messages as far as there is room, and process earlier acknowledgements. Never waits."""
         self._producer.poll(0)
         for message in messages:
             try:
@@ -83,16 +83,16 @@ class AsyncTopicProducer:
                 self._lose(error.args[0].str())
 
     def close(self, timeout_s: float) -> None:
-        """Wait so long at most for what was taken; the rest is lost. Idempotent."""
+        """Wait for queued messages up to the timeout; drop the others. Idempotent."""
         self._producer.flush(timeout_s)
         self._producer.purge()
         self._producer.flush(timeout_s)
 
-    def _answered(self, error: KafkaError | None, _message: Message) -> None:
+    def _on_delivery(self, error: KafkaError | None, _message: Message) -> None:
         if error is None:
             self.delivered += 1
         else:
-            self._lose(f"{error.str()}{self._why() if error.code() in _NOT_WHY else ''}")
+            self._lose(f"{error.str()}{self._why() if error.code() in _WITHOUT_REASON else ''}")
 
     def _lose(self, reason: str) -> None:
         self.lost += 1

@@ -1,8 +1,8 @@
-"""Settings of the Kafka clients: the user's ``aclog.kafka.*``, and what a log cannot do without.
+"""Settings of the Kafka clients: the user's ``aclog.kafka.*``, and those that a log requires.
 
-librdkafka's own names (security.protocol, sasl.*, ssl.*, ...). A setting on which correctness depends is
-ours; asking for another value is an error that says why. Clients write no lines of their own: what matters is
-in the errors that they report. ``aclog.kafka.log_level`` and ``aclog.kafka.debug`` make them talk, on stderr.
+Keys are librdkafka's (security.protocol, sasl.*, ssl.*, ...). The user cannot set a key on which correctness
+depends. The clients write no log lines, as their errors have what matters; ``aclog.kafka.log_level`` and
+``aclog.kafka.debug`` enable lines on stderr.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ from confluent_kafka import KafkaError
 from records.errors import LogError
 from records.log.topic.url import TopicUrl
 
-#: What users write before each setting.
+#: Prefix of each setting.
 PREFIX: Final = "aclog.kafka."
-#: A writer that died in a transaction holds up every reader for so long.
+#: A writer that dies in a transaction blocks all readers for this time.
 TRANSACTION_TIMEOUT_MS: Final = 10_000
-#: The broker answers a fetch at the log's end after this time: soon, as the answer says that this is the end.
+#: The broker answers a fetch at the log's end after this time. It is short, as the answer marks the end.
 _DRAIN_WAIT_MS: Final = 1
-#: The same for the consumer that waits for something new, and for nothing else.
+#: The same for the consumer that only waits for new messages.
 _WAKE_WAIT_MS: Final = 500
 _FETCH_BYTES: Final = 8 * 1024 * 1024
 _WAKE_FETCH_BYTES: Final = 1024
 
 _PROTOCOL: Final = "security.protocol"
 _GROUP: Final = "the log is read by assignment, not by a group; this is a random name without members"
-_READING: Final = "what is read must be committed and complete"
-_WRITING: Final = "an operation is written whole and once, or not at all"
-#: Why a setting is not the user's.
+_READING: Final = "only committed and complete records may be read"
+_WRITING: Final = "an operation is written completely and once, or not at all"
+#: Why the user cannot set it.
 _OURS: Final[Mapping[str, str]] = {
-    "bootstrap.servers": "the log's URL says where the cluster is",
-    "metadata.broker.list": "the log's URL says where the cluster is",
+    "bootstrap.servers": "the log's URL has the servers",
+    "metadata.broker.list": "the log's URL has the servers",
     "group.id": _GROUP,
     "group.instance.id": _GROUP,
     "group.protocol": _GROUP,
     "enable.auto.commit": _GROUP,
     "enable.auto.offset.store": _GROUP,
-    "auto.offset.reset": "an offset that is not there is an error, never a jump",
+    "auto.offset.reset": "a missing offset is an error, never a jump",
     "isolation.level": _READING,
     "enable.partition.eof": _READING,
     "check.crcs": _READING,
-    "allow.auto.create.topics": "a topic is made with `aclog log create`, with the settings that a log needs",
+    "allow.auto.create.topics": "`aclog log create` creates a topic, with the settings that a log needs",
     "acks": _WRITING,
     "request.required.acks": _WRITING,
     "enable.idempotence": _WRITING,
@@ -54,10 +54,10 @@ _OURS: Final[Mapping[str, str]] = {
 
 
 class ClientErrors:
-    """What the clients said last about their connections: the reason behind a timeout.
+    """The last error of the clients' connections, which is the reason of a timeout.
 
     Attributes:
-        last: the error; None for none.
+        last: None: there was none.
         has_tls: whether the clients' settings ask for TLS.
     """
 
@@ -66,7 +66,7 @@ class ClientErrors:
         self.has_tls = (client or {}).get(_PROTOCOL, "").lower() in ("ssl", "sasl_ssl")
 
     def __call__(self, error: KafkaError) -> None:
-        # "All brokers down" follows the error that says why, and says less.
+        # "All brokers down" follows an error with the reason.
         if self.last is None or error.code() != KafkaError._ALL_BROKERS_DOWN:
             self.last = error
 
@@ -75,7 +75,7 @@ class ClientSettings:
     """The settings of each kind of client.
 
     Raises:
-        LogError: a user's value for something that is not the user's.
+        LogError: a key that the user cannot set.
     """
 
     def __init__(
@@ -87,53 +87,49 @@ class ClientSettings:
         self._base: dict[str, Any] = {
             "log_level": 0,
             "reconnect.backoff.max.ms": 1000,
-            # An admin client would wait for the controller that it knows, a dead broker, for five minutes.
+            # Else an admin client would wait for a dead controller for five minutes.
             "topic.metadata.refresh.interval.ms": 1000,
-            # librdkafka's default for producers is true: the next refresh would bring a deleted topic back,
-            # not compacted, on a broker that creates topics by itself (Kafka's default).
+            # librdkafka's default for producers is true: the next refresh would create a deleted topic again,
+            # not compacted, on a broker that creates topics automatically (Kafka's default).
             "allow.auto.create.topics": False,
             **client,
             "bootstrap.servers": where.bootstrap_servers,
             "error_cb": errors,
         }
-        self._user = frozenset(client)
-
-    @property
-    def is_plaintext(self) -> bool:
-        """Whether any program may connect as these clients do."""
-        return str(self._base.get(_PROTOCOL, "plaintext")).lower() == "plaintext"
+        #: The user's settings.
+        self.user: Final = dict(client)
 
     def admin(self) -> dict[str, Any]:
-        """For the client that asks about the topic."""
+        """For the admin client."""
         return self._base
 
     def drainer(self) -> dict[str, Any]:
-        """For the consumer that reads to the end, quickly, and then stops."""
+        """For the consumer that reads quickly up to the end."""
         settings = self._consumer()
         for key, value in (("max.partition.fetch.bytes", _FETCH_BYTES), ("queued.min.messages", 200_000)):
-            if key not in self._user:
+            if key not in self.user:
                 settings[key] = value
         settings["fetch.wait.max.ms"] = _DRAIN_WAIT_MS
         return settings
 
     def waker(self) -> dict[str, Any]:
-        """For the consumer that only notices that there is more."""
+        """For the consumer that only detects new messages."""
         settings = self._consumer()
-        if "fetch.wait.max.ms" not in self._user:
+        if "fetch.wait.max.ms" not in self.user:
             settings["fetch.wait.max.ms"] = _WAKE_WAIT_MS
         return settings | {"max.partition.fetch.bytes": _WAKE_FETCH_BYTES}
 
     def uncommitted_reader(self) -> dict[str, Any]:
-        """For the consumer that looks at what is not committed."""
+        """For the consumer of uncommitted messages."""
         return self._consumer() | {"isolation.level": "read_uncommitted"}
 
     def producer(self, transactional_id: str) -> dict[str, Any]:
-        """For the one that writes."""
+        """For the transactional producer."""
         settings = {"transaction.timeout.ms": TRANSACTION_TIMEOUT_MS, **self._base}
         return settings | {"transactional.id": transactional_id, "enable.idempotence": True, "acks": "all"}
 
     def group(self, name: str) -> dict[str, Any]:
-        """For the consumer that only keeps a position, as the offset of a group without members."""
+        """For the consumer that only stores a position, as the offset of a group without members."""
         return self._consumer() | {"group.id": name}
 
     def _consumer(self) -> dict[str, Any]:

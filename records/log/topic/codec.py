@@ -1,12 +1,12 @@
 """One record as a message: key, value, headers. Pure.
 
-    key       the ACL's id as Kafka prints it, 22 characters (16 bytes and null are read too)
-    value     Avro (records.codecs.avro); a KRaft frame (records.codecs.kraft) is read too;
-              null: the ACL with the key's id is gone
-    header    aclog.tx: the transaction's id, the record's index in it, how many there are (transactions.py)
+    key       the ACL's id as Kafka prints it, 22 characters (16 bytes and null are accepted too)
+    value     Avro (records.codecs.avro); a KRaft frame (records.codecs.kraft) is accepted too;
+              null: the ACL with the key's id is removed
+    header    aclog.tx: id of the transaction, index and number of its records (transaction_assembler.py)
 
-A removal is two messages: the record, for readers of the topic, and a null value, so that compaction forgets
-both in the end.
+A removal is two messages: the record, for readers of the topic, and a null value, so that compaction finally
+deletes both.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Message = tuple[bytes, bytes | None]
 
 
 def encode_messages(records: Sequence[MetadataRecord]) -> list[Message]:
-    """Keys and values that say the same as ``records``, in order.
+    """Encode records as keys and values, in order.
 
     Raises:
         EncodeError: not an ACL or its removal, or a field that the format cannot hold.
@@ -52,21 +52,21 @@ def encode_messages(records: Sequence[MetadataRecord]) -> list[Message]:
             case _:
                 raise EncodeError(
                     f"a topic log holds ACLs and their removals, not {type(record).__name__}: "
-                    "compaction would keep one of each kind at best"
+                    "compaction would retain at most one of each kind"
                 )
     return messages
 
 
 def decode_message(key: bytes | None, value: bytes | None) -> MetadataRecord:
-    """The record in a message.
+    """Decode a message.
 
     Raises:
-        DecodeError: no key where it says which ACL is gone, a key that is not its ACL's, or a value that
-            cannot be decoded. Offsets are the caller's.
+        DecodeError: a null value without a key, a key of another ACL, or an invalid value. The caller adds
+            the offset.
     """
     if value is None:
         if key is None:
-            raise DecodeError("neither key nor value: which ACL is gone is not known")
+            raise DecodeError("neither key nor value: it is unknown which ACL is removed")
         return RemoveAccessControlEntryRecord(_id(key))
     first = value[0] if value else None
     record: MetadataRecord
@@ -96,7 +96,7 @@ def decode_messages(
     *,
     columns_from: int = COLUMNS_FROM,
 ) -> tuple[tuple[LogRecord, ...] | TableRecords, DecodeError | None]:
-    """As many of the messages as can be decoded, in order, and what is wrong with the next one."""
+    """Decode messages up to the first that cannot be decoded; returns them and its error."""
     if len(values) < max(columns_from, 1):
         records: list[LogRecord] = []
         for key, value, offset, timestamp_ms in zip(keys, values, offsets, timestamps_ms, strict=True):
@@ -105,7 +105,7 @@ def decode_messages(
             except DecodeError as error:
                 return tuple(records), error.located(offset=offset)
         return tuple(records), None
-    # Arrow: only where much is read.
+    # Loads Arrow.
     import numpy as np  # noqa: PLC0415
 
     from records.columns.values import Values  # noqa: PLC0415
@@ -120,15 +120,15 @@ def decode_columns(
     from records.columns.record_table import RecordTable, TableRecords  # noqa: PLC0415
 
     table = RecordTable(values, offsets, timestamps_ms, keys=keys)
-    others: dict[int, MetadataRecord] = {}
+    other_records: dict[int, MetadataRecord] = {}
     end, problem = len(values), None
     for row in table.unread.tolist():
         try:
-            others[row] = decode_message(keys.value(row), values.value(row))
+            other_records[row] = decode_message(keys.value(row), values.value(row))
         except DecodeError as error:
             end, problem = row, error.located(offset=offsets.item(row))
             break
-    table.set_other_records(others)
+    table.set_other_records(other_records)
     return TableRecords((table, 0, end)) if end else (), problem
 
 

@@ -1,12 +1,11 @@
-"""A topic that results are appended to, each of them once.
+"""ExactlyOnceProducer: appends each result to any topic exactly once.
 
-Not a log: any topic, with any number of partitions. Results have positions, which never go down: offsets of
-what they were made of, say. With each transaction the writer's own position is committed, as the offset of a
-consumer group; a result below it is in the topic already. So a writer that starts again, at any point, hands
-in what it may have written before, and a reader of committed messages sees each once.
+Results have positions that never decrease, such as offsets of their input. Each transaction also commits the
+writer's position, as the offset of a consumer group. Results below it are in the topic already. So a
+restarted writer may append results again, and a reader of committed messages sees each of them once.
 
-The cluster forgets the offsets of a group that has been quiet for ``offsets.retention.minutes`` (a week): a
-writer that died just after it wrote, and comes back later than that, writes its last results twice.
+The cluster deletes the offsets of a group that is idle for ``offsets.retention.minutes`` (a week). A writer
+that dies just after a write, and restarts later than that, appends its last results twice.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from records.log.topic.client import ClientErrors, ClientSettings
 from records.log.topic.topic_errors import TopicErrors
 from records.log.topic.url import parse_topic_url
 
-#: The most messages in one transaction, which must be written well within its timeout.
+#: Maximum number of messages of a transaction, which must be written well within its timeout.
 _MESSAGES_MAX: Final = 10_000
 _CALL_TIMEOUT_S: Final = 1.0
 _TIMEOUT_S: Final = 15.0
@@ -37,14 +36,14 @@ class ExactlyOnceProducer:
 
     Args:
         url: ``kafka://HOST:PORT[,HOST:PORT...]/TOPIC``.
-        name: who writes. Of two with one name the later one ends the earlier one.
+        name: of the writer. A new writer of the same name fences the previous one.
         client: client settings, by librdkafka's names.
 
     Raises:
         LogNotFoundError: there is no such topic.
-        LogError: a setting makes no sense.
-        LogUnreachableError, LogRefusedError: the cluster is out of reach, or does not let us in; from
-            ``append`` too.
+        LogError: an invalid setting.
+        LogUnreachableError, LogRefusedError: the cluster does not answer, or denies access; ``append`` raises
+            them too.
     """
 
     def __init__(self, url: str, *, name: str, client: Mapping[str, str]) -> None:
@@ -53,39 +52,39 @@ class ExactlyOnceProducer:
         self._topic_errors = TopicErrors(self._where, self._errors, remedy=_REMEDY)
         self._name = f"aclog-feed-{sha256(name.encode()).hexdigest()[:32]}"
         settings = ClientSettings(self._where, client, self._errors)
-        # Java's clients put a key into the same partition.
+        # The partitioner of Java's clients.
         self._producer_settings = {"partitioner": "murmur2_random", **settings.producer(self._name)}
         self._consumer_settings = settings.group(self._name)
         self._check_topic()
 
     def append(self, messages: Iterable[tuple[int, bytes, bytes]]) -> int:
-        """Append (position, key, value), in order of position; returns how many were not there yet."""
+        """Append (position, key, value) in order of position; returns the number of new ones."""
         with self._topic_errors.translated("starting a transactional producer"):
             producer = Producer(self._producer_settings)
-        # This completes or ends what an earlier writer left open, so that its position can be asked for.
+        # Completes or aborts the open transaction of an earlier writer, so that its position is final.
         self._retried(
             lambda: producer.init_transactions(_CALL_TIMEOUT_S), "starting a transactional producer"
         )
         with self._topic_errors.translated("asking for the position"):
             consumer = Consumer(self._consumer_settings)
         try:
-            place = TopicPartition(self._where.topic, 0)
-            # Below zero: none is known.
+            position = TopicPartition(self._where.topic, 0)
+            # A negative offset: no position is stored.
             (committed,) = self._retried(
-                lambda: consumer.committed([place], timeout=_CALL_TIMEOUT_S), "asking for the position"
+                lambda: consumer.committed([position], timeout=_CALL_TIMEOUT_S), "asking for the position"
             )
-            wanted = (message for message in messages if message[0] >= committed.offset)
+            new_messages = (message for message in messages if message[0] >= committed.offset)
             count = 0
-            for transaction in _transactions(wanted):
-                place = TopicPartition(self._where.topic, 0, transaction[-1][0] + 1)
-                self._write(producer, transaction, place, consumer.consumer_group_metadata())
+            for transaction in _transactions(new_messages):
+                position = TopicPartition(self._where.topic, 0, transaction[-1][0] + 1)
+                self._write(producer, transaction, position, consumer.consumer_group_metadata())
                 count += len(transaction)
             return count
         finally:
             consumer.close()
 
     def _check_topic(self) -> None:
-        # All topics are listed: asking for one would make a broker with auto.create.topics.enable create it.
+        # List all topics: a query of one would create it on a broker with auto.create.topics.enable.
         with self._topic_errors.translated("looking for the topic"):
             consumer = Consumer(self._consumer_settings)
             try:
@@ -99,7 +98,11 @@ class ExactlyOnceProducer:
             )
 
     def _write(
-        self, producer: Producer, messages: list[tuple[int, bytes, bytes]], place: TopicPartition, group: Any
+        self,
+        producer: Producer,
+        messages: list[tuple[int, bytes, bytes]],
+        position: TopicPartition,
+        group: Any,
     ) -> None:
         doing = "writing"
         with self._topic_errors.translated(doing):
@@ -108,10 +111,10 @@ class ExactlyOnceProducer:
             for _, key, value in messages:
                 self._produce(producer, key, value)
             self._retried(
-                lambda: producer.send_offsets_to_transaction([place], group, _CALL_TIMEOUT_S), doing
+                lambda: producer.send_offsets_to_transaction([position], group, _CALL_TIMEOUT_S), doing
             )
         except BaseException:
-            # The next writer ends the transaction; without this, readers wait until it times out.
+            # Else readers wait until the next writer ends the transaction, or it times out.
             _abort(producer)
             raise
         self._retried(lambda: producer.commit_transaction(_CALL_TIMEOUT_S), "committing")
@@ -143,15 +146,15 @@ class ExactlyOnceProducer:
 
 
 def _transactions(messages: Iterable[tuple[int, bytes, bytes]]) -> Iterable[list[tuple[int, bytes, bytes]]]:
-    """Messages of one position stay together: a position says what is in the topic, and what is not."""
-    gathered: list[tuple[int, bytes, bytes]] = []
+    """Group messages into transactions; those of one position stay together, as it is committed with them."""
+    transaction: list[tuple[int, bytes, bytes]] = []
     for message in messages:
-        if len(gathered) >= _MESSAGES_MAX and message[0] != gathered[-1][0]:
-            yield gathered
-            gathered = []
-        gathered.append(message)
-    if gathered:
-        yield gathered
+        if len(transaction) >= _MESSAGES_MAX and message[0] != transaction[-1][0]:
+            yield transaction
+            transaction = []
+        transaction.append(message)
+    if transaction:
+        yield transaction
 
 
 def _abort(producer: Producer) -> None:

@@ -45,17 +45,17 @@ if TYPE_CHECKING:
 #: ``create`` makes the topic if it is not there, and is ``write`` otherwise.
 Mode = Literal["read", "write", "create"]
 
-# A topic that was deleted and created again is noticed this late where nothing is read or written.
+# Maximum delay of detecting that the topic was deleted and created again, if nothing is read or written.
 _IDENTITY_AGE_S_MAX: Final = 1.0
-#: What writers write at once is whole within milliseconds; after this time a reader hears what it waits for.
+#: Concurrent transactions are complete within milliseconds; after this time a reader gets the reason.
 _HELD_BACK_S_MAX: Final = 5.0
 
 
 class TopicLog(LogDefaults):
-    """A log in a topic; made by ``open``.
+    """A log in a topic; created by ``open``.
 
-    One thread reads (``read``, ``wait``, ``high_watermark``, ``start_offset``, ``is_history``), any may
-    append; the rest is for all.
+    One thread reads (``read``, ``wait``, ``high_watermark``, ``start_offset``, ``is_history``). The other
+    methods are thread-safe.
     """
 
     # Known from ``connect`` on.
@@ -67,7 +67,7 @@ class TopicLog(LogDefaults):
     def __init__(
         self, where: TopicUrl, client: Mapping[str, str] | None, settings: TopicSettings | None, *, mode: Mode
     ) -> None:
-        """Clients for the topic; nothing was looked at, which ``connect`` does."""
+        """Create the clients; does not connect."""
         self._where = where
         self._mode = mode
         self._topic_settings = settings or TopicSettings()
@@ -83,7 +83,7 @@ class TopicLog(LogDefaults):
         self._transactions = OpenTransactions(
             where, self._settings, self._admin, self._topic_errors, is_closed
         )
-        # Since when reads return nothing because something is held back.
+        # Since when reads return nothing because records are held back.
         self._held_back_since_s: float | None = None
         self._reading = threading.Lock()
 
@@ -97,29 +97,29 @@ class TopicLog(LogDefaults):
         settings: TopicSettings | None = None,
         lazily: bool = False,
     ) -> Self:
-        """Look at the topic, and refuse what cannot be a log.
+        """Check that the topic can be a log, and open it.
 
-        The producer is made with the first append: who never writes needs no right to.
+        The first append creates the producer, so readers need no right to write.
 
         Args:
             url: ``kafka://HOST:PORT[,HOST:PORT...]/TOPIC``.
-            mode: ``read``; ``write``; or ``create``, which is ``write`` where there is a topic already.
+            mode: ``read``; ``write``; or ``create``, which is ``write`` if the topic exists.
             client: settings for the Kafka clients: ``aclog.kafka.*`` without that prefix.
-            settings: what ``create`` gives a new topic.
-            lazily: leave the look to ``connect``, or to whatever is called first; then ``identity`` and
-                ``removal_retention_ms`` raise LogUnreachableError until it went well.
+            settings: of a new topic.
+            lazily: connect at the first call, or in ``connect``. Until that succeeds, ``identity`` and
+                ``removal_retention_ms`` raise LogUnreachableError.
 
         Raises:
             LogNotFoundError: there is no such topic.
-            LogError: the URL or a client setting makes no sense; the topic has several partitions, or is not
-                compacted; the text says what would mend it.
-            LogUnreachableError, LogRefusedError: the cluster is out of reach, or does not let us in.
+            LogError: an invalid URL or client setting; or the topic has several partitions, or is not
+                compacted; the text has the way out.
+            LogUnreachableError, LogRefusedError: the cluster does not answer, or denies access.
         """
         log = cls(parse_topic_url(url), client, settings, mode=mode)
         return log if lazily else log.connect_or_close()
 
     def connect(self) -> None:
-        """Look at the topic, unless that went well before; from any thread. Raises as ``open``."""
+        """Check the topic, unless that succeeded before. Thread-safe. Raises as ``open``."""
         with self._connecting:
             if not self._is_connected:
                 if self._mode == "create" and not topic_exists(self._admin):
@@ -131,7 +131,7 @@ class TopicLog(LogDefaults):
         topic = describe_topic(self._admin)
         check_topic(self._where, topic)
         self._retention_ms = topic.delete_retention_ms
-        # What was read and handed on is of this log.
+        # The identity of all records that are read from now on.
         self._identity = LogIdentity(self._admin.cluster_id(), self._admin.topic_id())
         self._checked_at_s = time.monotonic()
         self._writer = TopicWriter(
@@ -140,7 +140,7 @@ class TopicLog(LogDefaults):
 
     @property
     def url(self) -> str:
-        """As given."""
+        """As given by the user."""
         return self._where.text
 
     @property
@@ -155,13 +155,13 @@ class TopicLog(LogDefaults):
 
     @property
     def identity(self) -> LogIdentity:
-        """As last looked up, which each ``read`` does; asks no broker."""
+        """As of the last ``read``; asks no broker."""
         self._require_connected()
         return self._identity
 
     @property
     def removal_retention_ms(self) -> int | None:
-        """``delete.retention.ms``, as it was when this topic was looked at first."""
+        """``delete.retention.ms``, as of opening this topic."""
         self._require_connected()
         return self._retention_ms
 
@@ -171,57 +171,58 @@ class TopicLog(LogDefaults):
         return True
 
     def start_offset(self) -> int:
-        """First offset that the topic still holds."""
+        """First offset of the topic."""
         with self._reading:
             self._check_open()
             return self._admin.start()
 
     def high_watermark(self) -> int:
-        """The last stable offset, as it is now; directly after a read that reached it, as it was then."""
+        """The last stable offset now; directly after a read that reached it, the one of that read."""
         with self._reading:
             self._check_open()
             self._check_identity(_IDENTITY_AGE_S_MAX)
             return self._reader.high_watermark()
 
     def verified_high_watermark(self) -> int | None:
-        """The last stable offset, asked of the cluster now; from any thread. Raises as ``read``.
+        """The last stable offset, queried from the cluster. Thread-safe. Raises as ``read``.
 
-        None as long as what was read has not been compared with the present leader's log, which after an
-        unclean election may be another history. A ``read`` that goes to the end compares.
+        None: the records read so far were not compared with the current leader's log, which has another
+        history after an unclean election. A ``read`` up to the end compares them.
         """
         self._check_open()
         end = self._admin.end()
         return end.offset if end.leader_epoch == self._reader.compared_epoch else None
 
     def current_topic_id(self) -> Uuid:
-        """Id of the topic with this name now, asked of the cluster; from any thread. Raises as ``read``."""
+        """Id of the topic with this name, queried from the cluster. Thread-safe. Raises as ``read``."""
         self._check_open()
         return self._admin.topic_id()
 
     def log_end_offset(self) -> int:
-        """The end of everything, open transactions too, asked of the cluster now. Raises as ``read``."""
+        """The end with open transactions, queried from the cluster. Raises as ``read``."""
         self._check_open()
         return self._admin.uncommitted_end()
 
     def read(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> list[LogBatch]:
-        """As MetadataLog.read: below the last stable offset, and nothing of an incomplete transaction.
+        """As MetadataLog.read: below the last stable offset, without incomplete transactions.
 
-        When another topic was created in its place, ``identity`` says so after the read.
+        If another topic was created in its place, ``identity`` has changed after the read.
 
         Raises:
-            LogHeldUpError: nothing was returned for some time, as a transaction is open (``blocks_readers``).
-            OffsetOutOfRangeError: also where another history was written there (an unclean leader election);
-                then ``end`` is at most where it begins.
+            LogHeldUpError: reads have returned nothing for some time, as a transaction is open
+                (``blocks_readers``).
+            OffsetOutOfRangeError: also if another history was written there (unclean leader election); then
+                its ``end`` is at or before the start of that history.
             DecodeError: as MetadataLog.read.
-            LogNotFoundError: the topic is gone.
-            LogError: another topic was created in its place that cannot hold a log; as ``open``.
-            LogUnreachableError, LogRefusedError: the cluster is out of reach, or does not let us in.
+            LogNotFoundError: the topic was deleted.
+            LogError: another topic was created in its place that cannot be a log; as ``open``.
+            LogUnreachableError, LogRefusedError: the cluster does not answer, or denies access.
         """
         with self._reading:
             self._check_open()
             batches = self._reader.read(offset, max_bytes)
             try:
-                # What was read may be of a topic that was created in this one's place just before.
+                # The records may be from a topic that was just created in place of this one.
                 self._check_identity(0 if batches else _IDENTITY_AGE_S_MAX)
             except LogError:
                 self._reader.rewind()
@@ -248,9 +249,9 @@ class TopicLog(LogDefaults):
             return self._reader.is_history(end_offset, epoch, empty_tail)
 
     def wait(self, offset: int, timeout_s: float) -> bool:
-        """Block until there is something new to read at ``offset``; False on timeout or close.
+        """Block until there are new records at ``offset``; False on timeout or close.
 
-        ``close`` ends it within 0.2 s. An error of the cluster's counts as news: ``read`` says what it is.
+        ``close`` ends it within 0.2 s. An error of the cluster ends it with True, and ``read`` raises it.
         """
         if self._closing.is_set():
             return False
@@ -258,16 +259,15 @@ class TopicLog(LogDefaults):
             return not self._closing.is_set() and self._reader.wait(offset, timeout_s)
 
     def append(self, records: Sequence[MetadataRecord], *, after: int | None = None) -> int:
-        """As MetadataLog.append: one transaction, its end offset once it is committed.
+        """As MetadataLog.append: one transaction; returns its end offset once it is committed.
 
         Raises:
-            LogMovedError: something stands at ``after`` or behind it; nothing was written.
-            LogReadOnlyError: opened to read.
+            LogMovedError: the log ends beyond ``after``; nothing was written.
+            LogReadOnlyError: opened for reading.
             EncodeError: a record that a topic log cannot hold; nothing was written.
-            LogOutcomeUnknownError: no answer came to the commit, or another topic was created in this one's
-                place meanwhile.
-            LogUnreachableError, LogRefusedError: Kafka did not take it; nothing was written.
-            LogNotFoundError: the topic is gone, or another one was created in its place; nothing was written.
+            LogOutcomeUnknownError: no answer to the commit, or another topic was created meanwhile.
+            LogUnreachableError, LogRefusedError: Kafka did not accept it; nothing was written.
+            LogNotFoundError: the topic was deleted or replaced; nothing was written.
         """
         self._check_open()
         if self._mode == "read":
@@ -285,7 +285,7 @@ class TopicLog(LogDefaults):
             end_offset = self._writer.append(records, check, after)
         except LogUnreachableError:
             if is_checked and not self._closing.is_set():
-                # So the client may also speak of a topic that is gone; the cluster knows.
+                # The client may report a deleted topic like this, so ask the cluster.
                 with suppress(LogStorageError):
                     self._require(identity, "nothing was written", age_s=0)
             raise
@@ -294,7 +294,7 @@ class TopicLog(LogDefaults):
         except LogNotFoundError as error:
             raise LogOutcomeUnknownError(str(error)) from error
         except LogStorageError:
-            pass  # it is committed; up to where, is not known while the cluster is out of reach
+            pass  # the append is committed; the cluster does not answer now
         return end_offset
 
     def close(self) -> None:
@@ -304,7 +304,7 @@ class TopicLog(LogDefaults):
             self._reader.close()
 
     def _check_held_up(self, batches: Sequence[LogBatch]) -> None:
-        """Say why nothing is returned, once that has been so for some time."""
+        """Raise the reason if reads have returned nothing for some time."""
         held_back_at, now_s = self._reader.held_back_at, time.monotonic()
         if batches or held_back_at is None:
             self._held_back_since_s = None
@@ -316,28 +316,28 @@ class TopicLog(LogDefaults):
         found = self._transactions.at(held_back_at)
         if found is not None:
             raise LogHeldUpError(
-                f"{self.url}: what is committed below offset {held_back_at} cannot be read to its end: "
+                f"{self.url}: committed records below offset {held_back_at} cannot be read yet: "
                 + found.described(self._where)
             )
 
     def _check_identity(self, age_s: float) -> None:
-        """Know which log it is, at most so old. Another one is looked at, and read, from scratch."""
+        """Check the topic's id unless it is recent enough; reset the reader if it is another topic."""
         if age_s and time.monotonic() - self._checked_at_s < age_s:
             return
         if self._admin.topic_id() == self._identity.topic_id:
             self._checked_at_s = time.monotonic()
         else:
-            self._checked_at_s = -math.inf  # until the look went well
+            self._checked_at_s = -math.inf  # until loading succeeds
             self._reader.reset()
             self._load_topic()
 
     def _require(self, identity: LogIdentity, outcome: str, age_s: float = _IDENTITY_AGE_S_MAX) -> None:
-        """Refuse to write into another topic than ``identity``, as far as that can be known."""
+        """Raise LogNotFoundError if the topic's id is not that of ``identity``."""
         if age_s and self._identity == identity and time.monotonic() - self._checked_at_s < age_s:
             return
         topic_id = self._admin.topic_id()
         if topic_id != identity.topic_id:
-            self._checked_at_s = -math.inf  # the next append asks again
+            self._checked_at_s = -math.inf  # the next append checks again
             raise LogNotFoundError(
                 f"{self.url}: the topic was deleted, and another one was created in its place "
                 f"({uuid_to_string(topic_id)}, not {uuid_to_string(identity.topic_id)}); {outcome}"

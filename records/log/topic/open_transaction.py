@@ -1,6 +1,6 @@
-"""A transaction that is open in the topic, and holds up readers: since when, and how to end it.
+"""The open transaction of a topic that blocks readers: since when it is open, and how to end it.
 
-The last stable offset is that of its first record, which a reader of uncommitted records sees.
+The last stable offset is the offset of its first record, which a reader of uncommitted records gets.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from records.errors import LogError
-from records.log.topic.transaction_owner import TransactionOwner, owner_of
+from records.log.topic.transaction_owner import TransactionOwner, find_owner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from records.log.topic.topic_errors import TopicErrors
     from records.log.topic.url import TopicUrl
 
-#: So long the look at the first record may take.
+#: Timeout of reading the first record.
 _ANSWER_TIMEOUT_S: Final = 10.0
-#: Between two looks at whether the log was closed meanwhile.
+#: Interval of checks whether the log was closed.
 _CLOSE_CHECK_INTERVAL_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """What keeps the last stable offset where it is.
+    """The transaction that determines the last stable offset.
 
     Attributes:
         first_offset: of its first record.
-        since_ms: that record's time, since the epoch.
-        owner: whose it is, where that can be had.
+        since_ms: time of that record, since the epoch.
+        owner: its producer; None: unknown.
     """
 
     first_offset: int
@@ -47,7 +47,7 @@ class OpenTransaction:
     owner: TransactionOwner | None
 
     def described(self, where: TopicUrl) -> str:
-        """What it is and how to end it, for people."""
+        """Describe it and how to end it, for people."""
         since = datetime.fromtimestamp(self.since_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         tool = f"kafka-transactions.sh --bootstrap-server {where.bootstrap_servers}"
         partition = f"--topic {where.topic} --partition 0"
@@ -81,14 +81,14 @@ class OpenTransaction:
 
 
 class OpenTransactions:
-    """Looks at the open transaction that holds up readers. Not thread-safe.
+    """Finds the open transaction that blocks readers. Not thread-safe.
 
     Args:
         where: the topic.
         settings: of the clients.
-        admin: asked who leads, and for the brokers.
-        topic_errors: makes the errors.
-        is_closed: asked while waiting.
+        admin: finds the leader and the brokers.
+        topic_errors: translates errors.
+        is_closed: checked while waiting.
     """
 
     def __init__(
@@ -107,10 +107,10 @@ class OpenTransactions:
         self._seen: OpenTransaction | None = None
 
     def at(self, last_stable_offset: int) -> OpenTransaction | None:
-        """The one that keeps the last stable offset there; None if there is nothing behind it.
+        """The transaction that begins at the last stable offset; None: there is none.
 
         Raises:
-            LogError: the cluster cannot be asked.
+            LogError: the cluster does not answer.
         """
         if self._seen is None or self._seen.first_offset != last_stable_offset:
             self._seen = self._find(last_stable_offset)
@@ -120,14 +120,14 @@ class OpenTransactions:
         first = self._first_message(offset)
         if first is None or first.offset() != offset:
             return None
-        owner = owner_of(self._admin, self._where.topic, offset) if self._settings.is_plaintext else None
+        owner = find_owner(self._admin, self._where.text, self._where.topic, offset, self._settings.user)
         if self._admin.end().offset != offset:
-            return None  # it has ended meanwhile
+            return None  # it ended meanwhile
         return OpenTransaction(offset, first.timestamp()[1], owner)
 
     def _first_message(self, offset: int) -> Message | None:
         """The first message at an offset or later, committed or not."""
-        doing = "looking at the open transaction"
+        doing = "reading the open transaction"
         with self._topic_errors.translated(doing):
             consumer = Consumer(self._settings.uncommitted_reader())
             try:

@@ -1,4 +1,4 @@
-"""Topics of a log: requests about one topic, its creation and required settings, and topics by name."""
+"""Queries and creation of topics, and the settings that a log requires."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from records.java_pattern import JavaPattern
 
 
-#: So long one question may take.
-REQUEST_TIMEOUT_S: Final = 5.0
-#: Between two looks at whether the log was closed meanwhile.
+#: Timeout of one request.
+_REQUEST_TIMEOUT_S: Final = 5.0
+#: Interval of checks whether the log was closed.
 _CLOSE_CHECK_INTERVAL_S: Final = 0.1
 
 # The client's stubs forgot to type these.
@@ -38,23 +38,23 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class LogEnd:
-    """The last stable offset, and the epoch of the leader that said so."""
+    """The last stable offset, and the epoch of the leader that reported it."""
 
     offset: int
     leader_epoch: int
 
 
 class TopicAdmin:
-    """Asks about one topic. Thread-safe.
+    """Queries of one topic. Thread-safe.
 
     Args:
         settings: of the client.
         topic: its name.
-        topic_errors: makes the errors.
-        is_closed: asked while waiting for an answer.
+        topic_errors: translates errors.
+        is_closed: checked while waiting for an answer.
 
     Raises:
-        LogError: as TopicErrors says; from every method too.
+        LogError: see TopicErrors; every method raises it.
     """
 
     def __init__(
@@ -72,86 +72,86 @@ class TopicAdmin:
             self._client = AdminClient(dict(settings))
 
     def cluster_id(self) -> str:
-        """The cluster's id."""
-        found = self._client.describe_cluster(request_timeout=REQUEST_TIMEOUT_S)
+        """Id of the cluster."""
+        found = self._client.describe_cluster(request_timeout=_REQUEST_TIMEOUT_S)
         return str(self._result(found, "asking for the cluster's id").cluster_id)
 
     def broker_count(self) -> int:
-        """Brokers that are alive."""
+        """Number of live brokers."""
         return len(self.broker_addresses())
 
     def broker_addresses(self) -> list[tuple[str, int]]:
-        """Host and port of each broker that is alive."""
-        found = self._client.describe_cluster(request_timeout=REQUEST_TIMEOUT_S)
+        """Host and port of each live broker."""
+        found = self._client.describe_cluster(request_timeout=_REQUEST_TIMEOUT_S)
         return [(node.host, node.port) for node in self._result(found, "asking for the brokers").nodes]
 
     def leader_address(self) -> tuple[str, int]:
         """Host and port of the topic's leader."""
         leader = self._description().partitions[0].leader
         if leader is None:
-            raise self._topic_errors.no_leader("looking at the topic")
+            raise self._topic_errors.no_leader("reading the topic's description")
         return leader.host, leader.port
 
     def topic_id(self) -> Uuid:
-        """The id of the topic that has the name now."""
+        """Id of the topic that has this name now."""
         text = str(self._description().topic_id)
-        # The client writes the other base64 alphabet.
+        # The client uses the standard base64 alphabet, not the URL-safe one.
         return uuid_from_string(text.replace("+", "-").replace("/", "_"))
 
     def partition_count(self) -> int:
-        """How many partitions the topic has."""
+        """Number of partitions of the topic."""
         return len(self._description().partitions)
 
     def config(self) -> dict[str, str]:
-        """All settings of the topic, defaults too."""
+        """All settings of the topic, with defaults."""
         resource = ConfigResource(ResourceType.TOPIC, self._topic)
-        found = self._client.describe_configs([resource], request_timeout=REQUEST_TIMEOUT_S)
+        found = self._client.describe_configs([resource], request_timeout=_REQUEST_TIMEOUT_S)
         entries = self._result(found[resource], "asking for the topic's settings")
         return {name: entry.value for name, entry in entries.items() if entry.value is not None}
 
     def end(self) -> LogEnd:
-        """Where committed records end now."""
+        """The current end of committed records."""
         found = self._offset(_LATEST, "asking for the last stable offset")
         return LogEnd(found.offset, -1 if found.leader_epoch is None else found.leader_epoch)
 
     def uncommitted_end(self) -> int:
-        """Where records end now, those of open transactions too."""
+        """The current end with the records of open transactions."""
         doing = "asking for the last offset"
         return int(self._offset(_LATEST, doing, IsolationLevel.READ_UNCOMMITTED).offset)
 
     def start(self) -> int:
-        """First offset that the topic holds now."""
+        """The current first offset."""
         return int(self._offset(_EARLIEST, "asking for the first offset").offset)
 
     def create(self, topic: NewTopic) -> None:
-        """Make the topic; returns when the cluster says that it has."""
-        found = self._client.create_topics([topic], request_timeout=REQUEST_TIMEOUT_S)
+        """Create the topic; returns when the cluster has acknowledged it."""
+        found = self._client.create_topics([topic], request_timeout=_REQUEST_TIMEOUT_S)
         self._result(found[self._topic], "creating the topic")
 
     def _description(self) -> Any:
         names = TopicCollection([self._topic])
-        found = self._client.describe_topics(names, request_timeout=REQUEST_TIMEOUT_S)
-        return self._result(found[self._topic], "looking at the topic")
+        found = self._client.describe_topics(names, request_timeout=_REQUEST_TIMEOUT_S)
+        return self._result(found[self._topic], "reading the topic's description")
 
     def _offset(
         self, spec: OffsetSpec, doing: str, isolation: IsolationLevel = IsolationLevel.READ_COMMITTED
     ) -> Any:
         found = self._client.list_offsets(
-            {self._partition: spec}, isolation_level=isolation, request_timeout=REQUEST_TIMEOUT_S
+            {self._partition: spec}, isolation_level=isolation, request_timeout=_REQUEST_TIMEOUT_S
         )
         try:
             result = self._result(found[self._partition], doing)
             if result.offset < 0:
-                # While the partition has no leader that can be reached, the client may answer so, too.
+                # The client may report a partition without a reachable leader like this.
                 raise self._topic_errors.no_leader(doing)
         except NoLeaderError:
-            # So it says of a topic that is gone, as well, once it has heard that; the cluster knows.
+            # The client may report a deleted topic like this, so ask the cluster.
             self._description()
             raise
         return result
 
     def _result(self, future: Future[_T], doing: str) -> _T:
-        deadline_s = time.monotonic() + 2 * REQUEST_TIMEOUT_S
+        deadline_s = time.monotonic() + 2 * _REQUEST_TIMEOUT_S
         while True:
             try:
                 return future.result(_CLOSE_CHECK_INTERVAL_S)
@@ -159,9 +159,9 @@ class TopicAdmin:
                 if self._is_closed():
                     raise LogError("the log is closed") from None
                 if time.monotonic() > deadline_s:
-                    raise self._topic_errors.no_answer(doing, 2 * REQUEST_TIMEOUT_S) from None
+                    raise self._topic_errors.no_answer(doing, 2 * _REQUEST_TIMEOUT_S) from None
             except KafkaException as exception:
-                self._client.poll(0)  # what went wrong with the connections comes here
+                self._client.poll(0)  # delivers the errors of the connections
                 raise self._topic_errors.translate(exception.args[0], doing) from exception
 
 
@@ -170,12 +170,12 @@ _COMPACT: Final = "compact"
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """What matters of a topic.
+    """The relevant settings of a topic.
 
     Attributes:
-        partitions: how many; a log has one.
-        cleanup_policy: ``compact`` in a log.
-        delete_retention_ms: for how long a removal can be seen at least.
+        partitions: their number; a log has one.
+        cleanup_policy: ``compact`` for a log.
+        delete_retention_ms: minimum time that a removal remains in the log.
         message_bytes_max: of one record.
     """
 
@@ -186,7 +186,7 @@ class TopicDescription:
 
 
 def describe_topic(admin: TopicAdmin) -> TopicDescription:
-    """Ask the cluster; raises as TopicAdmin."""
+    """Query the relevant settings; raises as TopicAdmin."""
     config = admin.config()
     return TopicDescription(
         partitions=admin.partition_count(),
@@ -197,10 +197,10 @@ def describe_topic(admin: TopicAdmin) -> TopicDescription:
 
 
 def check_topic(where: TopicUrl, topic: TopicDescription) -> None:
-    """Refuse what cannot hold a log.
+    """Check that the topic can be a log.
 
     Raises:
-        LogError: what it has, and the way out.
+        LogError: the setting that prevents it, and the way out.
     """
     if topic.partitions != 1:
         raise LogError(
@@ -209,13 +209,13 @@ def check_topic(where: TopicUrl, topic: TopicDescription) -> None:
         )
     if topic.cleanup_policy != _COMPACT:
         raise LogError(
-            f"{where.text}: cleanup.policy is `{topic.cleanup_policy}`, which forgets ACLs that are in "
+            f"{where.text}: cleanup.policy is `{topic.cleanup_policy}`, which deletes ACLs that are in "
             f"force; it must be `{_COMPACT}`: {_alter(where, f'cleanup.policy={_COMPACT}')}"
         )
     if topic.delete_retention_ms <= 0:
         raise LogError(
-            f"{where.text}: delete.retention.ms is {topic.delete_retention_ms}: a log that forgets removals "
-            f"at once cannot be followed: {_alter(where, 'delete.retention.ms=604800000')}"
+            f"{where.text}: delete.retention.ms is {topic.delete_retention_ms}: a log that deletes removals "
+            f"immediately cannot be followed: {_alter(where, 'delete.retention.ms=604800000')}"
         )
 
 
@@ -229,42 +229,42 @@ def _alter(where: TopicUrl, config: str) -> str:
 REPLICATION_FACTOR: Final = 3
 MIN_INSYNC_REPLICAS: Final = 2
 _DAY_MS: Final = 24 * 3600 * 1000
-#: A week: a node that was away for up to half of it goes on where it was.
+#: A week: a node that was offline for up to half of it continues from its last position.
 DELETE_RETENTION_MS: Final = 7 * _DAY_MS
 
-# Brokers learn of a new topic one after the other.
+# A new topic is not visible at all brokers immediately.
 _VISIBLE_TIMEOUT_S: Final = 10.0
 _VISIBLE_CHECK_INTERVAL_S: Final = 0.05
 
 _CONFIG: Final[Mapping[str, str]] = {
     "cleanup.policy": "compact",
-    # An acknowledged ACL must not be lost for the sake of being available.
+    # An acknowledged ACL must not be lost in favour of availability.
     "unclean.leader.election.enable": "false",
     "message.timestamp.type": "CreateTime",
-    # Only closed segments are compacted. A million ACLs are some 200 MB: a few segments, the last one closed
-    # once a day at the latest.
+    # Only closed segments are compacted. A million ACLs are some 200 MB: a few segments. The last one is
+    # closed at least once a day.
     "segment.bytes": str(64 * 1024 * 1024),
     "segment.ms": str(_DAY_MS),
-    # Such a log is compacted in seconds, and a shorter log is a quicker start of each node: do not wait for
-    # half of it to be superseded.
+    # Such a log is compacted in seconds, and nodes start faster with a shorter log: do not wait until half of
+    # it is superseded.
     "min.cleanable.dirty.ratio": "0.1",
-    # What was removed is gone from the log after this and delete.retention.ms, however little is written.
+    # Bounds the time until a removed ACL is deleted from the log, together with delete.retention.ms.
     "max.compaction.lag.ms": str(_DAY_MS),
-    # Nodes that are up to date never meet a hole.
+    # Nodes that are up to date never see a gap.
     "min.compaction.lag.ms": str(10 * 60 * 1000),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSettings:
-    """What a new topic gets.
+    """Settings of a new topic.
 
     Attributes:
-        replication_factor: copies of the log.
-        min_insync_replicas: of them, how many must have a write before it counts; at most as many.
-        delete_retention_ms: for how long a removal can be seen. Nodes and snapshots that are older than half
-            of it start again from the beginning of the log (I10).
-        config: further topic settings of Kafka's, or others than ours (`segment.ms`, ...).
+        replication_factor: number of copies of the log.
+        min_insync_replicas: number of copies that must have a write before it is acknowledged.
+        delete_retention_ms: how long a removal remains in the log. Nodes and snapshots older than half of it
+            start from the beginning of the log (I10).
+        config: more topic settings of Kafka, which override the defaults (`segment.ms`, ...).
     """
 
     replication_factor: int = REPLICATION_FACTOR
@@ -274,10 +274,10 @@ class TopicSettings:
 
 
 def make_topic(where: TopicUrl, admin: TopicAdmin, settings: TopicSettings) -> Uuid:
-    """Create the topic, which is not there; returns its id once it can be seen.
+    """Create the topic; returns its id once it is visible.
 
     Raises:
-        LogError: settings that contradict one another, or more copies than brokers; or as TopicAdmin.
+        LogError: inconsistent settings, or more copies than brokers; or as TopicAdmin.
     """
     copies, in_sync = settings.replication_factor, settings.min_insync_replicas
     if not 1 <= in_sync <= copies:
@@ -328,16 +328,16 @@ def topic_exists(admin: TopicAdmin) -> bool:
 def create_topic(
     url: str, *, client: Mapping[str, str] | None = None, settings: TopicSettings | None = None
 ) -> LogIdentity:
-    """Create the topic at ``kafka://HOST:PORT[,...]/TOPIC``; returns which log it is.
+    """Create the topic at ``kafka://HOST:PORT[,...]/TOPIC``; returns the log's identity.
 
     Args:
-        url: where.
+        url: of the topic.
         client: settings for the Kafka clients (``aclog.kafka.*`` without that prefix).
-        settings: by default those of TopicSettings.
+        settings: of the topic; None: defaults.
 
     Raises:
-        LogError: it is there already; fewer brokers than copies; Kafka refused.
-        LogUnreachableError, LogRefusedError: the cluster is out of reach, or does not let us in.
+        LogError: it exists already; fewer brokers than copies; Kafka refused.
+        LogUnreachableError, LogRefusedError: the cluster does not answer, or denies access.
     """
     where, errors = parse_topic_url(url), ClientErrors(client)
     clients = ClientSettings(where, client or {}, errors)
@@ -349,7 +349,7 @@ def create_topic(
 
 
 def matching_topics(bootstrap_servers: str, pattern: JavaPattern, client: Mapping[str, str]) -> list[str]:
-    """Names that match as a whole, sorted; Kafka's internal topics are not among them.
+    """Names that match completely, sorted, without Kafka's internal topics.
 
     Args:
         bootstrap_servers: ``HOST:PORT[,HOST:PORT...]``.
@@ -357,8 +357,8 @@ def matching_topics(bootstrap_servers: str, pattern: JavaPattern, client: Mappin
         client: settings for the Kafka client: ``aclog.kafka.*`` without that prefix.
 
     Raises:
-        LogError: the servers or a client setting make no sense.
-        LogUnreachableError, LogRefusedError: the cluster is out of reach, or does not let us in.
+        LogError: invalid servers or client settings.
+        LogUnreachableError, LogRefusedError: the cluster does not answer, or denies access.
     """
     url = f"{SCHEME}{bootstrap_servers}"
     parse_bootstrap_servers(url, bootstrap_servers, FORM)
@@ -369,11 +369,11 @@ def matching_topics(bootstrap_servers: str, pattern: JavaPattern, client: Mappin
     with topic_errors.translated("listing the topics"):
         admin = AdminClient(settings)
         try:
-            names = sorted(filter(pattern.fullmatch, admin.list_topics(timeout=REQUEST_TIMEOUT_S).topics))
+            names = sorted(filter(pattern.fullmatch, admin.list_topics(timeout=_REQUEST_TIMEOUT_S).topics))
             if not names:
                 return []
-            found = admin.describe_topics(TopicCollection(names), request_timeout=REQUEST_TIMEOUT_S)
+            found = admin.describe_topics(TopicCollection(names), request_timeout=_REQUEST_TIMEOUT_S)
             return [name for name in names if not found[name].result().is_internal]
         except KafkaException:
-            admin.poll(0)  # what went wrong with the connections comes here
+            admin.poll(0)  # delivers the errors of the connections
             raise

@@ -1,12 +1,12 @@
-"""Kafka's errors become this project's here, and nowhere else.
+"""TopicErrors: translates errors of confluent-kafka to LogError.
 
     no such topic                            LogNotFoundError
-    a setting or call that makes no sense    LogError
+    an invalid setting or call               LogError
     TLS or SASL failed                       LogAuthenticationError
     not allowed                              LogRefusedError
-    all else: out of reach, busy             LogUnreachableError
+    others: no answer, busy                  LogUnreachableError
 
-An offset out of range is the reader's business, which knows the range.
+The reader handles offsets out of range, as it knows the range.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _NOT_ALLOWED: Final = frozenset(
         KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     }
 )
-_NOT_KNOWN: Final = frozenset(
+_NOT_AUTHENTICATED: Final = frozenset(
     {
         KafkaError._AUTHENTICATION,
         KafkaError._SSL,
@@ -55,8 +55,8 @@ _NOT_KNOWN: Final = frozenset(
         KafkaError.ILLEGAL_SASL_STATE,
     }
 )
-_SENSELESS: Final = frozenset({KafkaError._INVALID_ARG, KafkaError._CONFLICT})
-# What a client says when no connection works, whatever the reason.
+_INVALID: Final = frozenset({KafkaError._INVALID_ARG, KafkaError._CONFLICT})
+# Errors of a client without any connection, for whatever reason.
 _NO_CONNECTION: Final = frozenset(
     {
         KafkaError._TIMED_OUT,
@@ -78,8 +78,8 @@ class TopicErrors:
 
     Args:
         where: the topic.
-        errors: what its clients said last.
-        remedy: what to do where there is no such topic.
+        errors: last errors of the connections.
+        remedy: what to do if the topic does not exist.
     """
 
     def __init__(
@@ -91,13 +91,13 @@ class TopicErrors:
         self._is_probed = False
 
     def translate(self, error: KafkaError, doing: str) -> LogError:
-        """The error to be raised; ``doing`` says what was tried, as in `reading`."""
+        """The error to raise; ``doing``: the failed action, such as `reading`."""
         url, code, text = self._where.text, error.code(), error.str()
         if code in _NO_TOPIC:
             return LogNotFoundError(
                 f"{url}: there is no topic `{self._where.topic}` ({doing}: {text}); {self._remedy}"
             )
-        if code in _SENSELESS:
+        if code in _INVALID:
             return LogError(f"{url}: {doing}: {text}; is a setting {PREFIX}* wrong?")
         if code in _NOT_ALLOWED:
             return LogRefusedError(
@@ -105,9 +105,10 @@ class TopicErrors:
             )
         if code in _NO_CONNECTION and self._errors.last is not None:
             error, text = self._errors.last, f"{text}: {self._errors.last.str()}"
-        if (code in _NO_CONNECTION or code in _NOT_KNOWN) and (mismatch := self._tls_mismatch()) is not None:
+        is_connection_error = code in _NO_CONNECTION or code in _NOT_AUTHENTICATED
+        if is_connection_error and (mismatch := self._tls_mismatch()) is not None:
             return LogAuthenticationError(f"{url}: {doing}: {mismatch}")
-        if error.code() in _NOT_KNOWN:
+        if error.code() in _NOT_AUTHENTICATED:
             return LogAuthenticationError(
                 f"{url}: {doing}: {text}; see {PREFIX}security.protocol, {PREFIX}sasl.* and {PREFIX}ssl.*"
             )
@@ -116,7 +117,7 @@ class TopicErrors:
         return LogUnreachableError(f"{url}: {doing}: {text}")
 
     def _tls_mismatch(self) -> str | None:
-        """Whether TLS is why nobody answers; looked at once, as a port keeps what it speaks."""
+        """The explanation if only one side uses TLS. Probed once, as a port does not change."""
         if self._is_probed:
             return None
         self._is_probed = True
@@ -128,17 +129,17 @@ class TopicErrors:
         return None
 
     def no_answer(self, doing: str, timeout_s: float) -> LogError:
-        """The cluster said nothing for so long."""
+        """The cluster did not answer in time."""
         why = "" if self._errors.last is None else f": {self._errors.last.str()}"
         return LogUnreachableError(f"{self._where.text}: {doing}: no answer within {timeout_s:g} s{why}")
 
     def no_leader(self, doing: str) -> LogError:
-        """The topic has no leader, now."""
+        """The topic has no leader now."""
         return NoLeaderError(f"{self._where.text}: {doing}: the topic has no leader that can be reached")
 
     @contextmanager
     def translated(self, doing: str) -> Iterator[None]:
-        """Raise in our words what the clients raise inside of the block."""
+        """Translate the errors that the clients raise inside the block."""
         try:
             yield
         except KafkaException as exception:

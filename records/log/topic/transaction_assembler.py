@@ -1,21 +1,20 @@
-"""Which messages become visible together (I2). Pure.
+"""TransactionAssembler: groups messages that become visible together (I2). Pure.
 
-Kafka shows what is committed below the last stable offset, and that may be a part of a transaction: where
-those of two writers interleave, and one is committed and the other open, the offset stands at the first
+Kafka returns committed messages below the last stable offset, which may be a part of a transaction: if the
+transactions of two writers interleave, and one is committed and the other open, that offset is the first
 record of the open one.
 
     offset      0    1    2    3    4        T1 is committed at 4, and T2 is open:
                 T1   T2   T1   T2   end T1   the last stable offset is 1, and a reader sees half of T1
 
-So each record that we write says in a header which transaction it belongs to, which one it is in there, and
-of how many. Batches are cut where no transaction is incomplete; an incomplete one is held back, with all that
-follows it, until
+So each record has a header with the transaction's id, its index, and the number of records. A batch ends
+where no transaction is incomplete. An incomplete one is held back, with all later records, until
 
-- its last record has come (records of one transaction come in order; earlier ones may be compacted away), or
-- the position reaches the log's *uncommitted* end as it was when its first record was seen. The transaction
-  was committed by then, so all of it was below: what has not come was compacted away.
+- its last record was read (records of one transaction are in order; earlier ones may be compacted away), or
+- the position reaches the log's *uncommitted* end as of reading its first record. The transaction was
+  committed by then, so all its records are below: the missing ones were compacted away.
 
-Records without the header are whole by themselves.
+A record without the header is complete.
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ if TYPE_CHECKING:
 #: Name of the header, and its value.
 HEADER: Final = "aclog.tx"
 _HEADER_FORM: Final = b"%b:%d:%d"
-#: Records of one batch at most, but for a transaction that is longer: small enough for a batch to be thrown
-#: away without much loss where it contradicts itself, large enough to cost nothing by itself.
+#: Maximum number of records of a batch, except for a longer transaction: small enough that little is lost if
+#: an inconsistent batch is dropped, large enough that the overhead of a batch does not matter.
 RUN_RECORDS_MAX: Final = 1000
 
 
 def transaction_headers(transaction_id: str, count: int) -> list[bytes]:
-    """What goes into the header of each of ``count`` records, in order."""
+    """Values of the header of each of ``count`` records, in order."""
     return [_HEADER_FORM % (transaction_id.encode("ascii"), index, count) for index in range(count)]
 
 
@@ -51,7 +50,7 @@ def parse_transaction_header(value: bytes | None) -> tuple[bytes, int, int]:
     """(transaction id, index, count).
 
     Raises:
-        DecodeError: it makes no sense, so nobody knows what belongs together.
+        DecodeError: it is invalid.
     """
     parts = (value or b"").split(b":")
     if len(parts) == 3 and parts[1].isdigit() and parts[2].isdigit():
@@ -63,11 +62,11 @@ def parse_transaction_header(value: bytes | None) -> tuple[bytes, int, int]:
 
 @dataclass(frozen=True, slots=True)
 class FetchedRecords:
-    """Consecutive records that were fetched and decoded; each list has an element for each of them.
+    """Consecutive decoded records; each list has at least one element per record.
 
     Attributes:
         sizes_bytes: of keys and values.
-        header: HEADER's value in one of them, by its place; None where there is none. Few are asked for.
+        header: returns the value of HEADER of a record, by its index. Few headers are read.
     """
 
     records: tuple[LogRecord, ...] | TableRecords
@@ -79,29 +78,29 @@ class FetchedRecords:
 
 
 class TransactionAssembler:
-    """Makes batches of records that come in offset order.
+    """Groups records in offset order into batches.
 
     Args:
-        position: where the first batch begins.
-        epoch: of what is before it, as far as known.
-        uncommitted_end: the log's end, committed or not, at any time after what was just added was fetched.
+        position: start of the first batch.
+        epoch: of the record before it, if known.
+        uncommitted_end: returns the log's end, committed or not, after the last added records were fetched.
 
     Attributes:
-        ready_bytes: of the records that can be taken.
+        ready_bytes: of the records that ``take`` would return.
     """
 
     def __init__(self, position: int, epoch: int, uncommitted_end: Callable[[], int]) -> None:
         self.ready_bytes = 0
         self._uncommitted_end = uncommitted_end
         self._position = position
-        # Of the last record seen, and of what a batch without records goes on from.
+        # Of the last record, also for a batch without records.
         self._epoch = epoch
         self._timestamp_ms = 0
         self._batches: list[LogBatch] = []
         self._cut_bytes = 0
-        # The run that the next batch is made of, and how much of it may be cut off.
+        # The records of the next batch.
         self._run = _Run()
-        # Incomplete transactions, each with the position at which nothing more of it can come.
+        # Incomplete transactions, each with the position from which on it has no more records.
         self._incomplete: dict[bytes, int] = {}
 
     @property
@@ -111,19 +110,19 @@ class TransactionAssembler:
 
     @property
     def first_offset(self) -> int | None:
-        """Of the first record that was added and not taken."""
+        """Offset of the first record that was added and not taken."""
         for batch in self._batches:
             if batch.record_offsets is not None:
                 return batch.record_offsets[0]
         return self._run.first_offset if self._run.count else None
 
     def add(self, fetched: FetchedRecords) -> tuple[int, DecodeError | None]:
-        """Add the next records; how many were, and what is wrong with the header of the one behind them.
+        """Add the next records; returns their number, and the error of the header after them.
 
-        Those that nothing happens between are added at once. Few headers are looked at: to look at all takes
-        as long as to decode the records.
+        Adds runs of records together and reads few headers: reading all takes as long as decoding the
+        records.
         """
-        markers = _marker_places(fetched.records)
+        markers = _marker_indexes(fetched.records)
         offsets, epochs = fetched.offsets, fetched.epochs
         at, count = 0, len(offsets)
         while at < count:
@@ -132,12 +131,12 @@ class TransactionAssembler:
             except DecodeError as error:
                 return at, error
             if self._incomplete:
-                self._give_up(offsets[at])
+                self._drop_incomplete(offsets[at])
             epoch, is_marker = epochs[at], at in markers
             limit = at + 1 if is_marker else bisect_right(epochs, epoch, at, count)
             if markers:
                 limit = min([limit, *(marker for marker in markers if marker > at)])
-            end = at if self._incomplete else self._whole_end(fetched, at, limit)
+            end = at if self._incomplete else self._complete_end(fetched, at, limit)
             if not self._incomplete and (
                 epoch != self._epoch or is_marker or end == at or self._run.count + end - at > RUN_RECORDS_MAX
             ):
@@ -153,8 +152,8 @@ class TransactionAssembler:
             at = end
         return count, None
 
-    def _whole_end(self, fetched: FetchedRecords, at: int, limit: int) -> int:
-        """The end of the records from ``at`` on that need nothing of what follows them, for one run."""
+    def _complete_end(self, fetched: FetchedRecords, at: int, limit: int) -> int:
+        """End of the complete transactions from ``at`` on, for one run."""
         end = at
         while end < limit:
             next_end = _transaction_end(fetched, end, limit)
@@ -166,7 +165,7 @@ class TransactionAssembler:
     def _part_end(
         self, fetched: FetchedRecords, at: int, limit: int, parsed: tuple[bytes, int, int] | None
     ) -> int:
-        """The end of the records from ``at`` on of one transaction, of which more is to come, or was."""
+        """End of the records from ``at`` on of one transaction whose other records are not adjacent."""
         incomplete, offsets = self._incomplete, fetched.offsets
         if parsed is None:
             return at + 1
@@ -177,32 +176,33 @@ class TransactionAssembler:
         if incomplete.keys() == {transaction_id}:
             limit = bisect_left(offsets, incomplete[transaction_id], at, limit)
             end += bisect_left(
-                range(end, limit), x=True, key=lambda place: not _is_same(fetched, at, place, parsed)
+                range(end, limit), x=True, key=lambda index: not _is_same(fetched, at, index, parsed)
             )
         if index + offsets[end - 1] - offsets[at] == count - 1:
             incomplete.pop(transaction_id, None)
         return end
 
     def take(self, end_offset: int | None) -> list[LogBatch]:
-        """What is whole, in batches. ``end_offset``: everything below it was seen; None if that is not known.
+        """Return the complete batches. ``end_offset``: all records below it were added; None: unknown.
 
-        Where nothing is held back the last batch reaches to ``end_offset``; it may be without records.
+        If no records are held back, the last batch ends at ``end_offset``, and may be without records.
         """
         if end_offset is not None and self._incomplete:
-            self._give_up(end_offset)
+            self._drop_incomplete(end_offset)
         if not self._incomplete:
             self._cut(end_offset)
         batches, self._batches = self._batches, []
         self.ready_bytes = self._cut_bytes = 0
         return batches
 
-    def _give_up(self, position: int) -> None:
+    def _drop_incomplete(self, position: int) -> None:
+        """No longer wait for transactions whose missing records must have been compacted away."""
         for transaction_id, end in list(self._incomplete.items()):
             if position >= end:
                 del self._incomplete[transaction_id]
 
     def _cut(self, end_offset: int | None = None) -> None:
-        """Make a batch of the run; of an empty one only to reach ``end_offset``."""
+        """Make a batch of the run; an empty one only to reach ``end_offset``."""
         run = self._run
         end = run.last_offset + 1 if run.count else self._position
         if end_offset is not None and end_offset > end:
@@ -213,7 +213,7 @@ class TransactionAssembler:
             self._timestamp_ms = run.timestamp_ms
         base = run.first_offset if run.count else self._position
         self._batches.append(
-            LogBatch(base, end, self._epoch, self._timestamp_ms, run.size_bytes, _joined(run.pieces))
+            LogBatch(base, end, self._epoch, self._timestamp_ms, run.size_bytes, _concat(run.pieces))
         )
         self._position = end
         self._cut_bytes += run.size_bytes
@@ -221,7 +221,7 @@ class TransactionAssembler:
 
 
 class _Run:
-    """Records that follow one another, and what a batch says of them."""
+    """Consecutive records, and the fields of their batch."""
 
     __slots__ = ("count", "first_offset", "last_offset", "pieces", "size_bytes", "timestamp_ms")
 
@@ -248,7 +248,7 @@ def _parsed(header: bytes | None) -> tuple[bytes, int, int] | None:
 
 
 def _transaction_end(fetched: FetchedRecords, at: int, limit: int) -> int:
-    """The end of the transaction that begins at ``at``; ``at`` if its last record is not below ``limit``."""
+    """End of the transaction that begins at ``at``; ``at``: its last record is not below ``limit``."""
     try:
         parsed = _parsed(fetched.header(at))
     except DecodeError:
@@ -259,26 +259,26 @@ def _transaction_end(fetched: FetchedRecords, at: int, limit: int) -> int:
     return last + 1 if last < limit and _is_same(fetched, at, last, parsed) else at
 
 
-def _is_same(fetched: FetchedRecords, at: int, place: int, parsed: tuple[bytes, int, int]) -> bool:
-    """Whether the records from ``at``, which has this header, to ``place`` are all of one transaction.
+def _is_same(fetched: FetchedRecords, first: int, last: int, parsed: tuple[bytes, int, int]) -> bool:
+    """Whether the records from ``first``, which has this header, to ``last`` belong to one transaction.
 
-    They are if these two are, with as many offsets between them as it has records there: it was written in
-    order, and compaction only takes away.
+    They do if both belong to it, and their offsets differ as much as their indexes: a transaction is written
+    in order, and compaction only removes records.
     """
     transaction_id, index, count = parsed
-    index += fetched.offsets[place] - fetched.offsets[at]
-    return index < count and fetched.header(place) == _HEADER_FORM % (transaction_id, index, count)
+    index += fetched.offsets[last] - fetched.offsets[first]
+    return index < count and fetched.header(last) == _HEADER_FORM % (transaction_id, index, count)
 
 
-def _marker_places(records: tuple[LogRecord, ...] | TableRecords) -> Collection[int]:
-    """Which of the records begin, end or abort a metadata transaction."""
+def _marker_indexes(records: tuple[LogRecord, ...] | TableRecords) -> Collection[int]:
+    """Indexes of the transaction markers."""
     if isinstance(records, tuple):
-        return {place for place, logged in enumerate(records) if type(logged.record) in TRANSACTION_MARKERS}
+        return {index for index, logged in enumerate(records) if type(logged.record) in TRANSACTION_MARKERS}
     return records.marker_indexes()
 
 
-def _joined(pieces: Sequence[tuple[LogRecord, ...] | TableRecords]) -> tuple[LogRecord, ...] | TableRecords:
-    """The records of all pieces, in order: as columns where all of them are."""
+def _concat(pieces: Sequence[tuple[LogRecord, ...] | TableRecords]) -> tuple[LogRecord, ...] | TableRecords:
+    """Concatenate records; columns if all of them are columns."""
     tables = [piece for piece in pieces if not isinstance(piece, tuple)]
     if tables and len(tables) == len(pieces):
         return tables[0].extended(tables[1:])

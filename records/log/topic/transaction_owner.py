@@ -1,26 +1,30 @@
-"""Whose an open transaction is: asked of the brokers directly (KIP-664), as the client library cannot.
+"""The producer of an open transaction, queried from the brokers (KIP-664); confluent-kafka has no API for it.
 
-That is done where the listener is PLAINTEXT and `kio` is installed. Elsewhere it would take a client of our
-own, with TLS and each SASL mechanism, for one line of one message: there the message names the command that
-says it.
+Needs `kio`, and client settings that records.log.protocol supports. Otherwise the message about the
+transaction names the command that finds the producer.
 """
 
 from __future__ import annotations
 
-import io
-import socket
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from records.errors import LogError
+from records.log.bootstrap_servers import Address
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
+
     from records.log.topic.topic_admin import TopicAdmin
 
-#: One question to one broker.
+    _Connect = Callable[[Address], AbstractContextManager[Any]]
+
+#: Timeout of one request.
 _TIMEOUT_S: Final = 3.0
-_LENGTH_BYTES: Final = 4
-_CORRELATION_ID: Final = 1
+#: Prefixes of the settings that decide whether a connection is secure.
+_SECURITY_KEYS: Final = ("security.", "sasl.", "ssl.", "https.", "enable.ssl.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +34,8 @@ class TransactionOwner:
     Attributes:
         producer_id: as the leader of the topic knows it.
         producer_epoch: the same.
-        transactional_id: None where no coordinator lists it for us.
-        timeout_ms: after which its coordinator aborts it; None as above.
+        transactional_id: None: no coordinator lists it for this principal.
+        timeout_ms: after which its coordinator aborts it; None: unknown.
     """
 
     producer_id: int
@@ -40,77 +44,70 @@ class TransactionOwner:
     timeout_ms: int | None
 
 
-def owner_of(admin: TopicAdmin, topic: str, first_offset: int) -> TransactionOwner | None:
-    """Who has the transaction open that begins there; None where that cannot be had.
+def find_owner(
+    admin: TopicAdmin, url: str, topic: str, first_offset: int, client: Mapping[str, str]
+) -> TransactionOwner | None:
+    """The producer whose transaction begins at ``first_offset``; None: it cannot be found.
 
-    Nothing is raised: the message that it is for makes sense without it.
+    Raises nothing: the message about the transaction is useful without it.
+
+    Args:
+        admin: of the topic.
+        url: of the log, for errors.
+        topic: its name.
+        first_offset: of the transaction.
+        client: settings of the Kafka clients, by librdkafka's names.
     """
     try:
-        from kio.serial.errors import SerialError  # noqa: PLC0415  (an extra, and rarely needed)
-    except ImportError:
+        from records.log.protocol.cluster_errors import ClusterErrors  # noqa: PLC0415
+        from records.log.protocol.connection import Connection  # noqa: PLC0415 - kio is an extra
+        from records.log.protocol.settings import KEYS, protocol_settings  # noqa: PLC0415
+    except ModuleNotFoundError:
         return None
     try:
-        return _owner_of(admin, topic, first_offset)
-    except (LogError, OSError, SerialError):
+        settings = protocol_settings(
+            {key: client[key] for key in client if key in KEYS or key.startswith(_SECURITY_KEYS)}
+        )
+        settings = replace(settings, timeout_s=min(settings.timeout_s, _TIMEOUT_S))
+        errors = ClusterErrors(url, settings.principal)
+
+        @contextmanager
+        def connect(address: Address) -> Iterator[Connection]:
+            connection = Connection(address, settings, errors)
+            try:
+                yield connection
+            finally:
+                connection.abort()
+
+        return _find_owner(admin, topic, first_offset, connect)
+    except LogError:
         return None
 
 
-def _owner_of(admin: TopicAdmin, topic: str, first_offset: int) -> TransactionOwner | None:
-    from kio.schema.describe_producers.v0.request import DescribeProducersRequest, TopicRequest  # noqa: PLC0415
-    from kio.schema.describe_producers.v0.response import DescribeProducersResponse  # noqa: PLC0415
-    from kio.schema.types import TopicName  # noqa: PLC0415
-    from kio.static.primitive import i32  # noqa: PLC0415
+def _find_owner(
+    admin: TopicAdmin, topic: str, first_offset: int, connect: _Connect
+) -> TransactionOwner | None:
+    from records.log.protocol import transaction_queries as queries  # noqa: PLC0415
 
-    asked = TopicRequest(name=TopicName(topic), partition_indexes=(i32(0),))
-    request = DescribeProducersRequest(topics=(asked,))
-    found = _send(admin.leader_address(), request, DescribeProducersResponse)
-    for each in found.topics:
-        for partition in each.partitions:
-            for producer in partition.active_producers:
-                if producer.current_txn_start_offset == first_offset:
-                    owner = _known_to_a_coordinator(admin, producer.producer_id)
-                    name, timeout_ms = (None, None) if owner is None else owner
-                    return TransactionOwner(producer.producer_id, producer.producer_epoch, name, timeout_ms)
+    with connect(Address(*admin.leader_address())) as leader:
+        producers = leader.send(queries.describe_producers(topic), queries.DESCRIBE_PRODUCERS)
+    for producer in producers:
+        if producer.first_offset == first_offset:
+            name, timeout_ms = _transaction_of(admin, producer.producer_id, connect)
+            return TransactionOwner(producer.producer_id, producer.producer_epoch, name, timeout_ms)
     return None
 
 
-def _known_to_a_coordinator(admin: TopicAdmin, producer_id: int) -> tuple[str, int] | None:
+def _transaction_of(admin: TopicAdmin, producer_id: int, connect: _Connect) -> tuple[str | None, int | None]:
     """The transactional id of a producer, and the timeout of its transaction."""
-    from kio.schema.describe_transactions.v0.request import DescribeTransactionsRequest  # noqa: PLC0415
-    from kio.schema.describe_transactions.v0.response import DescribeTransactionsResponse  # noqa: PLC0415
-    from kio.schema.list_transactions.v0.request import ListTransactionsRequest  # noqa: PLC0415
-    from kio.schema.list_transactions.v0.response import ListTransactionsResponse  # noqa: PLC0415
-    from kio.schema.types import ProducerId  # noqa: PLC0415
+    from records.log.protocol import transaction_queries as queries  # noqa: PLC0415
 
-    for address in admin.broker_addresses():
-        listing = ListTransactionsRequest(producer_id_filters=(ProducerId(producer_id),))
-        for listed in _send(address, listing, ListTransactionsResponse).transaction_states:
-            request = DescribeTransactionsRequest(transactional_ids=(listed.transactional_id,))
-            (state,) = _send(address, request, DescribeTransactionsResponse).transaction_states
-            return listed.transactional_id, round(state.transaction_timeout.total_seconds() * 1000)
-    return None
-
-
-def _send(address: tuple[str, int], request: Any, response_type: type[Any]) -> Any:
-    """One question on a connection of its own: size, header and body, both ways."""
-    from kio.schema.request_header.v2.header import RequestHeader  # noqa: PLC0415
-    from kio.serial import entity_reader, entity_writer  # noqa: PLC0415
-    from kio.static.primitive import i32  # noqa: PLC0415
-
-    header = RequestHeader(
-        request_api_key=request.__api_key__,
-        request_api_version=request.__version__,
-        correlation_id=i32(_CORRELATION_ID),
-        client_id="aclog",
-    )
-    sent = io.BytesIO()
-    entity_writer(RequestHeader)(sent, header)
-    entity_writer(type(request))(sent, request)
-    with socket.create_connection(address, _TIMEOUT_S) as connection:
-        connection.sendall(len(sent.getvalue()).to_bytes(_LENGTH_BYTES, "big") + sent.getvalue())
-        with connection.makefile("rb") as answers:
-            size_bytes = int.from_bytes(answers.read(_LENGTH_BYTES), "big")
-            received = answers.read(size_bytes)
-    _, header_bytes = entity_reader(response_type.__header_schema__)(received, 0)
-    response, _ = entity_reader(response_type)(received, header_bytes)
-    return response
+    for host, port in admin.broker_addresses():
+        with connect(Address(host, port)) as broker:
+            listed = broker.send(queries.list_transactions(producer_id), queries.LIST_TRANSACTIONS)
+            for transactional_id in listed:
+                timeouts_ms = broker.send(
+                    queries.describe_transaction(transactional_id), queries.DESCRIBE_TRANSACTIONS
+                )
+                return transactional_id, timeouts_ms[0] if timeouts_ms else None
+    return None, None

@@ -1,4 +1,4 @@
-"""kafka://HOST:PORT[,HOST:PORT...]/TOPIC: where a topic log is."""
+"""TopicUrl: kafka://HOST:PORT[,HOST:PORT...]/TOPIC."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FORM: Final = "kafka://HOST:PORT[,HOST:PORT...]/TOPIC"
 
 @dataclass(frozen=True, slots=True)
 class TopicUrl:
-    """``bootstrap_servers`` as Kafka's clients take them; partition 0 of ``topic`` is the log."""
+    """URL of a topic log, whose only partition is 0."""
 
     text: str
     bootstrap_servers: str
@@ -23,19 +23,19 @@ class TopicUrl:
 
 
 def parse_topic_url(url: str) -> TopicUrl:
-    """Take a URL apart.
+    """Parse a URL.
 
     Raises:
-        LogError: what is wrong with it, and the form that it must have.
+        LogError: it is invalid; the text has the form of such a URL.
     """
     if url[: len(SCHEME)].lower() != SCHEME:
         raise LogError(f"`{url}` is not a topic: write {FORM}")
     servers, _, topic = url[len(SCHEME) :].partition("/")
     parse_bootstrap_servers(url, servers, FORM)
     if not topic:
-        raise LogError(f"`{url}`: which topic? Write {FORM}")
+        raise LogError(f"`{url}`: the topic is missing. Write {FORM}")
     if not is_topic_name(topic):
         raise LogError(
-            f"`{url}`: `{topic}` cannot be a topic: Kafka takes up to 249 letters, digits, `.`, `_` and `-`"
+            f"`{url}`: `{topic}` cannot be a topic: use up to 249 letters, digits, `.`, `_` and `-`"
         )
     return TopicUrl(url, servers, topic)

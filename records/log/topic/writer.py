@@ -1,8 +1,8 @@
-"""Appends operations: one operation, one transaction, by an idempotent producer.
+"""TopicWriter: appends each operation as one transaction, by an idempotent producer.
 
-Nothing is visible before its commit, so whatever fails before that wrote nothing. A commit whose answer does
-not come may be in the log or not: that is said, and the producer is given up. The next one has the same
-transactional id, so that its start completes or aborts what was left, and fences the one before.
+Records are visible after the commit only, so a failure before it wrote nothing. If a commit is not answered,
+its outcome is unknown, and the producer is dropped. The next one has the same transactional id, so its start
+completes or aborts the transaction, and fences the previous producer.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from records.log.topic.topic_errors import TopicErrors
 from records.log.topic.transaction_assembler import HEADER, transaction_headers
 from records.log.topic.url import TopicUrl
 
-#: Starting a producer, and committing a transaction, take this long at most.
+#: Timeouts of starting a producer and of committing a transaction.
 INIT_TIMEOUT_S: Final = 15.0
 COMMIT_TIMEOUT_S: Final = 15.0
 _CALL_TIMEOUT_S: Final = 1.0
-#: What surrounds key and value in a message, generously.
+#: Upper bound of the bytes of a message other than key and value.
 _OVERHEAD_BYTES: Final = 256
-#: The most records in one operation, which must be written well within the transaction's timeout.
+#: Maximum number of records of an operation, which must be written well within the transaction's timeout.
 RECORDS_MAX: Final = 50_000
 
 _NOTHING: Final = "nothing was written"
@@ -50,9 +50,9 @@ class TopicWriter:
     Args:
         where: for errors.
         settings: of the client.
-        topic_errors: makes the errors.
-        message_bytes_max: what the topic takes.
-        is_closed: asked while waiting.
+        topic_errors: translates errors.
+        message_bytes_max: of the topic.
+        is_closed: checked while waiting.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class TopicWriter:
         """
         messages = encode_messages(records)
         if len(messages) > RECORDS_MAX:
-            raise EncodeError(f"{len(messages)} records at once; a topic log takes {RECORDS_MAX}")
+            raise EncodeError(f"{len(messages)} records in one operation; a topic log takes {RECORDS_MAX}")
         for key, value in messages:
             size_bytes = len(key) + len(value or b"") + _OVERHEAD_BYTES
             if size_bytes > self._message_bytes_max:
@@ -140,7 +140,7 @@ class TopicWriter:
                     break
                 except KafkaException as exception:
                     error: KafkaError = exception.args[0]
-                    producer.poll(0)  # what went wrong with the connections comes here
+                    producer.poll(0)  # delivers the errors of the connections
                     if not error.retriable() or self._is_closed() or time.monotonic() > deadline_s:
                         raise self._topic_errors.translate(error, doing) from exception
             self._producer = producer
@@ -166,17 +166,17 @@ class TopicWriter:
                 )
             except BufferError:
                 if producer.poll(_CALL_TIMEOUT_S) == 0:
-                    raise  # nothing moved: the cluster does not take any more
+                    raise  # no message left the queue: the cluster accepts no more
             else:
                 return
 
     def _require_place(self, after: int, ends: Sequence[int], count: int) -> None:
-        """Refuse what does not stand directly at an offset: it is known before anyone can see it."""
+        """Check before the commit that the records directly follow ``after``."""
         if len(ends) < count:
             raise LogUnreachableError(f"{self._where.text}: writing; {_NOTHING}: no answer came in time")
         if (min(ends), max(ends)) != (after + 1, after + count):
             raise LogMovedError(
-                f"{self._where.text}: it did not end at {after}, others write to it; {_NOTHING}"
+                f"{self._where.text}: it did not end at {after}, as others write to it; {_NOTHING}"
             )
 
     def _commit(self, producer: Producer) -> None:
@@ -198,7 +198,7 @@ class TopicWriter:
                 return
 
     def _abort(self, producer: Producer) -> None:
-        """Abort, or give the producer up: then the cluster, or the next producer's start, aborts."""
+        """Abort the transaction. If that fails, drop the producer; the cluster or the next one aborts it."""
         try:
             producer.abort_transaction(_CALL_TIMEOUT_S)
         except KafkaException:
