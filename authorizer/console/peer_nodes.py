@@ -183,7 +183,7 @@ class _Peer:
 
 def _digest_at(node: Node, here: AuthorizerState, offset: int) -> str | None:
     """This node's digest at an offset; None if that state is not held."""
-    state = here if offset == here.end_offset else node.recent.at(offset)
+    state = here if offset == here.end_offset else node.recent_states.at(offset)
     return None if state is None else digest_to_string(state.index.image.digest)
 
 

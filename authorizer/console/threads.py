@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 from authorizer.api.http.error_code import ErrorCode
-from authorizer.node.switch_interval import giving_way
+from authorizer.node.switch_interval import short_switch_interval
 from authorizer.sidecar.http.errors import HttpError
 from authorizer.sidecar.http.request_response import while_connected
 
@@ -122,5 +122,5 @@ class ComparisonScheduler:
 
 def _compute(work: Callable[[Callable[[], None]], _T], budget: _Budget) -> _T:
     budget.check()
-    with giving_way():
+    with short_switch_interval():
         return work(budget.check)

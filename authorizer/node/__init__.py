@@ -1,4 +1,4 @@
-"""A running node: follows a log, decides, writes, audits. Knows no HTTP.
+"""A running node: it follows a log, decides, writes and audits. It contains no HTTP.
 
 Programs import it from here: ``from authorizer.node import Node``.
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    """Import the node when a program asks for it."""
+    """Import the node on first use."""
     if name not in ("Node", "NodeStatus"):
         raise AttributeError(name)
     return getattr(import_module("authorizer.node.node"), name)

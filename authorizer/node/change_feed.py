@@ -1,8 +1,8 @@
-"""ChangeFeed: which ACLs were added and removed, update by update, as far back as is bounded.
+"""ChangeFeed: the most recent additions and removals of ACLs, update by update.
 
-A follower of the changes holds the end offset up to which it knows them, and asks what came since. So one
-memory serves any number of followers, and each of them may be as slow as it likes: one that is behind what is
-held, or that holds a state of before a reload (I5, I11), has to list all ACLs anew.
+A subscriber remembers the end offset up to which it knows the changes, and requests the later ones. So any
+number of subscribers share one buffer, and each may be slow: one that is behind the buffer, or whose state is
+from before a reload (I5, I11), must list all ACLs again.
 """
 
 from __future__ import annotations
@@ -27,20 +27,19 @@ if TYPE_CHECKING:
     from snapshot.delta import AclsDelta
     from snapshot.image import AclsImage
 
-#: Changes that are held at most, and ACLs in all of them.
-HELD_MAXIMUM: Final = 1_024
-HELD_ACLS_MAXIMUM: Final = 10_000
+#: Maximum number of retained changes, and of ACLs in all of them.
+CHANGES_MAX: Final = 1_024
+ACLS_MAX: Final = 10_000
 
 
 class Change(msgspec.Struct, gc=False):
-    """One update: from the state that ends at one offset to the one that ends at another. Immutable.
+    """One update, from one state to the next. Immutable.
 
     Attributes:
         base: end offset of the state before.
         offset: end offset of the state after.
-        removed: ACLs that were in force before, and are not as they were; those that were replaced are in
-            both.
-        added: ACLs that are in force since.
+        removed: ACLs of the state before that were removed or replaced.
+        added: ACLs of the state after that are new or replacements.
     """
 
     base: int
@@ -53,7 +52,7 @@ class Change(msgspec.Struct, gc=False):
         return len(self.removed) + len(self.added)
 
     def json(self) -> bytes:
-        """``{"offset", "removed", "added"}``, ACLs as a listing has them. Made once, for all followers."""
+        """Return ``{"offset", "removed", "added"}``, ACLs as in a listing; encoded only once."""
         if self._json is None:
             removed, added = ([Acl.of(acl.record) for acl in acls] for acls in (self.removed, self.added))
             self._json = msgspec.json.encode(AclChange(self.offset, removed, added))
@@ -61,13 +60,13 @@ class Change(msgspec.Struct, gc=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What is held at one moment.
+class RetainedChanges:
+    """A snapshot of the retained changes.
 
     Attributes:
-        generation: how often all was replaced.
-        start: the end offset from which on changes are known.
-        end: the end offset up to which.
+        generation: number of reloads so far.
+        start: changes after this end offset are complete.
+        end: end offset of the newest state.
         changes: in order; between them no ACL changed.
     """
 
@@ -77,7 +76,7 @@ class Known:
     changes: tuple[Change, ...]
 
     def since(self, offset: int) -> tuple[Change, ...] | None:
-        """What came after the state at ``offset``; None if that is not known, or was no state here."""
+        """Return the changes after the state at ``offset``; None if they are incomplete or it is no state."""
         if not self.start <= offset <= self.end:
             return None
         later = self.changes[bisect_right(self.changes, offset, key=attrgetter("offset")) :]
@@ -85,44 +84,44 @@ class Known:
 
 
 class ChangeFeed:
-    """A Publisher. ``known``, ``follow`` and ``unfollow`` may be called by any thread."""
+    """A Publisher. ``retained``, ``subscribe`` and ``unsubscribe`` are thread-safe."""
 
     name: Final = "change feed"
 
     def __init__(self) -> None:
-        self._changing = threading.Lock()
+        self._lock = threading.Lock()
         self._generation = self._start = self._end = 0
         self._changes: deque[Change] = deque()
-        self._acls = 0  # in all of them
-        # Replaced, never changed: the loader may be going through it.
+        self._acl_count = 0  # in all of them
+        # Immutable, because the loader may be iterating over it.
         self._wakes: tuple[Callable[[], None], ...] = ()
 
     @property
-    def known(self) -> Known:
-        """What is held now."""
-        with self._changing:
-            return Known(self._generation, self._start, self._end, tuple(self._changes))
+    def retained(self) -> RetainedChanges:
+        """The retained changes now."""
+        with self._lock:
+            return RetainedChanges(self._generation, self._start, self._end, tuple(self._changes))
 
-    def follow(self, wake: Callable[[], None]) -> None:
-        """Call ``wake`` whenever there may be something new, from the loader's thread; it must not block."""
-        with self._changing:
+    def subscribe(self, wake: Callable[[], None]) -> None:
+        """Call ``wake`` whenever there may be new changes, from the loader's thread; it must not block."""
+        with self._lock:
             self._wakes = (*self._wakes, wake)
 
-    def unfollow(self, wake: Callable[[], None]) -> None:
-        """No more."""
-        with self._changing:
+    def unsubscribe(self, wake: Callable[[], None]) -> None:
+        """Stop the calls of ``wake``."""
+        with self._lock:
             self._wakes = tuple(each for each in self._wakes if each is not wake)
 
     def on_update(self, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest) -> None:
         end, counts = image.provenance.end_offset, manifest.counts
         count = counts.added + counts.removed + counts.replaced
         is_reload = isinstance(manifest, ReloadManifest)
-        with self._changing:
+        with self._lock:
             base, self._end = self._end, end
-            if is_reload or count > HELD_ACLS_MAXIMUM:
-                # A large update is listed as quickly, and need not be made into objects here.
+            if is_reload or count > ACLS_MAX:
+                # A new listing is as fast as a large update, which need not be converted to objects here.
                 self._generation += is_reload
-                self._start, self._acls = end, 0
+                self._start, self._acl_count = end, 0
                 self._changes.clear()
             elif count:
                 pairs = list(delta.changed())
@@ -133,33 +132,33 @@ class ChangeFeed:
             self._wake()
 
     def restart(self) -> None:
-        """Decisions may be others though no ACL has changed: to followers it is a reload."""
-        with self._changing:
+        """Make every subscriber reload, because decisions may differ although no ACL has changed."""
+        with self._lock:
             self._generation += 1
-            self._start, self._acls = self._end, 0
+            self._start, self._acl_count = self._end, 0
             self._changes.clear()
         self._wake()
 
     def _add(self, change: Change) -> None:
-        """One more, and without the first ones where those are too many."""
+        """Append a change; drop the oldest ones beyond the limits."""
         self._changes.append(change)
-        self._acls += len(change)
-        while self._acls > HELD_ACLS_MAXIMUM or len(self._changes) > HELD_MAXIMUM:
+        self._acl_count += len(change)
+        while self._acl_count > ACLS_MAX or len(self._changes) > CHANGES_MAX:
             first = self._changes.popleft()
-            self._acls -= len(first)
+            self._acl_count -= len(first)
             self._start = first.offset
 
     def on_ready(self) -> None:
-        """Followers see it in the authorizer's state."""
+        """Subscribers read it from the authorizer's state."""
         self._wake()
 
     def on_not_ready(self, reason: str) -> None:
-        """Followers see it in the authorizer's state."""
+        """Subscribers read it from the authorizer's state."""
         del reason
         self._wake()
 
     def close(self) -> None:
-        """Nothing follows."""
+        """Nothing to close."""
 
     def _wake(self) -> None:
         for wake in self._wakes:

@@ -1,7 +1,7 @@
-"""What a node and the commands say of MetadataImage: counts and a warning, no names and no secret.
+"""Report of a MetadataImage for a node and the commands: counts and a warning, no names and no secrets.
 
-A Kafka that is newer than this build stops nothing: ACL records have one version since there are any, and
-another one stops the replay (I7). But what a newer Kafka decides by may not be known here.
+A newer Kafka than this build does not stop a node: ACL records have always had one version, and another one
+stops the replay (I7). But a newer Kafka may decide by rules that are unknown here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def entries(metadata: MetadataImage) -> dict[str, int]:
-    """How many there are of each kind, as they are named everywhere."""
+    """Return the counts by kind."""
     return {
         "topics": len(metadata.topics),
         "brokers": len(metadata.brokers),
@@ -28,7 +28,7 @@ def entries(metadata: MetadataImage) -> dict[str, int]:
 
 
 def unread(metadata: MetadataImage) -> dict[tuple[str, int], int]:
-    """By type and version, how many records may have said something that is not known here."""
+    """Return the counts of records that this build cannot read, by type and version."""
     return {
         (record_type_name(api_key), version): count
         for (api_key, version), count in sorted(metadata.unread.items())
@@ -36,7 +36,7 @@ def unread(metadata: MetadataImage) -> dict[tuple[str, int], int]:
 
 
 def newer_version(metadata: MetadataImage) -> str | None:
-    """What to know where the log, or a broker's binary, is of a newer Kafka than this build; else None."""
+    """Return a warning if the log, or a broker's binary, is of a newer Kafka than this build."""
     level = metadata.metadata_version or 0
     binary = max((levels.highest for levels in metadata.brokers.values()), default=0)
     if max(level, binary) <= NEWEST_LEVEL:
@@ -51,7 +51,7 @@ def newer_version(metadata: MetadataImage) -> str | None:
 
 
 def metadata_json(metadata: MetadataImage) -> dict[str, Any]:
-    """The counts, brokers by release, the features' levels, and what is amiss."""
+    """Return the counts, brokers by release, the features' levels, and the warning."""
     releases = Counter(KafkaVersion.of_level(levels.highest) for levels in metadata.brokers.values())
     return {
         **entries(metadata),

@@ -1,8 +1,8 @@
-"""NodeMeaning: the digest of what a node's ACLs mean, worked out where it is asked for.
+"""NodePermissionsDigest: the digest of a node's effective permissions, computed on request.
 
-At a million ACLs that takes ten seconds of a thread's time, so nobody waits for it: who asks gets what is
-known, and the state that it is of. What is asked for first is the whole; after that only the principals whose
-ACLs changed. One state is worked on at a time, however many ask, and a node that is closed ends that.
+At a million ACLs the computation takes ten seconds of a thread's time. So a request gets the latest known
+digest and its state, and starts a computation in a background thread if it is outdated. The first digest is
+computed from all ACLs, later ones from those of changed principals only. One computation runs at a time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import structlog
 from authorizer.analysis.effective_permissions import EffectivePermissions
 from authorizer.analysis.related_acls import acls_by_principal, changed_principals
 from authorizer.api.errors import AuthorizerNotReadyError
-from authorizer.node.switch_interval import giving_way
+from authorizer.node.switch_interval import short_switch_interval
 from records.principal import WILDCARD_PRINCIPAL
 
 if TYPE_CHECKING:
@@ -28,92 +28,92 @@ _log: Final = structlog.get_logger(__name__)
 
 
 class _ClosedError(Exception):
-    """The node is being closed."""
+    """The node is closing."""
 
 
-class KnownMeaning(NamedTuple):
-    """The digest of a state's meaning, and where in the log that state is."""
+class KnownDigest(NamedTuple):
+    """The digest of a state's effective permissions, and the state's end offset."""
 
     end_offset: int
     digest: bytes
 
 
-class _Worked(NamedTuple):
-    """What was worked out last."""
+class _Computed(NamedTuple):
+    """The last computed digest and its state."""
 
     state: AuthorizerState
     digest: SemanticDigest
-    known: KnownMeaning
+    known: KnownDigest
 
 
-class NodeMeaning:
-    """Of the authorizer's current state. Thread-safe."""
+class NodePermissionsDigest:
+    """The digest of an authorizer's current state. Thread-safe."""
 
     def __init__(self, authorizer: StandardAuthorizer) -> None:
         self._authorizer = authorizer
         self._lock = threading.Lock()
-        self._worked: _Worked | None = None
+        self._computed: _Computed | None = None
         self._thread: threading.Thread | None = None
         self._is_closed = False
 
-    def asked(self) -> KnownMeaning | None:
-        """What is known, at once: of the current state, or of the last one that was worked out.
+    def latest(self) -> KnownDigest | None:
+        """Return the latest known digest, without waiting; None if there is none yet.
 
-        If it is not of the current state, a thread begins to work that out. None: nothing is known yet.
+        If it is outdated, a thread starts to compute the digest of the current state.
         """
         state = self._authorizer.state
         with self._lock:
-            worked = self._worked
-            if worked is not None and _is_same(worked.state, state):
-                return worked.known._replace(end_offset=state.end_offset)
+            computed = self._computed
+            if computed is not None and _is_same(computed.state, state):
+                return computed.known._replace(end_offset=state.end_offset)
             if state.is_ready and self._thread is None and not self._is_closed:
                 self._thread = threading.Thread(
-                    target=self._work, args=(state, worked), name="aclog-meaning", daemon=True
+                    target=self._run, args=(state, computed), name="aclog-meaning", daemon=True
                 )
                 self._thread.start()
-        return None if worked is None else worked.known
+        return None if computed is None else computed.known
 
     def digest_of(self, state: AuthorizerState) -> SemanticDigest:
-        """Of a state of the authorizer, worked out by the thread that asks, as far as it is not known.
+        """Return the digest of a state of the authorizer; the calling thread computes it if necessary.
 
         Raises:
-            AuthorizerNotReadyError: the node is being closed.
+            AuthorizerNotReadyError: the node is closing.
         """
         with self._lock:
-            worked = self._worked
-        if worked is None or not _is_same(worked.state, state):
+            computed = self._computed
+        if computed is None or not _is_same(computed.state, state):
             try:
-                worked = self._made(state, worked)
+                computed = self._compute(state, computed)
             except _ClosedError as error:
                 raise AuthorizerNotReadyError("the node is being closed") from error
-        return worked.digest
+        return computed.digest
 
     def close(self) -> None:
-        """End what is being worked out. Idempotent."""
+        """Cancel a computation. Idempotent."""
         with self._lock:
             self._is_closed = True
             thread = self._thread
         if thread is not None:
             thread.join()
 
-    def _go_on(self) -> None:
+    def _check_cancelled(self) -> None:
         if self._is_closed:
             raise _ClosedError
 
-    def _made(self, state: AuthorizerState, last: _Worked | None) -> _Worked:
-        with giving_way():
-            digest = _digest(state, last, self._go_on)
-        worked = _Worked(state, digest, KnownMeaning(state.end_offset, digest.combined))
+    def _compute(self, state: AuthorizerState, last: _Computed | None) -> _Computed:
+        with short_switch_interval():
+            digest = _digest(state, last, self._check_cancelled)
+        computed = _Computed(state, digest, KnownDigest(state.end_offset, digest.combined))
         with self._lock:
-            self._worked = worked
-        return worked
+            self._computed = computed
+        return computed
 
-    def _work(self, state: AuthorizerState, last: _Worked | None) -> None:
+    def _run(self, state: AuthorizerState, last: _Computed | None) -> None:
         try:
-            self._made(state, last)
+            self._compute(state, last)
         except _ClosedError:
             pass
-        except Exception:  # noqa: BLE001 - said, as a thread that ends has no caller
+        except Exception:  # noqa: BLE001 - a thread has no caller to raise to
             _log.exception("meaning_failed", offset=state.end_offset)
         finally:
             with self._lock:
@@ -121,30 +121,36 @@ class NodeMeaning:
 
 
 def _is_same(one: AuthorizerState, other: AuthorizerState) -> bool:
-    mine, others = one.index.image, other.index.image
-    is_image = mine.columns is others.columns and mine.changes == others.changes
-    return is_image and _settings(one) == _settings(other)
+    image, other_image = one.index.image, other.index.image
+    has_same_acls = image.columns is other_image.columns and image.changes == other_image.changes
+    return has_same_acls and _settings(one) == _settings(other)
 
 
 def _settings(state: AuthorizerState) -> AuthorizerSettings:
-    """With the release whose rules are followed: that is a part of what the ACLs mean."""
+    """Return the settings with the Kafka release, which affects the effective permissions."""
     return state.settings.with_version_of(state.index.image)
 
 
-def _digest(state: AuthorizerState, last: _Worked | None, go_on: Callable[[], None]) -> SemanticDigest:
+def _digest(
+    state: AuthorizerState, last: _Computed | None, check_cancelled: Callable[[], None]
+) -> SemanticDigest:
     index, settings = state.index, _settings(state)
     changed = None
     if last is not None and _settings(last.state) == settings:
         changed = changed_principals(last.state.index, index)
     if last is None or changed is None or WILDCARD_PRINCIPAL in changed:
-        return EffectivePermissions.digest_of(index.image.merged().columns, settings, check_cancelled=go_on)
+        return EffectivePermissions.digest_of(
+            index.image.merged().columns, settings, check_cancelled=check_cancelled
+        )
     if settings.allow_everyone:
-        # What is open to everybody depends on everyone's ACLs.
+        # The access of every principal depends on the ACLs of all principals.
         part = EffectivePermissions.digest_of(
-            index.image.merged().columns, settings, changed, check_cancelled=go_on
+            index.image.merged().columns, settings, changed, check_cancelled=check_cancelled
         )
     else:
         part = EffectivePermissions.digest_of(
-            acls_by_principal(index, changed | {WILDCARD_PRINCIPAL}), settings, check_cancelled=go_on
+            acls_by_principal(index, changed | {WILDCARD_PRINCIPAL}),
+            settings,
+            check_cancelled=check_cancelled,
         )
     return last.digest.with_changes(part, changed | settings.super_users)

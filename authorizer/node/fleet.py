@@ -1,10 +1,9 @@
-"""Fleet: the nodes of one process that follows several clusters, each on its own.
+"""Fleet: the nodes of one process that follows several clusters independently.
 
-Each cluster has a thread that opens its node, has it answered for (``serve``), and looks after it as a
-service manager looks after a process: what would end `aclog serve` on one log closes that node and opens it
-again after a while (Backoff), and the others do not notice. Until then the cluster is not ready and says why.
-
-Shared are the process's settings, its audit log, and whatever ``serve`` has: listeners, callers, limits.
+Each cluster has a thread that opens its node, serves it (``serve``) and restarts it, as a service manager
+does with a process: an error that would end `aclog serve` on one log closes that node only, and opens it
+again later (Backoff). Until then the cluster is not ready, with the reason. The nodes share the settings of
+the process, its audit log, and listeners, callers and limits of ``serve``.
 """
 
 from __future__ import annotations
@@ -38,18 +37,18 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-#: How long the end waits for all nodes that are being opened or closed.
-_CLOSE_S: Final = 30.0
+#: Time for all nodes to close.
+_CLOSE_TIMEOUT_S: Final = 30.0
 
 
 class Member:
     """One cluster of a fleet.
 
     Attributes:
-        name: by which it is asked.
-        reconfiguration: its settings, whether it has a node or not.
-        node: None while it cannot be opened.
-        reason: why there is none.
+        name: in paths of requests.
+        reconfiguration: its settings, also without a node.
+        node: None while it is not open.
+        reason: why there is no node.
     """
 
     def __init__(self, name: str, config: Config) -> None:
@@ -57,30 +56,30 @@ class Member:
         self.reconfiguration = Reconfiguration(config)
         self.node: Node | None = None
         self.reason = "its log is being opened"
-        self._closing = threading.Lock()
+        self._close_lock = threading.Lock()
 
     @property
     def log_url(self) -> str:
-        """Where its log is."""
+        """URL of its log."""
         return self.reconfiguration.config.require_log_url()
 
     def close(self) -> None:
-        """Close its node, if it has one. Idempotent, and for any thread."""
-        with self._closing:
+        """Close its node, if it has one. Idempotent and thread-safe."""
+        with self._close_lock:
             if self.node is not None:
                 self.node.close()
                 self.node = None
 
 
 class Fleet:
-    """See the module.
+    """The nodes of several clusters in one process.
 
     Attributes:
-        config: the process's settings, as they were at the start.
-        reconfiguration: the same as they are now.
+        config: the process's settings at the start.
+        reconfiguration: the process's present settings.
         members: by name, in the order of the configuration.
-        collector: what all have counted.
-        metrics: the same and the process's, for ``prometheus_client.generate_latest``.
+        collector: metrics of all nodes.
+        metrics: metrics of all nodes and of the process, for ``prometheus_client.generate_latest``.
 
     Raises:
         ConfigError: a cluster has no log.
@@ -94,14 +93,14 @@ class Fleet:
         clusters: Mapping[str, Config] | None = None,
         writer: Callable[[str, Config], RemoteWriter] | None = None,
     ) -> None:
-        """Nothing is opened yet.
+        """Prepare all members; ``start`` opens them.
 
         Args:
             config: the process's settings.
-            audit: where decisions are written down.
-            clusters: settings of the clusters, by default what ``config`` says of them.
-            writer: makes what another process is to each cluster that writes all logs (``Node.open``); by
-                default this one writes them.
+            audit: the audit log of all nodes.
+            clusters: settings of the clusters, by default those of ``config``.
+            writer: returns a cluster's remote writer, if another process writes all logs (``Node.open``); by
+                default this process writes them.
         """
         self.config = config
         self.reconfiguration = Reconfiguration(config)
@@ -109,7 +108,7 @@ class Fleet:
             name: Member(name, config.of_cluster(name) if clusters is None else clusters[name])
             for name in config.clusters
         }
-        require_own_logs(config)
+        require_cluster_logs(config)
         self._writer = writer
         self.collector = FleetCollector(self.members.values())
         self.metrics: CollectorRegistry = metrics_registry(self.collector, audit)
@@ -118,10 +117,10 @@ class Fleet:
         self._threads: list[threading.Thread] = []
 
     def start(self, serve: Callable[[Member, Node], AbstractContextManager[None]]) -> None:
-        """Open and load all of them at the same time. Call once.
+        """Open and load all nodes concurrently. Call once.
 
         Args:
-            serve: entered when a node was opened, left before it is closed.
+            serve: a context that is entered after a node was opened and left before it is closed.
         """
         for member in self.members.values():
             name = f"aclog-cluster-{member.name}"
@@ -129,21 +128,21 @@ class Fleet:
             self._threads.append(thread)
             thread.start()
 
-    def reload_on_hangup(self) -> None:
-        """The settings of all, from the file; whole or not at all."""
+    def reload_on_sighup(self) -> None:
+        """Reload the settings of the process and all clusters, atomically."""
         clusters = [member.reconfiguration for member in self.members.values()]
-        self.reconfiguration.reload_on_hangup(clusters)
+        self.reconfiguration.reload_on_sighup(clusters)
 
     def close(self) -> None:
         """Close all nodes. Idempotent."""
         self._closing.set()
-        # All at the same time: one that waits for its cluster holds the others up no longer than itself.
+        # Concurrently: a node may wait for its cluster.
         closing = [threading.Thread(target=member.close, daemon=True) for member in self.members.values()]
         for thread in closing:
             thread.start()
-        ends_s = time.monotonic() + _CLOSE_S
+        deadline_s = time.monotonic() + _CLOSE_TIMEOUT_S
         for thread in (*closing, *self._threads):
-            thread.join(max(ends_s - time.monotonic(), 0))
+            thread.join(max(deadline_s - time.monotonic(), 0))
         self._threads.clear()
 
     def __enter__(self) -> Self:
@@ -161,7 +160,7 @@ class Fleet:
                 member.reason = str(error)
                 self._pause(member, backoff)
             except Exception as error:
-                # The others go on, whatever this is.
+                # A defect must not stop the other nodes.
                 log.exception("cluster_failed", cluster=member.name)
                 member.reason = f"internal error: {type(error).__name__}; see the log"
                 self._pause(member, backoff)
@@ -169,10 +168,10 @@ class Fleet:
     def _follow(
         self, member: Member, serve: Callable[[Member, Node], AbstractContextManager[None]], backoff: Backoff
     ) -> None:
-        """Until the fleet is closed.
+        """Open and serve a node until the fleet is closed.
 
         Raises:
-            AclogError: the log cannot be opened, or its cluster has answered that it is none for us.
+            AclogError: the log cannot be opened, or its cluster refuses access to it.
         """
         settings = member.reconfiguration
         config = settings.config
@@ -192,14 +191,14 @@ class Fleet:
         try:
             if self._closing.is_set():
                 return
-            # Answered for before it can be ready, so that who sees that it is gets answers.
+            # Served before it can be ready, so that a client that sees a ready node gets answers.
             with serve(member, node):
                 node.start()
-                node.reach()
+                node.connect()
                 backoff.reset()
                 self._closing.wait()
         except AclogError as error:
-            # Before the node is gone: who asks meanwhile is to hear why.
+            # Set before the node is closed, so that every request gets a reason.
             member.reason = str(error)
             raise
         finally:
@@ -214,46 +213,44 @@ class Fleet:
 
 
 class FleetCollector(Collector):
-    """What each cluster has counted, with its name as the label ``cluster``.
+    """Metrics of each cluster, with its name as the label ``cluster``.
 
     Attributes:
-        others: what else has families of the same names: by cluster, or None for what is of none.
+        extra_collectors: further collectors with the same metric names, by cluster; None for no cluster.
     """
 
     def __init__(self, members: Iterable[Member]) -> None:
         self._members = members
-        self.others: list[tuple[str | None, Collector]] = []
+        self.extra_collectors: list[tuple[str | None, Collector]] = []
 
     def describe(self) -> list[Metric]:
-        """Nothing, as NodeCollector."""
+        """Return nothing, as NodeCollector."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        families: dict[str, Metric] = {}
-        for name, collector in (*self._nodes(), *self.others):
+        metrics: dict[str, Metric] = {}
+        for name, collector in (*self._nodes(), *self.extra_collectors):
             labels = {} if name is None else {"cluster": name}
             for each in collector.collect():
-                family = families.setdefault(each.name, Metric(each.name, each.documentation, each.type))
+                metric = metrics.setdefault(each.name, Metric(each.name, each.documentation, each.type))
                 for sample in each.samples:
-                    family.add_sample(sample.name, {**labels, **sample.labels}, sample.value)
-        ready = families.setdefault(
+                    metric.add_sample(sample.name, {**labels, **sample.labels}, sample.value)
+        ready = metrics.setdefault(
             "aclog_ready", Metric("aclog_ready", "1 if decisions may be trusted.", "gauge")
         )
         for member in self._members:
             if member.node is None:
                 ready.add_sample("aclog_ready", {"cluster": member.name}, 0)
-        yield from families.values()
+        yield from metrics.values()
 
     def _nodes(self) -> list[tuple[str, Collector]]:
         opened = [(member.name, member.node) for member in self._members]
         return [(name, node.collector) for name, node in opened if node is not None]
 
 
-def require_own_logs(config: Config) -> None:
-    """Raise ConfigError unless each cluster of a fleet has a log."""
+def require_cluster_logs(config: Config) -> None:
+    """Raise ConfigError unless each cluster of a fleet has a log, and the process has none."""
     for name in config.clusters:
         config.of_cluster(name).require_log_url()
     if config.log_url is not None:
-        raise ConfigError(
-            LOG_URL, config.log_url, f"unset where {CLUSTERS} is: each cluster names its own log"
-        )
+        raise ConfigError(LOG_URL, config.log_url, f"unset if {CLUSTERS} is set: each cluster names its log")

@@ -1,4 +1,4 @@
-"""MetadataWarning: says in a node's log that the Kafka whose log it follows is newer than this build."""
+"""MetadataWarning: warns in the program's log if the followed log is of a newer Kafka than this build."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _log = structlog.get_logger(__name__)
 
 
 class MetadataWarning:
-    """A Publisher: logs once that the log is of a newer Kafka, and again where that is newer still."""
+    """A Publisher that logs a warning once, and again if the release is newer still."""
 
     name: Final = "metadata warning"
 
@@ -31,10 +31,10 @@ class MetadataWarning:
         self._warned = warning
 
     def on_ready(self) -> None:
-        """Nothing to say."""
+        """No warning depends on readiness."""
 
     def on_not_ready(self, reason: str) -> None:
-        """Nothing to say."""
+        """No warning depends on readiness."""
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""

@@ -1,10 +1,8 @@
-"""What a node shows to Prometheus, collected when it is asked.
-
-The paths of decisions and replay only count; nothing here is on them.
+"""Prometheus metrics of a node, collected at each scrape from the layers' counters.
 
 Names: aclog's own; Kafka's purgatory gauges (KIP-504); KIP-801's AclCount; and the four attributes that a
-broker's authorizer has since KIP-877 (``kafka.server:type=plugins``), as the JMX exporter spells them.
-There the rates are per minute over the last minute; so they are here, measured between scrapes.
+broker's authorizer has since KIP-877 (``kafka.server:type=plugins``), as the JMX exporter spells them. Its
+rates are per minute over the last minute; here they are measured between scrapes.
 """
 
 from __future__ import annotations
@@ -45,7 +43,7 @@ _MINUTE_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricSources:
-    """The layers' own counters, and where the node stands."""
+    """The layers' counters and the node's status."""
 
     status: Callable[[], LoaderStatus]
     freshness: Callable[[], Freshness | None]
@@ -59,7 +57,7 @@ class MetricSources:
 
 
 def metrics_registry(nodes: Collector, audit: AuditLog) -> CollectorRegistry:
-    """A registry of its own, with the node or nodes, what they share, the process and the interpreter."""
+    """Return a new registry with the node or nodes, their shared metrics, the process and the interpreter."""
     registry = CollectorRegistry()
     registry.register(SharedCollector(audit))
     registry.register(nodes)
@@ -69,25 +67,25 @@ def metrics_registry(nodes: Collector, audit: AuditLog) -> CollectorRegistry:
 
 
 class RatePerMinute:
-    """A total's growth over about the last minute, as far back as samples were taken. Not thread-safe."""
+    """Growth of a total per minute, over about the last minute. Not thread-safe."""
 
     def __init__(self, now_s: float) -> None:
         self._samples: deque[tuple[float, int]] = deque([(now_s, 0)])
 
     def sample(self, total: int, now_s: float) -> float:
-        """Take a sample; growth per minute since the newest one that is a minute old, or since the first."""
+        """Add a sample; return the growth per minute since the newest minute-old sample, or the first."""
         samples = self._samples
         while len(samples) > 1 and now_s - samples[1][0] >= _MINUTE_S:
             samples.popleft()
         since_s, before = samples[0]
-        # A scraper in a hurry must not make the memory grow.
+        # Frequent scrapes must not grow the memory.
         if now_s - samples[-1][0] >= 1:
             samples.append((now_s, total))
         return (total - before) * _MINUTE_S / (now_s - since_s) if now_s > since_s else 0.0
 
 
 class SharedCollector(Collector):
-    """What all nodes of a process have together."""
+    """Metrics that all nodes of a process share."""
 
     def __init__(self, audit: AuditLog) -> None:
         self._audit = audit
@@ -100,7 +98,7 @@ class SharedCollector(Collector):
 
 
 class NodeCollector(Collector):
-    """What is a node's own."""
+    """Metrics of one node."""
 
     def __init__(self, sources: MetricSources) -> None:
         self._sources = sources
@@ -109,7 +107,7 @@ class NodeCollector(Collector):
         self._requests, self._allowed, self._denied = (RatePerMinute(now_s) for _ in range(3))
 
     def describe(self) -> list[Metric]:
-        """Nothing: names do not clash in a registry that is ours, and nothing is collected at the start."""
+        """Return nothing, so that registering does not collect; names are unique in this registry."""
         return []
 
     def collect(self) -> Iterator[Metric]:

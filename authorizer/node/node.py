@@ -5,9 +5,9 @@
      |            +--- snapshots: store, .checkpoint files beside a broker's log
      +--- appends, by LogAclMutator
 
-``open`` takes files and locks; ``start`` starts threads; ``close`` undoes both, in the reverse order. A node
-that was opened lazily may be started while its log's cluster is down: it is not ready, says why, and tries
-again (Backoff); ``reach`` waits for the answer.
+``open`` opens files and locks; ``start`` starts threads; ``close`` undoes both, in the reverse order. A node
+that was opened lazily may be started while its log's cluster is down: it is not ready, reports the reason
+and retries (Backoff); ``connect`` waits for the cluster.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from authorizer.configuration.load import Config
 from authorizer.engine.decisions.audit import AuditLog
 from authorizer.engine.decisions.notes import unknown_settings
 from authorizer.node.change_feed import ChangeFeed
-from authorizer.node.effective_permissions_digest import NodeMeaning
+from authorizer.node.effective_permissions_digest import NodePermissionsDigest
 from authorizer.node.metadata_warning import MetadataWarning
 from authorizer.node.metrics import MetricSources, NodeCollector, metrics_registry
 from authorizer.node.recent_states import RecentStates
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from replay.status import LoaderStatus
     from snapshot.metadata_image import MetadataImage
 
-#: Publishers whose failure leaves every decision right.
+#: Publishers whose failure does not affect decisions.
 _HARMLESS: Final = (
     SnapshotGenerator.name,
     LogAclMutator.name,
@@ -76,23 +76,23 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeStatus:
-    """One moment of a node: what /v1/state, /readyz and the command line show.
+    """Status of a node, for /v1/state, /readyz and the command line.
 
     Attributes:
-        identity: which log it follows; None until its cluster has answered.
-        log_url: where that is.
+        identity: of the log; None until its cluster has answered.
+        log_url: of the log.
         end_offset: last applied offset + 1.
         epoch: leader epoch of the last applied batch.
-        high_watermark: of the log when last looked at; None before the first look.
-        uncommitted_from: from here on the last whole batch is taken for the last committed one (a broker's
-            files); None: nowhere.
-        lag_records: high watermark - end offset; None before the first look.
-        lag_ms: for how long the node has not been known to be up to date; 0 when it is.
-        freshness: how old the log's own answers may be; None where each look is one at its cluster.
+        high_watermark: of the log at the last poll; None before the first poll.
+        uncommitted_from: from this offset on the last complete batch counts as the last committed one (files
+            of a broker); None: nowhere.
+        lag_records: high watermark - end offset; None before the first poll.
+        lag_ms: time since the node was last known to be up to date; 0 if it is.
+        freshness: age of the log's data; None if each poll queries the cluster.
         ready: whether decisions may be trusted.
-        not_ready_reason: why not, for people; None when ready.
+        not_ready_reason: for people; None if ready.
         acl_count: ACLs in force, by id.
-        digest: of them, 32 hexadecimal digits (I12).
+        digest: of these ACLs, 32 hexadecimal digits (I12).
         writable: whether this node can create and remove ACLs.
     """
 
@@ -113,21 +113,21 @@ class NodeStatus:
 
 
 class Node:
-    """A running aclog; made by ``open``. All methods may be called from any thread.
+    """A running node; ``open`` returns one. Thread-safe.
 
     Attributes:
-        config: its settings as they are now.
-        reconfiguration: how they change while it runs.
+        config: the present settings.
+        reconfiguration: changes settings while the node runs.
         log: the metadata log.
         authorizer: decisions, listings and writes (KIP-504).
-        recent: its states before the current one.
-        meaning: the digest of what its ACLs mean, where it is asked for.
-        changes: what changed, for who follows it.
-        loader: replay; more publishers may be added to it.
-        audit: where decisions are written down; its level may change while running.
-        mutator: changes of ACLs, already authorized.
-        collector: what it has counted.
-        metrics: the same and the process's, for ``prometheus_client.generate_latest``.
+        recent_states: states before the current one.
+        permissions_digest: digest of the effective permissions, computed on request.
+        changes: feed of the changes of ACLs.
+        loader: replay; publishers may be added to it.
+        audit: the audit log.
+        mutator: changes of ACLs, without authorization.
+        collector: metrics of the node.
+        metrics: metrics of the node and the process, for ``prometheus_client.generate_latest``.
     """
 
     def __init__(
@@ -141,11 +141,11 @@ class Node:
         writer: RemoteWriter | None,
         reconfiguration: Reconfiguration | None,
     ) -> None:
-        """Wire everything to an open log; nothing runs yet.
+        """Wire everything to an open log; no thread runs yet.
 
         Raises:
-            ConfigError: a setting that the authorizer refuses.
-            SnapshotError: the store's URL makes no sense.
+            ConfigError: the authorizer refuses a setting.
+            SnapshotError: the store's URL is invalid.
         """
         self.config = config
         self.reconfiguration = reconfiguration or Reconfiguration(config)
@@ -172,12 +172,12 @@ class Node:
             of_brokers=log.is_cluster_metadata_log and config.broker_log is None,
         )
         self.authorizer.configure(config.properties)
-        self.recent = RecentStates(self.authorizer)
-        self.meaning = NodeMeaning(self.authorizer)
+        self.recent_states = RecentStates(self.authorizer)
+        self.permissions_digest = NodePermissionsDigest(self.authorizer)
         self.changes = ChangeFeed()
         publishers: list[Publisher] = [
             self.authorizer,
-            self.recent,
+            self.recent_states,
             self.changes,
             self._mutator,
             MetadataWarning(),
@@ -216,8 +216,8 @@ class Node:
         self.metrics: CollectorRegistry = metrics_registry(self.collector, self.audit)
         if writer is not None:
             writer.visible = self.visible
-        # Last: to open the log may have taken its time, and they may have changed meanwhile.
-        self.reconfiguration.add(self._take, config)
+        # Last: the settings may have changed while the log was opened.
+        self.reconfiguration.subscribe(self._apply_settings, config)
 
     @classmethod
     def open(
@@ -230,21 +230,21 @@ class Node:
         writer: RemoteWriter | None = None,
         reconfiguration: Reconfiguration | None = None,
     ) -> Self:
-        """Open the log that the configuration names and wire everything to it.
+        """Open the configured log and wire everything to it.
 
         Args:
-            config: what is wanted.
-            clock: by default the machine's.
-            lazily: do not wait for a topic's cluster; ``reach`` does, and says whether this is a log.
+            config: the settings.
+            clock: by default the system's.
+            lazily: do not wait for a topic's cluster; ``connect`` does, and checks that the topic is a log.
             audit: by default one that writes to the logger ``kafka.authorizer.logger``.
-            writer: another process that writes the log for this node, and keeps the snapshots; by default
-                this node does both.
-            reconfiguration: of ``config``, where others have it, too.
+            writer: another process that writes the log and the snapshots for this node; by default the node
+                does both.
+            reconfiguration: of ``config``, if other components share it.
 
         Raises:
-            ConfigError: no log is named, or a setting is refused.
-            LogError: there is no log, it is locked, damaged, or not to be had (see records.errors).
-            SnapshotError: the snapshot store's URL makes no sense.
+            ConfigError: no log is configured, or a setting is refused.
+            LogError: the log does not exist, is locked, damaged or unreachable (see records.errors).
+            SnapshotError: the snapshot store's URL is invalid.
         """
         if writer is not None:
             config = config.with_value(Config.log_mode, "read")
@@ -264,13 +264,13 @@ class Node:
         return node
 
     def start(self, server_info: AuthorizerServerInfo | None = None) -> Mapping[Endpoint, Future[None]]:
-        """Begin to replay. Call once.
+        """Start to replay. Call once.
 
         Args:
-            server_info: where the server listens; by default what the configuration says.
+            server_info: the server's endpoints; by default those of the configuration.
 
         Returns:
-            For each endpoint, when it may accept (KIP-504): early-start listeners at once.
+            For each endpoint a future that is done when it may accept connections (KIP-504).
         """
         if server_info is None:
             identity = self._identity()
@@ -286,11 +286,11 @@ class Node:
         self.loader.start()
         return futures
 
-    def reach(self) -> None:
+    def connect(self) -> None:
         """Block until the log's cluster has answered, or the node is closed.
 
         Raises:
-            LogError: it answered, and does not let us in, or there is no such log; trying again is no use.
+            LogError: the cluster refuses access, or has no such log; a retry is useless.
         """
         backoff = Backoff()
         while not self._closing.is_set():
@@ -305,7 +305,7 @@ class Node:
                 return
 
     def status(self) -> NodeStatus:
-        """Where the node stands; cheap."""
+        """Return the present status; fast."""
         status, freshness = self.loader.status(), self.log.freshness()
         reason = status.reason or self._lag_reason(status) or self._age_reason(freshness)
         return NodeStatus(
@@ -327,12 +327,12 @@ class Node:
 
     @property
     def refusal(self) -> str | None:
-        """Why it changes no ACLs, and the way out; None where it does."""
+        """Why this node cannot change ACLs, and what to do; None if it can."""
         return None if self._writable else _refusal(self.log)
 
     @property
     def metadata(self) -> MetadataImage:
-        """What else the log knows, as of the current state."""
+        """The metadata of the current state, other than ACLs."""
         return self.authorizer.state.index.image.metadata
 
     def wait_for(self, end_offset: int, timeout_s: float) -> bool:
@@ -340,23 +340,23 @@ class Node:
         return self.loader.wait_for(end_offset, timeout_s)
 
     def visible(self, end_offset: int) -> Future[bool]:
-        """Done when everything below ``end_offset`` is visible here (``Loader.visible``)."""
+        """Return a future that is done when everything below ``end_offset`` is visible here."""
         return self.loader.visible(end_offset)
 
     def wait_until_ready(self, timeout_s: float) -> bool:
         """Block until the first load is complete; False on timeout or close.
 
         Raises:
-            AclogError: what keeps it from completing; the node goes on trying.
+            AclogError: the reason why it does not complete; the node continues to retry.
         """
         return self.loader.wait_until_ready(timeout_s)
 
     def close(self) -> None:
-        """Fail what is pending, stop the threads, give the log back. Idempotent."""
+        """Fail pending operations, stop the threads, close the log. Idempotent."""
         if not self._closing.is_set():
-            self.reconfiguration.remove(self._take)
+            self.reconfiguration.unsubscribe(self._apply_settings)
         self._closing.set()
-        self.meaning.close()
+        self.permissions_digest.close()
         self._mutator.close()
         self.authorizer.close()
         self.loader.close()
@@ -368,13 +368,13 @@ class Node:
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
-    def _take(self, config: Config) -> None:
-        """New values of dynamic keys; decisions see those of the authorizer in one swap."""
+    def _apply_settings(self, config: Config) -> None:
+        """Apply new values of dynamic keys; decisions see those of the authorizer atomically."""
         settings, level = self.authorizer.state.settings, self.config.audit_level
         self.config = config
         self.authorizer.reconfigure(config.properties)
         if self.authorizer.state.settings != settings:
-            # Who remembers decisions is to forget them.
+            # Clients must drop their cached decisions.
             self.changes.restart()
         if config.audit_level != level:
             self.audit.set_level(AUDIT_LEVELS[config.audit_level])
@@ -386,7 +386,7 @@ class Node:
             return None
 
     def _lag_reason(self, status: LoaderStatus) -> str | None:
-        """Why a node that may decide reports itself not ready all the same: it is too far behind."""
+        """Return the reason of a node that is too far behind its log."""
         allowed_ms = self.config.max_lag_ms
         if not allowed_ms or status.lag_ms <= allowed_ms:
             return None
@@ -396,7 +396,7 @@ class Node:
         )
 
     def _age_reason(self, freshness: Freshness | None) -> str | None:
-        """The same where its cluster has not answered for too long."""
+        """Return the reason of a node whose cluster has not answered for too long."""
         allowed_ms = self.config.max_lag_ms
         if freshness is None or freshness.age_ms is None or not allowed_ms or freshness.age_ms <= allowed_ms:
             return None
@@ -407,21 +407,21 @@ class Node:
 
 
 def _open_log(config: Config, *, lazily: bool) -> tuple[MetadataLog, bool]:
-    """The log, and whether this node writes to it."""
+    """Open the log; return it and whether this node writes to it."""
     url, log_mode = config.require_log_url(), config.log_mode
     if config.log_url is None:
         if log_mode in ("write", "create"):
             raise ConfigError(LOG_MODE, log_mode, f"`read` for a broker's log; {LOG_URL} names another one")
         log_mode = "read"
-    opened = partial(open_log, url, client=config.kafka, lazily=lazily)
+    open_in_mode = partial(open_log, url, client=config.kafka, lazily=lazily)
     if log_mode == "read":
-        return opened(mode="read"), False
+        return open_in_mode(mode="read"), False
     try:
-        return opened(mode="create" if log_mode == "create" else "write"), True
+        return open_in_mode(mode="create" if log_mode == "create" else "write"), True
     except LogReadOnlyError:
         if log_mode != "auto":
             raise
-        return opened(mode="read"), False
+        return open_in_mode(mode="read"), False
     except LogStorageError as error:
         if not _can_be_read(url):
             raise
@@ -432,7 +432,7 @@ def _open_log(config: Config, *, lazily: bool) -> tuple[MetadataLog, bool]:
 
 
 def _can_be_read(url: str) -> bool:
-    """Whether it is a directory that only writing fails on: a full or read-only disk."""
+    """Whether the log is a directory that can be read but not written: a full or read-only disk."""
     if kind_of(url) != DIRECTORY:
         return False
     try:
@@ -443,7 +443,7 @@ def _can_be_read(url: str) -> bool:
 
 
 def _refusal(log: MetadataLog) -> str:
-    """What a node that cannot write answers to a write: why, and the way out."""
+    """Return the answer of a read-only node to a write: why, and what to do."""
     if log.is_read_only:
         why = (
             f"`{log.url}` has what a cluster's brokers have: change its ACLs with kafka-acls, on it, "

@@ -1,9 +1,8 @@
-"""RecentStates: the states before the current one, as far back as they cost next to nothing.
+"""RecentStates: states before the current one, as far back as they need little memory.
 
-States on earlier columns are held while those are few rows together (held_columns). A reload ends what is
-held, because the log before it may have been another one (I5, I11).
-
-Settings and readiness are those of the moment of the question, and no part of the past.
+States on earlier columns are retained while these have few rows in total (``retained_tables``). A reload
+drops all of them, because the log before it may have been another one (I5, I11). Settings and readiness are
+always the current ones.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ if TYPE_CHECKING:
     from snapshot.delta import AclsDelta
     from snapshot.image import AclsImage
 
-#: States that are held at most.
-HELD_MAXIMUM: Final = 512
-#: Rows of earlier columns that are held at most.
-EARLIER_ROWS_MAXIMUM: Final = 100_000
+#: Maximum number of retained states.
+STATES_MAX: Final = 512
+#: Maximum number of rows of earlier columns.
+EARLIER_ROWS_MAX: Final = 100_000
 
 
-class _Held(msgspec.Struct, frozen=True, gc=False):
-    """A state of the ACLs, which was so from one end offset to another, both included."""
+class _State(msgspec.Struct, frozen=True, gc=False):
+    """The ACLs from one end offset to another, both included."""
 
     first: int
     last: int
@@ -40,60 +39,60 @@ class _Held(msgspec.Struct, frozen=True, gc=False):
 
 
 class RecentStates:
-    """A Publisher; comes behind the authorizer whose states it holds. ``at`` may be called by any thread."""
+    """A Publisher, placed after the authorizer whose states it retains. ``at`` is thread-safe."""
 
     name: Final = "recent states"
 
     def __init__(self, authorizer: StandardAuthorizer) -> None:
         self._authorizer = authorizer
-        self._changing = threading.Lock()
-        self._held: deque[_Held] = deque()  # the newest last
+        self._lock = threading.Lock()
+        self._states: deque[_State] = deque()  # oldest first
 
     def at(self, end_offset: int) -> AuthorizerState | None:
-        """The state of the ACLs at ``end_offset`` (last contained offset + 1); None if it is not held.
+        """Return the state at ``end_offset`` (last contained offset + 1); None if it is not retained.
 
-        Its own end offset is later where nothing changed in between.
+        Its own end offset may be later, if no ACL changed in between.
         """
         current = self._authorizer.state
         if end_offset == current.end_offset:
             return current
-        with self._changing:
-            all_held = tuple(self._held)
-        for held in reversed(all_held):
-            if held.first <= end_offset <= held.last:
+        with self._lock:
+            states = tuple(self._states)
+        for state in reversed(states):
+            if state.first <= end_offset <= state.last:
                 return AuthorizerState(
-                    held.index, current.settings, current.is_ready, current.not_ready_reason
+                    state.index, current.settings, current.is_ready, current.not_ready_reason
                 )
         return None
 
     @property
     def first(self) -> int | None:
-        """The earliest end offset that is held."""
-        with self._changing:
-            return self._held[0].first if self._held else None
+        """The earliest retained end offset."""
+        with self._lock:
+            return self._states[0].first if self._states else None
 
     def on_update(self, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest) -> None:
-        """The authorizer has taken this update just before."""
+        """Retain the state after an update, which the authorizer has already applied."""
         del delta
         index, end_offset = self._authorizer.state.index, image.provenance.end_offset
-        counts, held = manifest.counts, self._held
-        with self._changing:
+        counts, states = manifest.counts, self._states
+        with self._lock:
             if index.image is not image:
-                held.clear()  # the authorizer has failed, and gets the whole state next
+                states.clear()  # the authorizer has failed, and gets the complete state next
                 return
             if isinstance(manifest, ReloadManifest):
-                held.clear()
-            if held and not (counts.added or counts.removed or counts.replaced):
-                held[-1] = _Held(held[-1].first, end_offset, index)
+                states.clear()
+            if states and not (counts.added or counts.removed or counts.replaced):
+                states[-1] = _State(states[-1].first, end_offset, index)
                 return
-            held.append(_Held(end_offset, end_offset, index))
-            while len(held) > HELD_MAXIMUM:
-                held.popleft()
-            if len(held) > 1 and index.rows is not held[-2].index.rows:
+            states.append(_State(end_offset, end_offset, index))
+            while len(states) > STATES_MAX:
+                states.popleft()
+            if len(states) > 1 and index.rows is not states[-2].index.rows:
                 for _ in range(
-                    count_to_evict([each.index.rows.columns for each in held], EARLIER_ROWS_MAXIMUM)
+                    count_to_evict([each.index.rows.columns for each in states], EARLIER_ROWS_MAX)
                 ):
-                    held.popleft()
+                    states.popleft()
 
     def on_ready(self) -> None:
         """Readiness is the authorizer's."""
@@ -102,4 +101,4 @@ class RecentStates:
         """Readiness is the authorizer's."""
 
     def close(self) -> None:
-        """What is held stays."""
+        """The states remain available."""

@@ -1,14 +1,14 @@
-"""Settings of a running node, changed whole or not at all (KIP-504: Reconfigurable).
+"""Atomic changes of a running node's settings (KIP-504: Reconfigurable).
 
-- ``reload`` (SIGHUP): what the file says now, under the environment and the flags of the start. What runs
-  then is what a restart would run.
-- ``put`` (``PUT /v1/config``): values over all of these. They are written nowhere: the next reload, or a
-  restart, ends them.
-- All of it is checked before any of it is taken. A value that is not allowed refuses all, and so does a new
-  value of a key that is not dynamic.
-- What has changed is in the log with its old and its new value, secrets hidden.
-- A fleet has the process's settings and those of each cluster. One reload is of all of them, whole or not at
-  all; a put is of one cluster, and of keys that may be each cluster's own.
+- ``reload`` (SIGHUP) reads the file again; the environment and the flags of the start still win. The result
+  is the same as after a restart.
+- ``put`` (``PUT /v1/config``) sets values over all of these. They are not stored: the next reload or restart
+  drops them.
+- All values are checked before any takes effect. One invalid value, or a new value of a key that is not
+  dynamic, refuses the complete change.
+- Each change is logged with its old and its new value; secrets are hidden.
+- A fleet has settings of the process and of each cluster. A reload changes all of them atomically; a put
+  changes one cluster, and only keys that can be set per cluster.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _EFFECTIVE_VALUES: Final = {
 
 
 class Change(NamedTuple):
-    """A key's new value, as it would be written in a file; None: unset. Secrets are hidden."""
+    """A key's old and new value, as texts of a file; None: unset. Secrets are hidden."""
 
     name: str
     old: str | None
@@ -60,63 +60,63 @@ class Change(NamedTuple):
 
 
 class Reconfiguration:
-    """The settings of one node, and who takes new ones. Thread-safe.
+    """The settings of one node, and the subscribers of new settings. Thread-safe.
 
     Attributes:
-        config: as it is now.
+        config: the present settings.
     """
 
     def __init__(self, config: Config) -> None:
         self.config = config
         self._put: Mapping[str, str] = {}
-        self._changing = threading.Lock()
-        self._takers: list[Callable[[Config], None]] = []
+        self._lock = threading.Lock()
+        self._subscribers: list[Callable[[Config], None]] = []
 
-    def add(self, take: Callable[[Config], None], begun_with: Config | None = None) -> None:
-        """Call ``take`` with each new configuration, which is sound; it must not raise.
+    def subscribe(self, on_change: Callable[[Config], None], known: Config | None = None) -> None:
+        """Call ``on_change`` with each new, valid configuration; it must not raise.
 
         Args:
-            take: called from the thread that changes them.
-            begun_with: what it has had before, if it may be late: it is called at once if that is not what
-                they are now.
+            on_change: called in the thread that changes the settings.
+            known: the configuration that the subscriber started with; if it is outdated, ``on_change`` is
+                called immediately.
         """
-        with self._changing:
-            self._takers.append(take)
-            if begun_with not in (None, self.config):
-                take(self.config)
+        with self._lock:
+            self._subscribers.append(on_change)
+            if known not in (None, self.config):
+                on_change(self.config)
 
-    def remove(self, take: Callable[[Config], None]) -> None:
-        """No more."""
-        with self._changing:
-            self._takers.remove(take)
+    def unsubscribe(self, on_change: Callable[[Config], None]) -> None:
+        """Stop the calls of ``on_change``."""
+        with self._lock:
+            self._subscribers.remove(on_change)
 
     def reload(self, by: str, clusters: Sequence[Reconfiguration] = ()) -> list[Change]:
-        """Take what the file says now; what was put is forgotten.
+        """Apply the file's present content, and drop the values of ``put``.
 
         Args:
-            by: for the log.
-            clusters: those of a fleet whose process's settings these are: all or none.
+            by: originator of the change, for the log.
+            clusters: the settings of a fleet's clusters, if these are the process's; changed atomically.
 
         Raises:
-            ConfigError: there is no file, or a value in it is not allowed. Nothing has changed then.
-            RestartNeededError: a key has changed that is not dynamic. The same.
+            ConfigError: there is no file, or a value in it is not allowed; nothing has changed.
+            RestartNeededError: a key has changed that is not dynamic; nothing has changed.
         """
-        with ExitStack() as changing:
+        with ExitStack() as locks:
             for each in (self, *clusters):
-                changing.enter_context(each._changing)  # noqa: SLF001 - of this class, as below
+                locks.enter_context(each._lock)  # noqa: SLF001 - of this class, as below
             inputs = self.config.inputs
             if inputs.path is None:
                 raise ConfigError(CONFIG_FLAG, "", "it was started without a file, so there is none to read")
             inputs = inputs.reread()
             new = [(self, inputs.config()), *((each, each._config_of(inputs)) for each in clusters)]  # noqa: SLF001
-            # All are checked before any is taken.
-            found = [(each, config, _changes(each.config, config)) for each, config in new]
-            for each, config, changes in found:
+            # All are checked before any takes effect.
+            checked = [(each, config, _changes(each.config, config)) for each, config in new]
+            for each, config, changes in checked:
                 each._change(config, {}, changes, by)  # noqa: SLF001
-            return [change for _, _, changes in found for change in changes]
+            return [change for _, _, changes in checked for change in changes]
 
-    def reload_on_hangup(self, clusters: Sequence[Reconfiguration] = ()) -> None:
-        """``reload`` for a signal, whose sender reads the log."""
+    def reload_on_sighup(self, clusters: Sequence[Reconfiguration] = ()) -> None:
+        """Reload, and log an error: the sender of a signal gets no answer."""
         try:
             self.reload("SIGHUP", clusters)
         except (ConfigError, RestartNeededError) as error:
@@ -125,18 +125,18 @@ class Reconfiguration:
             log.exception("settings_not_changed", by="SIGHUP")
 
     def put(self, texts: Mapping[str, str | None], by: str, *, is_trial: bool = False) -> list[Change]:
-        """Set dynamic keys over everything else, None: to what they would be without ``put``.
+        """Set dynamic keys over all other sources; None drops the value of an earlier ``put``.
 
         Args:
             texts: by key.
-            by: for the log.
-            is_trial: say what would change, and change nothing.
+            by: originator of the change, for the log.
+            is_trial: return the changes without making them.
 
         Raises:
-            ConfigError: a value is not allowed. Nothing has changed then.
-            RestartNeededError: a key is not dynamic. The same.
+            ConfigError: a value is not allowed; nothing has changed.
+            RestartNeededError: a key is not dynamic; nothing has changed.
         """
-        with self._changing:
+        with self._lock:
             _require_dynamic(texts, self.config)
             merged = {**self._put, **texts}
             put = {name: text for name, text in merged.items() if text is not None}
@@ -146,39 +146,39 @@ class Reconfiguration:
                 self._change(config, put, changes, by)
             return changes
 
-    def follow(self, inputs: ConfigInputs, put: Mapping[str, str]) -> None:
-        """Take what another process, which was started with the same settings, has checked and logged."""
-        with self._changing:
-            self._take(inputs.config(put), put)
+    def adopt(self, inputs: ConfigInputs, put: Mapping[str, str]) -> None:
+        """Apply settings that another process of this sidecar has checked and logged."""
+        with self._lock:
+            self._apply(inputs.config(put), put)
 
-    def _take(self, config: Config, put: Mapping[str, str]) -> None:
+    def _apply(self, config: Config, put: Mapping[str, str]) -> None:
         self.config, self._put = config, put
-        for take in self._takers:
-            take(config)
+        for on_change in self._subscribers:
+            on_change(config)
 
     def _config_of(self, inputs: ConfigInputs) -> Config:
-        """Its cluster's, of what the file says."""
+        """Return the configuration of this cluster from new inputs."""
         return replace(inputs, cluster=self.config.cluster).config()
 
     def _change(self, config: Config, put: Mapping[str, str], changes: Sequence[Change], by: str) -> None:
-        self._take(config, put)
-        whose = {} if config.cluster is None else {"cluster": config.cluster}
+        self._apply(config, put)
+        cluster = {} if config.cluster is None else {"cluster": config.cluster}
         for change in changes:
-            log.warning("setting_changed", key=change.name, old=change.old, new=change.new, by=by, **whose)
+            log.warning("setting_changed", key=change.name, old=change.old, new=change.new, by=by, **cluster)
         if not changes:
-            log.info("no_setting_changed", by=by, **whose)
+            log.info("no_setting_changed", by=by, **cluster)
 
 
 def _changes(old: Config, new: Config) -> list[Change]:
-    """What differs.
+    """Return the changes between two configurations.
 
     Raises:
-        RestartNeededError: a key that is not dynamic.
+        RestartNeededError: a key has changed that is not dynamic.
     """
     names = [
         name
         for name in sorted(old.properties.keys() | new.properties.keys())
-        if _is_of(name, old)
+        if _is_key_of(name, old)
         and old.properties.get(name) != new.properties.get(name)
         and _value(name, old) != _value(name, new)
     ]
@@ -187,30 +187,30 @@ def _changes(old: Config, new: Config) -> list[Change]:
 
 
 def _require_dynamic(names: Iterable[str], config: Config) -> None:
-    """RestartNeededError: a key is not dynamic, or in a fleet no cluster's."""
-    dynamic = [name for name in DYNAMIC_KEYS if _is_of(name, config)]
+    """Raise RestartNeededError for a key that is not dynamic, or cannot be set for this cluster."""
+    dynamic = [name for name in DYNAMIC_KEYS if _is_key_of(name, config)]
     if static := [name for name in names if name not in dynamic]:
         cluster = config.cluster
         shown = static if cluster is None else [cluster_key(cluster, name) for name in static]
         raise RestartNeededError(shown, dynamic)
 
 
-def _is_of(name: str, config: Config) -> bool:
-    """Whether a key is one of those that these settings are: in a fleet, the process's or the cluster's."""
+def _is_key_of(name: str, config: Config) -> bool:
+    """Whether a key belongs to these settings: in a fleet, to the process or to the cluster."""
     if not config.clusters:
         return True
     return not is_cluster_key(name) and is_per_cluster(name) is (config.cluster is not None)
 
 
 def shown_text(name: str, config: Config) -> str | None:
-    """A key's text, or its default; hidden where it is a secret."""
+    """Return a key's text or its default; a secret is hidden."""
     key = BY_NAME.get(name)
     text = config.properties.get(name, key.default if key else None)
     return HIDDEN if text is not None and is_secret(name) else text
 
 
 def _value(name: str, config: Config) -> object:
-    """What a key means; None where aclog has no use for it: in a broker's own file."""
+    """Return a key's value; None for a key that aclog does not use."""
     key = BY_NAME.get(name)
     if key is None:
         return config.properties.get(name) if name.startswith((*CLIENT_PREFIXES, LISTENER_PREFIX)) else None

@@ -1,15 +1,15 @@
-"""StandardAuthorizer: Kafka's authorizer, fed by replay.
+"""StandardAuthorizer: Kafka's authorizer on a replayed state.
 
-It implements KIP-504's interface (`authorizer.api`) and replay's Publisher. All that a decision depends on is
-one immutable AuthorizerState behind one attribute: readers take it once for each request and never wait; a
-change of a part makes a new one and swaps it in. The rules:
+It implements KIP-504's interface (`authorizer.api`) and replay's Publisher. Decisions depend only on one
+immutable AuthorizerState behind one attribute: readers load it once for each request and never wait; a change
+swaps in a new state. The rules:
 
 - I1: one state for all actions of a request.
-- I4, I7: until replay says that the state is complete and sound, and whenever it says that it no longer is,
-  super users are allowed and everyone else gets AUTHORIZER_NOT_READY, never DENIED.
+- I4, I7: while replay has not reported a complete and sound state, super users are allowed and everyone else
+  gets AUTHORIZER_NOT_READY, never DENIED.
 - I5: settings and readiness survive every update.
-- Endpoints open once: early-start listeners at once, the others at the first readiness. Later trouble
-  shows in the answers; what is open stays open.
+- Endpoints open once: early-start listeners immediately, the others at the first readiness. Later errors
+  appear in the answers; no endpoint closes.
 
 Source: org.apache.kafka.metadata.authorizer.StandardAuthorizer, ClusterMetadataAuthorizer.
 """
@@ -67,11 +67,11 @@ _DESCRIPTION: Final = (
 
 
 class StandardAuthorizer:
-    """See the module. Thread-safe.
+    """Decides by the ACLs of the replayed state. Thread-safe.
 
     Attributes:
         name: as a Publisher.
-        metrics: decisions so far.
+        metrics: counts of decisions.
     """
 
     name: Final = "authorizer"
@@ -87,37 +87,37 @@ class StandardAuthorizer:
 
         Args:
             audit: by default one at INFO.
-            mutator: what changes ACLs.
-            of_brokers: a cluster's brokers decide by the same ACLs, and have settings of their own.
+            mutator: changes ACLs.
+            of_brokers: whether a cluster's brokers decide by the same ACLs, with their own settings.
         """
         self._of_brokers = of_brokers
         self.metrics = DecisionCounts()
         self._audit = AuditLog() if audit is None else audit
         self._mutator = mutator
         self._initial_load: Future[None] = Future()
-        # Handed out to several callers: none of them may cancel it.
+        # Shared by several callers: none of them may cancel it.
         self._initial_load.set_running_or_notify_cancel()
-        # Held to change a part of the state; readers take the attribute without it.
-        self._changing = threading.Lock()
+        # Serializes changes of the state; readers need no lock.
+        self._lock = threading.Lock()
         self._state = AuthorizerState(
             AclIndex.of(AclsImage.EMPTY), AuthorizerSettings(), is_ready=False, not_ready_reason=_NOT_LOADED
         )
 
     @property
     def state(self) -> AuthorizerState:
-        """The current state: for several questions that are to have one answer."""
+        """The current state, for several requests on one state."""
         return self._state
 
     # -- settings ------------------------------------------------------------------------------------------
 
     def configure(self, configs: Mapping[str, object]) -> None:
-        """Take ``super.users``, ``allow.everyone.if.no.acl.found`` and ``aclog.kafka.version``.
+        """Apply ``super.users``, ``allow.everyone.if.no.acl.found`` and ``aclog.kafka.version``.
 
         Raises:
-            ConfigError: a value that is not allowed; nothing has changed then.
+            ConfigError: a value is not allowed; nothing has changed.
         """
         settings = AuthorizerSettings.from_configs(configs, of_brokers=self._of_brokers)
-        with self._changing:
+        with self._lock:
             state = self._state
             index = state.index
             if not settings.matches_rules_of(index, index.image):
@@ -152,7 +152,7 @@ class StandardAuthorizer:
 
     def close(self) -> None:
         """Fail what waits for the load. Decisions already possible stay possible. Idempotent."""
-        with self._changing:
+        with self._lock:
             if not self._initial_load.done():
                 self._initial_load.set_exception(
                     OperationTimedOutError(
@@ -161,13 +161,13 @@ class StandardAuthorizer:
                 )
 
     def description(self) -> str:
-        """KIP-50: what this authorizer is, and which principals it knows."""
+        """Describe this authorizer and its principals (KIP-50)."""
         return _DESCRIPTION
 
     # -- replay's Publisher --------------------------------------------------------------------------------
 
     def on_update(self, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest) -> None:
-        """Swap to the index of ``image``; readers see all of the update or nothing of it."""
+        """Swap in the index of ``image``; readers see the update completely or not at all."""
         index, settings = self._state.index, self._state.settings
         is_next = delta.image is index.image
         if image.metadata is not index.image.metadata:
@@ -178,27 +178,27 @@ class StandardAuthorizer:
         self._swap_index(index)
 
     def load(self, image: AclsImage) -> None:
-        """Take a whole state, complete and sound, without replay: for a command that asks once and ends."""
+        """Load a complete, sound state without replay, for a command."""
         self._swap_index(self._state.settings.index(image))
         self.on_ready()
 
     def on_ready(self) -> None:
         self._swap_readiness(is_ready=True)
-        with self._changing:
+        with self._lock:
             if not self._initial_load.done():
                 self._initial_load.set_result(None)
 
     def on_not_ready(self, reason: str) -> None:
         self._swap_readiness(is_ready=False, reason=reason)
 
-    # Not dataclasses.replace, which looks at every field by name.
+    # dataclasses.replace would be slower: it copies every field by name.
     def _swap_index(self, index: AclIndex) -> None:
-        with self._changing:
+        with self._lock:
             state = self._state
             self._state = AuthorizerState(index, state.settings, state.is_ready, state.not_ready_reason)
 
     def _swap_readiness(self, *, is_ready: bool, reason: str | None = None) -> None:
-        with self._changing:
+        with self._lock:
             state = self._state
             reason = state.not_ready_reason if reason is None else reason
             self._state = AuthorizerState(state.index, state.settings, is_ready, reason)
@@ -211,7 +211,7 @@ class StandardAuthorizer:
         actions: Sequence[Action],
         state: AuthorizerState | None = None,
     ) -> list[AuthorizationResult]:
-        """One result for each action, all decided on one state: the current one if None is given.
+        """Decide all actions on one state, by default the current one; return their results.
 
         Raises:
             AuthorizerNotReadyError: not loaded, and the principal is not a super user.
@@ -223,12 +223,12 @@ class StandardAuthorizer:
     def decide(
         self, context: AuthorizableRequestContext, action: Action, state: AuthorizerState | None = None
     ) -> Decision:
-        """One decision with its reason, counted and audited as ``authorize`` does; raises the same.
+        """Decide an action with its reason, counted and audited as in ``authorize``; raises the same.
 
         Args:
-            context: who asks, from where.
-            action: for what.
-            state: of this authorizer, to decide several on the same one; the current one if None.
+            context: the principal and its host.
+            action: the operation and its resource.
+            state: a state of this authorizer, for several decisions on one; the current one if None.
         """
         state = self._state if state is None else state
         return self.answer(context, action, state).decision()
@@ -236,7 +236,7 @@ class StandardAuthorizer:
     def answer(
         self, context: AuthorizableRequestContext, action: Action, state: AuthorizerState | None = None
     ) -> DecidedAction:
-        """As ``decide``, but for the reason, which `DecidedAction` finds where it is wanted."""
+        """As ``decide``; `DecidedAction` computes the reason on demand."""
         return self.answer_all(context, (action,), state)[0]
 
     def answer_all(
@@ -245,7 +245,7 @@ class StandardAuthorizer:
         actions: Sequence[Action],
         state: AuthorizerState | None = None,
     ) -> list[DecidedAction]:
-        """As ``answer``, for all of them on one state."""
+        """As ``answer``, for several actions on one state."""
         state = self._state if state is None else state
         decided: list[DecidedAction] = []
         authorize_actions(state, context, actions, self._audit, self.metrics, decided)
@@ -254,7 +254,7 @@ class StandardAuthorizer:
     def explain(
         self, context: AuthorizableRequestContext, action: Action, state: AuthorizerState | None = None
     ) -> Explanation:
-        """Why it is so, and what is missing; neither counted nor audited. Raises as ``authorize``."""
+        """Explain a decision; neither counted nor audited. Raises as ``authorize``."""
         return explain(self._state if state is None else state, context, action)
 
     def authorized_operations(
@@ -264,9 +264,7 @@ class StandardAuthorizer:
         name: str,
         state: AuthorizerState | None = None,
     ) -> tuple[AclOperation, ...]:
-        """KIP-430: the operations that the release supports, and that are allowed.
-
-        By the current state if None.
+        """Return the allowed ones of the release's operations (KIP-430), by default on the current state.
 
         Raises:
             AuthorizerNotReadyError: not loaded, and the principal is not a super user.
@@ -284,7 +282,7 @@ class StandardAuthorizer:
         resource_type: ResourceType,
         state: AuthorizerState | None = None,
     ) -> AuthorizationResult:
-        """KIP-679: may the principal do this to any resource of the type? By the current state if None.
+        """Decide whether the operation is allowed on any resource of the type (KIP-679).
 
         Raises:
             AuthorizerNotReadyError: not loaded, and the principal is not a super user.
@@ -307,17 +305,17 @@ class StandardAuthorizer:
     # -- the ACLs ------------------------------------------------------------------------------------------
 
     def acls(self, acl_filter: AclBindingFilter) -> Iterator[AclBinding]:
-        """The ACLs that match, of one state, in Kafka's order. An ACL with two ids is one ACL here."""
+        """Return the matching ACLs of one state, in Kafka's order. An ACL with two ids is returned once."""
         return list_acls(self._state.index, acl_filter).bindings()
 
     def acl_count(self) -> int:
-        """How many ACLs are in force, by id."""
+        """Return the number of ACLs in force, by id."""
         return self._state.index.resources.count
 
     def create_acls(
         self, context: AuthorizableRequestContext, bindings: Sequence[AclBinding]
-    ) -> list[Future[AclCreateResult]]:  # the context is for the caller's own authorization, as in Kafka
-        """One future for each binding, done when it is committed and replayed here.
+    ) -> list[Future[AclCreateResult]]:  # Kafka's callers authorize the context
+        """Return a future for each binding, done when it is committed and replayed here.
 
         Raises:
             NotControllerError: this authorizer cannot write.
@@ -328,7 +326,7 @@ class StandardAuthorizer:
     def delete_acls(
         self, context: AuthorizableRequestContext, filters: Sequence[AclBindingFilter]
     ) -> list[Future[AclDeleteResult]]:
-        """One future for each filter, done when its removals are committed and replayed here.
+        """Return a future for each filter, done when its removals are committed and replayed here.
 
         Raises:
             NotControllerError: this authorizer cannot write.

@@ -1,4 +1,4 @@
-"""Giving way: threads that work long let a thread that decides have the interpreter soon."""
+"""Lowers the interpreter's switch interval during a background computation, for the threads that decide."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# A thread that decides gets the interpreter after this time, not after 5 ms as usual.
-_SWITCH_S: Final = 0.0005
-_usual_s: Final = sys.getswitchinterval()
-_changing: Final = threading.Lock()
-_working = 0
+# A thread that decides gets the interpreter after this time, instead of Python's default of 5 ms.
+_SHORT_INTERVAL_S: Final = 0.0005
+_default_s: Final = sys.getswitchinterval()
+_lock: Final = threading.Lock()
+_active = 0
 
 
 @contextmanager
-def giving_way() -> Iterator[None]:
-    """While any thread is within, all change places more often. Thread-safe."""
+def short_switch_interval() -> Iterator[None]:
+    """Shorten the switch interval while any thread is in this context. Thread-safe."""
     _count(1)
     try:
         yield
@@ -27,8 +27,8 @@ def giving_way() -> Iterator[None]:
         _count(-1)
 
 
-def _count(more: int) -> None:
-    global _working  # noqa: PLW0603 - what it is about is the process's, too
-    with _changing:
-        _working += more
-        sys.setswitchinterval(_SWITCH_S if _working else _usual_s)
+def _count(change: int) -> None:
+    global _active  # noqa: PLW0603 - the switch interval is global, too
+    with _lock:
+        _active += change
+        sys.setswitchinterval(_SHORT_INTERVAL_S if _active else _default_s)

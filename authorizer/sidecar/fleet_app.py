@@ -77,7 +77,7 @@ class FleetApp(BaseApp):
         self._peers = peers
         self._groups = groups
         self._requests = {name: RequestMetrics() for name in fleet.members}
-        fleet.collector.others = [(None, self.requests), *self._requests.items()]
+        fleet.collector.extra_collectors = [(None, self.requests), *self._requests.items()]
         routes = [*routes_of(self, BaseApp), *routes_of(self, FleetApp)]
         self._set_routes(routes, None if groups is None else groups.for_fleet(fleet))
         self._unavailable_apps = {

@@ -166,7 +166,7 @@ class Sidecar:
             if self._worker is None:
                 notify(READY, f"STATUS=listening on {', '.join(self.urls)}")
             try:
-                node.reach()
+                node.connect()
                 if self._worker is not None:
                     self._worker.report(LogReady())
                 self.wait()
@@ -207,7 +207,7 @@ class Sidecar:
         """Start ``app`` on all listeners."""
         self._app = app
         self._reconfiguration = reconfiguration
-        reconfiguration.add(self._load.apply)
+        reconfiguration.subscribe(self._load.apply)
         self._telemetry.start(metrics)
         self._authenticator.start()
         self._servers.start([*(self._make_server(app, each) for each in self._bound), *private])
@@ -328,7 +328,7 @@ class Sidecar:
                 registry.unregister(collector)
             self._metrics = None
         if self._reconfiguration is not None:
-            self._reconfiguration.remove(self._load.apply)
+            self._reconfiguration.unsubscribe(self._load.apply)
             self._reconfiguration = None
         self._authenticator.close()
         for each in self._bound:

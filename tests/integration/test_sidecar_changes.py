@@ -130,7 +130,7 @@ def test_an_unknown_offset_is_answered_with_a_reload(
     """Too long ago, within an update, or of another log: the first event, and then it goes on from there."""
     node, client = node_and_client
     monkeypatch.setattr(request_state, "MIN_OFFSET_TIMEOUT_S", 0.1)
-    monkeypatch.setattr(change_feed, "HELD_MAXIMUM", 1)
+    monkeypatch.setattr(change_feed, "CHANGES_MAX", 1)
     create(node, [topic_acl("a"), topic_acl("b")])
     with following(client, last) as stream:
         reload = some(stream, "reload")
@@ -149,7 +149,7 @@ def test_a_reload_of_the_node_is_announced(node_and_client: tuple[Node, httpx.Cl
         node.changes.on_not_ready("the log is gone")
         assert some(stream, "not-ready")["reason"] == "the log is gone"
         image = node.authorizer.state.index.image
-        known = node.changes.known
+        known = node.changes.retained
         # As the loader does with a snapshot in place of everything.
         UpdatePublisher(node.changes).reload(end_offset=known.end)
         node.authorizer.on_ready()
@@ -163,7 +163,7 @@ def test_a_slow_client_gets_a_reload_and_uses_no_memory(
 ) -> None:
     """It reads nothing while more changes come than are held; others are answered meanwhile."""
     node, client = node_and_client
-    monkeypatch.setattr(change_feed, "HELD_ACLS_MAXIMUM", 4_000)
+    monkeypatch.setattr(change_feed, "ACLS_MAX", 4_000)
     split = urlsplit(str(client.base_url))
     with socket.socket() as slow:
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)

@@ -225,7 +225,7 @@ def test_a_state_that_is_not_held_is_gone(
             assert f"aclog check --log {node.log.url} --at-offset 0" in asked.json()["detail"]
         else:
             assert asked.json()["end_offset"] == offset + 1
-    monkeypatch.setattr(recent_states, "HELD_MAXIMUM", 3)
+    monkeypatch.setattr(recent_states, "STATES_MAX", 3)
     for number in range(3):
         create(node, [topic_acl(f"t{number}")])
     offsets = [2, 3, 4, 5]

@@ -206,7 +206,7 @@ def test_pages_are_of_one_state(
         delete(node, "pay.secret.a")
     assert found == whole
     first = client.post(path, json={**SEARCHES[path], "page": {"limit": 1}}).json()
-    monkeypatch.setattr(recent_states, "HELD_MAXIMUM", 2)
+    monkeypatch.setattr(recent_states, "STATES_MAX", 2)
     for number in range(3):
         create(node, [acl("User:z", f"z{number}")])
     page = {"token": first["page"]["next_token"]}

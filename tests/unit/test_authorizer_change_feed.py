@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from authorizer.api.acl_json import acl_json
 from authorizer.node import change_feed
-from authorizer.node.change_feed import Change, ChangeFeed, Known
+from authorizer.node.change_feed import Change, ChangeFeed, RetainedChanges
 from records.entries import AccessControlEntryRecord, OtherRecord, RemoveAccessControlEntryRecord
 from snapshot.image import AclsImage
 from support.acl_strategies import IDS, acls
@@ -28,7 +28,7 @@ class Follower:
         self.generation, self.offset = 0, 0
         self.reloads = 0
 
-    def catch_up(self, known: Known, image: AclsImage) -> None:
+    def catch_up(self, known: RetainedChanges, image: AclsImage) -> None:
         changes = known.since(self.offset) if known.generation == self.generation else None
         if changes is None:
             self.held = {acl.record for acl in image}
@@ -51,18 +51,18 @@ def test_a_follower_has_every_state(steps: list[tuple[str, list[Record], bool]])
     feed, follower = ChangeFeed(), Follower()
     published = UpdatePublisher(feed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(change_feed, "HELD_MAXIMUM", 3)
-        patch.setattr(change_feed, "HELD_ACLS_MAXIMUM", 5)
+        patch.setattr(change_feed, "CHANGES_MAX", 3)
+        patch.setattr(change_feed, "ACLS_MAX", 5)
         published.batch()
         for kind, records, looks in [*steps, ("batch", [], True)]:
             if kind == "batch":
                 published.batch(*records)
             else:
                 published.reload(*records)
-            assert sum(map(len, feed.known.changes)) <= 5
-            assert len(feed.known.changes) <= 3
+            assert sum(map(len, feed.retained.changes)) <= 5
+            assert len(feed.retained.changes) <= 3
             if looks:
-                follower.catch_up(feed.known, published.image)
+                follower.catch_up(feed.retained, published.image)
                 assert follower.held == {acl.record for acl in published.image}
 
 
@@ -73,7 +73,7 @@ def test_a_replaced_acl_is_removed_as_it_was_and_added_as_it_is() -> None:
     published = UpdatePublisher(feed)
     published.batch(before)
     published.batch(after)
-    (change,) = feed.known.changes
+    (change,) = feed.retained.changes
     assert [acl.record for acl in change.removed] == [before]
     assert [acl.record for acl in change.added] == [after]
     assert (change.base, change.offset) == (1, 2)
@@ -83,7 +83,7 @@ def test_a_replaced_acl_is_removed_as_it_was_and_added_as_it_is() -> None:
 def test_an_offset_within_an_update_is_refused() -> None:
     """Between two records of an update the ACLs may differ from those before and after it."""
     changes = (Change(3, 5, (), ()), Change(7, 9, (), ()))
-    known = Known(1, 2, 10, changes)
+    known = RetainedChanges(1, 2, 10, changes)
     expected = [None, None, 2, 2, None, 1, 1, 1, None, 0, 0, None]
     found = [known.since(offset) for offset in range(12)]
     assert [None if later is None else len(later) for later in found] == expected
@@ -96,4 +96,4 @@ def test_a_large_update_creates_no_objects() -> None:
     published.batch()
     published.batch(allow("User:a", READ, topic("t")))
     published.batch(*(allow("User:a", READ, topic(f"t{number}")) for number in range(10_001)))
-    assert (feed.known.since(1), feed.known.since(published.end_offset)) == (None, ())
+    assert (feed.retained.since(1), feed.retained.since(published.end_offset)) == (None, ())

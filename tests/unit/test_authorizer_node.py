@@ -102,7 +102,7 @@ def test_a_node_opened_lazily_runs_while_its_cluster_is_down() -> None:
     with Node.open(config, lazily=True) as node:
 
         def reach() -> None:
-            node.reach()
+            node.connect()
             reached.set()
 
         waiting = threading.Thread(target=reach, daemon=True)

@@ -11,7 +11,7 @@ import pytest
 from authorizer.analysis.effective_permissions import EffectivePermissions
 from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.engine.decisions.state import AuthorizerSettings
-from authorizer.node.effective_permissions_digest import KnownMeaning, NodeMeaning
+from authorizer.node.effective_permissions_digest import KnownDigest, NodePermissionsDigest
 from authorizer.node.standard_authorizer import StandardAuthorizer
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl
@@ -38,11 +38,11 @@ def random_acl(rng: random.Random, number: int) -> AccessControlEntryRecord:
     )
 
 
-def known_at(meaning: NodeMeaning, end_offset: int) -> KnownMeaning:
+def known_at(meaning: NodePermissionsDigest, end_offset: int) -> KnownDigest:
     """Poll until the digest of this state is known."""
 
-    def known() -> KnownMeaning | None:
-        found = meaning.asked()
+    def known() -> KnownDigest | None:
+        found = meaning.latest()
         return found if found is not None and found.end_offset == end_offset else None
 
     return wait_until(known)
@@ -65,8 +65,8 @@ def test_the_digest_of_every_state_is_right(allow_everyone: bool, monkeypatch: p
     authorizer.configure(
         {"super.users": "User:a", "allow.everyone.if.no.acl.found": str(allow_everyone).lower()}
     )
-    meaning = NodeMeaning(authorizer)
-    assert meaning.asked() is None
+    meaning = NodePermissionsDigest(authorizer)
+    assert meaning.latest() is None
     records = [random_acl(rng, number) for number in range(200)]
     image = restored(records)
     authorizer.load(image)
@@ -93,12 +93,12 @@ def test_a_waiting_caller_gets_the_digest_of_its_state() -> None:
     image = restored([random_acl(rng, number) for number in range(50)])
     authorizer.load(image)
     authorizer.on_ready()
-    meaning = NodeMeaning(authorizer)
+    meaning = NodePermissionsDigest(authorizer)
     for number in range(3):
         state = authorizer.state
         digest = meaning.digest_of(state)
         assert digest == EffectivePermissions.digest_of(state.index.image.merged().columns, state.settings)
-        assert meaning.asked() == KnownMeaning(state.end_offset, digest.combined)
+        assert meaning.latest() == KnownDigest(state.end_offset, digest.combined)
         delta = AclsDelta(image)
         delta.put(AppliedAcl(random_acl(rng, number), number, 0))
         image = delta.apply(Provenance(1000 + number, 1, 0))
@@ -113,9 +113,9 @@ def test_close_ends_a_running_computation(monkeypatch: pytest.MonkeyPatch) -> No
     authorizer = StandardAuthorizer()
     authorizer.load(restored([random_acl(random.Random(1), number) for number in range(50)]))
     authorizer.on_ready()
-    meaning = NodeMeaning(authorizer)
+    meaning = NodePermissionsDigest(authorizer)
     has_started, may_continue, slices = threading.Event(), threading.Event(), []
-    go_on = meaning._go_on
+    go_on = meaning._check_cancelled
 
     def wait_and_continue() -> None:
         has_started.set()
@@ -123,14 +123,14 @@ def test_close_ends_a_running_computation(monkeypatch: pytest.MonkeyPatch) -> No
         slices.append(threading.current_thread())
         go_on()
 
-    monkeypatch.setattr(meaning, "_go_on", wait_and_continue)
-    assert meaning.asked() is None
+    monkeypatch.setattr(meaning, "_check_cancelled", wait_and_continue)
+    assert meaning.latest() is None
     assert has_started.wait(TIMEOUT_S)
     threading.Timer(0.05, may_continue.set).start()
     meaning.close()
     (thread,) = slices
     assert not thread.is_alive()
-    assert meaning.asked() is None
+    assert meaning.latest() is None
 
 
 def restored(records: list[AccessControlEntryRecord]) -> AclsImage:

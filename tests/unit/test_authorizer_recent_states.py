@@ -94,15 +94,15 @@ def test_a_reload_discards_retained_states() -> None:
 
 def test_retained_states_and_rows_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits apply to the number of states, and to rows of columns that only earlier states use."""
-    monkeypatch.setattr(recent_states, "HELD_MAXIMUM", 5)
+    monkeypatch.setattr(recent_states, "STATES_MAX", 5)
     recent, published = fed()
     published.batch()
     for number in range(10):
         published.batch(allow("User:a", READ, topic(f"t{number}")))
     assert [recent.at(offset) is not None for offset in range(12)] == [False] * 6 + [True] * 5 + [False]
-    monkeypatch.setattr(recent_states, "HELD_MAXIMUM", 100)
+    monkeypatch.setattr(recent_states, "STATES_MAX", 100)
     monkeypatch.setattr(snapshot.image, "_MERGE_MINIMUM", 4)
-    monkeypatch.setattr(recent_states, "EARLIER_ROWS_MAXIMUM", 20)
+    monkeypatch.setattr(recent_states, "EARLIER_ROWS_MAX", 20)
     for number in range(200):
         published.batch(allow("User:a", READ, topic(f"u{number}")))
     first = recent.first

@@ -33,7 +33,7 @@ def reconfiguration(path: Path | None, **flags: str) -> tuple[Reconfiguration, l
     """A reconfiguration, and the configurations that its subscriber got."""
     made = Reconfiguration(load_config(path, environ={"ACLOG_MAX_LAG_MS": "7"}, flags=flags))
     taken: list[Config] = []
-    made.add(taken.append)
+    made.subscribe(taken.append)
     return made, taken
 
 
@@ -60,9 +60,9 @@ def test_a_late_subscriber_gets_earlier_changes(path: Path) -> None:
     before = settings.config
     settings.put({"aclog.audit.level": "OFF"}, "test")
     late: list[Config] = []
-    settings.add(late.append, before)
+    settings.subscribe(late.append, before)
     assert late == [settings.config]
-    settings.add(late.append, settings.config)
+    settings.subscribe(late.append, settings.config)
     assert len(late) == 1
 
 
@@ -87,7 +87,7 @@ def test_one_invalid_setting_rejects_all(path: Path, text: str | None, named: st
     before = settings.config
     path.unlink() if text is None else path.write_text(text)
     with capture_logs() as lines:
-        settings.reload_on_hangup()
+        settings.reload_on_sighup()
     assert (settings.config, taken) == (before, [])
     (line,) = lines
     assert line["event"] == "settings_not_changed"
@@ -160,11 +160,11 @@ def test_a_node_decides_with_its_new_settings(tmp_path: Path) -> None:
     with Node.open(load_config(environ={}, flags=flags)) as node:
         node.start()
         assert node.wait_until_ready(60)
-        state, generation = node.authorizer.state, node.changes.known.generation
+        state, generation = node.authorizer.state, node.changes.retained.generation
         assert not may(node.authorizer, "orders")
         node.reconfiguration.put({"super.users": "User:a"}, "me")
         assert may(node.authorizer, "orders")
-        assert node.changes.known.generation == generation + 1
+        assert node.changes.retained.generation == generation + 1
         assert not state.settings.super_users  # an earlier state does not change
         node.reconfiguration.put(
             {"super.users": None, "allow.everyone.if.no.acl.found": "true", "aclog.max.lag.ms": "1"}, "me"
@@ -172,10 +172,10 @@ def test_a_node_decides_with_its_new_settings(tmp_path: Path) -> None:
         assert may(node.authorizer, "orders")
         assert node.config.max_lag_ms == 1
         threshold = node.audit.threshold
-        generation = node.changes.known.generation
+        generation = node.changes.retained.generation
         node.reconfiguration.put({"aclog.audit.level": "TRACE"}, "me")
         assert node.audit.threshold < threshold
-        assert node.changes.known.generation == generation
+        assert node.changes.retained.generation == generation
 
 
 def test_the_table_marks_dynamic_keys() -> None:

@@ -117,9 +117,9 @@ def serve_command(
     )
     config = workspace.config
     if config.clusters:
-        from authorizer.node.fleet import require_own_logs
+        from authorizer.node.fleet import require_cluster_logs
 
-        require_own_logs(config)
+        require_cluster_logs(config)
     else:
         _ = workspace.log_url  # a missing one is wrong usage, before anything starts
     if config.workers > 1 or config.console_listeners:
@@ -141,8 +141,8 @@ def serve_command(
     ):
         audit.show_to(node.metrics)
         reconfiguration = node.reconfiguration
-        reconfiguration.add(lambda config: set_logging_level(config.logging_level))
-        hangups.call(reconfiguration.reload_on_hangup)
+        reconfiguration.subscribe(lambda config: set_logging_level(config.logging_level))
+        hangups.call(reconfiguration.reload_on_sighup)
         node.start()
         sidecar.serve(node)
 
@@ -172,7 +172,7 @@ def _serve_fleet(config: Config) -> None:
         Fleet(config, audit=audit) as fleet,
     ):
         audit.show_to(fleet.metrics)
-        fleet.reconfiguration.add(lambda config: set_logging_level(config.logging_level))
-        fleet.reconfiguration.add(lambda config: audit.set_level(AUDIT_LEVELS[config.audit_level]))
-        hangups.call(fleet.reload_on_hangup)
+        fleet.reconfiguration.subscribe(lambda config: set_logging_level(config.logging_level))
+        fleet.reconfiguration.subscribe(lambda config: audit.set_level(AUDIT_LEVELS[config.audit_level]))
+        hangups.call(fleet.reload_on_sighup)
         sidecar.serve_fleet(fleet)

@@ -47,7 +47,7 @@ def serve_workers(config: Config) -> NoReturn:
         ConfigError: a listener's address cannot be had.
     """
     with Supervisor(config, _work, _explained) as supervisor:
-        supervisor.settings[DEFAULT_CLUSTER].add(_set_level)
+        supervisor.settings[DEFAULT_CLUSTER].subscribe(_set_level)
         setup_logging(config.logging_format, config.logging_level, shared_by=supervisor.directory.output_lock)
         try:
             supervisor.run()
@@ -79,7 +79,7 @@ def _serve(config: Config, worker: Worker) -> None:
         Node.open(config, lazily=True, audit=audit, writer=elsewhere) as node,
     ):
         audit.show_to(node.metrics)
-        node.reconfiguration.add(_set_level)
+        node.reconfiguration.subscribe(_set_level)
         node.start()
         sidecar.serve(node)
 
@@ -97,8 +97,8 @@ def _serve_fleet(settings: Mapping[str, Config], worker: Worker) -> None:
         Fleet(config, audit=audit, clusters=settings, writer=None if worker.is_writer else writer) as fleet,
     ):
         audit.show_to(fleet.metrics)
-        fleet.reconfiguration.add(_set_level)
-        fleet.reconfiguration.add(lambda config: audit.set_level(AUDIT_LEVELS[config.audit_level]))
+        fleet.reconfiguration.subscribe(_set_level)
+        fleet.reconfiguration.subscribe(lambda config: audit.set_level(AUDIT_LEVELS[config.audit_level]))
         sidecar.serve_fleet(fleet)
 
 

@@ -73,7 +73,7 @@ class StateCache:
 
     def history(self) -> History:
         """The states known so far; the call keeps the scan going."""
-        generation = self._node.changes.known.generation
+        generation = self._node.changes.retained.generation
         history = self._scan.update(generation, self._node.authorizer.state.index.image)
         self._scan_thread.touch()
         return history
@@ -118,7 +118,7 @@ class StateCache:
         history = self.history()
         at = history.index_at(end_offset)
         if at is None:
-            recent = self._node.recent.at(end_offset)
+            recent = self._node.recent_states.at(end_offset)
             if recent is not None:
                 return recent
             raise _unknown_state(at_offset, history)

@@ -76,7 +76,7 @@ class ConsoleServer:
         )
         with self:
             self._start(app, node.reconfiguration)
-            node.reach()
+            node.connect()
             self._worker.report(LogReady())
             with Prefetcher(partial(self._console.prefetch, DEFAULT_CLUSTER)):
                 self._servers.wait()
@@ -103,7 +103,7 @@ class ConsoleServer:
 
     def _start(self, app: BaseApp, reconfiguration: Reconfiguration) -> None:
         self._app = app
-        reconfiguration.add(self._load.apply)
+        reconfiguration.subscribe(self._load.apply)
         endpoint = ConsoleProxyEndpoint(app, self._listeners)
         self._servers.start([Served(self._worker.listen(), private_server(endpoint, _GRACE_S))])
         self._worker.report(Listening([], writable=False))

@@ -115,7 +115,7 @@ class PlanRoutes:
             if self._node.log.is_cluster_metadata_log:
                 notes.append(NOT_ATOMIC)
             origin = self._origin(state.end_offset)
-            known = self._node.meaning.digest_of(state)
+            known = self._node.permissions_digest.digest_of(state)
             found["plan"] = AclPlan.of(origin, image, changed, state.settings, known, check_cancelled)
         return found
 

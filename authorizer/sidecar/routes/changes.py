@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 
-    from authorizer.node.change_feed import Known
+    from authorizer.node.change_feed import RetainedChanges
     from authorizer.node.node import Node
     from authorizer.sidecar.http.request_origin import Origin
     from authorizer.sidecar.routes.request_state import RequestStates
@@ -119,7 +119,7 @@ class ChangeStream:
         self._awake = asyncio.Event()
         self._is_over = False
         self._is_ready = True
-        known = node.changes.known
+        known = node.changes.retained
         self._generation = known.generation
         self._offset = known.end if last is None else last
         # What it says first.
@@ -140,13 +140,13 @@ class ChangeStream:
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
         if scope["method"] != "HEAD":
             self._streams.add(self)
-            self._node.changes.follow(self._wake)
+            self._node.changes.subscribe(self._wake)
             leaving = asyncio.create_task(self._wait_for_leave(receive))
             try:
                 await self._follow(send)
             finally:
                 leaving.cancel()
-                self._node.changes.unfollow(self._wake)
+                self._node.changes.unsubscribe(self._wake)
                 self._streams.discard(self)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -177,7 +177,7 @@ class ChangeStream:
         if not self._is_ready:
             await self._send(send, _HEARTBEAT)
             return True
-        known = self._node.changes.known
+        known = self._node.changes.retained
         if self._is_behind(known):
             return False  # a change that has just come, and wakes the stream
         self._offset = known.end
@@ -193,18 +193,18 @@ class ChangeStream:
                 await self._send(send, _event("ready", {"offset": state.end_offset}))
             else:
                 await self._send(send, _event("not-ready", {"reason": state.not_ready_reason}))
-        known = self._node.changes.known
+        known = self._node.changes.retained
         while self._is_ready and not self._is_over and self._is_behind(known):
             if not self._may_follow():
                 self._is_over = True
                 return
             await self._send_next(send, known)
-            known = self._node.changes.known
+            known = self._node.changes.retained
 
-    def _is_behind(self, known: Known) -> bool:
+    def _is_behind(self, known: RetainedChanges) -> bool:
         return known.generation != self._generation or known.since(self._offset) != ()
 
-    async def _send_next(self, send: Send, known: Known) -> None:
+    async def _send_next(self, send: Send, known: RetainedChanges) -> None:
         """What follows what was sent last."""
         changes = known.since(self._offset) if known.generation == self._generation else None
         if changes is None:

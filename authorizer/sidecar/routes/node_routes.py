@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from authorizer.node.effective_permissions_digest import KnownMeaning
+    from authorizer.node.effective_permissions_digest import KnownDigest
     from authorizer.node.fleet import Member
     from authorizer.node.node import Node, NodeStatus
     from authorizer.node.reconfiguration import Change
@@ -110,13 +110,13 @@ class NodeRoutes:
         known = self._meaning(request) if query.meaning else None
         return json_response(node_state(self._node, known))
 
-    def _meaning(self, request: Request) -> KnownMeaning | None:
+    def _meaning(self, request: Request) -> KnownDigest | None:
         state = self._node.authorizer.state
         if not state.is_ready:
             return None
         caller = Caller(self._node, state, origin_of(request), "DescribeAcls")
         caller.require_on_cluster(AclOperation.DESCRIBE)
-        return self._node.meaning.asked()
+        return self._node.permissions_digest.latest()
 
     @declare_endpoint("GET", "/livez", "Whether the process answers", Liveness)
     async def livez(self, _request: Request) -> Response:
@@ -149,7 +149,7 @@ def member_state(member: Member) -> NodeState | FailedCluster:
     return msgspec.structs.replace(node_state(node), cluster=member.name)
 
 
-def node_state(node: Node, meaning: KnownMeaning | None = None) -> NodeState:
+def node_state(node: Node, meaning: KnownDigest | None = None) -> NodeState:
     """The state of a node, with the digest of its effective permissions."""
     status = node.status()
     identity = status.identity

@@ -133,10 +133,10 @@ def ready_state(node: Node) -> AuthorizerState:
 
 
 def _retained_state(node: Node, at_offset: int) -> AuthorizerState:
-    state = node.recent.at(at_offset + 1)
+    state = node.recent_states.at(at_offset + 1)
     if state is None:
         command = ["aclog", "check", "--log", node.log.url, "--at-offset", str(at_offset)]
-        first = node.recent.first
+        first = node.recent_states.first
         held = "none yet" if not first else f"the earliest is at offset {first - 1}"
         raise HttpError(
             ErrorCode.OFFSET_NOT_HELD,

@@ -220,7 +220,7 @@ class SearchRoutes:
         if search.page.token:
             token = PageToken.decode(search.page.token, search.id())
             at_offset = token.end_offset - 1
-            if node.recent.at(token.end_offset) is None:
+            if node.recent_states.at(token.end_offset) is None:
                 raise HttpError(
                     ErrorCode.OFFSET_NOT_HELD,
                     f"the state at offset {at_offset}, which page.token is of, is not held here any more: "

@@ -64,7 +64,7 @@ class SharedSettings:
                 return
             match message:
                 case NewSettings():
-                    self._settings[message.cluster].follow(message.given, message.put)
+                    self._settings[message.cluster].adopt(message.given, message.put)
                     self._worker.report(SettingsApplied())
                 case SettingsResult():
                     self._answers.put(message)

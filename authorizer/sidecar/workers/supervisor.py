@@ -147,7 +147,7 @@ class Supervisor:
         self.settings = {DEFAULT_CLUSTER: Reconfiguration(config)}
         self.settings |= {name: Reconfiguration(config.of_cluster(name)) for name in config.clusters}
         for name, reconfiguration in self.settings.items():
-            reconfiguration.add(partial(self._distribute_settings, name))
+            reconfiguration.subscribe(partial(self._distribute_settings, name))
         # Reports that were received and not handled yet.
         self._pending_reports: deque[tuple[_Slot, Report]] = deque()
         self._sighup_reader, self._sighup_writer = os.pipe()
@@ -328,7 +328,7 @@ class Supervisor:
             if source is None:
                 os.read(self._sighup_reader, 1)
                 of_process, *of_clusters = self.settings.values()
-                of_process.reload_on_hangup(of_clusters)
+                of_process.reload_on_sighup(of_clusters)
             elif ready is not source.pipe:
                 self._on_exit(source)
             elif (report := self._read(source)) is not None:
