@@ -21,7 +21,7 @@ from authorizer.analysis.effective_permissions import EffectivePermissions, neve
 from authorizer.api.acl_json import content_from_json, content_json
 from authorizer.api.authorizer_api import AclMutator
 from authorizer.api.errors import PlanOutdatedError, PlanUnreadableError
-from authorizer.api.http.answers import Acl, ItemError, PlanOutcome
+from authorizer.api.http.answers.acls import Acl, ItemError, PlanOutcome
 from authorizer.api.kafka_version import KafkaVersion
 from authorizer.engine.decisions.state import AuthorizerSettings
 from records.acl import AclPermissionType

@@ -163,19 +163,9 @@ class VersionInForce(NamedTuple):
 
     @classmethod
     def from_json(cls, shown: Mapping[str, Any]) -> Self:
-        """Parse ``to_json``. Raises KeyError or ValueError for anything else."""
+        """Parse the JSON of a KafkaRelease. Raises KeyError or ValueError for anything else."""
         releases, brokers = (tuple(map(KafkaVersion, shown[each])) for each in ("releases", "brokers"))
         return cls(releases, shown["source"], brokers)
-
-    def to_json(self) -> dict[str, Any]:
-        """JSON; ``version`` is null if it is not known; ``releases`` are those that answers hold for."""
-        return {
-            "version": None if self.version is None else self.version.value,
-            "source": self.source,
-            "releases": [each.value for each in self.releases],
-            "brokers": [each.value for each in self.of_brokers],
-            "brokersDisagree": self.brokers_disagree,
-        }
 
     def __str__(self) -> str:
         """``Kafka 4.3, as brokers of the log have registered``."""

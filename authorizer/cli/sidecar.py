@@ -17,7 +17,7 @@ from authorizer.cli.options import completes, shared
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from authorizer.api.http.answers import NodeState
+    from authorizer.api.http.answers.node import NodeState
     from authorizer.client import Client, Credentials
 
 

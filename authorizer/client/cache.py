@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 from records.acl import WILDCARD, PatternType
 
 if TYPE_CHECKING:
-    from authorizer.api.http.answers import Acl
+    from authorizer.api.http.answers.acls import Acl
     from authorizer.client.messages import AuthorizationRequest, ChangeEvent, Decision
 
 

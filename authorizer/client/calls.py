@@ -22,21 +22,23 @@ from authorizer.api.http.acl_requests import (
     deletion_body,
     listing_query,
 )
-from authorizer.api.http.answers import (
+from authorizer.api.http.answers.acls import (
     AclList,
-    AllowedNames,
     AppliedAcl,
-    AuthorizedOperations,
-    ByResourceType,
     CreationResults,
     DeletionResults,
-    ExplainedDecision,
-    NodeState,
     PlanOutcomes,
     SingleAcl,
 )
-from authorizer.api.http.answers import Decision as DecisionAnswer
-from authorizer.api.http.answers import Decisions as DecisionsAnswer
+from authorizer.api.http.answers.decisions import (
+    AllowedNames,
+    AuthorizedOperations,
+    ByResourceType,
+    ExplainedDecision,
+)
+from authorizer.api.http.answers.decisions import Decision as DecisionAnswer
+from authorizer.api.http.answers.decisions import Decisions as DecisionsAnswer
+from authorizer.api.http.answers.node import NodeState
 from authorizer.client.messages import AuthorizationRequest, Decision
 from records.acl import AclBinding, AclBindingFilter, AclOperation, ResourceType
 from records.principal import KafkaPrincipal

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
-    from authorizer.api.http.answers import NodeState
+    from authorizer.api.http.answers.node import NodeState
     from authorizer.client.messages import AuthorizationRequest, Decision
 
 _T = TypeVar("_T")

@@ -27,7 +27,7 @@ from authorizer.api.errors import (
     SidecarUnavailableError,
     SidecarUnreachedError,
 )
-from authorizer.api.http.answers import Problem
+from authorizer.api.http.answers.node import Problem
 from authorizer.client.calls import NotReadyError
 
 if TYPE_CHECKING:

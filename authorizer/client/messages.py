@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from authorizer.api.http.answers import Acl
+from authorizer.api.http.answers.acls import Acl
 from records.acl import AclOperation, ResourceType
 from records.principal import KafkaPrincipal
 

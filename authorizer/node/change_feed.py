@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from authorizer.api.http.answers import Acl, AclChange
+from authorizer.api.http.answers.acls import Acl, AclChange
 from replay.manifest import ReloadManifest
 
 if TYPE_CHECKING:

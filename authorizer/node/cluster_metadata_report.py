@@ -7,8 +7,9 @@ stops the replay (I7). But a newer Kafka may decide by rules that are unknown he
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from authorizer.api.http.answers.node import MetadataReport, UnreadRecords
 from authorizer.api.kafka_version import NEWEST, NEWEST_LEVEL, KafkaVersion
 from records.codecs.kraft import record_type_name
 
@@ -50,17 +51,19 @@ def newer_version(metadata: MetadataImage) -> str | None:
     )
 
 
-def metadata_json(metadata: MetadataImage) -> dict[str, Any]:
-    """Return the counts, brokers by release, the features' levels, and the warning."""
+def metadata_report(metadata: MetadataImage) -> MetadataReport:
+    """Return the counts, brokers by release, levels of features, and warnings."""
     releases = Counter(KafkaVersion.of_level(levels.highest) for levels in metadata.brokers.values())
-    return {
-        **entries(metadata),
-        "brokers": {release.value: releases[release] for release in KafkaVersion if releases[release]},
-        "features": dict(sorted(metadata.features.items())),
-        "is_whole": metadata.is_complete,
-        "unread": [
-            {"type": record_type, "version": version, "records": count}
+    return MetadataReport(
+        topics=len(metadata.topics),
+        brokers={release.value: releases[release] for release in KafkaVersion if releases[release]},
+        features=dict(sorted(metadata.features.items())),
+        scram_users=len(metadata.scram),
+        delegation_tokens=len(metadata.delegation_tokens),
+        is_whole=metadata.is_complete,
+        unread=[
+            UnreadRecords(record_type, version, count)
             for (record_type, version), count in unread(metadata).items()
         ],
-        "warning": newer_version(metadata),
-    }
+        warning=newer_version(metadata),
+    )

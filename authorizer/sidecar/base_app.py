@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.routing import Router
 
 from authorizer.api.errors import AuthorizerNotReadyError
-from authorizer.api.http.answers import Index
+from authorizer.api.http.answers.node import Index
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.sidecar.http.application import Application
 from authorizer.sidecar.http.errors import RETRY, HttpError

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.routing import Route
 
 from authorizer.api.cluster_name import CLUSTERS_PATH
-from authorizer.api.http.answers import FleetReadiness, FleetState, Liveness, Readiness
+from authorizer.api.http.answers.node import FleetReadiness, FleetState, Liveness, Readiness
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.sidecar.app import NODE_OPERATIONS, SidecarApp
 from authorizer.sidecar.base_app import PUBLIC_PATHS, BaseApp, not_ready_error

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from authorizer.api.authorizer_api import AclBindingDeleteResult, AclCreateResult, AclDeleteResult
 from authorizer.api.errors import InvalidRequestError
 from authorizer.api.http.acl_requests import creation_body, deletion_body, listing_query
-from authorizer.api.http.answers import CreationResult, DeletionResult
+from authorizer.api.http.answers.acls import CreationResult, DeletionResult
 from authorizer.sidecar.routes.acl_bodies import bindings_of, filters_of, listing_of
 from records.acl import AclBindingFilter
 from records.entries import AccessControlEntryRecord

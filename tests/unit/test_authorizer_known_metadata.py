@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from msgspec import to_builtins
 from structlog.testing import capture_logs
 
 from authorizer.api.kafka_version import NEWEST_LEVEL
-from authorizer.node.cluster_metadata_report import metadata_json, newer_version
+from authorizer.node.cluster_metadata_report import metadata_report, newer_version
 from authorizer.node.metadata_warning import MetadataWarning
 from records.entries import BrokerRecord, FeatureLevelRecord, MetadataRecord, SupportedLevels, TopicRecord
 from replay.manifest import LogDeltaManifest
@@ -53,7 +54,7 @@ def test_a_newer_metadata_version_is_logged_once() -> None:
 def test_counts_and_findings_are_reported() -> None:
     """They contain no names, because every caller may read them. A newer binary is reported, too."""
     metadata = replayed([*OTHER_RECORDS[:9], *OTHER_RECORDS[-6:-1], version(40)]).metadata
-    shown = metadata_json(metadata)
+    shown = to_builtins(metadata_report(metadata))
     assert shown == {
         "topics": 1,
         "brokers": {},
@@ -70,7 +71,7 @@ def test_counts_and_findings_are_reported() -> None:
     }
     assert "metadata.version 40" in shown["warning"]
     brokers = [BrokerRecord(0, 4, number, SupportedLevels(7, 30 + number)) for number in range(5)]
-    shown = metadata_json(replayed([*brokers, version(30)], AclsImage.EMPTY).metadata)
+    shown = to_builtins(metadata_report(replayed([*brokers, version(30)], AclsImage.EMPTY).metadata))
     assert shown["brokers"] == {"4.3": 1, "4.4": 4}
     assert shown["warning"].startswith("a broker's binary supports metadata.version 34, and this build knows")
     assert newer_version(replayed([*brokers[:4], version(30)]).metadata) is None

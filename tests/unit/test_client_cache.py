@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from authorizer.api.http.answers import Acl
+from authorizer.api.http.answers.acls import Acl
 from authorizer.client import (
     AclOperation,
     AuthorizationRequest,

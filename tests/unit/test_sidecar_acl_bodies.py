@@ -106,7 +106,7 @@ def test_a_filter_that_would_remove_more_than_was_meant(body: Any, message: str)
         (b"resourceName", "not name=value"),
         (b"resourceName=%ff", "not name=value"),
         (b"resourceName=\xff", "not name=value"),
-        (b"principal=User:a&principal=User:b", "there twice"),
+        (b"principal=User:a&principal=User:b", "is repeated"),
         (b"operation=FLY", "operation `FLY`"),
         (b"min_offset=-1", r">= 0 - at `\$.min_offset`"),
         (b"at_offset=" + b"9" * 5000, r"at `\$.at_offset`"),

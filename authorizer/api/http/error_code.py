@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 from http import HTTPStatus
-from typing import Self
+from typing import Annotated, Self
+
+import msgspec
 
 
 class ErrorCode(StrEnum):
@@ -164,3 +166,6 @@ class ErrorCode(StrEnum):
             "[RFC 6750](https://www.rfc-editor.org/rfc/rfc6750#section-3))."
         ),
     )
+
+
+ErrorCodeName = Annotated[str, msgspec.Meta(extra_json_schema={"enum": [code.value for code in ErrorCode]})]

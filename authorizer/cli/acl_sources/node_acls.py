@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from authorizer.analysis.plan import AclPlan
     from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
-    from authorizer.api.http.answers import AclList, CreationResults, DeletionResults, PlanOutcomes
+    from authorizer.api.http.answers.acls import AclList, CreationResults, DeletionResults, PlanOutcomes
     from records.acl import AclBinding, ResourcePatternFilter
     from snapshot.image import AclsImage
 

@@ -229,7 +229,7 @@ def _add(acls: EditableAcls, new_entries: Mapping[ResourcePattern, Entries], *, 
 
 def _print_added(end_offset: int, results: Mapping[AclBinding, AclCreateResult]) -> None:
     from authorizer.api.http.acl_requests import NewAcl
-    from authorizer.api.http.answers import CreationResult
+    from authorizer.api.http.answers.acls import CreationResult
 
     answer: dict[str, Any] = {
         "endOffset": end_offset,

@@ -33,7 +33,7 @@ from snapshot.image import AclsImage
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from authorizer.api.http.answers import NodeState
+    from authorizer.api.http.answers.node import NodeState
     from records.log.base import LogIdentity, MetadataLog
     from replay.snapshot_source import SnapshotOffer, SnapshotSource
     from snapshot.store.layout import SnapshotRef

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from msgspec import to_builtins
 
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
@@ -189,7 +190,7 @@ def _type_name(record: object) -> str:
 def _report(
     log: MetadataLog, scan: _Scan, image: AclsImage, trailing: TrailingBytes | None
 ) -> dict[str, Any]:
-    from authorizer.node.cluster_metadata_report import metadata_json
+    from authorizer.node.cluster_metadata_report import metadata_report
     from snapshot.digest import digest_to_string
 
     return {
@@ -210,7 +211,7 @@ def _report(
         "trailing": None if trailing is None else _trailing_json(trailing),
         "aclCount": len(image),
         "digest": digest_to_string(image.digest),
-        "metadata": metadata_json(image.metadata),
+        "metadata": to_builtins(metadata_report(image.metadata)),
     }
 
 

@@ -7,10 +7,13 @@ from importlib.metadata import version
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import to_builtins
+
 from authorizer.analysis.decision_changes import DecisionChange, decide_changes
 from authorizer.analysis.effective_permissions import EffectivePermissions
 from authorizer.analysis.matrix import Matrix
 from authorizer.api.authorizer_api import Action, RequestContext
+from authorizer.api.http.answers.decisions import KafkaRelease
 from authorizer.cli.acl_sources.acl_source import AclSet
 from authorizer.cli.rendering.output import Waiting
 from authorizer.cli.report.matrix_table import MatrixTable
@@ -82,7 +85,7 @@ class Report:
             "uncommittedFrom": self.source.uncommitted_from,
             **_state_json(self.source.image),
             "meaning": self.meaning.digest.hex() if self.scope.is_unrestricted else None,
-            "kafkaVersion": self.version.to_json(),
+            "kafkaVersion": to_builtins(KafkaRelease.of(self.version)),
             "superUsers": sorted(settings.super_users),
             "allowEveryoneIfNoAclFound": settings.allow_everyone,
             "narrowedTo": self.scope.words(),

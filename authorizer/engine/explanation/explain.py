@@ -9,10 +9,12 @@ import shlex
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
+from msgspec import to_builtins
 from msgspec.structs import replace as replace_fields
 
 from authorizer.api.acl_json import applied_acl_from_json, applied_acl_json
 from authorizer.api.authorizer_api import AuthorizationResult
+from authorizer.api.http.answers.decisions import KafkaRelease
 from authorizer.api.kafka_version import VersionInForce
 from authorizer.engine.decisions.authorize import authorize_action
 from authorizer.engine.decisions.decision import Decision
@@ -109,7 +111,7 @@ class Explanation:
             "remark": self.remark,
             "notes": list(self.notes),
             "otherHosts": None if self.other_hosts is None else self.other_hosts.to_json(),
-            "kafkaVersion": self.kafka_version.to_json(),
+            "kafkaVersion": to_builtins(KafkaRelease.of(self.kafka_version)),
             "fix": [shlex.join(["kafka-acls", *flags]) for flags in self.fix],
         }
 

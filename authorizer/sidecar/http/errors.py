@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from authorizer.api.http.answers import Problem
+from authorizer.api.http.answers.node import Problem
 from authorizer.api.http.error_code import ErrorCode
 from records.errors import AclogError
 

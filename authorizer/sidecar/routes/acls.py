@@ -25,7 +25,7 @@ from starlette.responses import Response, StreamingResponse
 
 from authorizer.analysis.plan import PlanApplication
 from authorizer.api.http.acl_requests import ACLS_PATH, PLANS_PATH, AclCreation, AclDeletion
-from authorizer.api.http.answers import (
+from authorizer.api.http.answers.acls import (
     Acl,
     AclList,
     AppliedAcl,

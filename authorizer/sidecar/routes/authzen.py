@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from authorizer.api.authorizer_api import Action, HttpRequestContext
+from authorizer.api.http.answers.decisions import OperationName, TypedName
 from authorizer.sidecar.http.errors import invalid_request
 from authorizer.sidecar.routes.query_requests import Offset
 from records.acl import PatternType, ResourcePattern
@@ -35,26 +36,6 @@ if TYPE_CHECKING:
 _LITERAL: Final = PatternType.LITERAL
 
 Semantic = Literal["execute_all", "deny_on_first_deny", "permit_on_first_permit"]
-
-
-class Subject(msgspec.Struct, gc=False):
-    """Who wants to."""
-
-    type: str
-    id: str
-
-
-class Resource(msgspec.Struct, gc=False):
-    """On what."""
-
-    type: str
-    id: str
-
-
-class ActionName(msgspec.Struct, gc=False):
-    """Wants to do what."""
-
-    name: str
 
 
 class Context(msgspec.Struct, gc=False):
@@ -75,9 +56,9 @@ _NO_CONTEXT: Final = Context()
 class Evaluation(msgspec.Struct, gc=False):
     """One question; in a batch, absent parts come from the request's defaults."""
 
-    subject: Subject | None = None
-    action: ActionName | None = None
-    resource: Resource | None = None
+    subject: TypedName | None = None
+    action: OperationName | None = None
+    resource: TypedName | None = None
     context: Context | None = None
 
 

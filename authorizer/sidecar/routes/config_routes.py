@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from authorizer.api.errors import ConfigError, RestartNeededError
-from authorizer.api.http.answers import Setting, SettingChange, SettingChanges, Settings
+from authorizer.api.http.answers.node import Setting, SettingChange, SettingChanges, Settings
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.api.principal_lists import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from authorizer.api.secret_keys import is_secret

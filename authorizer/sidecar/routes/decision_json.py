@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from authorizer.api.authorizer_api import AuthorizationResult
-from authorizer.api.http.answers import Acl, EvaluationContext, EvaluationError
-from authorizer.api.http.answers import Decision as DecisionAnswer
+from authorizer.api.http.answers.acls import Acl
+from authorizer.api.http.answers.decisions import Decision as DecisionAnswer
+from authorizer.api.http.answers.decisions import EvaluationContext, EvaluationError
 from authorizer.engine.decisions.decision import BY_SUPER_USER
 from authorizer.engine.decisions.notes import notes
 from authorizer.engine.decisions.rules import Rule

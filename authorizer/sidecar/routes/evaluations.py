@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final
 from starlette.responses import Response
 
 from authorizer.api.errors import AuthorizerNotReadyError
-from authorizer.api.http.answers import Decision as DecisionAnswer
-from authorizer.api.http.answers import Decisions
+from authorizer.api.http.answers.decisions import Decision as DecisionAnswer
+from authorizer.api.http.answers.decisions import Decisions
 from authorizer.sidecar.auth.caller_authorization import Caller
 from authorizer.sidecar.http.errors import HttpError, invalid_request
 from authorizer.sidecar.http.request_decoding import decode_body

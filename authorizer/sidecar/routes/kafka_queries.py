@@ -19,7 +19,12 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 
 from authorizer.api.authorizer_api import AuthorizationResult
-from authorizer.api.http.answers import AllowedNames, AuthorizedOperations, ByResourceType, ExplainedDecision
+from authorizer.api.http.answers.decisions import (
+    AllowedNames,
+    AuthorizedOperations,
+    ByResourceType,
+    ExplainedDecision,
+)
 from authorizer.engine.decisions.authorize import to_bit_field
 from authorizer.engine.decisions.rules import acl_principals
 from authorizer.sidecar.auth.caller_authorization import Caller

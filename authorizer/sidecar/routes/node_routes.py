@@ -11,19 +11,17 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
-from authorizer.api.http.answers import (
-    AuthzenConfiguration,
+from authorizer.api.http.answers.decisions import AuthzenConfiguration, KafkaRelease
+from authorizer.api.http.answers.node import (
     EffectivePermissionsDigest,
     FailedCluster,
-    KafkaRelease,
     Liveness,
-    MetadataReport,
     NodeState,
     PollStatus,
     Readiness,
 )
 from authorizer.api.http.error_code import ErrorCode
-from authorizer.node.cluster_metadata_report import metadata_json
+from authorizer.node.cluster_metadata_report import metadata_report
 from authorizer.sidecar.auth.caller_authorization import Caller
 from authorizer.sidecar.http.request_decoding import decode_query
 from authorizer.sidecar.http.request_response import json_response, origin_of
@@ -174,8 +172,8 @@ def node_state(node: Node, meaning: KnownDigest | None = None) -> NodeState:
         ready=status.ready,
         reason=status.not_ready_reason,
         writable=status.writable,
-        kafka_version=msgspec.convert(node.authorizer.state.version.to_json(), KafkaRelease),
-        metadata=msgspec.convert(metadata_json(node.metadata), MetadataReport),
+        kafka_version=KafkaRelease.of(node.authorizer.state.version),
+        metadata=metadata_report(node.metadata),
     )
 
 

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from authorizer.api.cluster_name import CLUSTERS_PATH
-from authorizer.api.http import answers
-from authorizer.api.http.answers import COMPONENTS
+from authorizer.api.http.answers import acls, decisions
+from authorizer.api.http.answers import node as node_answers
+from authorizer.api.http.answers.node import COMPONENTS
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.sidecar.http.request_response import AUTHZEN_PATH, JSON, PROBLEM_JSON, REQUEST_ID_BYTES_MAX
 
@@ -47,6 +48,8 @@ _ALWAYS: Final = (
 _OF_TOKENS: Final = (ErrorCode.UNAUTHENTICATED, ErrorCode.TOO_MANY_REQUESTS, ErrorCode.NO_TOKEN_KEYS)
 _OF_BODIES: Final = (ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_JSON, ErrorCode.CONTENT_TOO_LARGE)
 
+#: Types of the answers, by the names of their schemas.
+_ANSWER_TYPES: Final = vars(acls) | vars(decisions) | vars(node_answers)
 #: What a fleet has before a node's paths.
 CLUSTER_PREFIX: Final = CLUSTERS_PATH + "{cluster}"
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
@@ -92,7 +95,7 @@ def fleet_document(
         for key, found in node.items()
     }
     paths = {**_paths(fleet, public_paths), **_paths(of_cluster, public_paths, CLUSTER_PREFIX)}
-    return _document(paths, (*fleet.values(), *node.values()), (answers.FailedCluster,))
+    return _document(paths, (*fleet.values(), *node.values()), (node_answers.FailedCluster,))
 
 
 def _paths(
@@ -114,10 +117,10 @@ def _document(
     requests = [found.request for found in endpoints if found.request and found.methods != ("GET",)]
     answer_types = [kind for found in endpoints for kind in found.answer]
     _, of_requests = _schemas(requests)
-    _, of_answers = _schemas([*answer_types, *more_answers, answers.Problem])
+    _, of_answers = _schemas([*answer_types, *more_answers, node_answers.Problem])
     for name, schema in of_answers.items():
         # An answer has all members but those that its encoder leaves out.
-        schema["required"] = _encoded_members(getattr(answers, name))
+        schema["required"] = _encoded_members(_ANSWER_TYPES[name])
     schemas = {**of_requests, **of_answers}
     return {
         "openapi": "3.1.1",

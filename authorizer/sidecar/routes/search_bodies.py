@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
+from authorizer.api.http.answers.decisions import OperationName, TypedName
 from authorizer.sidecar.http.errors import invalid_request
-from authorizer.sidecar.routes.authzen import ActionName, Context, Resource, Subject
+from authorizer.sidecar.routes.authzen import Context
 
 if TYPE_CHECKING:
     from typing import Self
@@ -92,20 +93,20 @@ class SubjectSearch(_Search, kw_only=True):
     """Who may?"""
 
     subject: OfType
-    action: ActionName
-    resource: Resource
+    action: OperationName
+    resource: TypedName
 
 
 class ResourceSearch(_Search, kw_only=True):
     """On which resources?"""
 
-    subject: Subject
-    action: ActionName
+    subject: TypedName
+    action: OperationName
     resource: OfType
 
 
 class ActionSearch(_Search, kw_only=True):
     """What?"""
 
-    subject: Subject
-    resource: Resource
+    subject: TypedName
+    resource: TypedName

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET
 
 from authorizer.api.authorizer_api import Action, RequestContext
-from authorizer.api.http.answers import (
+from authorizer.api.http.answers.decisions import (
     ActionResults,
     NamesByResult,
     OperationName,
@@ -63,7 +63,6 @@ if TYPE_CHECKING:
 
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.node.node import Node
-    from authorizer.sidecar.routes.authzen import Resource, Subject
     from authorizer.sidecar.routes.request_state import RequestStates
 
     _Search = SubjectSearch | ResourceSearch | ActionSearch
@@ -235,10 +234,10 @@ class SearchRoutes:
         )
         return state, token, Caller(node, now, origin, name)
 
-    def _principal(self, subject: Subject) -> KafkaPrincipal:
+    def _principal(self, subject: TypedName) -> KafkaPrincipal:
         return KafkaPrincipal(self._aliases.principal_type(subject.type), subject.id)
 
-    def _pattern(self, resource: Resource) -> ResourcePattern | None:
+    def _pattern(self, resource: TypedName) -> ResourcePattern | None:
         """None of a type that Kafka does not know."""
         kind = self._aliases.known_resource_type(resource.type)
         return None if kind is None else ResourcePattern(kind, resource.id, PatternType.LITERAL)

@@ -23,7 +23,7 @@ from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
 from authorizer.api.cluster_name import CLUSTERS_PATH
 from authorizer.api.errors import ApiError, OperationTimedOutError, UnknownServerError
 from authorizer.api.http.acl_requests import creation_body, deletion_body
-from authorizer.api.http.answers import (
+from authorizer.api.http.answers.acls import (
     CreationResult,
     CreationResults,
     DeletionResult,

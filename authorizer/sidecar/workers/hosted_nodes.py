@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from authorizer.api.cluster_name import DEFAULT_CLUSTER
-from authorizer.api.http.answers import Readiness
+from authorizer.api.http.answers.node import Readiness
 from authorizer.sidecar.routes.node_routes import member_readiness, node_readiness
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from authorizer.api.cluster_name import CLUSTERS_PATH, DEFAULT_CLUSTER
-from authorizer.api.http.answers import (
+from authorizer.api.http.answers.acls import (
     CreationResult,
     CreationResults,
     DeletionResult,
