@@ -469,7 +469,7 @@ def test_there_is_nothing_to_plot_before_the_first_batch(spark: SparkSession, tm
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_window_is_whole_minutes(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_window_is_a_number_of_minutes(spark: SparkSession, tmp_path: Path) -> None:
     """Counts are kept by the minute; no window can be made of parts of one."""
     deltas = read_count_deltas(spark, f"file://{tmp_path}")
     for window in (timedelta(seconds=30), timedelta(seconds=90), timedelta(0)):

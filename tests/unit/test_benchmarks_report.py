@@ -1,4 +1,4 @@
-"""What the benchmarks say: spreads, goals, tables."""
+"""Reports of the benchmarks: spreads, goals, tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROW = Row(
 )
 
 
-def test_sides_take_turns() -> None:
+def test_sides_alternate() -> None:
     """A B, B A, A B: neither is always first, so neither always follows the other's garbage."""
     calls: list[str] = []
 
@@ -40,7 +40,7 @@ def test_sides_take_turns() -> None:
     assert (a.values, b.values) == ((1, 4, 5), (2, 3, 6))
 
 
-def test_a_ratio_is_taken_round_by_round() -> None:
+def test_a_ratio_is_computed_for_each_round() -> None:
     """A round that was slow for both sides is not a spread of their ratio."""
     ours, theirs = Spread.of(1, 10, 2), Spread.of(3, 30, 6)
     assert theirs.over(ours).values == (3, 3, 3)
@@ -61,19 +61,19 @@ def test_a_ratio_is_taken_round_by_round() -> None:
     ],
 )
 def test_a_goal_has_a_direction(goal: Goal, ratio: float, verdict: Verdict) -> None:
-    """What is exactly the goal, or exactly the aim, is good enough."""
+    """A value equal to the goal, or to the aim, suffices."""
     assert goal.verdict(ratio) == verdict
 
 
-def test_a_percentile_is_one_of_the_values() -> None:
+def test_a_percentile_is_an_observed_value() -> None:
     """The greatest is the 100th; few values have no more percentiles than values."""
     values = list(range(1, 1_001))
     assert [percentile(values, percent) for percent in (50, 99, 99.9, 100)] == [501, 991, 1_000, 1_000]
     assert percentile([7], 99) == 7
 
 
-def test_a_line_says_it_all() -> None:
-    """Median and spread of both, what it is beside, the ratio, the goal and whether it was met."""
+def test_a_line_has_every_value() -> None:
+    """Median and spread of both sides, the ratio, the goal and whether it was met."""
     run = Run({"cpu": "two"}, {"authorize": [ROW]})
     cells = "w2 | 2 µs (1-3) | 20 µs (11-27) | Java | 10 (9-11) | ≥ 8, aim 15: met | 4000 decisions equal"
     assert f"| authorize | {cells} |" in to_markdown(run)
@@ -81,7 +81,7 @@ def test_a_line_says_it_all() -> None:
     assert "2 µs (1-3)  20 µs (11-27)  Java" in to_text(run)
 
 
-def test_goals_are_summed_up() -> None:
+def test_goals_are_summarized() -> None:
     """Missed ones first, and in the list that makes the command fail; a row without a ratio is no goal."""
     slow = Row(
         what="w",
@@ -105,8 +105,8 @@ def test_goals_are_summed_up() -> None:
     assert "goals" not in to_text(Run({}, {"start": [alone]}))
 
 
-def test_a_goal_may_be_of_what_was_measured() -> None:
-    """Its bound is in the row's unit, and it is judged without anything beside."""
+def test_a_goal_may_bound_the_measured_value() -> None:
+    """Its bound is in the row's unit, and it needs no second side."""
     row = replace(ROW, other=None, ratio=None, goal=Goal("at most", 2_500, of="ours"))
     assert row.verdict == "met"
     assert "| ≤ 2.5 µs: met |" in to_markdown(Run({}, {"authorize": [row]}))
@@ -115,7 +115,7 @@ def test_a_goal_may_be_of_what_was_measured() -> None:
 
 
 def test_a_table_of_runs_has_the_spread_between_them() -> None:
-    """The median of each run is one value; what is judged is the median of the runs."""
+    """The median of each run is one value; the verdict is on the median of the runs."""
     fast = replace(
         ROW, ours=Spread.of(1_000), other=Spread.of(16_000), ratio=Spread.of(16, 16, 16), note="fast"
     )
@@ -146,8 +146,8 @@ def test_one_run_is_its_own_table() -> None:
     assert combined([run]) == run
 
 
-def test_runs_are_kept_with_every_round(tmp_path: Path) -> None:
-    """What was written is read again, so runs of different days can be put together."""
+def test_runs_are_stored_with_every_round(tmp_path: Path) -> None:
+    """Stored runs are read back, so that runs of different days can be combined."""
     runs = [Run({"cpu": "two"}, {"authorize": [ROW], "noise": [replace(ROW, goal=None)]}), Run({}, {})]
     write_runs(tmp_path / "runs.json", runs)
     assert read_runs(tmp_path / "runs.json") == runs
@@ -172,8 +172,8 @@ def test_the_command_combines_files(tmp_path: Path) -> None:
     assert "- MISSED: authorize, w2: 7 (7-10)" in all_three.stdout
 
 
-def test_only_what_is_between_the_markers_is_replaced(tmp_path: Path) -> None:
-    """What people wrote around it stays, and other sections; twice is the same as once."""
+def test_only_the_text_between_the_markers_is_replaced(tmp_path: Path) -> None:
+    """Text around it and other sections do not change; a second replacement changes nothing."""
     document = tmp_path / "performance.md"
     one = "<!-- one: begin; written by `make bench` -->\n{}\n<!-- one: end -->"
     other = "<!-- other: begin; written by `make bench` -->\n{}\n<!-- other: end -->"

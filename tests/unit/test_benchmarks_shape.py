@@ -1,7 +1,7 @@
 """Work must not grow with the number of ACLs: counted, not timed, at 1,000 and at 100,000 ACLs of one shape.
 
-What is counted is the same on every machine: bytecodes that Python executes (what a C function does in one
-call is not seen), hashes and comparisons of the texts of a question (that is what dicts and bisections do in
+The counts are the same on every machine: bytecodes that Python executes (what a C function does in one
+call is not counted), hashes and comparisons of the texts of a request (the work of dicts and bisections in
 C), blocks and bytes of memory.
 """
 
@@ -42,18 +42,18 @@ from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRe
 from records.log.directory import DirectoryLog
 from records.principal import KafkaPrincipal, parse_kafka_principal
 
-# One worker makes the two authorizers.
+# One xdist worker creates the two authorizers.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("benchmarks-shape")]
 
 SMALL, LARGE = 1_000, 100_000
 REQUESTS = 400
 SAMPLES = 40
-#: What a bisection takes more among a hundred times as many.
+#: Additional steps of a bisection among a hundred times as many values.
 HALVINGS = math.ceil(math.log2(LARGE / SMALL))
 
 
 class Text(str):
-    """A text that counts how often anything looks at it."""
+    """A text that counts its hashes and comparisons."""
 
     __slots__ = ()
     looks = 0
@@ -76,7 +76,7 @@ class Text(str):
 
 
 class Loaded:
-    """An authorizer with ACLs that came through a log and replay, and what it is asked."""
+    """An authorizer with ACLs from a replayed log, and the requests of the workload."""
 
     def __init__(self, cache: Path, acls: int) -> None:
         workload = workload_directory(cache, f"tenant-{acls}")
@@ -97,7 +97,7 @@ def sizes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Loaded, Lo
     cache = tmp_path_factory.mktemp("workloads")
     loaded = Loaded(cache, SMALL), Loaded(cache, LARGE)
     for each in loaded:
-        # As of who asks often; what a first question costs has a test of its own.
+        # As for principals with many requests; the first request has a separate test.
         for principal in each.subject.image.columns.principals.texts:
             each.subject.authorizer.state.index.principals.rights_of(principal)
     yield loaded
@@ -106,7 +106,7 @@ def sizes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Loaded, Lo
 
 
 def bytecodes(call: Callable[[], object]) -> int:
-    """How many a call executes; not the first one, which may work out what later ones find."""
+    """The bytecodes of a call; not of the first one, which may fill caches."""
     call()
     with BytecodeCounter() as counter:
         call()
@@ -114,10 +114,10 @@ def bytecodes(call: Callable[[], object]) -> int:
 
 
 def test_bytecodes_are_counted() -> None:
-    """The counter sees Python code, and more of it when there is more: the other tests rely on that."""
+    """The counter sees Python code, and more of it for more iterations; the other tests rely on that."""
 
-    def loop(times: int) -> None:
-        for _ in range(times):
+    def loop(count: int) -> None:
+        for _ in range(count):
             pass
 
     few, many = bytecodes(lambda: loop(10)), bytecodes(lambda: loop(1_000))
@@ -125,28 +125,28 @@ def test_bytecodes_are_counted() -> None:
     assert many > 1_000
 
 
-def test_a_decision_executes_as_much_code(sizes: tuple[Loaded, Loaded]) -> None:
+def test_the_bytecodes_of_a_decision_do_not_grow(sizes: tuple[Loaded, Loaded]) -> None:
     """Bytecodes of authorize(context, [action])."""
 
     def each(loaded: Loaded) -> float:
         authorize = loaded.subject.authorizer.authorize
-        return bytecodes(lambda: [authorize(asked.context, asked.actions) for asked in loaded.requests])
+        return bytecodes(lambda: [authorize(request.context, request.actions) for request in loaded.requests])
 
     small, large = map(each, sizes)
     assert large <= small * 1.1
 
 
-def test_a_first_question_executes_as_much_code(
+def test_the_bytecodes_of_a_first_request_do_not_grow(
     sizes: tuple[Loaded, Loaded], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before rights are made it grows with the lengths of prefixes, not with what a principal has."""
+    """Before rights are created they depend on the lengths of prefixes, not on the principal's ACLs."""
     monkeypatch.setattr(limits, "PATTERNS_PER_REQUEST", 0)
 
     def each(loaded: Loaded) -> float:
         index = AclIndex.of(loaded.subject.image)
         lengths = len(index.rows.lengths[ResourceType.TOPIC])
-        asked = [(each.context.principal, each.actions[0].resource_pattern) for each in loaded.requests]
-        calls = [(index.principals.rights_for(who)[0], about) for who, about in asked]
+        requests = [(each.context.principal, each.actions[0].resource_pattern) for each in loaded.requests]
+        calls = [(index.principals.rights_for(who)[0], about) for who, about in requests]
         count = bytecodes(
             lambda: [cover_of(by_type[about.resource_type], about.name) for by_type, about in calls]
         )
@@ -156,23 +156,23 @@ def test_a_first_question_executes_as_much_code(
     assert large <= small * 1.25
 
 
-def test_a_decision_looks_at_names_as_often(sizes: tuple[Loaded, Loaded]) -> None:
-    """Hashes and comparisons of what is asked: as many, but for the halvings of bisections."""
+def test_the_name_comparisons_of_a_decision_do_not_grow(sizes: tuple[Loaded, Loaded]) -> None:
+    """Hashes and comparisons of the request's texts are equal, except for the steps of bisections."""
 
     def each(loaded: Loaded) -> float:
-        asked = [_with_counted_texts(request) for request in loaded.requests]
+        requests = [_with_counted_texts(request) for request in loaded.requests]
         Text.looks = 0
-        for request in asked:
+        for request in requests:
             loaded.subject.authorizer.authorize(request.context, request.actions)
-        return Text.looks / len(asked)
+        return Text.looks / len(requests)
 
     small, large = map(each, sizes)
     assert small > 3  # principal, literal name, prefixes: they are counted
-    assert large <= small + 4 * HALVINGS  # two bisections, the asker's and User:*'s
+    assert large <= small + 4 * HALVINGS  # two bisections, for the caller and for User:*
 
 
-def test_objects_per_acl(sizes: tuple[Loaded, Loaded]) -> None:
-    """Blocks of memory that deciding takes for each ACL: after a start, and when all have asked once."""
+def test_memory_blocks_per_acl_are_bounded(sizes: tuple[Loaded, Loaded]) -> None:
+    """Memory blocks of the authorizer for each ACL: after a start, and after a request of every principal."""
 
     def each(loaded: Loaded) -> tuple[float, float]:
         image = loaded.subject.image
@@ -185,15 +185,15 @@ def test_objects_per_acl(sizes: tuple[Loaded, Loaded]) -> None:
         for principal in image.columns.principals.texts:
             authorizer.state.index.principals.rights_of(principal)
         gc.collect()
-        asked = sys.getallocatedblocks() - before
-        return started / len(image), asked / len(image)
+        requested = sys.getallocatedblocks() - before
+        return started / len(image), requested / len(image)
 
-    for started, asked in map(each, sizes):
+    for started, requested in map(each, sizes):
         assert started < 0.5
-        assert asked < 5
+        assert requested < 5
 
 
-def test_an_update_executes_as_much_code(sizes: tuple[Loaded, Loaded]) -> None:
+def test_the_bytecodes_of_an_update_do_not_grow(sizes: tuple[Loaded, Loaded]) -> None:
     """Bytecodes of folding one record into the image and the index."""
 
     def each(loaded: Loaded) -> float:
@@ -206,26 +206,28 @@ def test_an_update_executes_as_much_code(sizes: tuple[Loaded, Loaded]) -> None:
     assert large <= small * 1.25
 
 
-def test_an_update_that_is_asked_for_executes_as_much_code(sizes: tuple[Loaded, Loaded]) -> None:
-    """The same with its principal's next decision, which looks at what the update left to be done."""
+def test_the_bytecodes_of_an_update_and_the_next_decision_do_not_grow(sizes: tuple[Loaded, Loaded]) -> None:
+    """The same with its principal's next decision, which completes the deferred work of the update."""
 
     def each(loaded: Loaded) -> float:
         authorize = loaded.subject.authorizer.authorize
-        questions = [_question_at(acl) for acl in loaded.updates]
-        for question in questions:
-            authorize(question.context, question.actions)  # who never asked has nothing to be changed
+        requests = [_request_at(acl) for acl in loaded.updates]
+        for request in requests:
+            authorize(
+                request.context, request.actions
+            )  # a principal without requests has no rights to change
         with _restored(loaded.subject), BytecodeCounter() as counter:
-            for record, question in zip(loaded.updates, questions, strict=True):
+            for record, request in zip(loaded.updates, requests, strict=True):
                 loaded.subject.publish([record])
-                authorize(question.context, question.actions)
+                authorize(request.context, request.actions)
         return counter.total / len(loaded.updates)
 
     small, large = map(each, sizes)
     assert large <= small * 1.25
 
 
-def test_an_update_copies_no_more(sizes: tuple[Loaded, Loaded]) -> None:
-    """Bytes that one publish needs at its peak: nothing that grows with the ACLs is copied."""
+def test_the_memory_of_an_update_does_not_grow(sizes: tuple[Loaded, Loaded]) -> None:
+    """Peak bytes of one publish: it copies nothing that grows with the ACLs."""
 
     def each(loaded: Loaded) -> list[int]:
         peaks = []
@@ -245,22 +247,22 @@ def test_an_update_copies_no_more(sizes: tuple[Loaded, Loaded]) -> None:
 
 @contextmanager
 def _restored(subject: Subject) -> Iterator[None]:
-    """Whatever is added meanwhile is removed again: the next test finds what the workload has."""
+    """Remove the ACLs that the test adds, so that the next test has the workload's ACLs."""
     before = {acl.record.id for acl in subject.image}
     yield
     added = [acl.record.id for acl in subject.image if acl.record.id not in before]
     subject.publish([RemoveAccessControlEntryRecord(acl_id) for acl_id in added])
 
 
-def _question_at(acl: AccessControlEntryRecord) -> Request:
-    """Of the ACL's principal, about its name."""
+def _request_at(acl: AccessControlEntryRecord) -> Request:
+    """A request of the ACL's principal on its name."""
     pattern = ResourcePattern(ResourceType(acl.resource_type), acl.resource_name, PatternType.LITERAL)
     action = Action(AclOperation.DESCRIBE, pattern, log_if_allowed=False, log_if_denied=False)
     return Request(RequestContext(parse_kafka_principal(acl.principal), "10.255.0.1"), [action])
 
 
 def _with_counted_texts(request: Request) -> Request:
-    """The same question, in texts that count."""
+    """The same request, with counting texts."""
     context, (action,) = request.context, request.actions
     principal = KafkaPrincipal(context.principal.principal_type, Text(context.principal.name))
     pattern = replace(action.resource_pattern, name=Text(action.resource_pattern.name))
@@ -269,7 +271,7 @@ def _with_counted_texts(request: Request) -> Request:
 
 
 @pytest.mark.parametrize("by", ["topic", "principal"])
-def test_a_listing_executes_as_much_code(sizes: tuple[Loaded, Loaded], by: str) -> None:
+def test_the_bytecodes_of_a_listing_do_not_grow(sizes: tuple[Loaded, Loaded], by: str) -> None:
     """Bytecodes of acls(filter) for each ACL that it finds: there is no scan."""
 
     def filters(loaded: Loaded) -> list[AclBindingFilter]:
@@ -295,15 +297,15 @@ def test_a_listing_executes_as_much_code(sizes: tuple[Loaded, Loaded], by: str) 
     assert large <= small * 1.25
 
 
-def test_by_resource_type_executes_as_much_code(sizes: tuple[Loaded, Loaded]) -> None:
-    """Bytecodes of authorize_by_resource_type, which in Kafka looks at every ACL."""
+def test_the_bytecodes_by_resource_type_do_not_grow(sizes: tuple[Loaded, Loaded]) -> None:
+    """Bytecodes of authorize_by_resource_type, which reads every ACL in Kafka."""
 
     def each(loaded: Loaded) -> float:
         authorize = loaded.subject.authorizer.authorize_by_resource_type
-        askers = [asked.context for asked in loaded.requests]
+        contexts = [request.context for request in loaded.requests]
         return bytecodes(
-            lambda: [authorize(asker, AclOperation.READ, ResourceType.TOPIC) for asker in askers]
+            lambda: [authorize(context, AclOperation.READ, ResourceType.TOPIC) for context in contexts]
         )
 
     small, large = map(each, sizes)
-    assert large <= small * 2  # one asker has four times as many ACLs in the large one
+    assert large <= small * 2  # one caller has four times as many ACLs in the large one

@@ -1,4 +1,4 @@
-"""What the Spark benchmarks are made of, without Spark."""
+"""The parts of the Spark benchmarks, without Spark."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def records() -> Sequence[ChurnRecord]:
 
 
 def test_a_history_is_seeded(records: Sequence[ChurnRecord]) -> None:
-    """Figures of two runs are comparable: the same records come out every time."""
+    """Each call gives the same records, so that figures of two runs are comparable."""
     assert list(islice(churn(ACLS), 10_000)) == records
 
 
-def test_a_history_keeps_as_many_in_force(records: Sequence[ChurnRecord]) -> None:
-    """All are added first; then adding, replacing and removing hold one another in balance."""
+def test_the_number_of_acls_in_force_is_constant(records: Sequence[ChurnRecord]) -> None:
+    """All ACLs are added first; then additions, replacements and removals are in balance."""
     assert records[: len(ACLS)] == ACLS
     in_force: dict[Uuid, AccessControlEntryRecord] = {}
     did = {"added": 0, "replaced": 0, "removed": 0}
@@ -56,14 +56,14 @@ def test_a_history_keeps_as_many_in_force(records: Sequence[ChurnRecord]) -> Non
 
 
 def test_a_name_may_hold_parentheses() -> None:
-    """What proc_pid_stat(5) writes is cut at the last of them."""
+    """The text of proc_pid_stat(5) is split at the last of them."""
     line = f"7 (a) (b)) S 3 {'0 ' * 9}4 30 200 1000 {'0 ' * 6}25 0"
     cpu = 1_234 / os.sysconf("SC_CLK_TCK")
     assert parse_stat(line) == Process(7, 3, "a) (b)", 25 * os.sysconf("SC_PAGE_SIZE"), cpu)
 
 
-def test_processes_are_summed_by_what_they_are() -> None:
-    """Workers are Python processes below the JVM; what is not below the driver does not count."""
+def test_processes_are_summed_by_kind() -> None:
+    """Workers are Python processes below the JVM; processes that are not below the driver do not count."""
     processes = [
         Process(10, 1, "python", 1, 0.5),
         Process(11, 10, "java", 20, 0.25),
@@ -76,8 +76,8 @@ def test_processes_are_summed_by_what_they_are() -> None:
     assert cpu_s(10, processes) == 3.75
 
 
-def test_this_process_is_among_those_that_run() -> None:
-    """With its parent, and some memory."""
+def test_running_processes_include_this_one() -> None:
+    """It has a parent and uses memory."""
     here = next(process for process in running() if process.pid == os.getpid())
     assert here.parent == os.getppid()
     assert here.resident_bytes > 1_000_000

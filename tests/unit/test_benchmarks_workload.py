@@ -25,7 +25,7 @@ from benchmarks.workload import make_workload, workload_directory
 from records.acl import AclPermissionType, PatternType
 from records.log.directory import DirectoryLog
 
-# Of the files that the first figures of this project were measured with.
+# Digests of the files of this project's first figures.
 SHA256 = {
     "w3/acls.jsonl": "f3684967d5022685e1cfdb1182d14a1639b25728d4a57207030dc007cd461eeb",
     "w3/distinct.jsonl": "b412ab99074491e0e27c7f2aa9da6291025754bd77fa9e3e750edc9b12a65b21",
@@ -53,13 +53,13 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("file", SHA256)
-def test_the_same_bytes_come_out_every_time(cache: Path, file: str) -> None:
-    """Whatever machine, Python or day it is."""
+def test_a_workload_has_the_same_bytes_every_time(cache: Path, file: str) -> None:
+    """On any machine, with any Python version, on any day."""
     assert hashlib.sha256((cache / file).read_bytes()).hexdigest() == SHA256[file]
 
 
 def test_a_workload_is_written_once(cache: Path) -> None:
-    """The second call finds it; an unfinished one is never taken for it."""
+    """The second call reuses it; an unfinished file is never used."""
     before = (cache / "w3" / "acls.jsonl").stat().st_mtime_ns
     (cache / "w3.unfinished").mkdir()
     assert workload_directory(cache, "w3") == cache / "w3"
@@ -67,14 +67,14 @@ def test_a_workload_is_written_once(cache: Path) -> None:
 
 
 def test_an_unknown_workload_is_an_error(tmp_path: Path) -> None:
-    """Nothing is made up for a misspelt name."""
+    """A misspelt name creates no workload."""
     for name in ("w4", "fleet-", "w3-500"):
         with pytest.raises(KeyError):
             workload_directory(tmp_path, name)
 
 
 def test_a_tenant_workload_has_the_shape_of_w2() -> None:
-    """As many ACLs as asked for, no two equal, a third prefixed, one in twenty denying."""
+    """The requested number of distinct ACLs, a third prefixed, one in twenty denying."""
     acls = [acl for _, acl in make_workload("tenant-5000").acls]
     assert len(acls) == len(set(acls)) == 5_000
     assert 0.25 < sum(acl.pattern_type == PatternType.PREFIXED for acl in acls) / len(acls) < 0.35
@@ -82,16 +82,16 @@ def test_a_tenant_workload_has_the_shape_of_w2() -> None:
 
 
 def test_a_fleet_has_many_principals() -> None:
-    """Five ACLs each, and four of five questions are about one of the asker's own."""
+    """Five ACLs each, and four of five requests match an ACL of the caller."""
     workload = make_workload("fleet-5000")
     acls = [acl for _, acl in workload.acls]
     assert len(acls) == len(set(acls)) == 5_000
     assert set(Counter(acl.principal for acl in acls).values()) == {5}
     shared = Counter(acl.resource_name for acl in acls)
-    assert max(shared.values()) > 50  # what a site shares has an ACL of each device there
+    assert max(shared.values()) > 50  # a shared resource of a site has an ACL of each device there
 
 
-def test_strangers_have_no_acls() -> None:
+def test_callers_of_the_strangers_workload_have_no_acls() -> None:
     """Two thirds of the ACLs are prefixes for everyone, each name below nine more of them."""
     workload = make_workload("strangers-3000")
     acls = [acl for _, acl in workload.acls]
@@ -100,10 +100,12 @@ def test_strangers_have_no_acls() -> None:
     assert 0.66 < len(for_everyone) / len(acls) < 0.68
     assert {acl.pattern_type for acl in for_everyone} == {PatternType.PREFIXED}
     principals = {acl.principal for acl in acls}
-    asked = workload.queries["distinct"]
-    assert not principals & {query.principal for query in asked}
+    requests = workload.queries["distinct"]
+    assert not principals & {query.principal for query in requests}
     prefixes = {acl.resource_name for acl in for_everyone}
-    covering = [sum(query.resource_name.startswith(prefix) for prefix in prefixes) for query in asked[:100]]
+    covering = [
+        sum(query.resource_name.startswith(prefix) for prefix in prefixes) for query in requests[:100]
+    ]
     assert median(covering) == 10
 
 
@@ -118,16 +120,16 @@ def test_a_mesh_has_hosts_and_denials() -> None:
 
 
 def test_both_sides_read_the_same_lists(cache: Path) -> None:
-    """A list has one action in each request; ``bulk`` has 500, all asked by one principal."""
+    """A list has one action in each request; ``bulk`` has 500, all of one principal."""
     zipf = read_requests(cache / "w3", "zipf")
     assert len(zipf) == 100_000
     assert {len(request.actions) for request in zipf} == {1}
     audited = read_requests(cache / "w3", AUDITED)
     assert {
-        action.log_if_allowed and action.log_if_denied for asked in audited for action in asked.actions
+        action.log_if_allowed and action.log_if_denied for request in audited for action in request.actions
     } == {True}
-    assert [asked.context for asked in audited] == [
-        asked.context for asked in read_requests(cache / "w3", "distinct")
+    assert [request.context for request in audited] == [
+        request.context for request in read_requests(cache / "w3", "distinct")
     ]
     bulk = read_requests(cache / "w3", BULK)
     assert {len(request.actions) for request in bulk} == {BULK_ACTIONS}
@@ -136,15 +138,15 @@ def test_both_sides_read_the_same_lists(cache: Path) -> None:
 
 
 def test_updates_are_new_acls(cache: Path) -> None:
-    """None of them is among the workload's own: adding and removing them leaves it as it was."""
-    own = {acl.content for acl in read_acls(cache / "w3" / "acls.jsonl")}
+    """None of them is in the workload, so that adding and removing them does not change it."""
+    workload_acls = {acl.content for acl in read_acls(cache / "w3" / "acls.jsonl")}
     updates = list(read_acls(updates_file(cache / "w3")))
-    assert not own & {acl.content for acl in updates}
+    assert not workload_acls & {acl.content for acl in updates}
     assert len({acl.id for acl in updates}) == len(updates) == 2_000
 
 
-def test_every_principal_asks_once(cache: Path) -> None:
-    """All that have ACLs are among them, but for User:*, which is everyone; the order is seeded."""
+def test_every_principal_sends_one_request(cache: Path) -> None:
+    """All principals with ACLs except User:* are among them, in a seeded order."""
     acls = list(read_acls(cache / "w3" / "acls.jsonl"))
     askers = [str(request.context.principal) for request in read_requests(cache / "w3", PRINCIPALS)]
     assert len(askers) == len(set(askers))
@@ -154,8 +156,8 @@ def test_every_principal_asks_once(cache: Path) -> None:
     assert list_file(cache / "w3", PRINCIPALS).read_bytes() == again
 
 
-def test_principals_ask_about_what_they_have(cache: Path) -> None:
-    """So nearly every question finds an ACL of the asker's own; a few are denied by another one."""
+def test_principals_request_resources_of_their_acls(cache: Path) -> None:
+    """Nearly every request matches an ACL of the caller; a few are denied by another ACL."""
     requests = read_requests(cache / "w3", PRINCIPALS)
     subject = Subject.open(log_directory(cache / "w3"), snapshot_directory(cache / "w3"))
     try:
@@ -165,8 +167,8 @@ def test_principals_ask_about_what_they_have(cache: Path) -> None:
     assert allowed > len(requests) / 2
 
 
-def test_a_log_is_copied_to_be_written(cache: Path) -> None:
-    """The workload's own log stays as it was, and the copy is still the one that its snapshot belongs to."""
+def test_a_log_is_copied_before_it_is_written(cache: Path) -> None:
+    """The workload's log does not change, and the copy still matches the snapshot."""
     before = DirectoryLog.open(log_directory(cache / "w3"))
     with before, writable_log(cache / "w3") as copy, DirectoryLog.open(copy, mode="write") as log:
         log.append([next(read_acls(updates_file(cache / "w3")))])

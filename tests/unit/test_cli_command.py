@@ -23,7 +23,7 @@ SINGLE = list(single_value_options())
 
 
 @pytest.mark.parametrize("path", every_command(), ids=" ".join)
-def test_every_command_has_the_class(path: CommandPath) -> None:
+def test_every_command_uses_aclogs_class(path: CommandPath) -> None:
     """A command with click's own class would take the last of several values."""
     assert isinstance(command_at(path), Command | Group)
 
@@ -32,7 +32,7 @@ def test_every_command_has_the_class(path: CommandPath) -> None:
     ("path", "option"), SINGLE, ids=[f"{' '.join(path)} {option.opts[0]}" for path, option in SINGLE]
 )
 def test_a_second_value_is_refused(path: CommandPath, option: click.Option) -> None:
-    """Before its values are looked at, whether they are equal or not."""
+    """It is refused before its values are checked, also if they are equal."""
     flag = option.opts[-1]
     for values in ([flag, "1", flag, "2"], [f"{flag}=1", f"{flag}=1"]):
         with pytest.raises(click.UsageError, match=f"'{option.opts[0]}' takes one value, and was given 2"):
@@ -40,7 +40,7 @@ def test_a_second_value_is_refused(path: CommandPath, option: click.Option) -> N
 
 
 def test_short_and_long_names_are_one_option() -> None:
-    """Two spellings of an option are no two options."""
+    """Two spellings of an option are one option."""
 
     @click.command("shows", cls=Command)
     @click.option("-n", "--number")

@@ -1,4 +1,4 @@
-"""aclog's own name, as it can be pasted."""
+"""The name of the aclog command in texts that users paste."""
 
 from __future__ import annotations
 
@@ -26,27 +26,33 @@ def started_as(monkeypatch: pytest.MonkeyPatch, *argv: str) -> None:
     monkeypatch.setattr(sys, "argv", list(argv))
 
 
-def test_on_the_path(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_on_the_path_has_its_name(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(script.parent))
     started_as(monkeypatch, str(script), "check")
     assert command_words() == ("aclog",)
 
 
 @pytest.mark.parametrize("typed", ["bin/aclog", "./bin/aclog"])
-def test_as_it_was_typed(typed: str, script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_command_has_the_typed_path(
+    typed: str, script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     started_as(monkeypatch, typed)
     assert command_words() == ("bin/aclog",)
 
 
-def test_in_the_directory_itself(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The shell needs the ./ that a path does without."""
+def test_a_command_in_the_current_directory_has_a_dot_slash(
+    script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The shell needs the ./ prefix."""
     monkeypatch.chdir(script.parent)
     started_as(monkeypatch, "./aclog")
     assert command_words() == ("./aclog",)
 
 
-def test_another_aclog_on_the_path(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the PATH finds is another one: the name alone would run that."""
+def test_a_command_hidden_by_another_on_the_path_has_its_path(
+    script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name alone would run the other one."""
     other = script.parent.parent / "other"
     other.mkdir()
     (other / "aclog").write_text("#!/bin/sh\n")
@@ -56,26 +62,28 @@ def test_another_aclog_on_the_path(script: Path, monkeypatch: pytest.MonkeyPatch
     assert command_words() == (str(script),)
 
 
-def test_a_script_beside_it(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Under another name its hints are about aclog all the same."""
+def test_a_script_with_another_name_names_the_installed_aclog(
+    script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its hints name aclog, not the script."""
     started_as(monkeypatch, "bin/aclog-kafka-acls")
     assert command_words() == ("bin/aclog",)
 
 
-def test_as_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_is_named_with_the_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "orig_argv", ["python3", "-m", "authorizer.cli", "check"])
     started_as(monkeypatch, "/somewhere/authorizer/cli/__main__.py", "check")
     assert command_line(["log", "verify"]) == "python3 -m authorizer.cli log verify"
 
 
 @pytest.mark.parametrize("program", ["/usr/bin/pytest", "/x/submit/aclog.py", ""])
-def test_inside_another_program(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_program_gets_the_plain_name(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
     started_as(monkeypatch, program)
     assert command_words() == ("aclog",)
 
 
-def test_commands_in_a_text(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands, and not the name of the program or a path that ends with it."""
+def test_commands_in_a_text_are_replaced(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only commands are replaced, not the name of the program or a path that ends with it."""
     started_as(monkeypatch, "bin/aclog")
     text = "aclog knows: `aclog log verify`, /opt/aclog log, and aclog's own; aclog check --explain"
     assert as_pasted(text) == (

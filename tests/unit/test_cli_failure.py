@@ -1,4 +1,4 @@
-"""Every error has one exit code and a way out, whatever raised it."""
+"""Every error has one exit code and a remedy."""
 
 from __future__ import annotations
 
@@ -77,13 +77,12 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("error", "code"), ERRORS, ids=lambda value: type(value).__name__)
-def test_exit_code(error: BaseException, code: ExitCode) -> None:
-    """The exit code of each kind of error is the pinned one."""
+def test_each_kind_of_error_has_its_exit_code(error: BaseException, code: ExitCode) -> None:
     failure = failure_of(error)
     assert (failure.exit_code, failure.code) == (int(code), code)
 
 
-def test_every_error_of_aclog_has_a_code_of_its_own_choice() -> None:
+def test_every_error_of_aclog_defines_its_exit_code() -> None:
     """No error that aclog raises on purpose is reported as a defect or as a DENIED."""
     modules = ["records.errors", "snapshot.errors", "replay.errors", "authorizer.api.errors"]
     classes = {
@@ -97,7 +96,7 @@ def test_every_error_of_aclog_has_a_code_of_its_own_choice() -> None:
         assert outcome(kind)[0] in (ExitCode.USAGE, ExitCode.NOT_READY, ExitCode.BAD_DATA), kind
 
 
-def test_message_names_the_file(tmp_path: Path) -> None:
+def test_a_message_names_the_file(tmp_path: Path) -> None:
     """An operating system error says which file."""
     missing = tmp_path / "missing"
     with pytest.raises(FileNotFoundError) as caught:
@@ -105,15 +104,15 @@ def test_message_names_the_file(tmp_path: Path) -> None:
     assert failure_of(caught.value).message == f"{missing}: No such file or directory"
 
 
-def test_message_and_hint_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+def test_message_and_hint_are_printed_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     """stdout holds answers only."""
     Failure("what is wrong", ExitCode.BAD_DATA, "what to do").show()
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == ("", "Error: what is wrong\n  what to do\n")
 
 
-def test_a_cluster_out_of_reach_is_worth_another_try() -> None:
-    """Exit code 3 where Kafka did not answer or a disk is full; 4 where one is bad, or nobody knows why."""
+def test_an_unreachable_cluster_has_the_exit_code_for_a_retry() -> None:
+    """Exit code 3 if Kafka did not answer or a disk is full; 4 for a damaged disk or an unknown cause."""
     away, no_cause = LogUnreachableError("b:9092: timed out"), LogStorageError("the log does not go on")
     full = LogStorageError("x.log: no space left")
     full.__cause__ = OSError(28, "No space left on device", "x.log")

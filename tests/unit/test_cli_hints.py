@@ -1,4 +1,4 @@
-"""What errors, notes and help texts name is there: pages with their sections, commands with their flags."""
+"""Pages, sections, commands and flags in errors, notes and help texts exist."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENDS = {"|", "&&", ">", "<", "\\", ";"}
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Where each text stands that the program may print, and the text; {} for what is put in."""
+    """The place and the text of each message that the program may print; {} replaces inserted values."""
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
             parts: set[int] = set()
@@ -32,8 +32,8 @@ def texts() -> Iterator[tuple[str, str]]:
                 where = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
                 if isinstance(node, ast.JoinedStr):
                     parts.update(map(id, node.values))
-                    said = [each.value if isinstance(each, ast.Constant) else "{}" for each in node.values]
-                    yield where, "".join(map(str, said))
+                    pieces = [each.value if isinstance(each, ast.Constant) else "{}" for each in node.values]
+                    yield where, "".join(map(str, pieces))
                 elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
                     yield where, node.value
 
@@ -42,7 +42,7 @@ TEXTS = list(texts())
 
 
 def anchors(page: Path) -> set[str]:
-    """As GitHub makes them of headings."""
+    """The anchors that GitHub derives from headings."""
     found = set()
     for line in page.read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
@@ -60,7 +60,7 @@ def test_every_page_and_section_exists() -> None:
 
 
 def option_names(path: tuple[str, ...]) -> set[str]:
-    """Of a command, and of those above it."""
+    """The options of a command and of its groups."""
     above = [path[:length] for length in range(len(path) + 1)]
     options = {"--help", "-h", "--version"}
     for each in above:
@@ -71,7 +71,7 @@ def option_names(path: tuple[str, ...]) -> set[str]:
 
 
 def test_every_command_and_flag_exists() -> None:
-    """Of each command in a text, in quotation marks or on a line of its own, as an example stands there."""
+    """Of each command in a text, in quotation marks or on a separate line, like an example."""
     known, tried = set(every_command()), 0
     for where, text in TEXTS:
         for found in COMMAND.finditer(text):
@@ -92,8 +92,8 @@ def test_every_command_and_flag_exists() -> None:
     assert tried > 100
 
 
-def test_the_names_of_commands_are_those_of_the_program() -> None:
-    """By which a command in a message becomes one that can be pasted."""
+def test_the_known_commands_are_those_of_the_program() -> None:
+    """The names are used to make commands in messages pasteable."""
     assert tuple(main_module._COMMANDS) == COMMANDS
 
 
@@ -104,7 +104,7 @@ def test_the_names_of_commands_are_those_of_the_program() -> None:
         (LogRefusedError, "docs/how-to/topic-log.md#grant-the-rights"),
     ],
 )
-def test_who_is_not_let_in_reads_of_settings_and_who_may_not_of_rights(
+def test_authentication_errors_hint_at_settings_and_denials_at_acls(
     error: type[Exception], page: str
 ) -> None:
     assert page in outcome(error)[1]

@@ -1,6 +1,6 @@
-"""What a command imports: no more than it needs, for that is most of the time that a quick one takes.
+"""Imports of commands: no more than necessary, because imports dominate the time of a short command.
 
-Counted, not timed: a machine that is busy with other things changes no answer.
+Counted, not timed: a busy machine changes no result.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from support.cli_commands import every_command
 from support.data import real_log
 
 OURS = {"authorizer", "replay", "snapshot", "records"}
-#: Each of these takes as long as everything that help needs.
+#: The import of each of these takes as long as all imports of help.
 SLOW_STDLIB = {"asyncio", "email", "http.client", "multiprocessing", "ssl", "urllib.request", "xml.sax"}
 
-#: To say what there is: help, completion.
+#: Not needed for help and completion.
 OF_HELP = {"click", "msgspec", "typing_extensions"}
-#: To read a directory and decide on its state.
+#: Not needed to read a directory and decide on its state.
 OF_A_DECISION = OF_HELP | {"cramjam", "google_crc32c", "immutables", "numpy"}
 
 RUN = """
@@ -39,9 +39,9 @@ print(json.dumps({"codes": codes, "modules": sorted(sys.modules), "threads": thr
 
 
 def modules_after(*commands: list[str], environ: dict[str, str] | None = None) -> set[str]:
-    """What is imported once these have run, in one interpreter of their own.
+    """The modules that are imported after these commands, in a new interpreter.
 
-    Each of them must go well, and none may leave a thread behind: numpy's linear algebra starts some.
+    Each command must succeed, and none may leave a thread behind: numpy's linear algebra starts some.
     """
     unlimited = {name: text for name, text in os.environ.items() if not name.endswith("_NUM_THREADS")}
     done = subprocess.run(
@@ -58,7 +58,7 @@ def modules_after(*commands: list[str], environ: dict[str, str] | None = None) -
 
 
 def third_parties(modules: set[str]) -> set[str]:
-    """Top-level names of what is neither Python's nor ours; what begins with an underscore is their parts."""
+    """Top-level names of third-party modules, without those that begin with an underscore."""
     names = {name.partition(".")[0] for name in modules} - OURS - set(sys.stdlib_module_names)
     return {name for name in names if not name.startswith("_")}
 
@@ -71,7 +71,7 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
 
 
 def test_help_imports_nothing_heavy() -> None:
-    """No numpy, no Parquet, no HTTP and no log of any kind to say which options a command has."""
+    """The options of a command need no numpy, no Parquet, no HTTP and no log."""
     modules = modules_after(*([*path, "--help"] for path in every_command()))
     assert {"authorizer.cli.check.command", "authorizer.cli.spark.history"} <= modules
     assert third_parties(modules) <= OF_HELP
@@ -80,7 +80,7 @@ def test_help_imports_nothing_heavy() -> None:
 
 @pytest.mark.parametrize("words", ["aclog ", "aclog snapshot ", "aclog check --", "aclog check --operation "])
 def test_completion_imports_nothing_heavy(words: str) -> None:
-    """A shell asks at every press of the key."""
+    """The shell runs it at every press of the Tab key."""
     environ = {
         "_ACLOG_COMPLETE": "bash_complete",
         "COMP_WORDS": words,
@@ -105,7 +105,7 @@ QUESTION = ["--principal", "User:alice", "--operation", "Read", "--topic", "orde
     ],
     ids=" ".join,
 )
-def test_a_directory_is_read_without_what_servers_and_stores_need(command: list[str]) -> None:
+def test_a_directory_is_read_without_modules_of_servers_and_stores(command: list[str]) -> None:
     """No Parquet, no Avro, no logging, no event loop and no Kafka client."""
     log = ["--log", str(real_log("kraft-small"))]
     modules = modules_after([*command, *log])

@@ -1,4 +1,4 @@
-"""authorizer.cli.log.verify: what is counted on the way through a log."""
+"""authorizer.cli.log.verify: the counts of a scan."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def committed(log: SimLog, *names: str) -> None:
     log.commit()
 
 
-def test_what_is_counted_is_of_one_log() -> None:
+def test_counts_are_those_of_one_log() -> None:
     """I9: a topic that was deleted and created again while it was read, with no fewer records."""
     log = SimLog()
     log.read_bytes_max = 1
@@ -34,8 +34,8 @@ def test_what_is_counted_is_of_one_log() -> None:
     assert (walk.end, walk.batches, walk.types["added"], len(walk.epochs)) == (4, 4, 4, 1)
 
 
-def test_a_log_that_is_replaced_again_and_again_is_refused() -> None:
-    """I9: then nothing can be said of it."""
+def test_a_repeatedly_replaced_log_is_refused() -> None:
+    """I9: no statement about it is possible."""
     log = SimLog()
     committed(log, "a")
     count = iter(range(1000))

@@ -1,4 +1,4 @@
-"""The root command: listing, help, and how a command may end."""
+"""The root command: listing, help, and exit codes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from support.directory_logs import batch_bytes, write_segment
 ACLOG = [sys.executable, "-m", "authorizer.cli"]
 
 
-def test_pinned_commands_and_no_others() -> None:
-    """The commands of docs/cli.md that this version has, and what completes them in a shell."""
+def test_the_commands_are_the_documented_ones() -> None:
+    """The commands of docs/cli.md of this version, and their shell completion."""
     assert set(every_command()) == {
         ("quickstart",),
         ("check",),
@@ -52,8 +52,8 @@ def test_pinned_commands_and_no_others() -> None:
     }
 
 
-def test_listing_says_what_the_commands_say() -> None:
-    """aclog --help shows the first line of each command's own help, without importing it."""
+def test_the_listing_has_the_summary_of_each_command() -> None:
+    """aclog --help shows the first line of each command's help, without importing it."""
     context = click.Context(cli)
     for name, place in main_module._COMMANDS.items():
         command = cli.get_command(context, name)
@@ -62,7 +62,7 @@ def test_listing_says_what_the_commands_say() -> None:
 
 
 @pytest.mark.parametrize("path", every_command(), ids=" ".join)
-def test_help_has_a_summary_and_examples(path: tuple[str, ...]) -> None:
+def test_every_help_text_has_a_summary_and_examples(path: tuple[str, ...]) -> None:
     """Every command explains itself; a group lists its commands instead of giving examples."""
     result = CliRunner().invoke(cli, [*path, "--help"])
     assert result.exit_code == 0
@@ -79,13 +79,12 @@ def test_every_option_is_explained(path: tuple[str, ...]) -> None:
             assert param.help, param.name
 
 
-def test_version() -> None:
-    """aclog --version names the installed version."""
+def test_version_names_the_installed_version() -> None:
     assert CliRunner().invoke(cli, ["--version"], prog_name="aclog").stdout == f"aclog {version('aclog')}\n"
 
 
 @pytest.mark.parametrize("args", [["nope"], ["log"], ["--nope"], ["acls", "--nope"], ["log", "nope"]])
-def test_wrong_usage_is_exit_code_2(args: list[str]) -> None:
+def test_wrong_usage_has_exit_code_2(args: list[str]) -> None:
     """An unknown command or option, or a group alone, is wrong usage."""
     assert CliRunner().invoke(cli, args).exit_code == 2
 
@@ -102,8 +101,10 @@ def test_wrong_usage_is_exit_code_2(args: list[str]) -> None:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_how_a_command_ends(error: BaseException, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever a command raises ends in an exit code and no traceback."""
+def test_every_exception_ends_in_an_exit_code(
+    error: BaseException, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is no traceback."""
 
     @click.command("fails")
     def fails() -> None:
@@ -115,8 +116,8 @@ def test_how_a_command_ends(error: BaseException, code: int, monkeypatch: pytest
     assert "Traceback" not in result.output
 
 
-def test_reader_that_goes_away() -> None:
-    """`aclog ... | head -0` ends with 141 and without a word, as other tools do."""
+def test_a_closed_pipe_ends_the_command_silently() -> None:
+    """`aclog ... | head -0` ends with 141 and without a message, like other tools."""
     code = (
         "import click, time, authorizer.cli.main as main\n"
         "@click.command()\n"
@@ -158,7 +159,7 @@ def test_an_output_that_fails_is_named(command: str, unbuffered: str, tmp_path: 
 
 
 def test_a_note_that_cannot_be_written_changes_no_answer(tmp_path: Path) -> None:
-    """A broker's directory makes a note; the exit code stays that of the answer."""
+    """A broker's directory causes a note; the exit code remains that of the answer."""
     write_segment(tmp_path, 0, batch_bytes(0, 2))
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What commands print is safe on any terminal and in any locale."""
+"""The output of commands is safe on any terminal and in any locale."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from authorizer.cli.rendering.output import Progress, json_line, shown
 
 
 @given(st.text(st.characters()))
-def test_json_line_gives_back_any_text(text: str) -> None:
-    """One line of UTF-8 that parses to what went in, also with lone surrogates."""
+def test_a_json_line_restores_any_text(text: str) -> None:
+    """One line of UTF-8 that parses to the original text, also with lone surrogates."""
     line = json_line({"name": text})
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
     assert json.loads(line.decode("utf-8")) == {"name": text}
 
 
-# Of marks, embeddings, overrides and isolates; the marks themselves are of the class of letters.
+# Bidirectional marks, embeddings, overrides and isolates; the marks are in the class of letters.
 DIRECTIONS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
 
 @given(st.text(st.characters() | st.sampled_from("\u2028\u2029\u202e\u2066\u2069\x1b\n")))
-def test_shown_has_no_control_characters(text: str) -> None:
+def test_shown_text_has_no_control_characters(text: str) -> None:
     """No name can move the cursor, colour the screen or end the line."""
     assert not any(ord(char) < 0x20 or 0x7F <= ord(char) < 0xA0 for char in shown(text))
     assert len(shown(text).splitlines()) <= 1
     assert not any(unicodedata.bidirectional(char) in DIRECTIONS for char in shown(text))
 
 
-def test_shown_leaves_letters_of_all_scripts() -> None:
-    """Escaping is for control characters only."""
+def test_shown_text_has_letters_of_all_scripts() -> None:
+    """Only control characters are escaped."""
     assert shown("zaufgeräumt-日本-😀") == "zaufgeräumt-日本-😀"
     assert shown("a\nb\x1b[31m") == "a\\nb\\x1b[31m"
     assert shown("a\u2028b\u202ec\u200f\u061c") == "a\\u2028b\\u202ec\\u200f\\u061c"
@@ -68,14 +68,14 @@ def test_names_are_safe_in_every_locale(locale: str) -> None:
 
 
 def test_progress_is_silent_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    """A script's stderr stays clean unless it asks."""
+    """A script's stderr has no progress without the flag."""
     with Progress("reading") as progress:
         progress._every_s = 0
         progress.at(1, 2)
     assert capsys.readouterr().err == ""
 
 
-def test_progress_when_asked_for() -> None:
+def test_progress_is_printed_with_the_flag() -> None:
     """--progress prints plain lines to stderr, never to stdout."""
 
     @click.command()

@@ -1,4 +1,4 @@
-"""`aclog shell`: its tree, its paths, and what each command prints."""
+"""`aclog shell`: its tree, its paths, and the output of each command."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def ids(*numbers: int) -> list[str]:
     return sorted(uuid_to_string(acl_id(number)) for number in numbers)
 
 
-def test_no_name_prolongs_a_pattern() -> None:
-    """Names are anybody's. The time limit only ends a run that hangs."""
+def test_no_name_slows_down_a_pattern() -> None:
+    """Any user may choose names. The time limit only ends a run that hangs."""
     program = (
         "from authorizer.cli.shell.paths import parse_path\n"
         "(component,) = parse_path('*a' * 12 + '*b', ())\n"
@@ -88,7 +88,7 @@ def test_no_name_prolongs_a_pattern() -> None:
 
 
 def test_acls_are_found_by_id_principal_and_resource(checkpoint: Path) -> None:
-    """One and the same, by three paths; a code without a name by its number."""
+    """The same ACL has three paths; a code without a name has its number."""
     by_paths = {
         "/acl/id": [uuid_to_string(found.record.id) for found in IMAGE],
         "/acl/principal/User:alice": ids(50, 51, 52),
@@ -120,8 +120,8 @@ def test_acls_are_found_by_id_principal_and_resource(checkpoint: Path) -> None:
     assert shell(checkpoint, "cat", f"/acl/resource/TOPIC/orders/PREFIXED/{other}").exit_code == 1
 
 
-def test_the_output_of_each_command(checkpoint: Path) -> None:
-    """kafka-metadata-shell's own; tests/integration/test_cli_shell.py has that beside it."""
+def test_each_command_prints_its_output(checkpoint: Path) -> None:
+    """The output of kafka-metadata-shell; tests/integration/test_cli_shell.py compares both."""
     for words, lines in (
         (("ls", "/"), ["acl", "cluster", "features", "image", "topics"]),
         (("ls", "/features", "/cluster"), ["features:", "metadata.version", "", "cluster:", "brokers"]),
@@ -144,8 +144,8 @@ def test_the_output_of_each_command(checkpoint: Path) -> None:
     ]
 
 
-def test_what_else_the_log_knows() -> None:
-    """By our names and by Kafka's; a part of a leaf is marked as one, and no secret is there."""
+def test_other_metadata_of_the_log_is_shown() -> None:
+    """By aclog's names and by Kafka's; a part of a leaf is marked as one, and there is no secret."""
     walk = Walk(
         tree_of(
             replayed(
@@ -193,8 +193,8 @@ def test_what_else_the_log_knows() -> None:
     ]
 
 
-def test_what_is_wrong_is_said_apart_and_by_the_exit_code(checkpoint: Path) -> None:
-    """1: a path was not there, the others are shown; 2: no such command, or no such path could be."""
+def test_errors_are_printed_separately_and_set_the_exit_code(checkpoint: Path) -> None:
+    """1: a path does not exist, the others are shown; 2: an unknown command, or an invalid path."""
     for words, out, err, code in (
         (("ls", "/no", "/features"), "metadata.version\n", "ls: /no: no such file or directory.\n", 1),
         (("cat", "/acl"), "", "cat: /acl: Is a directory\n", 1),
@@ -209,7 +209,7 @@ def test_what_is_wrong_is_said_apart_and_by_the_exit_code(checkpoint: Path) -> N
 
 
 def test_a_script_of_commands_on_stdin(checkpoint: Path) -> None:
-    """It goes on after what is wrong, and ends with exit."""
+    """It continues after an error, and ends with exit."""
     done = shell(
         checkpoint,
         typed="cd /acl/principal\n\npwd\ncd User:alice\nls .. nowhere\nnothing\ncd\npwd\nexit\npwd\n",
@@ -222,7 +222,7 @@ def test_a_script_of_commands_on_stdin(checkpoint: Path) -> None:
 
 
 def test_hostile_names_are_shown_safely_and_can_be_typed(checkpoint: Path) -> None:
-    """As they are listed, on one line each."""
+    """The listing has one line for each name."""
     listed = shell(checkpoint, "ls", "/acl/resource/TOPIC").stdout.splitlines()
     assert len(listed) == len({*HOSTILE}) + 1
     assert all(name.isprintable() for name in listed)
@@ -241,8 +241,8 @@ NAMES = st.text(
 
 @given(names=st.lists(NAMES, min_size=1, max_size=4))
 @settings(max_examples=60)
-def test_any_name_comes_back_from_what_is_shown(names: list[str]) -> None:
-    """As one word, and as the path that it is."""
+def test_any_shown_name_can_be_typed(names: list[str]) -> None:
+    """As one word, and as a path."""
     path = shown_path(names)
     assert path.isprintable()
     assert split_words(f"ls {path}  x") == ["ls", path, "x"]
@@ -252,7 +252,7 @@ def test_any_name_comes_back_from_what_is_shown(names: list[str]) -> None:
 @given(typed=st.text(st.sampled_from('/\\*?{},".ax '), max_size=12))
 @settings(max_examples=60)
 def test_any_typed_path_is_a_path_or_an_error(typed: str) -> None:
-    """It leads to places of the tree, or says why it cannot."""
+    """It leads to nodes of the tree, or to an error with the reason."""
     root = tree_of(image_of(1))
     try:
         components = parse_path(typed, ("acl",))
@@ -267,8 +267,8 @@ def test_any_typed_path_is_a_path_or_an_error(typed: str) -> None:
             node = below  # type: ignore[assignment]
 
 
-def test_completion_goes_on_with_what_was_typed() -> None:
-    """Commands, then paths: absolute and relative, with escapes; of many names what they all begin with."""
+def test_completion_continues_the_typed_text() -> None:
+    """Commands, then absolute and relative paths with escapes; for several names their common prefix."""
     walk = Walk(tree_of(IMAGE))
     assert completed(walk, "") == [
         f"{name} " for name in ("ls", "cat", "tree", "find", "cd", "pwd", "help", "exit")
@@ -283,13 +283,12 @@ def test_completion_goes_on_with_what_was_typed() -> None:
     many = Walk(tree_of(image_of(*range(1200))))
     offered = completed(many, "cat /acl/id/")
     assert len(offered) == 1001
-    # Among them both ends: no Tab types what the others do not begin with.
+    # Tab types only the prefix that all names share.
     everything = sorted(uuid_to_string(acl_id(number)) for number in range(1200))
     assert [offered[0], offered[-1]] == [f"cat /acl/id/{name}" for name in (everything[0], everything[-1])]
 
 
-def test_an_image_without_anything() -> None:
-    """Directories are empty, and not missing."""
+def test_an_empty_image_has_empty_directories() -> None:
     walk = Walk(tree_of(AclsImage.EMPTY))
     for path in (
         "/acl/id",

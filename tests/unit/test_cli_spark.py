@@ -1,4 +1,4 @@
-"""`aclog spark`: what its flags mean, and what it says where Spark cannot run. No Spark is started here."""
+"""`aclog spark`: its flags, and its errors if Spark cannot run. No test starts Spark."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ NOTHING_GIVEN: dict[str, Any] = {
 }
 
 
-def given(**flags: Any) -> JobFlags:
+def flags_with(**flags: Any) -> JobFlags:
     return JobFlags(**NOTHING_GIVEN | flags)
 
 
@@ -52,7 +52,7 @@ def aclog(*args: object) -> Result:
     return CliRunner().invoke(cli, [str(arg) for arg in args])
 
 
-def a_log(directory: Path, cluster_id: str = "one") -> str:
+def created_log(directory: Path, cluster_id: str = "one") -> str:
     DirectoryLog.open(directory, mode="create", cluster_id=cluster_id).close()
     return f"file:{directory}"
 
@@ -77,9 +77,9 @@ def test_help_needs_no_pyspark(command: list[str]) -> None:
     assert done.stdout.splitlines()[-1] == "heavy []"
 
 
-def test_without_pyspark_it_says_what_to_install(tmp_path: Path) -> None:
-    """A job without pyspark is wrong usage, with the way out, and nothing was written."""
-    log = a_log(tmp_path / "log")
+def test_without_pyspark_the_error_says_what_to_install(tmp_path: Path) -> None:
+    """A job without pyspark is wrong usage, with a remedy, and writes nothing."""
+    log = created_log(tmp_path / "log")
     code = "import sys; sys.modules['pyspark'] = None\nfrom authorizer.cli.main import main; main()"
     flags = ["--log", log, "--snapshots", str(tmp_path / "store"), "--once"]
     command = [sys.executable, "-c", code, "spark", "snapshots", *flags]
@@ -98,8 +98,8 @@ def java_that_says(directory: Path, text: str) -> Path:
     return directory
 
 
-def test_without_java_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither on PATH nor in JAVA_HOME."""
+def test_missing_java_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is neither on PATH nor in JAVA_HOME."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert what_spark_lacks() == "Java 17 or newer is not on PATH, nor in JAVA_HOME"
@@ -118,25 +118,25 @@ def test_without_java_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         ("what?", "does not print its version"),
     ],
 )
-def test_java_by_its_version(
+def test_java_17_or_newer_is_required(
     text: str, lack: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """17 and newer will do; what is older, or not Java, is named."""
+    """The error names an older version, or a program that is not Java."""
     home = java_that_says(tmp_path / "jdk", text)
     monkeypatch.setenv("JAVA_HOME", str(home))
-    told = what_spark_lacks()
-    assert told is None if lack is None else told == f"{home}/bin/java {lack}"
+    message = what_spark_lacks()
+    assert message is None if lack is None else message == f"{home}/bin/java {lack}"
 
 
 def test_java_home_counts_before_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in Spark's own scripts: a JAVA_HOME without Java is not made good by PATH."""
+    """As in Spark's scripts: a JAVA_HOME without Java is an error even if PATH has one."""
     assert shutil.which("java") is not None
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert what_spark_lacks() is not None
 
 
-def test_under_spark_submit_java_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """spark-submit's JVM has started this process: no Java of our own is looked for."""
+def test_under_spark_submit_no_java_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """spark-submit's JVM has started this process."""
     monkeypatch.setenv(requirements._GATEWAY, "4711")
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     assert what_spark_lacks() is None
@@ -156,22 +156,22 @@ def test_under_spark_submit_java_is_there(monkeypatch: pytest.MonkeyPatch) -> No
     ],
     ids=" ".join,
 )
-def test_flags_that_make_no_sense(flags: list[str], tmp_path: Path) -> None:
-    """Wrong usage, before anything is looked at or written."""
+def test_invalid_flags_are_refused(flags: list[str], tmp_path: Path) -> None:
+    """Wrong usage is reported before anything is read or written."""
     done = aclog("spark", "snapshots", "--log", tmp_path, "--snapshots", tmp_path / "store", *flags)
     assert done.exit_code == ExitCode.USAGE, done.output
     assert not (tmp_path / "store").exists()
 
 
 def test_a_setting_without_a_value_is_not_repeated() -> None:
-    """It may be a password whose key was forgotten."""
+    """It may be a password without its key."""
     with pytest.raises(click.BadParameter) as caught:
         PAIR.convert("hunter2", None, None)
     assert "hunter2" not in str(caught.value)
 
 
 def test_a_log_must_be_named(tmp_path: Path) -> None:
-    """By --log, or by aclog.log.url of --config."""
+    """The log is named by --log, or by aclog.log.url of --config."""
     done = aclog("spark", "snapshots", "--snapshots", tmp_path, "--once")
     assert done.exit_code == ExitCode.USAGE
     assert "--log" in done.stderr
@@ -179,21 +179,21 @@ def test_a_log_must_be_named(tmp_path: Path) -> None:
 
 
 def test_the_configuration_names_log_and_store(tmp_path: Path) -> None:
-    """What other commands take from --config, the jobs take too."""
+    """Jobs use the same keys of --config as other commands."""
     config = tmp_path / "aclog.properties"
-    log = a_log(tmp_path / "log")
+    log = created_log(tmp_path / "log")
     config.write_text(f"aclog.log.url={log}\naclog.snapshot.keep=7\n")
-    settings = settings_of(given(), tmp_path / "store", config)
+    settings = settings_of(flags_with(), tmp_path / "store", config)
     assert [each.url for each in settings.logs] == [log]
     assert settings.keep == 7
 
 
 def test_flags_become_settings(tmp_path: Path) -> None:
-    """Several logs; batches as the flags cut them; single settings over those of the file."""
-    logs = (a_log(tmp_path / "one", "one"), a_log(tmp_path / "two", "two"))
+    """Several logs, limits of a batch, and single settings with precedence over the file."""
+    logs = (created_log(tmp_path / "one", "one"), created_log(tmp_path / "two", "two"))
     properties = tmp_path / "kafka.properties"
     properties.write_text("client.id=from-file\nssl.protocol=TLSv1.3\n")
-    flags = given(
+    flags = flags_with(
         log_urls=logs,
         once=True,
         max_offsets=100,
@@ -210,35 +210,37 @@ def test_flags_become_settings(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("interval_s", "expected"), [(None, INTERVAL_S), (0.5, 0.5), (0.0, 0.0)])
-def test_without_once_it_goes_on(interval_s: float | None, expected: float, tmp_path: Path) -> None:
-    """--interval says how often; 0 is as often as can be."""
-    flags = given(log_urls=(a_log(tmp_path / "log"),), interval_s=interval_s)
+def test_without_once_the_job_polls_at_the_interval(
+    interval_s: float | None, expected: float, tmp_path: Path
+) -> None:
+    """--interval sets the interval; 0 is no pause."""
+    flags = flags_with(log_urls=(created_log(tmp_path / "log"),), interval_s=interval_s)
     assert settings_of(flags, tmp_path).interval_s == expected
 
 
 def test_topics_are_logs() -> None:
     """--topic is another way to write --log kafka://..."""
-    flags = given(bootstrap_servers="b1:9092,b2:9092", topics=("a", "b"), log_urls=("file:x",))
+    flags = flags_with(bootstrap_servers="b1:9092,b2:9092", topics=("a", "b"), log_urls=("file:x",))
     assert flags.urls == ("file:x", "kafka://b1:9092,b2:9092/a", "kafka://b1:9092,b2:9092/b")
 
 
 def test_local_paths_are_local_to_hadoop_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A relative path is where the command was started; a URL stays as it is."""
+    """A relative path is resolved in the working directory; a URL does not change."""
     monkeypatch.chdir(tmp_path)
     assert located("a b/c") == f"file://{tmp_path}/a b/c"
     assert located("/x") == "file:///x"
     assert located("s3a://bucket/x") == "s3a://bucket/x"
 
 
-def test_default_checkpoint_is_no_cluster_of_the_store(tmp_path: Path) -> None:
-    """It lies in the store, where each directory but hidden ones is a cluster's."""
+def test_the_default_checkpoint_is_no_cluster_of_the_store(tmp_path: Path) -> None:
+    """It is a hidden directory of the store; the others belong to clusters."""
     checkpoint = default_checkpoint(str(tmp_path), "snapshots")
     assert checkpoint == f"file://{tmp_path}/.checkpoints/snapshots"
     assert parse_cluster_directory(".checkpoints") is None
 
 
 def test_a_remote_store_needs_a_named_checkpoint() -> None:
-    """fsspec's name for a workspace need not be Hadoop's."""
+    """fsspec and Hadoop may have different URLs for a location."""
     with pytest.raises(click.UsageError, match="--checkpoint"):
         default_checkpoint("s3://bucket/aclog", "snapshots")
 
@@ -253,12 +255,12 @@ def test_a_remote_store_needs_a_named_checkpoint() -> None:
     ],
 )
 def test_a_workspace_in_the_log_is_an_offset_or_a_time(text: str, expected: int | datetime) -> None:
-    """Times are UTC unless they say another zone."""
+    """Times are UTC unless they have another zone."""
     assert POINT.convert(text, None, None) == expected
 
 
 @pytest.mark.parametrize("text", ["-1", "yesterday", "", "12 o'clock"])
-def test_no_workspace_in_the_log(text: str) -> None:
+def test_an_invalid_position_in_the_log_is_refused(text: str) -> None:
     """Wrong usage, with an example."""
     with pytest.raises(click.BadParameter, match="2026-11-21T02:33:16Z"):
         POINT.convert(text, None, None)
@@ -273,20 +275,20 @@ def test_no_workspace_in_the_log(text: str) -> None:
     ],
     ids=" ".join,
 )
-def test_questions_that_make_no_sense(flags: list[str]) -> None:
+def test_invalid_queries_are_refused(flags: list[str]) -> None:
     """Wrong usage, before Spark starts."""
     assert aclog("spark", "history", *flags, "--history", "x").exit_code == ExitCode.USAGE
 
 
-def test_a_window_is_whole_minutes(tmp_path: Path) -> None:
-    """Counts are kept by the minute."""
+def test_a_window_is_a_number_of_minutes(tmp_path: Path) -> None:
+    """Counts are stored by the minute."""
     done = aclog("spark", "counts", "--log", tmp_path, "--output", tmp_path, "--once", "--window", "90s")
     assert done.exit_code == ExitCode.USAGE
     assert "whole minutes" in done.stderr
 
 
-def test_submit_file_is_alone(tmp_path: Path) -> None:
-    """spark-submit puts its directory first on the path: nothing there may hide a package of ours."""
+def test_the_submit_file_is_alone_in_its_directory(tmp_path: Path) -> None:
+    """spark-submit puts its directory first on the path, where no file may hide a package of aclog."""
     path = Path(aclog("spark", "submit-file").stdout.strip())
     assert [each.name for each in path.parent.iterdir() if each.name != "__pycache__"] == [path.name]
     copied = shutil.copy(path, tmp_path)

@@ -1,4 +1,4 @@
-"""What a terminal gets: lines that break between words, commands that still can be pasted, tables."""
+"""Output on a terminal: wrapped lines, wrapped commands that can be pasted, tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORDS = st.lists(st.text("ab-' $\"\\", min_size=1, max_size=30), min_size=1, max
 
 
 def test_a_line_breaks_between_words() -> None:
-    """What follows is indented, and runs of spaces, which align labels, stay."""
+    """Continuation lines are indented, and runs of spaces, which align labels, do not change."""
     line = "  because     ACLs cover the resource, but none of them matches"
     assert wrapped(line, 40, 14).split("\n") == [
         "  because     ACLs cover the resource,",
@@ -26,13 +26,13 @@ def test_a_line_breaks_between_words() -> None:
 
 
 def test_a_pipe_gets_one_line() -> None:
-    """However long it is."""
+    """A line of any length is not wrapped."""
     line = "word " * 100
     assert wrapped(line, None, 4) == line
 
 
-def test_an_id_stays_whole() -> None:
-    """A word longer than the screen is not cut: it is to be copied."""
+def test_an_id_is_not_split() -> None:
+    """A word longer than the screen is not split, so that users can copy it."""
     assert wrapped("digest bf5d654a6ef53028698747039fabd2eb", 20, 2).split("\n") == [
         "digest",
         "  bf5d654a6ef53028698747039fabd2eb",
@@ -46,14 +46,14 @@ def test_colours_take_no_room() -> None:
 
 
 @given(WORDS, st.integers(1, 60))
-def test_a_broken_command_is_the_same_command(words: list[str], columns: int) -> None:
-    """A shell reads the lines as it reads the one."""
+def test_a_wrapped_command_is_the_same_command(words: list[str], columns: int) -> None:
+    """A shell reads the wrapped lines like the single line."""
     text = wrapped_command(words, columns, indent=4)
     assert shlex.split(text.replace("\\\n", "")) == words
 
 
-def test_bash_reads_a_broken_command() -> None:
-    """The same by a real shell; a flag and its value stay on one line."""
+def test_bash_reads_a_wrapped_command() -> None:
+    """A flag and its value are on one line."""
     words = ["printf", "%s|", "--topic", "my topic", "--add", "--allow-principal", "User:al ice"]
     text = wrapped_command(words, 30)
     assert "--topic 'my topic'" in text
@@ -73,10 +73,10 @@ def test_bash_reads_a_broken_command() -> None:
         ({"TERM": "dumb"}, False),
     ],
 )
-def test_what_decides_about_colour(
+def test_colour_depends_on_variables_and_stream(
     env: dict[str, str], expected: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """NO_COLOR before FORCE_COLOR; otherwise the stream."""
+    """NO_COLOR has precedence over FORCE_COLOR; otherwise the stream decides."""
     for name in ("NO_COLOR", "FORCE_COLOR", "TERM"):
         monkeypatch.delenv(name, raising=False)
     for name, value in env.items():
@@ -85,25 +85,25 @@ def test_what_decides_about_colour(
 
 
 COLUMNS = (Column("STATE", -8), Column("COUNT", 6), Column("DIGEST", -1))
-ROWS = [Row((good("whole"), "7", "d" * 12)), Row(("bad", "10", UNKNOWN), "a part is missing")]
+ROWS = [Row((good("valid"), "7", "d" * 12)), Row(("bad", "10", UNKNOWN), "a part is missing")]
 
 
-def test_a_table_in_a_pipe() -> None:
-    """Columns of a fixed width, whatever is in them."""
+def test_a_table_in_a_pipe_has_fixed_widths() -> None:
+    """The width does not depend on the cells."""
     assert [unstyle(line) for line in table_lines(COLUMNS, ROWS, None)] == [
         "STATE     COUNT DIGEST",
-        "whole         7 dddddddddddd",
+        "valid         7 dddddddddddd",
         "bad          10 -",
         "    a part is missing",
     ]
 
 
-def test_a_table_on_a_terminal() -> None:
-    """As narrow as its cells, and what has no room is below, by name; nothing is cut, or said of nothing."""
-    assert [unstyle(line) for line in table_lines(COLUMNS, ROWS, 80)][1] == "whole     7 dddddddddddd"
+def test_a_table_on_a_terminal_has_narrow_columns() -> None:
+    """Cells without room follow below with their column name; nothing is truncated or empty."""
+    assert [unstyle(line) for line in table_lines(COLUMNS, ROWS, 80)][1] == "valid     7 dddddddddddd"
     assert [unstyle(line) for line in table_lines(COLUMNS, ROWS, 20)] == [
         "STATE COUNT",
-        "whole     7",
+        "valid     7",
         "    digest dddddddddddd",
         "bad      10",
         "    a part is\n    missing",

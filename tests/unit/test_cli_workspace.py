@@ -1,4 +1,4 @@
-"""What commands share: a command that wrote ends when others can read it."""
+"""Shared code of commands: a command that wrote ends when other readers see the records."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from authorizer.cli.workspace import wait_until_readable
 from records.errors import LogUnreachableError
 
 
-class Lagging:
-    """A log as far as it is asked: each look at its high watermark finds, or raises, what comes next."""
+class LaggingLog:
+    """A log whose high watermark is the next value, or raises it if it is an exception."""
 
     def __init__(self, *looks: int | Exception) -> None:
         self.looks = list(looks)
@@ -25,23 +25,23 @@ class Lagging:
         return None
 
 
-def test_it_waits_for_the_marker_of_a_commit() -> None:
-    """Not longer: what is behind the end is nobody's business here."""
-    log = Lagging(3, 3, 5, 9)
-    wait_until_readable(log, 5)  # type: ignore[arg-type] # all that is asked of it
+def test_a_command_waits_for_the_commit_marker() -> None:
+    """It does not wait for later records."""
+    log = LaggingLog(3, 3, 5, 9)
+    wait_until_readable(log, 5)  # type: ignore[arg-type] # the used part of a log
     assert log.looks == [9]
 
 
-def test_a_cluster_that_went_away_does_not_undo_what_was_written() -> None:
-    """It was committed: the command says so."""
-    log = Lagging(3, LogUnreachableError("away"), 9)
-    wait_until_readable(log, 5)  # type: ignore[arg-type] # all that is asked of it
+def test_a_lost_cluster_does_not_fail_a_committed_write() -> None:
+    """The command reports the commit."""
+    log = LaggingLog(3, LogUnreachableError("away"), 9)
+    wait_until_readable(log, 5)  # type: ignore[arg-type] # the used part of a log
     assert log.looks == [9]
 
 
-def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A marker that does not come is the cluster's matter."""
+def test_the_wait_for_a_marker_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing marker is a fault of the cluster, not of the command."""
     monkeypatch.setattr(authorizer.cli.workspace, "_READABLE_TIMEOUT_S", 0.0)
-    log = Lagging(3, 3)
-    wait_until_readable(log, 5)  # type: ignore[arg-type] # all that is asked of it
+    log = LaggingLog(3, 3)
+    wait_until_readable(log, 5)  # type: ignore[arg-type] # the used part of a log
     assert log.looks == [3]

@@ -1,4 +1,4 @@
-"""A command that writes says what became of it, whatever it fails with."""
+"""Every failure of a writing command reports the outcome of the write."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ def message(error: Exception, *, appends: bool, written: str = "") -> str:
 def test_a_failure_says_once_whether_anything_was_written(
     error: Exception, appends: bool, expected: str
 ) -> None:
-    """Before the append nothing was; from then on it is the log's to say."""
+    """Before the append nothing was written; after that the log's error has the outcome."""
     assert message(error, appends=appends) == expected
 
 
-def test_what_went_well_before_is_said() -> None:
-    """Several appends: the one that failed says that it wrote nothing, and the others did."""
-    said = message(
+def test_earlier_successful_appends_are_reported() -> None:
+    """Of several appends the failed one wrote nothing, and the error counts the others."""
+    text = message(
         LogUnreachableError("writing; nothing was written: x"),
         appends=True,
         written="before that 2 of 5 batches were written",
     )
-    assert said == "writing; nothing was written: x; before that 2 of 5 batches were written"
+    assert text == "writing; nothing was written: x; before that 2 of 5 batches were written"
 
 
-def test_a_defect_says_it_too() -> None:
-    """What nobody expected is told with the same note."""
+def test_a_defect_has_the_same_note() -> None:
+    """An unexpected exception gets the note, too."""
     with pytest.raises(ZeroDivisionError) as raised, write_attempt():
         raise ZeroDivisionError("division by zero")
     failure = failure_of(raised.value)

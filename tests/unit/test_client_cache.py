@@ -1,4 +1,4 @@
-"""DecisionCache: when a kept decision is served, and when it must not be. Every rule by itself."""
+"""DecisionCache: each rule that a cached decision must meet to be served."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def cache(clock: Clock) -> DecisionCache:
-    """One whose stream is up, and has said everything up to offset 5."""
+    """A cache with a connected stream at offset 5."""
     cache = DecisionCache(CacheSettings(max_age_s=BOUND_S, entries_max=3), clock)
     cache.on_connected()
     cache.on_event(event("start", 5))
@@ -56,14 +56,16 @@ def decided(offset: int = 5) -> Decision:
     return Decision(True, "MatchingAcl", "an ACL allows it", offset)
 
 
-def keep(cache: DecisionCache, question: AuthorizationRequest = ORDERS, offset: int = 5) -> Decision:
+def cache_decision(
+    cache: DecisionCache, question: AuthorizationRequest = ORDERS, offset: int = 5
+) -> Decision:
     answer = decided(offset)
     cache.put(cache.stamp(), question, answer)
     return answer
 
 
-def test_a_decision_is_served_until_it_is_as_old_as_the_bound(cache: DecisionCache, clock: Clock) -> None:
-    """Counted from before it was asked for, not from when it came; and whatever the stream says meanwhile."""
+def test_a_decision_is_served_until_its_maximum_age(cache: DecisionCache, clock: Clock) -> None:
+    """Its age counts from the request, not from the answer, with any events in between."""
     stamp = cache.stamp()
     clock.now_s += 4
     cache.put(stamp, ORDERS, decided())
@@ -77,7 +79,7 @@ def test_a_decision_is_served_until_it_is_as_old_as_the_bound(cache: DecisionCac
 
 
 @pytest.mark.parametrize(
-    ("changed", "is_gone"),
+    ("changed", "is_invalidated"),
     [
         (acl(), True),
         (acl("*"), True),
@@ -89,41 +91,41 @@ def test_a_decision_is_served_until_it_is_as_old_as_the_bound(cache: DecisionCac
     ],
 )
 @pytest.mark.parametrize("removed", [False, True])
-def test_a_change_forgets_what_it_may_touch(
-    cache: DecisionCache, changed: Acl, is_gone: bool, removed: bool
+def test_a_change_invalidates_affected_decisions(
+    cache: DecisionCache, changed: Acl, is_invalidated: bool, removed: bool
 ) -> None:
-    """By resource, for any principal: allow.everyone.if.no.acl.found looks at those of others, too."""
-    keep(cache)
+    """It affects a resource for all principals, because of allow.everyone.if.no.acl.found."""
+    cache_decision(cache)
     cache.on_event(ChangeEvent("change", 7, [changed] if removed else [], [] if removed else [changed]))
-    assert (cache.get(ORDERS) is None) == is_gone
+    assert (cache.get(ORDERS) is None) == is_invalidated
 
 
-def test_an_answer_that_does_not_know_of_a_change_is_not_kept(cache: DecisionCache) -> None:
-    """It was under way when the change was heard of; one that knows of it is kept, before and after."""
+def test_an_answer_older_than_a_change_is_not_cached(cache: DecisionCache) -> None:
+    """The answer was pending when the change arrived; an answer at a later offset is cached."""
     stamp = cache.stamp()
     cache.on_event(event("change", 7, acl()))
     cache.put(stamp, ORDERS, decided(6))
     assert cache.get(ORDERS) is None
-    keep(cache, offset=9)
+    cache_decision(cache, offset=9)
     cache.on_event(event("change", 9, acl()))
     assert cache.get(ORDERS) == decided(9)
 
 
-def test_a_reload_forgets_everything_and_what_is_being_asked(cache: DecisionCache) -> None:
-    """Offsets may begin anew with it, so that those of before say nothing."""
-    keep(cache)
+def test_a_reload_invalidates_cached_and_pending_decisions(cache: DecisionCache) -> None:
+    """Offsets may restart with it, so that earlier offsets are meaningless."""
+    cache_decision(cache)
     stamp = cache.stamp()
     cache.on_event(event("reload", 2))
     assert cache.get(ORDERS) is None
     cache.put(stamp, ORDERS, decided(1000))
     assert cache.get(ORDERS) is None
-    keep(cache, offset=2)
+    cache_decision(cache, offset=2)
     assert cache.get(ORDERS) == decided(2)
 
 
-def test_nothing_is_served_while_the_changes_are_not_heard(cache: DecisionCache) -> None:
-    """From the end of a stream until the next one has said what was missed."""
-    keep(cache)
+def test_nothing_is_served_without_a_change_stream(cache: DecisionCache) -> None:
+    """From the end of a stream until the next one has delivered the missed changes."""
+    cache_decision(cache)
     cache.on_disconnected()
     assert (cache.get(ORDERS), cache.serves) == (None, False)
     cache.on_connected()
@@ -135,7 +137,7 @@ def test_nothing_is_served_while_the_changes_are_not_heard(cache: DecisionCache)
 
 
 def test_nothing_is_served_while_the_node_is_not_ready(cache: DecisionCache) -> None:
-    keep(cache)
+    cache_decision(cache)
     cache.on_event(event("not-ready"))
     assert cache.get(ORDERS) is None
     cache.on_event(event("current", 6))
@@ -144,32 +146,32 @@ def test_nothing_is_served_while_the_node_is_not_ready(cache: DecisionCache) -> 
     assert cache.get(ORDERS) == decided()
 
 
-def test_a_write_of_ones_own_is_known(cache: DecisionCache) -> None:
-    """min_offset: what no change has touched is the decision of every state up to the stream's offset."""
-    keep(cache)
+def test_min_offset_is_checked_against_the_stream(cache: DecisionCache) -> None:
+    """A decision without affecting changes holds for every state up to the stream's offset."""
+    cache_decision(cache)
     assert cache.get(ORDERS, min_offset=6) is None
     cache.on_event(event("change", 6, acl("other")))
     assert cache.get(ORDERS, min_offset=6) == decided()
     assert cache.get(ORDERS, min_offset=7) is None
 
 
-def test_what_was_not_decided_is_not_kept(cache: DecisionCache) -> None:
+def test_errors_are_not_cached(cache: DecisionCache) -> None:
     cache.put(cache.stamp(), ORDERS, Decision(False, "Unavailable", "gone", None))
     assert cache.get(ORDERS) is None
     unheard = DecisionCache(CacheSettings(max_age_s=1), Clock())
-    keep(unheard)
+    cache_decision(unheard)
     unheard.on_connected()
     unheard.on_event(event("current", 5))
     assert unheard.get(ORDERS) is None
 
 
-def test_the_oldest_make_room(cache: DecisionCache) -> None:
+def test_the_oldest_decisions_are_evicted(cache: DecisionCache) -> None:
     questions = [
         AuthorizationRequest(ALICE, AclOperation.READ, ResourceType.TOPIC, name, "10.0.0.1")
         for name in "abcd"
     ]
     for question in questions:
-        keep(cache, question)
+        cache_decision(cache, question)
     assert [cache.get(question) is None for question in questions] == [True, False, False, False]
 
 
@@ -178,14 +180,14 @@ def test_the_earlier_name_of_a_request_still_works() -> None:
 
 
 @pytest.mark.parametrize("settings", [{"max_age_s": 0}, {"max_age_s": 1, "entries_max": 0}])
-def test_a_cache_without_room_is_none(settings: dict[str, int]) -> None:
+def test_a_cache_of_size_zero_is_disabled(settings: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="above 0"):
         CacheSettings(**settings)
 
 
 @pytest.mark.parametrize("size", [1, 7, 1_000])
-def test_events_are_read_however_they_are_cut(size: int) -> None:
-    """Comments are none, and only a line feed ends a line: a name may hold U+2028 and U+0085."""
+def test_events_are_read_from_pieces_of_any_size(size: int) -> None:
+    """Comments are skipped, and only a line feed ends a line: a name may contain U+2028 and U+0085."""
     added = Acl("i", "TOPIC", "a\u2028\u0085b", "LITERAL", "User:a", "*", "READ", "ALLOW")
     fields = (
         '"id":"i","resourceType":"TOPIC","resourceName":"a\u2028\u0085b","patternType":"LITERAL",'
@@ -201,6 +203,6 @@ def test_events_are_read_however_they_are_cut(size: int) -> None:
     assert events == [event("start", 4), event("change", 5, added), event("not-ready")]
 
 
-def test_what_is_no_event_breaks_the_stream() -> None:
+def test_an_invalid_event_ends_the_stream() -> None:
     with pytest.raises(ValueError, match="no event"):
         list(ChangeEventDecoder().feed(b"id: 1\nevent: start\n\n"))

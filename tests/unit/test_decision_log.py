@@ -1,4 +1,4 @@
-"""Decision events: what is in one, which decisions have one, and that none makes a decision wait."""
+"""Decision events: their content, the decisions that have one, and no delay of a decision."""
 
 from __future__ import annotations
 
@@ -46,22 +46,22 @@ def over_http(request_id: str | None = None) -> HttpRequestContext:
     )
 
 
-def ask(fed: Fed, *names: str, who: RequestContext = ALICE) -> None:
+def decide(fed: Fed, *names: str, who: RequestContext = ALICE) -> None:
     fed.authorizer.authorize(who, [Action(READ, topic(name)) for name in names])
 
 
-def wait_for(count: int, kept: MemoryDestination) -> None:
-    wait_until(lambda: len(kept.lines) >= count)
+def wait_for(count: int, destination: MemoryDestination) -> None:
+    wait_until(lambda: len(destination.lines) >= count)
 
 
-def test_an_event_says_what_was_asked_by_whom_and_what_decided() -> None:
-    kept = MemoryDestination()
+def test_an_event_has_the_request_the_caller_and_the_deciding_acl() -> None:
+    destination = MemoryDestination()
     grant = allow("User:alice", READ, topic("orders"))
     before = datetime.now(UTC)
-    with events_to(kept) as audit:
+    with events_to(destination) as audit:
         fed = Fed(grant, audit=audit)
-        ask(fed, "orders", who=over_http("r-1"))
-    (event,) = map(cloud_event, kept.lines)
+        decide(fed, "orders", who=over_http("r-1"))
+    (event,) = map(cloud_event, destination.lines)
     data = event.pop("data")
     at = datetime.fromisoformat(event.pop("time"))
     assert before <= at <= datetime.now(UTC)
@@ -105,112 +105,112 @@ def test_an_event_says_what_was_asked_by_whom_and_what_decided() -> None:
 
 
 def test_rules_without_an_acl_and_requests_without_a_caller() -> None:
-    kept = MemoryDestination()
-    with events_to(kept) as audit:
+    destination = MemoryDestination()
+    with events_to(destination) as audit:
         fed = Fed(audit=audit, super_users="User:root")
-        ask(fed, "orders")
-        ask(fed, "orders", who=context("User:root"))
+        decide(fed, "orders")
+        decide(fed, "orders", who=context("User:root"))
         fed.authorizer.reconfigure({"allow.everyone.if.no.acl.found": "true"})
-        ask(fed, "orders")
-    assert [(data["result"], data["rule"], data["acl"]) for data in kept.data()] == [
+        decide(fed, "orders")
+    assert [(data["result"], data["rule"], data["acl"]) for data in destination.data()] == [
         ("DENIED", "DefaultDeny", None),
         ("ALLOWED", "SuperUser", None),
         ("ALLOWED", "DefaultAllow", None),
     ]
-    assert [data["request"] for data in kept.data()] == ["Fetch"] * 3
-    assert not {"caller", "caller_host", "request_id"} & set(kept.data()[0])
+    assert [data["request"] for data in destination.data()] == ["Fetch"] * 3
+    assert not {"caller", "caller_host", "request_id"} & set(destination.data()[0])
 
 
 @given(st.lists(naive_requests().map(request_of), max_size=5), st.integers(0, 3))
-def test_whatever_is_asked_is_a_valid_event(
+def test_any_request_gives_a_valid_event(
     naive_requests: list[tuple[RequestContext, Action]], one_in: int
 ) -> None:
-    """Names of any kind, the empty one and half a surrogate pair among them."""
-    kept = MemoryDestination()
-    with events_to(kept, level=TRACE, rules=f"1/{one_in}" if one_in else "") as audit:
+    """Names may be empty or contain half a surrogate pair."""
+    destination = MemoryDestination()
+    with events_to(destination, level=TRACE, rules=f"1/{one_in}" if one_in else "") as audit:
         fed = Fed(deny("User:a", READ, topic("a")), audit=audit)
         for who, action in naive_requests:
             fed.authorizer.authorize(who, [action])
-    for event in map(cloud_event, kept.lines):
+    for event in map(cloud_event, destination.lines):
         assert event.get("sampledrate", 1) == max(one_in, 1)
-    assert len(kept.lines) + audit.decision_log.sampled_out == len(naive_requests)  # type: ignore[union-attr]
+    assert len(destination.lines) + audit.decision_log.sampled_out == len(naive_requests)  # type: ignore[union-attr]
     assert audit.failures == 0
 
 
-def test_names_that_no_utf_8_can_hold_are_escaped() -> None:
-    kept = MemoryDestination()
+def test_names_that_utf_8_cannot_encode_are_escaped() -> None:
+    destination = MemoryDestination()
     names = [*ODD_NAMES, "\ud800", "a\nb", "\x00", '"']
-    with events_to(kept) as audit:
-        ask(Fed(audit=audit), *names)
-    assert kept.names() == names
-    assert not any(b"\n" in line for line in kept.lines)
+    with events_to(destination) as audit:
+        decide(Fed(audit=audit), *names)
+    assert destination.names() == names
+    assert not any(b"\n" in line for line in destination.lines)
 
 
 @pytest.mark.parametrize(
     ("level", "expected"), [(INFO, ["denied"]), (DEBUG, ["denied", "allowed"]), (TRACE, None)]
 )
-def test_levels_say_which_decisions_are_events(level: int, expected: list[str] | None) -> None:
-    """The audit log's lines have a level of their own."""
-    kept = MemoryDestination()
-    with events_to(kept, level=level, lines=OFF) as audit:
+def test_the_level_selects_the_decisions_with_events(level: int, expected: list[str] | None) -> None:
+    """The lines of the audit log have a separate level."""
+    destination = MemoryDestination()
+    with events_to(destination, level=level, lines=OFF) as audit:
         fed = Fed(allow("User:alice", READ, topic("allowed")), audit=audit)
-        ask(fed, "denied", "allowed")
+        decide(fed, "denied", "allowed")
         looked = Action(READ, topic("looked"), log_if_allowed=False, log_if_denied=False)
         fed.authorizer.authorize(ALICE, [looked])
-    assert kept.names() == (expected or ["denied", "allowed", "looked"])
+    assert destination.names() == (expected or ["denied", "allowed", "looked"])
 
 
-def test_lines_are_the_audit_logs_whatever_the_events_are() -> None:
-    """Either has its own level, and dropping events drops no line."""
-    kept, stream = MemoryDestination(), io.StringIO()
-    decision_log = DecisionLog([kept], level=DEBUG, rules=())
+def test_audit_lines_do_not_depend_on_events() -> None:
+    """Both have separate levels, and a dropped event drops no line."""
+    destination, stream = MemoryDestination(), io.StringIO()
+    decision_log = DecisionLog([destination], level=DEBUG, rules=())
     output = LogOutput(logging.StreamHandler(stream), as_json=True)
     with AuditWriter(output, INFO, max_lines=0, decision_log=decision_log) as audit:
         fed = Fed(allow("User:alice", READ, topic("allowed")), audit=audit)
-        ask(fed, "allowed", "denied")
-        assert kept.names() == ["allowed", "denied"]
+        decide(fed, "allowed", "denied")
+        assert destination.names() == ["allowed", "denied"]
         assert stream.getvalue().count("\n") == 1
         audit.set_level(OFF)
-        ask(fed, "denied")
-    assert len(kept.lines) == 3
+        decide(fed, "denied")
+    assert len(destination.lines) == 3
     assert stream.getvalue().count("\n") == 1
 
 
-def test_dropped_and_kept_by_rules_are_counted() -> None:
-    kept = MemoryDestination()
+def test_events_dropped_by_rules_are_counted() -> None:
+    destination = MemoryDestination()
     rules = "drop principal=User:probe; keep result=DENIED; drop resource_type=TOPIC"
-    with events_to(kept, rules=rules) as audit:
+    with events_to(destination, rules=rules) as audit:
         fed = Fed(
             allow("User:alice", READ, topic("allowed")), allow("User:alice", READ, group("g")), audit=audit
         )
-        ask(fed, "denied", who=context("User:probe"))
-        ask(fed, "allowed", "denied")
+        decide(fed, "denied", who=context("User:probe"))
+        decide(fed, "allowed", "denied")
         fed.authorizer.authorize(ALICE, [Action(READ, group("g"))])
-    assert kept.names() == ["denied", "g"]
+    assert destination.names() == ["denied", "g"]
     assert audit.decision_log is not None
     assert audit.decision_log.dropped == 2
 
 
-def test_a_sample_is_about_the_share_that_was_asked_for_and_says_so() -> None:
-    """Each decision by itself: of a question that comes again and again there are events, too."""
-    kept, total = MemoryDestination(), 20_000
-    with events_to(kept, rules="1/10 result=DENIED") as audit:
+def test_a_sample_has_the_configured_share_and_its_rate() -> None:
+    """Each decision is sampled separately: a repeated request has events, too."""
+    destination, total = MemoryDestination(), 20_000
+    with events_to(destination, rules="1/10 result=DENIED") as audit:
         fed = Fed(allow("User:alice", READ, topic("allowed")), audit=audit)
-        ask(fed, "allowed", *["denied"] * total)
+        decide(fed, "allowed", *["denied"] * total)
     assert audit.decision_log is not None
-    sampled = kept.names().count("denied")
+    sampled = destination.names().count("denied")
     # Six standard deviations: once in a billion runs.
     assert abs(sampled - total / 10) < 6 * (total * 0.1 * 0.9) ** 0.5
     assert audit.decision_log.sampled_out == total - sampled
-    assert kept.names().count("allowed") == 1
-    assert [event.get("sampledrate") for event in kept.events()] == [None, *[10] * sampled]
+    assert destination.names().count("allowed") == 1
+    assert [event.get("sampledrate") for event in destination.events()] == [None, *[10] * sampled]
 
 
 def test_ids_are_numbered_and_differ_between_processes() -> None:
     first, second = MemoryDestination(), MemoryDestination()
-    for kept in (first, second):
-        with events_to(kept) as audit:
-            ask(Fed(audit=audit), "a", "b", "c")
+    for destination in (first, second):
+        with events_to(destination) as audit:
+            decide(Fed(audit=audit), "a", "b", "c")
     ids = [event["id"] for event in (*first.events(), *second.events())]
     assert len(set(ids)) == 6
     assert [text.rpartition("-")[2] for text in ids] == ["1", "2", "3"] * 2
@@ -218,22 +218,22 @@ def test_ids_are_numbered_and_differ_between_processes() -> None:
 
 
 def test_an_event_has_the_reason_of_the_state_that_decided() -> None:
-    """The ACL is gone before the event is made."""
-    kept = MemoryDestination()
+    """The ACL is removed before the event is formatted."""
+    destination = MemoryDestination()
     denial = deny("User:alice", READ, topic("orders"))
-    with events_to(kept, max_lines=1000) as audit:
+    with events_to(destination, max_lines=1000) as audit:
         fed = Fed(denial, audit=audit)
-        ask(fed, "orders")
+        decide(fed, "orders")
         fed.publish(RemoveAccessControlEntryRecord(denial.id))
-        ask(fed, "orders")
-    first, second = kept.data()
+        decide(fed, "orders")
+    first, second = destination.data()
     assert (first["rule"], first["acl"]["id"]) == ("MatchingAcl", uuid_to_string(denial.id))
     assert (second["rule"], second["acl"]) == ("DefaultDeny", None)
     assert (first["offset"], second["offset"]) == (1, 2)
 
 
-class Stuck(MemoryDestination):
-    """Takes nothing before it is let go, as a pipe that is not read."""
+class StuckDestination(MemoryDestination):
+    """A destination that blocks until it is released, like a pipe without a reader."""
 
     def __init__(self) -> None:
         super().__init__("stuck")
@@ -247,14 +247,14 @@ class Stuck(MemoryDestination):
         super().put(events)
 
 
-def test_under_pressure_no_decision_waits_and_what_is_lost_is_counted() -> None:
-    """Nothing takes the events: answers come all the same, and memory holds as many as it may."""
-    stuck = Stuck()
-    with capture_logs() as said, events_to(stuck, lines=INFO, max_lines=100) as audit:
+def test_under_pressure_no_decision_waits_and_lost_events_are_counted() -> None:
+    """The destination blocks: decisions are answered nevertheless, and the queue is bounded."""
+    stuck = StuckDestination()
+    with capture_logs() as log_events, events_to(stuck, lines=INFO, max_lines=100) as audit:
         fed = Fed(allow("User:alice", READ, topic("allowed")), audit=audit)
-        ask(fed, "first")
+        decide(fed, "first")
         assert stuck.met.wait(SOON_S)
-        ask(fed, *["allowed"] * 300, *["denied"] * 700)
+        decide(fed, *["allowed"] * 300, *["denied"] * 700)
         assert audit.waiting == 100
         assert audit.decision_log is not None
         # An allowed decision has no line at INFO that could be lost.
@@ -262,91 +262,91 @@ def test_under_pressure_no_decision_waits_and_what_is_lost_is_counted() -> None:
         assert fed.authorizer.metrics.allowed + fed.authorizer.metrics.denied == 1001
         stuck.let_go.set()
     assert stuck.names() == ["first", *["allowed"] * 100]
-    lost = [event for event in said if event["event"] == "decision_events_lost"]
+    lost = [event for event in log_events if event["event"] == "decision_events_lost"]
     assert sum(event["events"] for event in lost) == 900
     assert {event["destination"] for event in lost} == {"all"}
     assert "aclog.audit.queue.max.lines" in lost[0]["way_out"]
 
 
-def test_what_a_destination_loses_is_said_at_intervals_and_at_the_end_and_the_others_have_it() -> None:
-    full, kept = MemoryDestination("file:/full"), MemoryDestination()
+def test_events_lost_by_one_destination_are_reported_and_others_have_them() -> None:
+    full, destination = MemoryDestination("file:/full"), MemoryDestination()
     full.has_room = False
-    with capture_logs() as said, events_to(full, kept) as audit:
+    with capture_logs() as log_events, events_to(full, destination) as audit:
         fed = Fed(audit=audit)
         for _ in range(5):
-            ask(fed, "a", "b")
-    lost = [event for event in said if event["event"] == "decision_events_lost"]
+            decide(fed, "a", "b")
+    lost = [event for event in log_events if event["event"] == "decision_events_lost"]
     assert [event["destination"] for event in lost] == ["file:/full"] * 2
     assert sum(event["events"] for event in lost) == full.lost == 10
     assert (lost[0]["reason"], lost[0]["log_level"]) == ("no room", "warning")
-    assert len(kept.lines) == 10
+    assert len(destination.lines) == 10
 
 
-def test_events_are_written_soon_without_being_asked_for() -> None:
-    kept = MemoryDestination()
-    with events_to(kept, max_lines=1000) as audit:
-        ask(Fed(audit=audit), "orders")
-        wait_for(1, kept)
+def test_events_are_written_soon_without_a_flush() -> None:
+    destination = MemoryDestination()
+    with events_to(destination, max_lines=1000) as audit:
+        decide(Fed(audit=audit), "orders")
+        wait_for(1, destination)
 
 
 def test_repeats_are_written_when_their_window_ends() -> None:
-    """Also where nothing is decided afterwards, and where each event is written before its answer."""
+    """Also without a later decision, and if each event is written before its answer."""
     for max_lines in (0, 1000):
-        kept = MemoryDestination()
-        with events_to(kept, fold_s=0.2, max_lines=max_lines) as audit:
-            ask(Fed(audit=audit), "orders", "orders", "orders")
-            assert kept.lines == []
-            wait_for(1, kept)
-        assert [data["count"] for data in kept.data()] == [3]
+        destination = MemoryDestination()
+        with events_to(destination, fold_s=0.2, max_lines=max_lines) as audit:
+            decide(Fed(audit=audit), "orders", "orders", "orders")
+            assert destination.lines == []
+            wait_for(1, destination)
+        assert [data["count"] for data in destination.data()] == [3]
 
 
-def test_a_decision_that_cannot_be_an_event_takes_no_other_with_it() -> None:
+def test_a_decision_that_cannot_be_encoded_loses_no_other_event() -> None:
     class Unprintable(KafkaPrincipal, frozen=True):
         def __str__(self) -> str:
             raise RuntimeError("no text")
 
-    kept = MemoryDestination()
-    with events_to(kept, max_lines=1000) as audit:
+    destination = MemoryDestination()
+    with events_to(destination, max_lines=1000) as audit:
         fed = Fed(audit=audit)
-        ask(fed, "before")
-        ask(fed, "broken", who=RequestContext(Unprintable("User", "b"), "10.0.0.1"))
-        ask(fed, "after")
-    assert kept.names() == ["before", "after"]
+        decide(fed, "before")
+        decide(fed, "broken", who=RequestContext(Unprintable("User", "b"), "10.0.0.1"))
+        decide(fed, "after")
+    assert destination.names() == ["before", "after"]
     assert audit.failures == 1
 
 
-def test_a_destination_that_raises_ends_no_decision() -> None:
+def test_an_exception_of_a_destination_fails_no_decision() -> None:
     class Broken(MemoryDestination):
         def put(self, events: Sequence[bytes]) -> None:
             if events:
                 raise RuntimeError("a defect")
 
     with events_to(Broken(), max_lines=1000) as audit:
-        ask(Fed(audit=audit), "orders")
+        decide(Fed(audit=audit), "orders")
         wait_until(lambda: audit.failures)
 
 
-def test_many_threads_have_an_event_for_each_decision() -> None:
-    kept = MemoryDestination()
-    with events_to(kept) as audit:
+def test_concurrent_decisions_have_one_event_each() -> None:
+    destination = MemoryDestination()
+    with events_to(destination) as audit:
         fed = Fed(audit=audit)
-        threads = [threading.Thread(target=ask, args=(fed, *[f"{n}"] * 200)) for n in range(4)]
+        threads = [threading.Thread(target=decide, args=(fed, *[f"{n}"] * 200)) for n in range(4)]
         for each in threads:
             each.start()
         for each in threads:
             each.join()
-    assert Counter(kept.names()) == {f"{n}": 200 for n in range(4)}
-    assert len({event["id"] for event in kept.events()}) == 800
+    assert Counter(destination.names()) == {f"{n}": 200 for n in range(4)}
+    assert len({event["id"] for event in destination.events()}) == 800
 
 
-def test_prometheus_sees_what_was_written_lost_dropped_and_folded() -> None:
-    full, kept = MemoryDestination("file:/full"), MemoryDestination("stdout")
+def test_metrics_count_written_lost_dropped_and_folded_events() -> None:
+    full, destination = MemoryDestination("file:/full"), MemoryDestination("stdout")
     full.has_room = False
     registry = CollectorRegistry()
-    with events_to(full, kept, rules="drop operation=WRITE", fold_s=60) as audit:
+    with events_to(full, destination, rules="drop operation=WRITE", fold_s=60) as audit:
         audit.show_to(registry)
         fed = Fed(audit=audit)
-        ask(fed, "a", "a", "b")
+        decide(fed, "a", "a", "b")
         fed.authorizer.authorize(ALICE, [Action(WRITE, topic("a")), Action(DESCRIBE, topic("a"))])
 
     def value(name: str, **labels: str) -> float | None:

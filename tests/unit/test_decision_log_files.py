@@ -1,4 +1,4 @@
-"""Events as lines: rotated, moved away, on a full disk, on a pipe that others write to."""
+"""Events as lines of files and pipes: rotation, moved files, full disks, other writers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def opened(path: Path, *, max_bytes: int = 0, keep: int = 3) -> FileDestination:
     return FileDestination(f"file:{path}", path, max_bytes=max_bytes, keep=keep)
 
 
-def held(path: Path) -> list[bytes]:
+def lines_of(path: Path) -> list[bytes]:
     return path.read_bytes().splitlines()
 
 
@@ -47,28 +47,28 @@ def test_lines_are_appended_and_others_cannot_read_them(tmp_path: Path) -> None:
     again = opened(path)
     again.put([b"4"])
     again.close()
-    assert held(path) == [b"1", b"2", b"3", b"4"]
+    assert lines_of(path) == [b"1", b"2", b"3", b"4"]
     assert (file.written, again.written, file.lost) == (3, 1, 0)
 
 
-def test_a_full_file_becomes_the_first_of_those_that_are_kept(tmp_path: Path) -> None:
+def test_a_full_file_is_rotated(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     file = opened(path, max_bytes=6, keep=2)
     for number in range(9):
         file.put([b"%d" % number])
     file.close()
-    assert held(path) == [b"6", b"7", b"8"]
-    assert held(tmp_path / "events.jsonl.1") == [b"3", b"4", b"5"]
-    assert held(tmp_path / "events.jsonl.2") == [b"0", b"1", b"2"]
+    assert lines_of(path) == [b"6", b"7", b"8"]
+    assert lines_of(tmp_path / "events.jsonl.1") == [b"3", b"4", b"5"]
+    assert lines_of(tmp_path / "events.jsonl.2") == [b"0", b"1", b"2"]
     one_more = opened(path, max_bytes=6, keep=2)
     one_more.put([b"9"])
     one_more.close()
-    assert held(tmp_path / "events.jsonl.2") == [b"3", b"4", b"5"]
+    assert lines_of(tmp_path / "events.jsonl.2") == [b"3", b"4", b"5"]
     assert len(list(tmp_path.iterdir())) == 3
 
 
 @given(st.lists(st.lists(st.binary(max_size=8).map(lambda b: b.hex().encode()), max_size=4), max_size=12))
-def test_rotation_keeps_every_line_in_its_order_and_whole(
+def test_rotation_keeps_complete_lines_in_order(
     tmp_path_factory: pytest.TempPathFactory, puts: list[list[bytes]]
 ) -> None:
     home = tmp_path_factory.mktemp("rotated")
@@ -77,17 +77,17 @@ def test_rotation_keeps_every_line_in_its_order_and_whole(
     for each in puts:
         file.put(each)
     file.close()
-    kept = sorted(home.glob("events.*"), key=lambda each: -int(each.suffix[1:]))
-    written = [line for each in (*kept, path) for line in held(each)]
+    rotated = sorted(home.glob("events.*"), key=lambda each: -int(each.suffix[1:]))
+    written = [line for each in (*rotated, path) for line in lines_of(each)]
     assert written == [line for each in puts for line in each]
-    # One put is not torn; so a file is beyond its size only with what came at once.
+    # One put is not split, so that a file exceeds its size only by one put.
     most = max((sum(len(line) + 1 for line in each) for each in puts), default=0)
-    assert all(each.stat().st_size <= max(20, most) for each in (*kept, path))
+    assert all(each.stat().st_size <= max(20, most) for each in (*rotated, path))
 
 
 @pytest.mark.parametrize("how", ["rename", "delete", "replace"])
-def test_a_file_that_another_program_moved_is_made_anew(how: str, tmp_path: Path) -> None:
-    """As logrotate does it, with `create` and without, and as `rm` does."""
+def test_a_file_moved_by_another_program_is_created_again(how: str, tmp_path: Path) -> None:
+    """By logrotate with `create` and without, and by `rm`."""
     path, away = tmp_path / "events", tmp_path / "events.old"
     file = opened(path)
     file.put([b"1"])
@@ -99,13 +99,13 @@ def test_a_file_that_another_program_moved_is_made_anew(how: str, tmp_path: Path
             path.touch(0o600)
     file.put([b"2"])
     file.close()
-    assert held(path) == [b"2"]
+    assert lines_of(path) == [b"2"]
     if how != "delete":
-        assert held(away) == [b"1"]
+        assert lines_of(away) == [b"1"]
     assert (file.written, file.lost) == (2, 0)
 
 
-def test_a_file_that_another_program_truncated_goes_on_at_its_start(tmp_path: Path) -> None:
+def test_a_file_truncated_by_another_program_is_continued_at_its_start(tmp_path: Path) -> None:
     """logrotate's copytruncate."""
     path = tmp_path / "events"
     file = opened(path)
@@ -116,8 +116,8 @@ def test_a_file_that_another_program_truncated_goes_on_at_its_start(tmp_path: Pa
     assert path.read_bytes() == b"2\n"
 
 
-class Disk:
-    """Takes so many more bytes."""
+class FullDisk:
+    """A disk with room for a number of bytes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.room = PLENTY
@@ -132,19 +132,21 @@ class Disk:
         return written
 
 
-def test_a_full_disk_tears_no_line_and_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    disk, path = Disk(monkeypatch), tmp_path / "events"
+def test_a_full_disk_truncates_no_line_and_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, path = FullDisk(monkeypatch), tmp_path / "events"
     file = opened(path)
     file.put([b"first"])
     disk.room = 9
-    file.put([b"whole", b"torn", b"lost"])
-    assert path.read_bytes() == b"first\nwhole\n"
+    file.put([b"other", b"next", b"lost"])
+    assert path.read_bytes() == b"first\nother\n"
     assert (file.written, file.lost, file.reason) == (2, 2, "No space left on device")
     file.put([b"lost"])
     disk.room = PLENTY
     file.put([b"after"])
     file.close()
-    assert path.read_bytes() == b"first\nwhole\nafter\n"
+    assert path.read_bytes() == b"first\nother\nafter\n"
     assert (file.written, file.lost) == (3, 3)
 
 
@@ -153,31 +155,31 @@ def test_a_full_disk_tears_no_line_and_is_counted(tmp_path: Path, monkeypatch: p
         st.tuples(st.lists(st.sampled_from([b"", b"a", b"bcd"]), max_size=4), st.integers(0, 9)), max_size=8
     )
 )
-def test_whatever_room_there_is_lines_are_whole_and_counted(
+def test_with_any_free_space_lines_are_complete_and_counted(
     tmp_path_factory: pytest.TempPathFactory, puts: list[tuple[list[bytes], int]]
 ) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        disk, path = Disk(patched), tmp_path_factory.mktemp("full") / "events"
+        disk, path = FullDisk(patched), tmp_path_factory.mktemp("full") / "events"
         file = opened(path)
         for lines, disk.room in puts:
             file.put([b"<%b>" % line for line in lines])
         file.close()
-    assert all(line.startswith(b"<") and line.endswith(b">") for line in held(path))
-    assert len(held(path)) == file.written
+    assert all(line.startswith(b"<") and line.endswith(b">") for line in lines_of(path))
+    assert len(lines_of(path)) == file.written
     assert file.written + file.lost == sum(len(lines) for lines, _ in puts)
     assert path.read_bytes()[-1:] in (b"", b"\n")
 
 
-def test_a_line_that_a_crash_has_torn_is_ended(tmp_path: Path) -> None:
+def test_a_line_truncated_by_a_crash_is_ended(tmp_path: Path) -> None:
     path = tmp_path / "events"
-    path.write_bytes(b'{"whole":1}\n{"to')
+    path.write_bytes(b'{"first":1}\n{"to')
     file = opened(path)
     file.put([b'{"next":1}'])
     file.close()
-    assert held(path) == [b'{"whole":1}', b'{"to', b'{"next":1}']
+    assert lines_of(path) == [b'{"first":1}', b'{"to', b'{"next":1}']
 
 
-def test_a_directory_that_is_gone_loses_events_until_it_is_back(tmp_path: Path) -> None:
+def test_events_are_lost_while_the_directory_is_missing(tmp_path: Path) -> None:
     home = tmp_path / "logs"
     home.mkdir()
     file = opened(home / "events")
@@ -188,10 +190,10 @@ def test_a_directory_that_is_gone_loses_events_until_it_is_back(tmp_path: Path) 
     home.mkdir()
     file.put([b"3"])
     file.close()
-    assert held(home / "events") == [b"3"]
+    assert lines_of(home / "events") == [b"3"]
 
 
-def test_where_files_cannot_be_renamed_the_file_grows_and_that_is_said(
+def test_a_file_that_cannot_be_renamed_grows_and_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def replace(*_: object) -> None:
@@ -199,13 +201,13 @@ def test_where_files_cannot_be_renamed_the_file_grows_and_that_is_said(
 
     monkeypatch.setattr(Path, "replace", replace)
     file = opened(tmp_path / "events", max_bytes=2)
-    with capture_logs() as said:
+    with capture_logs() as message:
         for number in range(5):
             file.put([b"%d" % number])
     file.close()
-    assert len(held(tmp_path / "events")) == 5
+    assert len(lines_of(tmp_path / "events")) == 5
     assert file.lost == 0
-    assert [event["event"] for event in said] == ["decision_log_not_rotated"]
+    assert [event["event"] for event in message] == ["decision_log_not_rotated"]
 
 
 def test_two_processes_do_not_write_one_file(tmp_path: Path) -> None:
@@ -217,7 +219,7 @@ def test_two_processes_do_not_write_one_file(tmp_path: Path) -> None:
     opened(path).close()
 
 
-def test_a_new_file_is_this_processs_alone_too(tmp_path: Path) -> None:
+def test_a_rotated_file_is_locked_too(tmp_path: Path) -> None:
     path = tmp_path / "events"
     file = opened(path, max_bytes=2)
     file.put([b"1"])
@@ -227,7 +229,7 @@ def test_a_new_file_is_this_processs_alone_too(tmp_path: Path) -> None:
     file.close()
 
 
-def test_after_the_end_nothing_is_written(tmp_path: Path) -> None:
+def test_nothing_is_written_after_close(tmp_path: Path) -> None:
     file = opened(tmp_path / "events")
     file.close()
     file.close()
@@ -236,8 +238,8 @@ def test_after_the_end_nothing_is_written(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.integers(0, 9000), max_size=6))
-def test_on_a_pipe_no_line_of_others_comes_between(sizes: list[int]) -> None:
-    """Writes are small enough to be whole, as far as lines are."""
+def test_lines_of_other_writers_do_not_interleave_on_a_pipe(sizes: list[int]) -> None:
+    """Each write is small enough to be atomic, unless a line is longer."""
     reader, writer = os.pipe()
     written: list[int] = []
     write = os.write
@@ -267,8 +269,8 @@ def test_on_a_pipe_no_line_of_others_comes_between(sizes: list[int]) -> None:
     assert all(size <= 4096 or size - 1 in sizes for size in written)
 
 
-def test_a_pipe_that_nothing_reads_is_waited_for_once() -> None:
-    """None at all holds nothing up for long, and one that comes back gets what is new."""
+def test_a_pipe_without_a_reader_delays_only_once() -> None:
+    """Without a reader there is no long delay, and a new reader gets new events."""
     reader, writer = os.pipe()
     out = StdoutDestination("stdout", writer, timeout_s=0.2)
     line = b"x" * 999
@@ -288,7 +290,7 @@ def test_a_pipe_that_nothing_reads_is_waited_for_once() -> None:
     os.close(writer)
 
 
-def test_a_reader_that_went_away_is_counted() -> None:
+def test_events_without_a_reader_are_counted() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     out = StdoutDestination("stdout", writer)
@@ -297,7 +299,7 @@ def test_a_reader_that_went_away_is_counted() -> None:
     assert (out.written, out.lost, out.reason) == (0, 2, "Broken pipe")
 
 
-def test_of_several_workers_each_has_its_own_file(tmp_path: Path) -> None:
+def test_each_worker_has_a_separate_file(tmp_path: Path) -> None:
     config = load_config(environ={}, flags={"aclog.decision.log": f"file:{tmp_path}/decisions.jsonl"})
     output = setup_logging("json", "INFO")
     with AuditWriter.configured(config, output, 0), AuditWriter.configured(config, output, 1):
@@ -305,7 +307,7 @@ def test_of_several_workers_each_has_its_own_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         ("file:{home}", "Is a directory"),
         ("file:{home}/none/events", "No such file or directory"),
@@ -314,13 +316,13 @@ def test_of_several_workers_each_has_its_own_file(tmp_path: Path) -> None:
         ("kafka://127.0.0.1:1/a b", "cannot be a topic"),
     ],
 )
-def test_where_events_cannot_go_the_start_says_so(value: str, said: str, tmp_path: Path) -> None:
+def test_an_unusable_destination_fails_the_start(value: str, message: str, tmp_path: Path) -> None:
     flags = {"aclog.decision.log": value.format(home=tmp_path), "aclog.log.url": "file:/nowhere"}
     config = load_config(environ={}, flags=flags)
     with pytest.raises(ConfigError) as raised:
         AuditWriter.configured(config, setup_logging("json", "INFO"))
     assert "aclog.decision.log" in str(raised.value)
-    assert said in str(raised.value)
+    assert message in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -338,12 +340,12 @@ def test_where_events_cannot_go_the_start_says_so(value: str, said: str, tmp_pat
         "file:a;file:a",
     ],
 )
-def test_what_is_no_destination_is_refused(value: str) -> None:
+def test_an_invalid_destination_is_refused(value: str) -> None:
     with pytest.raises(ConfigError, match="`stdout`, `file:PATH`, `kafka:TOPIC`"):
         load_config(environ={}, flags={"aclog.decision.log": value})
 
 
-def test_a_wrong_setting_of_the_producer_stops_the_start_and_shows_no_secret() -> None:
+def test_an_invalid_producer_setting_fails_the_start_without_secrets() -> None:
     flags = {
         "aclog.decision.log": "kafka://127.0.0.1:1/events",
         "aclog.decision.log.kafka.sasl.password": "s3cret",
@@ -356,7 +358,7 @@ def test_a_wrong_setting_of_the_producer_stops_the_start_and_shows_no_secret() -
     assert "s3cret" not in str(raised.value)
 
 
-def test_credentials_for_the_logs_cluster_go_to_no_other_one() -> None:
+def test_credentials_of_the_logs_cluster_are_sent_to_no_other() -> None:
     from authorizer.node.decision_log.destinations import event_topic  # noqa: PLC0415
 
     flags = {
@@ -368,6 +370,9 @@ def test_credentials_for_the_logs_cluster_go_to_no_other_one() -> None:
     environ = {"ACLOG_DECISION_LOG_KAFKA_SASL_USERNAME": "auditor"}
     config = load_config(environ=environ, flags=flags)
     here, there = (event_topic(config, each) for each in config.decision_log)
-    own = {"sasl.username": "auditor"}
-    assert here == ("kafka://10.0.0.1:9092,10.0.0.2:9092/events", {"sasl.password": "the log's", **own})
-    assert there == ("kafka://elsewhere:9092/events", own)
+    destination_settings = {"sasl.username": "auditor"}
+    assert here == (
+        "kafka://10.0.0.1:9092,10.0.0.2:9092/events",
+        {"sasl.password": "the log's", **destination_settings},
+    )
+    assert there == ("kafka://elsewhere:9092/events", destination_settings)

@@ -1,4 +1,4 @@
-"""Repeats in one event: none is forgotten, none is counted twice, and none is taken for another's."""
+"""Folding of repeated decisions into one event: every decision counts once, in the right event."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ WINDOW_S = 10.0
 SOURCE = "//host/aclog"
 
 
-class Folded:
-    """A folding with a clock of its own, and the events that came out of it, in order."""
+class FoldedEvents:
+    """A folding with a manual clock, and its events in order."""
 
     def __init__(self) -> None:
         self.folding = Folding(WINDOW_S, SOURCE)
@@ -43,7 +43,7 @@ class Folded:
         who = context("User:alice") if who is None else who
         decided = fed.authorizer.answer(who, Action(READ, topic(name), count))
         decided.level = level
-        # On the wall's clock an hour passes with each second of ours: the two are not mixed up.
+        # The wall clock advances an hour with each second of the monotonic clock, to tell them apart.
         decided.decided_s = self.now_s * 3600
         event = self.folding.take(decided, str(who.principal), one_in, self.now_s)
         self.out += [] if event is None else [event]
@@ -59,8 +59,8 @@ class Folded:
         return [(event.data.resource_name, event.data.count) for event in self.out]
 
 
-def test_the_window_begins_with_the_first_and_ends_for_all_of_them() -> None:
-    fed, folded = Fed(), Folded()
+def test_the_window_begins_with_the_first_event_and_ends_for_all() -> None:
+    fed, folded = Fed(), FoldedEvents()
     folded.decide(fed)
     folded.wait(WINDOW_S - 1)
     folded.decide(fed)
@@ -76,7 +76,7 @@ def test_the_window_begins_with_the_first_and_ends_for_all_of_them() -> None:
 
 
 def test_events_come_in_the_order_in_which_their_windows_end() -> None:
-    fed, folded = Fed(), Folded()
+    fed, folded = Fed(), FoldedEvents()
     for name in ("a", "b", "a", "c"):
         folded.decide(fed, name)
         folded.wait(1)
@@ -87,7 +87,7 @@ def test_events_come_in_the_order_in_which_their_windows_end() -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
+    "changed",
     [
         {"name": "payments"},
         {"who": context("User:bob")},
@@ -96,17 +96,17 @@ def test_events_come_in_the_order_in_which_their_windows_end() -> None:
         {"count": 2},
         {"one_in": 10},
     ],
-    ids=lambda other: next(iter(other)),
+    ids=lambda changed: next(iter(changed)),
 )
-def test_another_question_is_another_event(other: dict[str, object]) -> None:
-    fed, folded = Fed(), Folded()
+def test_another_request_is_another_event(changed: dict[str, object]) -> None:
+    fed, folded = Fed(), FoldedEvents()
     folded.decide(fed)
-    folded.decide(fed, **other)  # type: ignore[arg-type]
+    folded.decide(fed, **changed)  # type: ignore[arg-type]
     folded.end()
     assert [count for _, count in folded.counts()] == [1, 1]
 
 
-def test_another_callers_question_is_another_event_and_another_request_of_the_same_is_not() -> None:
+def test_events_are_separate_by_caller_and_not_by_request_id() -> None:
     def asks(caller: str, request_id: str) -> HttpRequestContext:
         return HttpRequestContext(
             parse_kafka_principal("User:alice"),
@@ -117,16 +117,16 @@ def test_another_callers_question_is_another_event_and_another_request_of_the_sa
             request_id=request_id,
         )
 
-    fed, folded = Fed(), Folded()
+    fed, folded = Fed(), FoldedEvents()
     for caller, request_id in (("User:a", "1"), ("User:a", "2"), ("User:b", "3")):
         folded.decide(fed, who=asks(caller, request_id))
     folded.end()
-    said = [(event.data.caller, event.data.request_id, event.data.count) for event in folded.out]
-    assert said == [("User:a", "1", 2), ("User:b", "3", 1)]
+    counted = [(event.data.caller, event.data.request_id, event.data.count) for event in folded.out]
+    assert counted == [("User:a", "1", 2), ("User:b", "3", 1)]
 
 
-def test_a_change_of_other_acls_ends_no_event_and_the_offsets_are_said() -> None:
-    fed, folded = Fed(deny("User:alice", READ, topic("orders"))), Folded()
+def test_a_change_of_other_acls_ends_no_event_which_has_both_offsets() -> None:
+    fed, folded = Fed(deny("User:alice", READ, topic("orders"))), FoldedEvents()
     folded.decide(fed)
     fed.publish(allow("User:x", WRITE, topic("other")))
     folded.decide(fed)
@@ -137,9 +137,9 @@ def test_a_change_of_other_acls_ends_no_event_and_the_offsets_are_said() -> None
 
 
 def test_the_same_result_for_another_reason_is_another_event() -> None:
-    """An ACL is replaced by its twin: the result is the same, the ACL that decided is not."""
+    """An equal ACL replaces the deciding one: the result is the same, the reason is not."""
     first = deny("User:alice", READ, topic("orders"))
-    fed, folded = Fed(first), Folded()
+    fed, folded = Fed(first), FoldedEvents()
     folded.decide(fed)
     fed.publish(deny("User:alice", READ, topic("orders")), RemoveAccessControlEntryRecord(first.id))
     folded.decide(fed)
@@ -152,8 +152,8 @@ def test_the_same_result_for_another_reason_is_another_event() -> None:
     assert len(set(ids)) == 2
 
 
-def test_settings_change_a_reason_too() -> None:
-    fed, folded = Fed(), Folded()
+def test_a_change_of_settings_is_another_event() -> None:
+    fed, folded = Fed(), FoldedEvents()
     folded.decide(fed)
     fed.authorizer.reconfigure({"super.users": "User:alice"})
     folded.decide(fed)
@@ -164,10 +164,10 @@ def test_settings_change_a_reason_too() -> None:
     ]
 
 
-def test_there_are_never_more_open_than_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The one that has waited longest goes: memory is bounded whatever is asked."""
+def test_the_number_of_open_events_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest one is written early, so that memory is bounded for any requests."""
     monkeypatch.setattr(module, "OPEN_MAX", 3)
-    fed, folded = Fed(), Folded()
+    fed, folded = Fed(), FoldedEvents()
     for name in ("a", "b", "c", "a", "d"):
         folded.decide(fed, name)
     assert folded.counts() == [("a", 2)]
@@ -175,8 +175,8 @@ def test_there_are_never_more_open_than_may_be(monkeypatch: pytest.MonkeyPatch) 
     assert folded.counts() == [("a", 2), ("b", 1)]
 
 
-def test_what_is_too_long_to_be_kept_is_not() -> None:
-    fed, folded = Fed(), Folded()
+def test_very_long_requests_are_not_folded() -> None:
+    fed, folded = Fed(), FoldedEvents()
     folded.decide(fed, "x" * CHARACTERS_MAX)
     folded.decide(fed, "x" * CHARACTERS_MAX)
     assert [event.data.count for event in folded.out] == [1, 1]
@@ -192,11 +192,11 @@ _STEPS = st.one_of(
 
 
 @given(st.lists(_STEPS, max_size=40), st.integers(1, 4))
-def test_no_decision_is_forgotten_none_counted_twice(steps: list[tuple[str, str | float]], most: int) -> None:
-    """Whatever happens, counts add up to the decisions; an event is one question with one answer."""
+def test_every_decision_is_counted_once(steps: list[tuple[str, str | float]], most: int) -> None:
+    """In any sequence the counts add up to the decisions; an event has one request and one answer."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(module, "OPEN_MAX", most)
-        fed, folded = Fed(), Folded()
+        fed, folded = Fed(), FoldedEvents()
         decided: Counter[tuple[str, str | None]] = Counter()
         for what, value in steps:
             if what == "decide":
@@ -211,11 +211,11 @@ def test_no_decision_is_forgotten_none_counted_twice(steps: list[tuple[str, str 
                 fed.publish(deny("User:alice", READ, topic(str(value))))
             assert len(folded.folding._windows) <= most
         folded.end()
-    said: Counter[tuple[str, str | None]] = Counter()
+    counted: Counter[tuple[str, str | None]] = Counter()
     for event in folded.out:
         data = event.data
-        said[data.resource_name, None if data.acl is None else data.acl["id"]] += data.count
+        counted[data.resource_name, None if data.acl is None else data.acl["id"]] += data.count
         assert event.time <= data.last_time
         assert data.offset <= data.last_offset
-    assert said == decided
-    assert folded.folding.folded == sum(said.values()) - len(folded.out)
+    assert counted == decided
+    assert folded.folding.folded == sum(counted.values()) - len(folded.out)

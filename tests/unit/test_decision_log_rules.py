@@ -1,4 +1,4 @@
-"""`aclog.decision.log.rules`: what fits which rule, and what is no rule."""
+"""`aclog.decision.log.rules`: matches of rules, and invalid rules."""
 
 from __future__ import annotations
 
@@ -50,32 +50,32 @@ def decided(
         ("drop result=denied", KEEP),
         ("drop operation=READ resource_name=payments", KEEP),
         ("drop operation=READ resource_name=orders resource_type=TOPIC result=ALLOWED", DROP),
-        # The first that fits decides.
+        # The first matching rule decides.
         ("keep operation=READ; drop", KEEP),
         ("drop operation=WRITE; 1/7 resource_name=orders; drop", 7),
         (" ;; drop ; ", DROP),
         ("keep;drop", KEEP),
     ],
 )
-def test_the_first_rule_that_fits_decides(rules: str, expected: int) -> None:
+def test_the_first_matching_rule_decides(rules: str, expected: int) -> None:
     assert decided(rules) == expected
 
 
-def test_conditions_are_about_the_action_and_the_result() -> None:
+def test_conditions_match_the_action_and_the_result() -> None:
     assert decided("drop operation=READ", Action(WRITE, topic("orders"))) == KEEP
     assert decided("drop resource_type=TOPIC", Action(DESCRIBE, group("orders"))) == KEEP
     assert decided("drop result=DENIED", is_allowed=False) == DROP
 
 
-def test_quotes_hold_what_has_spaces_and_semicolons() -> None:
-    """A certificate's subject is a principal, too."""
+def test_quoted_values_may_contain_spaces_and_semicolons() -> None:
+    """For example the subject of a certificate."""
     who = context("User:CN=Jane Doe,O=a;b")
     assert decided("drop principal='User:CN=Jane Doe,O=a;b'", who=who) == DROP
     assert decided('drop principal="User:CN=Jane Doe*"', who=who) == DROP
     assert decided("drop principal=User:it\\'s", who=context("User:it's")) == DROP
 
 
-def test_the_caller_is_who_asked_over_http_and_else_who_is_asked_about() -> None:
+def test_the_caller_is_the_http_caller_or_else_the_principal() -> None:
     alice, gateway = parse_kafka_principal("User:alice"), parse_kafka_principal("User:gateway")
     over_http = HttpRequestContext(
         alice, "10.0.0.1", request_name="AuthZenEvaluation", caller=gateway, caller_address="127.0.0.1"
@@ -86,7 +86,7 @@ def test_the_caller_is_who_asked_over_http_and_else_who_is_asked_about() -> None
 
 
 @pytest.mark.parametrize(
-    ("rules", "said"),
+    ("rules", "message"),
     [
         ("forget", "a rule begins with `keep`, `drop` or `1/N`"),
         ("1/0", "a rule begins with"),
@@ -102,15 +102,15 @@ def test_the_caller_is_who_asked_over_http_and_else_who_is_asked_about() -> None
         ("drop principal='User:a", "no closing quotation"),
     ],
 )
-def test_what_is_no_rule_stops_the_start_and_says_what_is(rules: str, said: str) -> None:
+def test_an_invalid_rule_fails_the_start_with_a_hint(rules: str, message: str) -> None:
     with pytest.raises(ConfigError) as raised:
         load_config(environ={}, flags={KEY: rules})
     assert KEY in str(raised.value)
-    assert said in str(raised.value)
+    assert message in str(raised.value)
 
 
 @given(st.text("ab*'\"\\ ;=/1keprdo\n", max_size=40))
-def test_any_text_is_rules_or_an_error(text: str) -> None:
+def test_any_text_gives_rules_or_an_error(text: str) -> None:
     try:
         rules = parse_rules(text, key=KEY)
     except ConfigError:
@@ -124,7 +124,7 @@ def test_any_text_is_rules_or_an_error(text: str) -> None:
     st.text("ab-", min_size=1, max_size=4),
     st.booleans(),
 )
-def test_a_prefix_fits_exactly_what_begins_with_it(
+def test_a_prefix_matches_exactly_the_names_that_begin_with_it(
     operation: AclOperation, name: str, prefix: str, is_allowed: bool
 ) -> None:
     action = Action(operation, topic(name))

@@ -1,4 +1,4 @@
-"""What docker compose would start is what the program offers; most places have no Docker engine to ask."""
+"""The Docker files, checked without a Docker engine: services, settings, commands, image."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 COMPOSE = ROOT / "docker-compose.yml"
 DOCKERFILE = ROOT / "Dockerfile"
 PINNED = re.compile(r"[a-z0-9./-]+:v?\d+\.\d+\.\d+([-.a-z0-9]*)(@sha256:[0-9a-f]{64})?")
-#: What a Dockerfile's RUN has in it that fetches something other each time.
+#: Commands in a RUN of a Dockerfile that fetch different files each time.
 UNPINNED = re.compile(r"\b(apt-get|curl|wget|git clone)\b|:latest\b")
 
 
@@ -55,7 +55,7 @@ def is_aclog(service: dict[str, Any]) -> bool:
 
 
 def test_compose_file_follows_the_compose_specification() -> None:
-    """By its own JSON schema, which check-jsonschema brings with it: nothing is fetched."""
+    """By its JSON schema, which is part of check-jsonschema: nothing is fetched."""
     command = [
         sys.executable,
         "-m",
@@ -69,7 +69,7 @@ def test_compose_file_follows_the_compose_specification() -> None:
 
 
 def test_compose_schema_is_really_applied(tmp_path: Path) -> None:
-    """A key that the specification does not know is refused, so the test above says something."""
+    """An unknown key is refused, which shows that the test above has an effect."""
     wrong = tmp_path / "docker-compose.yml"
     wrong.write_text("services:\n  a:\n    imagine: b:1\n", encoding="utf-8")
     command = [
@@ -86,7 +86,7 @@ def test_compose_schema_is_really_applied(tmp_path: Path) -> None:
 
 
 def test_images_are_pinned_to_a_release(compose: dict[str, Any]) -> None:
-    """No image may change under a name; Kafka's is the release that the tests run."""
+    """No image may change under its tag; Kafka's is the release of the tests."""
     images = {str(service["image"]) for service in services(compose).values()}
     images |= {text.split()[0] for instruction, text in instructions() if instruction == "FROM"}
     assert [image for image in sorted(images) if not PINNED.fullmatch(image)] == []
@@ -103,8 +103,8 @@ def load_version() -> str:
     return match[1]
 
 
-def test_what_a_service_needs_is_there(compose: dict[str, Any]) -> None:
-    """Dependencies, networks and volumes name something, and there is no circle."""
+def test_dependencies_of_services_exist(compose: dict[str, Any]) -> None:
+    """Dependencies, networks and volumes are defined, and there is no circle."""
     named = services(compose)
     needs = {
         name: {*service.get("depends_on", {}), *network_owner(service)} for name, service in named.items()
@@ -129,7 +129,7 @@ def network_owner(service: dict[str, Any]) -> set[str]:
 
 
 def test_brokers_are_one_cluster_of_three(compose: dict[str, Any]) -> None:
-    """Each votes under the name and number that the others know; a topic of three copies has its room."""
+    """Each broker votes under the name and id that the others know; three replicas are possible."""
     brokers = {
         name: service for name, service in services(compose).items() if "apache/kafka" in service["image"]
     }
@@ -143,8 +143,8 @@ def test_brokers_are_one_cluster_of_three(compose: dict[str, Any]) -> None:
         assert settings["KAFKA_LOG_DIRS"] == service["volumes"][0].split(":")[1]
 
 
-def test_nodes_have_settings_that_aclog_takes(compose: dict[str, Any]) -> None:
-    """Every ACLOG_ variable is one, its value is allowed, and what is listened on can be served."""
+def test_nodes_have_valid_settings(compose: dict[str, Any]) -> None:
+    """Every ACLOG_ variable exists with a valid value, and every listener can be served."""
     nodes = [each for each in services(compose).values() if is_aclog(each) and "environment" in each]
     assert len(nodes) == 4
     for service in nodes:
@@ -157,14 +157,14 @@ def test_nodes_have_settings_that_aclog_takes(compose: dict[str, Any]) -> None:
 
 
 def names_of(service: dict[str, Any]) -> list[str]:
-    """Without the prefix; load_config passes by a variable that it does not know, so they are looked up."""
+    """The names without the prefix, for a lookup, because load_config ignores unknown variables."""
     unknown = [name for name in environment(service) if name not in BY_VARIABLE]
     assert unknown == []
     return [name.removeprefix("ACLOG_") for name in environment(service)]
 
 
 def test_prometheus_scrapes_where_the_nodes_listen(compose: dict[str, Any]) -> None:
-    """Loopback of the network namespace that it and the nodes share; and their health is asked there, too."""
+    """On the loopback address of the network namespace that it shares with the nodes; so do health checks."""
     config = yaml.safe_load((ROOT / "deploy" / "prometheus.yml").read_text(encoding="utf-8"))
     targets = {
         target
@@ -184,8 +184,8 @@ def test_prometheus_scrapes_where_the_nodes_listen(compose: dict[str, Any]) -> N
     assert config["rule_files"] == ["alerts.yml"]
 
 
-def test_no_crash_cuts_others_off(compose: dict[str, Any]) -> None:
-    """Who shares a network namespace loses it with its owner: that one does nothing but hold it."""
+def test_a_crash_does_not_disconnect_other_services(compose: dict[str, Any]) -> None:
+    """A network namespace ends with its owner, which therefore only holds it."""
     named = services(compose)
     shared = {name: network_owner(service) for name, service in named.items() if network_owner(service)}
     assert shared.keys() == {"aclog-1", "aclog-2", "prometheus"}
@@ -195,8 +195,8 @@ def test_no_crash_cuts_others_off(compose: dict[str, Any]) -> None:
     assert [name for name, service in named.items() if "ports" in service] == [owner]
 
 
-def test_health_checks_are_cheap_and_patient(compose: dict[str, Any]) -> None:
-    """A broker's starts no JVM, and one that starts an interpreter has the time for it on a busy machine."""
+def test_health_checks_are_cheap_and_have_long_timeouts(compose: dict[str, Any]) -> None:
+    """A broker's check starts no JVM; a check with an interpreter has time for it on a busy machine."""
     for name, service in services(compose).items():
         check = service.get("healthcheck", {})
         if "test" not in check:
@@ -211,8 +211,8 @@ def test_health_checks_are_cheap_and_patient(compose: dict[str, Any]) -> None:
     assert "--timeout=5s" in health
 
 
-def test_the_image_without_arguments_says_what_it_needs(tmp_path: Path) -> None:
-    """Wrong usage, unless the environment names a log: then that is served. Arguments go to aclog."""
+def test_the_image_without_arguments_prints_its_usage(tmp_path: Path) -> None:
+    """Wrong usage, unless the environment names a log to serve. Arguments are passed to aclog."""
     aclog = tmp_path / "aclog"
     aclog.write_text('#!/bin/sh\necho "aclog $*"\n', encoding="ascii")
     aclog.chmod(0o755)
@@ -236,7 +236,7 @@ def test_the_image_without_arguments_says_what_it_needs(tmp_path: Path) -> None:
 
 
 def commands(compose: dict[str, Any]) -> Iterator[list[str]]:
-    """Every command line of aclog's that the compose file runs or shows."""
+    """Every aclog command line that the compose file runs or shows."""
     for service in services(compose).values():
         if is_aclog(service):
             if "entrypoint" not in service:
@@ -252,16 +252,16 @@ def commands(compose: dict[str, Any]) -> Iterator[list[str]]:
             yield shlex.split(match[1])[1:]
 
 
-def test_commands_are_commands(compose: dict[str, Any]) -> None:
-    """aclog knows each of them and takes its options; they are parsed, not run."""
+def test_commands_and_their_options_exist(compose: dict[str, Any]) -> None:
+    """The command lines are parsed, not run."""
     found = list(commands(compose))
     assert len(found) >= 6
     for words in found:
         parsed_command(words)
 
 
-def test_dockerfile_is_built_from_locked_files() -> None:
-    """pip takes only what the locks name, by hash, but for aclog itself; nothing else is fetched."""
+def test_the_dockerfile_installs_only_locked_packages() -> None:
+    """pip installs only packages of the lock files, by hash, and aclog; nothing else is fetched."""
     runs = [text for instruction, text in instructions() if instruction == "RUN"]
     assert not any(UNPINNED.search(run) for run in runs)
     fetching = [step for run in runs for step in run.split("&&") if " install " in step and "pip" in step]
@@ -283,8 +283,8 @@ def pins(lock: Path) -> set[str]:
     }
 
 
-def test_dockerfile_copies_what_is_let_through() -> None:
-    """.dockerignore lets in what is copied, and that is there; everything else stays out."""
+def test_the_dockerfile_copies_files_that_dockerignore_admits() -> None:
+    """Each copied file exists and is admitted; other files are excluded."""
     ignore = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     let_in = {line.removeprefix("!") for line in ignore if line.startswith("!")}
     assert "*" in ignore
@@ -298,14 +298,14 @@ def test_dockerfile_copies_what_is_let_through() -> None:
     assert [source for source in copied if not (ROOT / source).exists()] == []
 
 
-def test_image_runs_as_nobody_special() -> None:
-    """The last stage ends with a numbered user, has a health check, and takes signals itself."""
+def test_the_image_runs_as_an_unprivileged_user() -> None:
+    """The last stage ends with a numeric user, has a health check, and receives signals directly."""
     last = [text for instruction, text in instructions()]
     kinds = [instruction for instruction, text in instructions()]
     final = kinds.index("FROM", kinds.index("FROM") + 1)
     users = [text for kind, text in list(zip(kinds, last, strict=True))[final:] if kind == "USER"]
     assert users == ["10001:10001"]
-    # The JSON form, and a script that ends in exec: a shell in between would not hand on SIGTERM.
+    # The JSON form, and a script that ends in exec, because a shell would not forward SIGTERM.
     assert json.loads(last[kinds.index("ENTRYPOINT", final)]) == ["aclog-entrypoint"]
     assert (ROOT / "deploy" / "entrypoint.sh").read_text(encoding="utf-8").endswith('\nexec aclog "$@"\n')
     assert "/livez" in last[kinds.index("HEALTHCHECK", final)]

@@ -1,4 +1,4 @@
-"""What the documents show runs: Python blocks do, and command lines name commands and options that exist."""
+"""Python blocks of the documents run, and their command lines have existing commands and options."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_python_blocks_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_command_lines_name_what_exists(document: Path) -> None:
+def test_commands_and_options_in_documents_exist(document: Path) -> None:
     """Every command line names a command, and only options of that command."""
     text = document.read_text(encoding="utf-8")
     lines = COMMAND.findall(text)
@@ -57,5 +57,5 @@ def test_command_lines_name_what_exists(document: Path) -> None:
 
 
 def test_the_readme_shows_commands() -> None:
-    """The check above has something to check."""
+    """The check above is not empty."""
     assert len(COMMAND.findall((ROOT / "README.md").read_text(encoding="utf-8"))) > 5

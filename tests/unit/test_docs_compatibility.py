@@ -12,7 +12,7 @@ NAMED = re.compile(r"`([a-z_/0-9]+\.py)::(\w+)`")
 
 
 def defined_in(file: str) -> set[str]:
-    """The functions of a file of tests, and what it assigns: Hypothesis's state machines are tests so."""
+    """The functions and assigned names of a test file; Hypothesis's state machines are assigned."""
     found = set()
     for node in ast.parse((TESTS / file).read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef):
@@ -23,7 +23,7 @@ def defined_in(file: str) -> set[str]:
 
 
 def test_named_tests_exist() -> None:
-    """What the table says is proved is proved by something that runs."""
+    """Each named proof is a test."""
     named: dict[str, set[str]] = {}
     for file, test in NAMED.findall(DOCUMENT.read_text(encoding="utf-8")):
         named.setdefault(file, set()).add(test)
@@ -33,8 +33,8 @@ def test_named_tests_exist() -> None:
     assert sum(map(len, named.values())) > 50
 
 
-def test_every_row_says_how_it_is_proved() -> None:
-    """No statement without a test, but for what is said not to be there."""
+def test_every_row_names_its_proof() -> None:
+    """Every statement has a test, unless it says that a feature is missing."""
     rows = [line for line in DOCUMENT.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
     unproved = [
         row

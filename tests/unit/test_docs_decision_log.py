@@ -1,4 +1,4 @@
-"""docs/decision-log.md shows events as they are, and what it shows runs."""
+"""docs/decision-log.md shows real events, valid settings and a program that runs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_every_field_is_explained() -> None:
     assert fields - of_cloud_events - explained == set()
 
 
-def test_its_settings_are_taken_and_every_condition_is_there() -> None:
+def test_its_settings_are_valid_and_every_condition_is_explained() -> None:
     text = block("properties")
     config = load_config(environ={}, flags=parse_properties(text))
     assert (len(config.decision_log), len(config.decision_log_rules)) == (2, 3)

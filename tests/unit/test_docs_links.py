@@ -20,7 +20,7 @@ def text_of(document: Path) -> str:
 
 
 def anchors(document: Path) -> set[str]:
-    """As GitHub makes them of headings."""
+    """The anchors that GitHub derives from headings."""
     found: dict[str, int] = {}
     names = set()
     for heading in re.findall(r"^#{1,6} +(.+?) *$", text_of(document), re.MULTILINE):
@@ -41,7 +41,7 @@ def dead_links(document: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_lead_somewhere(document: Path) -> None:
+def test_every_link_has_a_target(document: Path) -> None:
     assert dead_links(document) == []
 
 

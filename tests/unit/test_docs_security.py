@@ -20,7 +20,7 @@ def rows(heading: str) -> list[str]:
     return [line for line in section.splitlines() if line.startswith("| ")][1:]
 
 
-def test_what_was_tried_is_tested() -> None:
+def test_every_named_test_exists() -> None:
     tried = rows("What was tried")
     assert len(tried) > 30
     assert [row for row in tried if not NAMED.search(row)] == []
@@ -48,7 +48,7 @@ def test_every_limit_of_the_sidecar_has_a_row() -> None:
     assert [name for name in named if f"| `{name}` |" not in PAGE] == []
 
 
-def test_it_is_linked_from_where_other_pages_are() -> None:
+def test_it_is_linked_from_the_index_pages() -> None:
     for page, link in (
         ("README.md", "docs/security.md"),
         ("README.md", "SECURITY.md"),
@@ -60,8 +60,8 @@ def test_it_is_linked_from_where_other_pages_are() -> None:
         assert f"]({link})" in (ROOT / page).read_text(encoding="utf-8"), page
 
 
-def test_no_address_is_invented() -> None:
-    """Reports go where only the maintainers read them, and that is the repository's host."""
+def test_reports_go_to_the_repository_host() -> None:
+    """Only the maintainers read reports there."""
     policy = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
     assert "private vulnerability reporting" in policy
     assert re.search(r"\w@\w|https?://", policy) is None
