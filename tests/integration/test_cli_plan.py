@@ -408,7 +408,7 @@ def test_a_plan_is_applied_as_printed(tmp_path: Path) -> None:
         bad = tmp_path / "bad.json"
         bad.write_text(wrong, encoding="utf-8")
         assert complaint in " ".join(aclog("apply", bad, "--log", log, code=4).stderr.split())
-    assert "made for another log" in " ".join(aclog("apply", plan, "--log", other, code=1).stderr.split())
+    assert "created for another log" in " ".join(aclog("apply", plan, "--log", other, code=1).stderr.split())
     assert (listed(log), listed(other)) == (as_listed(ORDERS), as_listed(ORDERS))
 
 

@@ -8,7 +8,7 @@ from authorizer.analysis.blame import NewRelease, RequestSubject
 from authorizer.analysis.history import change_json
 from authorizer.api.acl_json import applied_acl_json
 from authorizer.cli.rendering.acls import acl_line
-from authorizer.cli.rendering.output import answer, note, print_json, shown, utc
+from authorizer.cli.rendering.output import answer, note, print_fact, print_json, shown, utc
 from authorizer.cli.rendering.terminal import bad, good
 from records.ids import uuid_to_string
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from records.columns.acl_table import AppliedAcl
 
 #: Width of a line's label.
-_LABEL: Final = 9
+_LABEL_WIDTH: Final = 9
 _SIGNS: Final = {"added": "+", "replaced": "~", "removed": "-"}
 
 
@@ -50,13 +50,13 @@ class Report:
                 }
             )
             return
-        answer(f"{'history':{_LABEL}}{shown(history.name)}, from {shown(history.origin)}", _LABEL)
+        print_fact("history", f"{shown(history.name)}, from {shown(history.origin)}", _LABEL_WIDTH)
         before = (
             ""
             if history.is_complete
             else f" at offset {history.begin}; earlier records are not in this history"
         )
-        answer(f"{'first':{_LABEL}}{_answer_text(first)}{before}", _LABEL)
+        print_fact("first", f"{_answer_text(first)}{before}", _LABEL_WIDTH)
         _print_acls(first)
 
     def unknown(self, first: int, end: int) -> None:
@@ -128,7 +128,7 @@ class Report:
             when = "since the beginning"
         else:
             when = f"since offset {self._known_from} at the latest; earlier records are not in this history"
-        answer(f"{'now':{_LABEL}}{_answer_text(last)}, {when}", _LABEL)
+        print_fact("now", f"{_answer_text(last)}, {when}", _LABEL_WIDTH)
         _print_acls(last)
 
 

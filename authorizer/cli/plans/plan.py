@@ -23,7 +23,7 @@ from authorizer.cli.options import (
     shared,
     snapshots_option,
 )
-from authorizer.cli.rendering.output import Waiting, answer, note, print_json, shown
+from authorizer.cli.rendering.output import Waiting, note, print_fact, print_json, shown
 from authorizer.cli.resources import resource_options
 from authorizer.cli.sidecar import sidecar_options
 from authorizer.cli.workspace import Workspace
@@ -220,6 +220,7 @@ def _print(
     from authorizer.api.acl_json import acl_json
     from authorizer.cli.rendering.acls import acl_line
     from authorizer.cli.rendering.terminal import doubtful
+    from authorizer.cli.sets.diff_report import LABEL_WIDTH
 
     if as_json:
         print_json({"counts": counts.to_json(limit)})
@@ -231,11 +232,11 @@ def _print(
             print_json({"warning": kind, "principal": principal, "acl": added, "message": text})
         print_json(last | {"warnings": len(warnings)})
         return
-    answer(f"{'plan':9}{counts}", 9)
+    print_fact("plan", str(counts), LABEL_WIDTH)
     if counts.is_mass_removal(limit):
         text = f"this is more than {limit} % of the ACLs: `aclog apply` needs --allow-mass-removal"
-        answer(f"{doubtful('warning')}  {text}", 9)
+        print_fact(doubtful("warning"), text, LABEL_WIDTH)
     report.print()
     for _, text, _, acl in warnings:
         suffix = "" if acl is None else f": {acl_line(acl)}"
-        answer(f"{doubtful('warning')}  {shown(text)}{suffix}", 9)
+        print_fact(doubtful("warning"), f"{shown(text)}{suffix}", LABEL_WIDTH)

@@ -15,7 +15,7 @@ import msgspec
 from authorizer.api.control_characters import ESCAPED
 from authorizer.cli.command_name import as_pasted
 from authorizer.cli.invocation import is_quiet, shows_progress
-from authorizer.cli.rendering.terminal import doubtful, width, wrapped, wrapped_command
+from authorizer.cli.rendering.terminal import doubtful, unstyled_length, width, wrapped, wrapped_command
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -74,6 +74,12 @@ def note(message: str) -> None:
 def answer(line: str, indent: int = 0) -> None:
     """Print a line of text; a terminal wraps it, with ``indent`` before the continuation."""
     click.echo(wrapped(line, width(), indent))
+
+
+def print_fact(label: str, text: str, label_width: int) -> None:
+    """Print a line of text after its label, which may be styled."""
+    padding = " " * (label_width - unstyled_length(label))
+    answer(f"{label}{padding}{text}", label_width)
 
 
 def step(title: str) -> None:

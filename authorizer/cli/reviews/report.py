@@ -9,7 +9,7 @@ import click
 
 from authorizer.api.acl_json import acl_json
 from authorizer.api.acl_text import pattern_text
-from authorizer.cli.rendering.output import JsonLines, answer, json_line, shown, utc
+from authorizer.cli.rendering.output import JsonLines, answer, json_line, print_fact, shown, utc
 from authorizer.cli.rendering.table import UNKNOWN, Column, Row, table_lines
 from authorizer.cli.rendering.terminal import bad, doubtful, good, width
 from records.ids import uuid_to_string
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _Item = TypeVar("_Item")
 
-_LABEL: Final = 10
+_LABEL_WIDTH: Final = 10
 _COLUMNS: Final = (
     Column("ACL", -6),
     Column("WHY", -14),
@@ -112,7 +112,7 @@ class Report(NamedTuple):
     def print(self, limit: int) -> None:
         """Print it as text, the summary first; at most ``limit`` of each list, 0 for all."""
         if self.cluster is not None:
-            _labelled("cluster", shown(self.cluster))
+            print_fact("cluster", shown(self.cluster), _LABEL_WIDTH)
         self._print_coverage()
         found = self.found
         for label, answers in (
@@ -121,16 +121,20 @@ class Report(NamedTuple):
             ("by default", found.by_default),
         ):
             if answers.requests:
-                _labelled("allowed", f"{label}: {_counted(answers)}")
-        _labelled("denied", _counted(found.denied))
+                print_fact("allowed", f"{label}: {_counted(answers)}", _LABEL_WIDTH)
+        print_fact("denied", _counted(found.denied), _LABEL_WIDTH)
         self._print_acl_counts()
         if found.changed_decisions:
-            _labelled("changed", f"{len(found.changed_decisions):,} requests are answered differently now")
+            print_fact(
+                "changed",
+                f"{len(found.changed_decisions):,} requests are answered differently now",
+                _LABEL_WIDTH,
+            )
         for change in _first(found.changed_decisions, limit):
             result = bad("denied now") if not change.is_allowed_now else doubtful("allowed now")
             before = "denied" if change.is_allowed_now else "allowed"
             text = f"{_request(change.request)}, {change.decisions:,} times {before}"
-            _labelled("", f"{result}: {shown(text)}")
+            print_fact("", f"{result}: {shown(text)}", _LABEL_WIDTH)
         _note_left_out(len(found.changed_decisions), limit, "requests that are answered differently now")
         removable = [_row(bad("remove"), each.reason, each.acl, UNKNOWN) for each in found.unused]
         needed = []
@@ -149,10 +153,9 @@ class Report(NamedTuple):
         count = f"{len(removable):,} can be removed" if removable else "none can be removed"
         reasons = _reasons(each.reason for each in removable)
         total = f"{len(removable) + len(retained):,} in {shown(self.acls.name)}"
-        _labelled("ACLs", f"{total}: {doubtful(count) if removable else good(count)}{reasons}")
-        _labelled(
-            "", f"{len(retained):,} to keep{_reasons(each.reason for each in retained)}: {self._minimality()}"
-        )
+        print_fact("ACLs", f"{total}: {doubtful(count) if removable else good(count)}{reasons}", _LABEL_WIDTH)
+        reasons = _reasons(each.reason for each in retained)
+        print_fact("", f"{len(retained):,} to keep{reasons}: {self._minimality()}", _LABEL_WIDTH)
 
     def write_changes(self, path: Path) -> None:
         """Write the changes for ``aclog plan``."""
@@ -163,7 +166,9 @@ class Report(NamedTuple):
     def _print_coverage(self) -> None:
         coverage = self.coverage
         span = f"{_time(coverage.first_ms) or 'unknown'} to {_time(coverage.last_ms) or 'unknown'}"
-        _labelled("window", f"{span}: {coverage.requests:,} requests in {coverage.lines:,} lines")
+        print_fact(
+            "window", f"{span}: {coverage.requests:,} requests in {coverage.lines:,} lines", _LABEL_WIDTH
+        )
         for count, what in (
             (coverage.outside, "lines are before or after it"),
             (coverage.untimed, "lines have no time and are left out"),
@@ -171,10 +176,10 @@ class Report(NamedTuple):
             (coverage.not_understood, f"lines were not understood: {'; '.join(coverage.bad_lines)}"),
         ):
             if count:
-                _labelled("", f"{count:,} {shown(what)}")
+                print_fact("", f"{count:,} {shown(what)}", _LABEL_WIDTH)
         if coverage.sampled:
             text = f"{coverage.sampled:,} events are a sample: requests that it left out are not known"
-            _labelled("", doubtful(text))
+            print_fact("", doubtful(text), _LABEL_WIDTH)
 
     def _minimality(self) -> str:
         cover = self.found.cover
@@ -201,10 +206,6 @@ def _reasons(why: Iterable[str]) -> str:
     """Count reasons: `` (covered 3, unused 12)``."""
     counts = sorted(Counter(why).items())
     return f" ({', '.join(f'{each} {count:,}' for each, count in counts)})" if counts else ""
-
-
-def _labelled(label: str, text: str) -> None:
-    answer(f"{label:{_LABEL}}{text}", _LABEL)
 
 
 def _counted(answers: RequestCounts) -> str:

@@ -9,7 +9,7 @@ from authorizer.analysis.decision_changes import decide_changes
 from authorizer.analysis.request_class_text import describe_class, describe_principal, describe_witness
 from authorizer.api.acl_json import acl_json
 from authorizer.cli.rendering.acls import decided_by, print_changed_acls
-from authorizer.cli.rendering.output import answer, shown
+from authorizer.cli.rendering.output import answer, print_fact, shown
 from authorizer.cli.rendering.terminal import bad, good
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from records.entries import AccessControlEntryRecord
 
 #: Width of a label.
-_LABEL: Final = 9
+LABEL_WIDTH: Final = 9
 
 
 class Report(NamedTuple):
@@ -68,14 +68,14 @@ class Report(NamedTuple):
     def print(self) -> None:
         """Print the same as text."""
         for label, each in zip(self.labels, self.sets, strict=True):
-            answer(f"{label:{_LABEL}}{shown(each.name)}, {len(each.image):,} ACLs", _LABEL)
+            print_fact(label, f"{shown(each.name)}, {len(each.image):,} ACLs", LABEL_WIDTH)
         removed, added = _sorted(self.changed.removed), _sorted(self.changed.added)
-        answer(f"{'ACLs':{_LABEL}}{len(removed)} removed, {len(added)} added", _LABEL)
+        print_fact("ACLs", f"{len(removed)} removed, {len(added)} added", LABEL_WIDTH)
         print_changed_acls(removed, added)
         if not self.decision_changes:
-            answer(f"{'meaning':{_LABEL}}{good('the same')}: every request has the same answer", _LABEL)
+            print_fact("meaning", f"{good('the same')}: every request has the same answer", LABEL_WIDTH)
             return
-        answer(f"{'meaning':{_LABEL}}{bad('DIFFERENT')}", _LABEL)
+        print_fact("meaning", bad("DIFFERENT"), LABEL_WIDTH)
         for change, decisions in self._decided():
             title = good("GRANTED") if change.direction == "granted" else bad("REVOKED")
             request_class, ((before, after), *_) = change.request_class, decisions
