@@ -59,7 +59,7 @@ def findings_json(image: AclsImage, settings: AuthorizerSettings) -> dict[Uuid, 
             "rule": finding.rule,
             "because": finding.reason,
             "by": [acl_json(each) for each in finding.by],
-            "is_removable": finding.is_removable,
+            "can_go": finding.is_removable,
         }
         for acl_id in finding.ids:
             found.setdefault(acl_id, []).append(shown)
