@@ -34,12 +34,12 @@ _EXECUTOR: Final = ThreadPoolExecutor(4, "aclog-console")
 #: Number of concurrent short comparisons, and the CPU time of each.
 _SHORT_COUNT: Final = 2
 _SHORT_LIMIT_S: Final = 5.0
-#: Wall time of a long comparison: proxies and people do not wait much longer.
+#: Wall time of a long comparison: proxies and users do not wait much longer.
 _LONG_LIMIT_S: Final = 60.0
 
 
 async def run_in_console_thread(work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-    """As ``asyncio.to_thread``, on the console's executor."""
+    """Run a function like ``asyncio.to_thread``, on the console's executor."""
     run = partial(copy_context().run, work, *args, **kwargs)
     return await asyncio.get_running_loop().run_in_executor(_EXECUTOR, run)
 

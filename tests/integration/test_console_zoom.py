@@ -114,7 +114,7 @@ def test_the_scan_ends_with_the_sidecar(node: Node) -> None:
     with sidecar_of(node, console_listeners="*") as url, httpx.Client(base_url=url, timeout=SOON_S) as client:
         complete_history(client)
         (scan_thread,) = (
-            each for each in set(threading.enumerate()) - before if each.name == "aclog-console-past"
+            each for each in set(threading.enumerate()) - before if each.name == "aclog-console-scan"
         )
     scan_thread.join(SOON_S)
     assert not scan_thread.is_alive()

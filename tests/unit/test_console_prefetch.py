@@ -10,7 +10,7 @@ import pytest
 from authorizer.analysis.matrix import Matrix
 from authorizer.console.history.background import Prefetcher
 from authorizer.console.history.state_cache import StateCache
-from authorizer.console.routes.matrix_window import window
+from authorizer.console.routes.matrix_window import compute_first_view, window
 from authorizer.console.routes.queries import MatrixQuery
 from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.engine.index.acl_index import AclIndex
@@ -28,7 +28,7 @@ def test_the_first_matrix_is_derived_from_the_prefetched_one(
 ) -> None:
     with running_node(tmp_path / "log", log_mode="create") as node:
         create(node, [acl("User:a", READ, "orders"), acl("User:b", READ, "pay", prefixed=True)])
-        states, compute = StateCache(node), Matrix.of
+        states, compute = StateCache(node, compute_first_view), Matrix.of
         computed: list[ResourceType] = []
 
         def recorded(index: AclIndex, settings: AuthorizerSettings, resource_type: ResourceType) -> Matrix:

@@ -27,6 +27,7 @@ REWRITTEN = (
     "authorizer/cli/sets",
     "authorizer/client",
     "authorizer/configuration",
+    "authorizer/console",
     "authorizer/engine",
     "benchmarks",
     "docs/adr",

@@ -43,7 +43,7 @@ class ScanThread:
         with self._lock:
             self._touched.set()
             if self._thread is None and not self._is_closed:
-                self._thread = threading.Thread(target=self._run, name="aclog-console-past", daemon=True)
+                self._thread = threading.Thread(target=self._run, name="aclog-console-scan", daemon=True)
                 self._thread.start()
 
     def close(self) -> None:
@@ -82,4 +82,4 @@ class Prefetcher(PeriodicThread):
                 return _REFRESH_INTERVAL_S
             return _REFRESH_INTERVAL_S if is_ready else _RETRY_INTERVAL_S
 
-        super().__init__("aclog-console-ahead", work)
+        super().__init__("aclog-console-prefetch", work)

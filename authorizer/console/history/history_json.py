@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 def state_offset_json(state: AuthorizerState) -> dict[str, int]:
-    """The end offset of a state, and the time of its last record (0 if unknown)."""
+    """Return the end offset of a state, and the time of its last record (0 if unknown)."""
     provenance = state.index.image.provenance
     return {"end_offset": provenance.end_offset, "timestamp": max(0, provenance.timestamp_ms)}
 
 
 def history_state_json(state: HistoryState) -> dict[str, Any]:
-    """When a state began, and how much it changed."""
+    """Return the end offset, time and number of changes of a state."""
     return {
         "end_offset": state.end_offset,
         "timestamp": state.timestamp_ms,
@@ -42,7 +42,7 @@ def history_state_json(state: HistoryState) -> dict[str, Any]:
 
 
 def change_entries(state: HistoryState) -> list[dict[str, Any]]:
-    """The changed ACLs of a state, the newest first; one entry for all if they are not held.
+    """Return the changed ACLs of a state, the newest first; one entry for all if they are not stored.
 
     ``offset`` is that of the record that made the change, or null if it is unknown.
     """
@@ -63,21 +63,21 @@ def _kind(change: Change) -> str:
 
 
 def decision_history_json(subject: RequestSubject, states: Sequence[HistoryState]) -> dict[str, Any]:
-    """The first known decision, and each later change of it."""
-    first = max((at for at, each in enumerate(states) if each.changes is None), default=0)
-    history = AnswerHistory(_HeldStates(subject, states[first:]), subject)
-    began = history.answer.holds
+    """Return the first known decision, and each later change of it."""
+    first = max((index for index, each in enumerate(states) if each.changes is None), default=0)
+    history = AnswerHistory(_StoredStateSource(subject, states[first:]), subject)
+    first_answer = history.answer.holds
     changes = [
         {
             "end_offset": step.end_offset,
             "timestamp": step.timestamp_ms,
-            "allowed": turn.after.holds,
-            "by": list(map(change_json, turn.changes)),
+            "allowed": answer_change.after.holds,
+            "by": list(map(change_json, answer_change.changes)),
         }
-        for step, turn in history.steps()
-        if turn is not None and turn.is_decision_change
+        for step, answer_change in history.steps()
+        if answer_change is not None and answer_change.is_decision_change
     ]
-    return {"since_end_offset": states[first].end_offset, "began": began, "turns": changes}
+    return {"since_end_offset": states[first].end_offset, "began": first_answer, "turns": changes}
 
 
 class _StateStep(NamedTuple):
@@ -87,7 +87,7 @@ class _StateStep(NamedTuple):
     unknown_from: int | None
 
 
-class _HeldStates:
+class _StoredStateSource:
     """History source of states in memory; the changes of all but the first one are known."""
 
     def __init__(self, subject: RequestSubject, states: Sequence[HistoryState]) -> None:

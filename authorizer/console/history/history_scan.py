@@ -1,8 +1,8 @@
-"""HistoryScan: backward scan of a log, whose states the page steps through.
+"""HistoryScan: backward scan of a log for the states of the time bar.
 
 The scan starts at the current state and adds older parts, the newest part first. A second reader loads a
 state before the part and reads forward; the changes are then undone one by one on the known state. So all
-states share the columns of the current state. States on other columns are held while these have few rows.
+states share the columns of the current state. States on other columns are retained while these have few rows.
 
 If the log starts after offset 0 or lacks records (I6), Spark's stored history replaces everything before the
 first state from which the log is complete (``stored_history``).
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from snapshot.image import AclsImage
 
 _log: Final = structlog.get_logger(__name__)
-#: Maximum number of held states, and of ACLs in all of their changes.
+#: Maximum number of retained states, and of ACLs in all of their changes.
 STATES_MAXIMUM: Final = 20_000
 CHANGES_MAXIMUM: Final = 200_000
-#: Offsets of the first part, which people wait for, and of each later part.
+#: Offsets of the first part, for which a request waits, and of each later part.
 FIRST_PART_OFFSETS: Final = 1 << 14
 PART_OFFSETS: Final = 1 << 16
 # Origins of the first state if it is neither the log's start nor a snapshot.
@@ -60,10 +60,10 @@ class History(NamedTuple):
     Attributes:
         states: in order; between two of them no ACL changed.
         end: the end offset of the last state.
-        origin: why nothing is known before the first state, for people.
+        origin: why nothing is known before the first state, for users.
         is_complete: whether nothing came before the first state.
         progress: offsets scanned, and offsets in all; None after the scan.
-        refusal: why the stored history is not used, for people.
+        refusal: why the stored history is not used, for users.
     """
 
     states: tuple[HistoryState, ...]
@@ -74,25 +74,25 @@ class History(NamedTuple):
     refusal: str | None = None
 
     def index_at(self, end_offset: int) -> int | None:
-        """The index of the state at ``end_offset``; None if it is unknown or never existed."""
+        """Return the index of the state at ``end_offset``; None if it is unknown or never existed."""
         if not self.states or end_offset > self.end:
             return None
-        at = bisect_right(self.states, end_offset, key=lambda state: state.end_offset) - 1
-        if at < 0:
+        index = bisect_right(self.states, end_offset, key=lambda state: state.end_offset) - 1
+        if index < 0:
             return None
-        later = self.states[at + 1] if at + 1 < len(self.states) else None
+        later = self.states[index + 1] if index + 1 < len(self.states) else None
         if later is not None and later.unknown_from is not None and end_offset > later.unknown_from:
             return None
-        return None if later is not None and later.has_inside(end_offset) else at
+        return None if later is not None and later.has_inside(end_offset) else index
 
     def state_around(self, end_offset: int) -> HistoryState | None:
-        """The state whose batch or transaction contains ``end_offset``, if any."""
-        at = bisect_right(self.states, end_offset, key=lambda state: state.end_offset)
-        return next((each for each in self.states[at : at + 1] if each.has_inside(end_offset)), None)
+        """Return the state whose batch or transaction contains ``end_offset``, if any."""
+        index = bisect_right(self.states, end_offset, key=lambda state: state.end_offset)
+        return next((each for each in self.states[index : index + 1] if each.has_inside(end_offset)), None)
 
 
 class HistoryScan:
-    """Thread-safe; one thread extends it."""
+    """See the module. Thread-safe; one thread extends it."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class HistoryScan:
         pause: Callable[[], None],
         read_stored: Callable[[LogIdentity, HistoryState], StoredStates] | None = None,
     ) -> None:
-        """Hold no state yet.
+        """Create it without states.
 
         Args:
             open_log: opens a reader of the log.
@@ -152,9 +152,9 @@ class HistoryScan:
             elif end > self._end:
                 with closing(self._open_log()) as log:
                     last = self._states[-1].image
-                    here = Provenance(self._end, last.provenance.epoch, last.provenance.timestamp_ms)
+                    provenance = Provenance(self._end, last.provenance.epoch, last.provenance.timestamp_ms)
                     part = scan_states(
-                        log, msgspec.structs.replace(last, provenance=here), now, lambda *_: None
+                        log, msgspec.structs.replace(last, provenance=provenance), now, lambda *_: None
                     )
                 self._states.extend(part[1:])
                 self._change_count += count_changes(part)
@@ -216,19 +216,19 @@ class HistoryScan:
         """Replace the states before the last missing record by the stored ones."""
         with self._lock:
             states = tuple(self._states)
-        at = max((at for at, each in enumerate(states) if each.unknown_from is not None), default=0)
-        if not states or not states[at].end_offset:
+        index = max((index for index, each in enumerate(states) if each.unknown_from is not None), default=0)
+        if not states or not states[index].end_offset:
             return
         try:
-            stored = read_stored(identity, states[at])
+            stored = read_stored(identity, states[index])
         except Exception as error:  # noqa: BLE001 - shown on the page, as in `extend`
             _log.warning("console_history_unread", error=str(error))
             self._refusal = str(error)
             return
         with self._lock:
-            if len(self._states) <= at or self._states[at] is not states[at]:
+            if len(self._states) <= index or self._states[index] is not states[index]:
                 return
-            for _ in range(at):
+            for _ in range(index):
                 self._change_count -= len(self._states.popleft().changes or ())
             self._change_count += len(stored.joined.changes or ()) - len(self._states[0].changes or ())
             self._states[0] = stored.joined
@@ -238,12 +238,12 @@ class HistoryScan:
         """A state one part before an end offset, or the first state of all; and its origin."""
         start, size = log.start_offset(), PART_OFFSETS if self._parts else FIRST_PART_OFFSETS
         self._progress = self._end - end, self._end - start
-        at = self._part_begin = end - size
-        if at > start and (batches := read_with_retry(log, at)):
+        begin = self._part_begin = end - size
+        if begin > start and (batches := read_with_retry(log, begin)):
             try:
-                at = batches[0].base_offset
+                begin = batches[0].base_offset
                 found = load_image(
-                    log, self._sources(log), at_offset=at - 1, on_progress=lambda *_: self._pause()
+                    log, self._sources(log), at_offset=begin - 1, on_progress=lambda *_: self._pause()
                 )
             except (OffsetUnavailableError, LogGapError):
                 pass  # this state cannot be known, but the first one can
@@ -261,18 +261,18 @@ class HistoryScan:
         self._pause()
 
     def _evict(self) -> bool:
-        """Drop the oldest states, or the changes of the oldest states, over the limits; whether any."""
+        """Drop the oldest states and changes over the limits; return whether any were dropped."""
         states = self._states
         columns = [each.image.columns for each in states]
         drop = max(len(states) - STATES_MAXIMUM, count_to_evict(columns, EARLIER_ROWS_MAXIMUM))
         for _ in range(drop):
             self._change_count -= len(states.popleft().changes or ())
             self._stored = None  # records would be missing after it
-        at = 0
-        while self._change_count > CHANGES_MAXIMUM and at < len(states):
-            self._change_count -= len(states[at].changes or ())
-            states[at] = states[at]._replace(changes=None)
-            at += 1
-        if drop > 0 or (at and self._origin == _IN_PROGRESS):
+        dropped_changes = 0
+        while self._change_count > CHANGES_MAXIMUM and dropped_changes < len(states):
+            self._change_count -= len(states[dropped_changes].changes or ())
+            states[dropped_changes] = states[dropped_changes]._replace(changes=None)
+            dropped_changes += 1
+        if drop > 0 or (dropped_changes and self._origin == _IN_PROGRESS):
             self._origin = _EVICTED
-        return drop > 0 or at > 0
+        return drop > 0 or dropped_changes > 0

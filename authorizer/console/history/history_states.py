@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from snapshot.image import AclsImage
 
 
-#: Maximum rows of earlier columns that all held states refer to.
+#: Maximum rows of the earlier columns of all retained states.
 EARLIER_ROWS_MAXIMUM: Final = 1_000_000
 _ACL_RECORDS: Final = (AccessControlEntryRecord, RemoveAccessControlEntryRecord)
 
@@ -53,7 +53,7 @@ class HistoryState(NamedTuple):
     Attributes:
         image: the state; it ends where the step ends.
         timestamp_ms: time of the step's last record, since the epoch; 0 for the first known state.
-        changes: from the previous state; None if they are too many to hold.
+        changes: from the previous state; None if they are too many to retain.
         added: number of ACLs added or replaced.
         removed: number of ACLs removed.
         unknown_from: offset of the first missing record before the step (I6); None if none is missing.
@@ -89,7 +89,7 @@ class StoredStates(NamedTuple):
     Attributes:
         states: in order, before the joined state.
         joined: the state that they lead to, with its changes.
-        origin: description of the first state, for people.
+        origin: description of the first state, for users.
         is_complete: whether nothing came before the first state.
     """
 
@@ -102,7 +102,7 @@ class StoredStates(NamedTuple):
 def scan_states(
     log: MetadataLog, before: AclsImage, after: AclsImage, on_progress: Callable[[int, int], None]
 ) -> list[HistoryState]:
-    """The states from ``before`` to ``after``, both included, all based on the columns of ``after``.
+    """Return the states from ``before`` to ``after``, both included, all on the columns of ``after``.
 
     Raises:
         LogError, DecodeError, ReplayError: the log cannot be read up to ``after``.
@@ -181,5 +181,5 @@ def _brokers(step: Step) -> tuple[LogRecord, ...]:
 
 
 def count_changes(states: Sequence[HistoryState]) -> int:
-    """The number of ACL changes that the states hold."""
+    """Return the number of ACL changes of the states."""
     return sum(len(each.changes or ()) for each in states)

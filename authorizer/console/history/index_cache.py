@@ -1,4 +1,4 @@
-"""Indexes of past states, each derived from the nearest known one by applying the changes between them."""
+"""IndexCache: indexes of past states, each derived from the nearest cached one by its changes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CACHE_INTERVAL_CHANGES: Final = 1_000
 
 
 class IndexCache:
-    """Thread-safe."""
+    """See the module. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -33,9 +33,9 @@ class IndexCache:
         self._indexes: OrderedDict[tuple[AclsImage, NetworkRules], AclIndex] = OrderedDict()
 
     def get(
-        self, states: Sequence[HistoryState], at: int, now: AclIndex, *, networks: NetworkRules
+        self, states: Sequence[HistoryState], position: int, now: AclIndex, *, networks: NetworkRules
     ) -> AclIndex:
-        """The index of ``states[at]``.
+        """Return the index of ``states[position]``.
 
         ``now`` is the node's current index; ``networks`` are the network rules of that state.
         """
@@ -43,11 +43,15 @@ class IndexCache:
             last = states[-1].image
             if now.image.columns is last.columns and now.image.changes is last.changes:
                 self._cache(now.with_changes((), last))
-            nearest, index = self._nearest(states, at, networks=networks)
-            path = range(nearest + 1, at + 1) if nearest <= at else range(nearest - 1, at - 1, -1)
+            nearest, index = self._nearest(states, position, networks=networks)
+            path = (
+                range(nearest + 1, position + 1)
+                if nearest <= position
+                else range(nearest - 1, position - 1, -1)
+            )
             uncached_changes = 0
             for each in path:
-                changes = _changes_to(states, each, is_back=nearest > at)
+                changes = _changes_to(states, each, is_back=nearest > position)
                 index = index.with_changes(changes, states[each].image)
                 uncached_changes += len(changes)
                 if uncached_changes > _CACHE_INTERVAL_CHANGES:
@@ -62,13 +66,13 @@ class IndexCache:
             self._indexes.clear()
 
     def _nearest(
-        self, states: Sequence[HistoryState], at: int, *, networks: NetworkRules
+        self, states: Sequence[HistoryState], position: int, *, networks: NetworkRules
     ) -> tuple[int, AclIndex]:
-        """The nearest cached index from which known changes lead to ``at``; else a new index of ``at``."""
-        columns = states[at].image.columns
+        """The nearest cached index from which known changes lead to ``position``; else a new index."""
+        columns = states[position].image.columns
         earlier = later = True
         for distance in range(len(states)):
-            for each, is_reached in ((at + distance, later), (at - distance, earlier)):
+            for each, is_reached in ((position + distance, later), (position - distance, earlier)):
                 if not is_reached or not 0 <= each < len(states):
                     continue
                 known = self._indexes.get((states[each].image, networks))
@@ -77,14 +81,18 @@ class IndexCache:
                     return each, known
             later = (
                 later
-                and at + distance + 1 < len(states)
-                and _has_known_changes(states[at + distance + 1], columns)
+                and position + distance + 1 < len(states)
+                and _has_known_changes(states[position + distance + 1], columns)
             )
-            earlier = earlier and at > distance and _has_known_changes(states[at - distance], columns)
-            earlier = earlier and states[at - distance - 1].image.columns is columns
+            earlier = (
+                earlier and position > distance and _has_known_changes(states[position - distance], columns)
+            )
+            earlier = earlier and states[position - distance - 1].image.columns is columns
             if not later and not earlier:
                 break
-        return at, AclIndex.from_rows(self._row_index(columns, networks=networks), states[at].image)
+        return position, AclIndex.from_rows(
+            self._row_index(columns, networks=networks), states[position].image
+        )
 
     def _row_index(self, columns: AclColumns, *, networks: NetworkRules) -> RowIndex:
         key = columns, networks
@@ -110,9 +118,9 @@ def _has_known_changes(state: HistoryState, columns: AclColumns) -> bool:
 
 
 def _changes_to(
-    states: Sequence[HistoryState], at: int, *, is_back: bool
+    states: Sequence[HistoryState], position: int, *, is_back: bool
 ) -> Sequence[tuple[AppliedAcl | None, AppliedAcl | None]]:
     """The changes that lead to a state from the one before it, or from the one after it."""
     if is_back:
-        return [(each.after, each.before) for each in states[at + 1].changes or ()]
-    return [each.pair for each in states[at].changes or ()]
+        return [(each.after, each.before) for each in states[position + 1].changes or ()]
+    return [each.pair for each in states[position].changes or ()]

@@ -1,4 +1,4 @@
-"""StateCache: the current state, the recent ones, and those of the log scan, with their matrices."""
+"""StateCache: the current state, recent states, and the states of the log scan, with their matrices."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from authorizer.console.history.background import ScanThread
 from authorizer.console.history.history_scan import HistoryScan
 from authorizer.console.history.index_cache import IndexCache
 from authorizer.console.history.stored_history import read_stored_states
-from authorizer.console.routes.matrix_window import window
-from authorizer.console.routes.queries import MatrixQuery
 from authorizer.console.threads import run_in_console_thread
 from authorizer.engine.decisions.state import AuthorizerState
 from authorizer.sidecar.http.errors import HttpError
@@ -27,7 +25,7 @@ from replay.snapshot_source import CheckpointFiles, StoredSnapshots
 from snapshot.store.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from authorizer.console.history.history_scan import History
     from authorizer.node.node import Node
@@ -37,8 +35,6 @@ if TYPE_CHECKING:
 
 # Maximum number of cached matrices.
 _MATRICES_MAXIMUM: Final = 32
-# The first request of a page of usual size: it opens with the topics.
-_FIRST_VIEW: Final = MatrixQuery(rows=60, columns=24)
 # How long a request for the past waits for the first part of the scan, and how often it polls.
 _FIRST_PART_TIMEOUT_S: Final = 2.0
 _POLL_INTERVAL_S: Final = 0.02
@@ -49,8 +45,10 @@ _PAUSE_INTERVAL_S: Final = 0.005
 class StateCache:
     """The states of one node. Thread-safe; calls may take long."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, compute_first_view: Callable[[Matrix], object] = lambda _: None) -> None:
+        """``compute_first_view``: fills the caches of a matrix for the first view (`prefetch`)."""
         self._node = node
+        self._compute_first_view = compute_first_view
         config = node.config
         store = None if config.snapshot_store is None else SnapshotStore(config.snapshot_store)
 
@@ -72,7 +70,7 @@ class StateCache:
         self._scan_thread = ScanThread(self._scan, self._clear_caches)
 
     def history(self) -> History:
-        """The states known so far; the call keeps the scan going."""
+        """Return the states known so far; a call keeps the scan going."""
         generation = self._node.changes.retained.generation
         history = self._scan.update(generation, self._node.authorizer.state.index.image)
         self._scan_thread.touch()
@@ -105,7 +103,7 @@ class StateCache:
             waited_s += _POLL_INTERVAL_S
 
     def state_at(self, at_offset: int | None) -> AuthorizerState:
-        """The current state, or the one with the record at an offset applied; -1: before the first record.
+        """Return the current state, or the state at an offset; -1: before the first record.
 
         Raises:
             AuthorizerNotReadyError: the node is not ready.
@@ -116,18 +114,18 @@ class StateCache:
             return now
         end_offset = at_offset + 1
         history = self.history()
-        at = history.index_at(end_offset)
-        if at is None:
+        index = history.index_at(end_offset)
+        if index is None:
             recent = self._node.recent_states.at(end_offset)
             if recent is not None:
                 return recent
             raise _unknown_state(at_offset, history)
-        networks = now.settings.version_for(history.states[at].image).networks
-        index = self._indexes.get(history.states, at, now.index, networks=networks)
-        return AuthorizerState(index, now.settings, now.is_ready, now.not_ready_reason)
+        networks = now.settings.version_for(history.states[index].image).networks
+        acl_index = self._indexes.get(history.states, index, now.index, networks=networks)
+        return AuthorizerState(acl_index, now.settings, now.is_ready, now.not_ready_reason)
 
     def matrix(self, state: AuthorizerState, resource_type: ResourceType) -> Matrix:
-        """The matrix of a state, derived from a cached one where possible."""
+        """Return the matrix of a state, derived from a cached one if possible."""
         key = state.end_offset, resource_type
         with self._lock:
             known = self._matrices.get(key)
@@ -143,7 +141,7 @@ class StateCache:
     def prefetch(self) -> bool:
         """Compute the matrix of the first view, unless a cached one has the same columns.
 
-        False before the node is ready.
+        Returns False before the node is ready.
         """
         state = self._node.authorizer.state
         if not state.is_ready:
@@ -153,7 +151,7 @@ class StateCache:
             if cached is None or cached.index.image.columns is not state.index.image.columns:
                 self._prefetched = None
                 matrix = Matrix.of(state.index, state.settings, ResourceType.TOPIC)
-                window(_FIRST_VIEW, matrix, None, None)
+                self._compute_first_view(matrix)
                 self._prefetched = matrix
         return True
 
@@ -164,17 +162,17 @@ class StateCache:
         return cached.at(state.index, state.settings)
 
     def _from_nearest(self, state: AuthorizerState, resource_type: ResourceType) -> Matrix | None:
-        """Derived from the cached matrix with the fewest changes in between, on the same columns."""
+        """The matrix, derived from the cached one with the fewest states in between, on the same columns."""
         history = self.history()
-        here = history.index_at(state.end_offset)
+        index = history.index_at(state.end_offset)
         found: tuple[int, Matrix, Sequence[tuple[AppliedAcl | None, AppliedAcl | None]]] | None = None
         for (offset, kind), matrix in self._matrices.items():
             if kind != resource_type or matrix.index.image.columns is not state.index.image.columns:
                 continue
-            there = history.index_at(offset)
-            if here is None or there is None:
+            other_index = history.index_at(offset)
+            if index is None or other_index is None:
                 continue
-            between = history.states[min(here, there) + 1 : max(here, there) + 1]
+            between = history.states[min(index, other_index) + 1 : max(index, other_index) + 1]
             if any(each.changes is None for each in between):
                 continue
             if found is None or len(between) < found[0]:

@@ -39,7 +39,7 @@ class StoredCounts:
         self._clear()
 
     def read(self, identity: LogIdentity) -> dict[str, Any]:
-        """The known time range, and at most _POINTS_MAXIMUM points of (ms, count).
+        """Return the known time range, and at most _POINTS_MAXIMUM points of (ms, count).
 
         Raises:
             SnapshotError, SparkJobError: the counts cannot be read.
@@ -58,7 +58,7 @@ class StoredCounts:
         self._cached_until_s = 0.0
 
     def _read_files(self, identity: LogIdentity) -> None:
-        ends_s = time.monotonic() + _READ_TIMEOUT_S
+        deadline_s = time.monotonic() + _READ_TIMEOUT_S
         state = SnapshotStore(state_store(self._output)).newest_complete(identity)
         tables = CountFiles(self._output)
         files = {} if state is None else tables.deltas_by_end(identity.cluster_id)
@@ -69,7 +69,7 @@ class StoredCounts:
         self._end_ms = max(state.log_end_time_ms, state.provenance.timestamp_ms)
         unread = sorted(end for end in files.keys() - self._read_ends if end <= state.provenance.end_offset)
         for done, end in enumerate(unread):
-            if time.monotonic() >= ends_s:
+            if time.monotonic() >= deadline_s:
                 self._files_left = len(unread) - done
                 return
             self._add(tables.deltas(files[end]))

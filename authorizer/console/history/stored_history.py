@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from snapshot.jobs.changes.change_files import HistoryFile
     from snapshot.jobs.changes.coverage import Coverage
 
-#: Limits: held states and changes, bytes of one batch's files, and the time of a read.
+#: Limits: retained states and changes, bytes of one batch's files, and the time of a read.
 STATES_MAXIMUM: Final = 20_000
 CHANGES_MAXIMUM: Final = 200_000
 BATCH_BYTES_MAXIMUM: Final = 32 * 1024 * 1024
@@ -57,7 +57,7 @@ class _Row(NamedTuple):
 
 
 def read_stored_states(output: str, identity: LogIdentity, joined: HistoryState) -> StoredStates:
-    """The stored states before a known state of the log.
+    """Return the stored states before a known state of the log.
 
     Args:
         output: the job's output, a path or a URL of fsspec.
@@ -106,23 +106,23 @@ class _UndoChanges:
         self._unknown_from: int | None = None
 
     def undo_all(self, rows: Iterator[_Row | str]) -> StoredStates:
-        """Undo the changes, the newest first; a text instead of a row says why there are no more."""
-        why, begin = "", self._coverage.begin_offset
-        ends_s = time.monotonic() + READ_TIMEOUT_S
+        """Undo the changes, the newest first; a text instead of a row says reason there are no more."""
+        reason, begin = "", self._coverage.begin_offset
+        deadline_s = time.monotonic() + READ_TIMEOUT_S
         for row in rows:
             if isinstance(row, str):
-                why = row
+                reason = row
                 break
             end, unknown_from = self._state_end(row.offset + 1)
             if end != self._end:
                 self._close(end, row.timestamp_ms)
-                if self._is_full() or time.monotonic() >= ends_s:
-                    why = "older parts of Spark's history are not read here"
+                if self._is_full() or time.monotonic() >= deadline_s:
+                    reason = "older parts of Spark's history are not read here"
                     break
             self._unknown_from = unknown_from if unknown_from is not None else self._unknown_from
             now = self._undo.get(row.id)
             if (now and now.record) != (row.after and row.after.record):
-                why = f"Spark's history and the log differ at offset {row.offset}"
+                reason = f"Spark's history and the log differ at offset {row.offset}"
                 break
             self._offsets.setdefault(row.id, row.offset)
             if row.before is None:
@@ -132,7 +132,7 @@ class _UndoChanges:
                 self._undo.put(row.before)
         else:
             self._close(begin, self._coverage.begin_time_ms)
-        return self._result(why, is_complete=not why and begin == 0)
+        return self._result(reason, is_complete=not reason and begin == 0)
 
     def _is_full(self) -> bool:
         return (
@@ -151,9 +151,9 @@ class _UndoChanges:
     def _close(self, end: int, time_ms: int) -> None:
         """Finish a state; the state before it ends at ``end``."""
         pairs = tuple(
-            Change(was, now, self._offsets.get(acl.record.id))
-            for now, was in self._undo.changed()
-            if now != was and (acl := now or was) is not None
+            Change(old, new, self._offsets.get(acl.record.id))
+            for new, old in self._undo.changed()
+            if new != old and (acl := new or old) is not None
         )
         self._states.append(self._state(pairs))
         self._changes += len(pairs)
@@ -168,7 +168,7 @@ class _UndoChanges:
         added = sum(each.after is not None for each in changes)
         return HistoryState(image, self._time_ms, changes, added, len(changes) - added, self._unknown_from)
 
-    def _result(self, why: str, *, is_complete: bool) -> StoredStates:
+    def _result(self, reason: str, *, is_complete: bool) -> StoredStates:
         # The first state is known; the changes that led to it are not.
         states = [self._state(())._replace(unknown_from=None), *reversed(self._states)]
         joined = self._joined
@@ -184,9 +184,9 @@ class _UndoChanges:
         else:
             delta = AclsDelta.between(states[-1].image, joined.image)
             changes = tuple(
-                Change(was, now, None if now is None else now.offset)
-                for was, now in delta.changed()
-                if was != now
+                Change(old, new, None if new is None else new.offset)
+                for old, new in delta.changed()
+                if old != new
             )
             added = sum(each.after is not None for each in changes)
             joined = joined._replace(
@@ -196,11 +196,11 @@ class _UndoChanges:
                 unknown_from=states[-1].end_offset,
                 first_record=None,
             )
-        return StoredStates(tuple(states), joined, why or "Spark's history begins there", is_complete)
+        return StoredStates(tuple(states), joined, reason or "Spark's history begins there", is_complete)
 
 
 def _rows(storage: Storage, coverage: Coverage, end: int) -> Iterator[_Row | str]:
-    """All changes below an offset, the newest first; a text instead of one that is not read here."""
+    """All changes below an offset, the newest first; a text if older ones are not read here."""
     batches: dict[tuple[int, int], list[HistoryFile]] = {}
     for file in history_files(storage, coverage.cluster_id):
         if file.path.startswith(f"{CHANGES}/") and file.start < end:
@@ -233,8 +233,8 @@ def _rows_of(storage: Storage, files: Sequence[HistoryFile]) -> Iterator[Mapping
     except (pa.ArrowException, KeyError) as error:
         shown = storage.shown(files[0].path)
         raise SnapshotCorruptError(f"{shown} is not a table of changes: {error}") from error
-    for at in range(0, len(rows), _ROWS_PER_SLICE):
-        yield from rows.slice(at, _ROWS_PER_SLICE).to_pylist()
+    for start in range(0, len(rows), _ROWS_PER_SLICE):
+        yield from rows.slice(start, _ROWS_PER_SLICE).to_pylist()
 
 
 def _row(row: Mapping[str, Any]) -> _Row:

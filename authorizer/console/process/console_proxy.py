@@ -53,7 +53,7 @@ _NOT_SENT: Final = (httpcore.ConnectError, httpcore.ConnectTimeout, httpcore.Poo
 _FAULTS: Final = (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError)
 #: Headers that the worker's own server sets.
 _SERVER_HEADERS: Final = (b"date", b"server", b"connection", b"content-length", b"transfer-encoding")
-#: The worker has checked it; the secret is not sent further.
+#: The worker has checked it; the console process does not get the secret.
 _SECRET: Final = b"authorization"
 
 
@@ -84,24 +84,24 @@ _decode: Final = msgspec.msgpack.Decoder(ProxiedRequest).decode
 
 
 class ConsoleProxy:
-    """Makes routes that the console's process answers (``sidecar.route_group.RouteGroupFactory``)."""
+    """Creates routes that the console process answers (``sidecar.route_group.RouteGroupFactory``)."""
 
-    def __init__(self, place: SocketDirectory) -> None:
-        self._place = place
-        # Open as long as the process runs.
+    def __init__(self, sockets: SocketDirectory) -> None:
+        self._sockets = sockets
+        # Open while the process runs.
         self._address = ExitStack()
         self._pool = httpcore.AsyncConnectionPool(
-            uds=self._address.enter_context(unix_address(place.console_socket)),
+            uds=self._address.enter_context(unix_address(sockets.console_socket)),
             max_connections=_CONNECTIONS_MAXIMUM,
             keepalive_expiry=_IDLE_TTL_S,
         )
 
     def for_node(self, _context: NodeContext) -> ConsoleRouteGroup:
-        """The routes of one node."""
+        """Return the routes of one node."""
         return node_group(lambda _: self.answer)
 
     def for_fleet(self, _fleet: Fleet) -> ConsoleRouteGroup:
-        """The routes of a fleet's front page."""
+        """Return the routes of a fleet's front page."""
         return fleet_group(self.answer)
 
     async def answer(self, request: Request) -> Response:
@@ -136,7 +136,7 @@ class ConsoleProxy:
         if isinstance(error, httpcore.PoolTimeout):
             problem = "the console has too many requests"
         else:
-            problem = f"the console is not available: {self._place.console.reason or 'it is starting'}"
+            problem = f"the console is not available: {self._sockets.console.reason or 'it is starting'}"
         if request.scope["path"] == APPLY_PATH and not isinstance(error, _NOT_SENT):
             problem += ". It is unknown whether the change was applied: check the ACLs"
         return HttpError(ErrorCode.CONSOLE_AWAY, f"{problem}. Decisions are not affected", RETRY)

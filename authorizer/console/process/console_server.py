@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from authorizer.sidecar.workers.worker import Worker
 
 _HEARTBEAT_INTERVAL_S: Final = 0.1
-# Only a change on its way through the writer is waited for.
+# Time for a change that the writer is applying.
 _GRACE_S: Final = 2
 
 
 class ConsoleServer:
-    """Answers in a thread of its own."""
+    """See the module. Answers in a separate thread."""
 
     def __init__(self, config: Config, worker: Worker) -> None:
         self._worker = worker

@@ -35,7 +35,7 @@ _SCRIPT_BREAKERS: Final = re.compile(r"</script|<!--|<script", re.IGNORECASE)
 
 
 def script() -> str:
-    """The script; the same for every report."""
+    """Return the script, which is the same for every report."""
     bundle = _Bundle()
     bundle.add(_MAIN)
     text = "".join(['"use strict";\nconst $ = {};\n', *bundle.parts])
@@ -43,7 +43,7 @@ def script() -> str:
 
 
 def style() -> str:
-    """The console's style sheet."""
+    """Return the console's style sheet."""
     return _asset("console.css")
 
 

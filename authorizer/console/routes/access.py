@@ -35,7 +35,7 @@ def require_console(request: Request) -> None:
 
 
 def console_caller(node: Node, request: Request, name: str = "Console") -> Caller:
-    """The caller, with rights by the current ACLs; ``name`` is the request's name in the audit log.
+    """Return the caller, with rights by the current ACLs; ``name`` is the request's name in the audit log.
 
     Raises:
         HttpError: 404, the listener has no console.
@@ -53,16 +53,16 @@ def require_same_origin(request: Request) -> None:
             missing; 400, a form or a link could have sent the request.
     """
     listener = origin_of(request).listener
-    allowed = _origins(request, listener)
+    allowed_origins = _origins(request, listener)
     headers = request.headers
     sites = headers.getlist("sec-fetch-site")
     origins = headers.getlist("origin")
-    if len(origins) != 1 or origins[0] not in allowed or (sites and sites != [_SAME_ORIGIN]):
-        here = f" at {' or '.join(sorted(allowed))}" if allowed else ""
+    if len(origins) != 1 or origins[0] not in allowed_origins or (sites and sites != [_SAME_ORIGIN]):
+        addresses = f" at {' or '.join(sorted(allowed_origins))}" if allowed_origins else ""
         sender = ", ".join(origins)[:200] or "no page"
         raise HttpError(
             ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-            f"only the console's own page{here} may send this request, but its Origin is {sender}. "
+            f"only the console's own page{addresses} may send this request, but its Origin is {sender}. "
             f"If people reach the page through a proxy, set {PUBLIC_URL} to its address there, and name the "
             f"proxy in {TRUSTED_PROXIES} if it changes Host. Programs use /v1/acls and /v1/plans",
         )

@@ -50,7 +50,7 @@ class _Access(NamedTuple):
     """An operation on a name or prefix."""
 
     resource_type: ResourceType
-    where: Key
+    names: Key
     operation: AclOperation
 
 
@@ -93,10 +93,11 @@ class AllowedRoutes:
             else:
                 summary, classes = self._of_one(state, access, principal)
                 answer["summary"] = summary
-            shown = classes[query.first : query.first + query.count]
-            acls = DecidingAcls(state.index.image.merged().columns, [each for _, each in shown])
+            page = classes[query.first : query.first + query.count]
+            acls = DecidingAcls(state.index.image.merged().columns, [each for _, each in page])
             lines = [
-                _class_json(state, acls, each, access.operation, is_allowed=is_so) for is_so, each in shown
+                _class_json(state, acls, each, access.operation, is_allowed=is_allowed)
+                for is_allowed, each in page
             ]
             return answer | {"total": len(classes), "first": query.first, "classes": lines}
 
@@ -105,20 +106,20 @@ class AllowedRoutes:
     def _of_one(
         self, state: AuthorizerState, access: _Access, principal: str
     ) -> tuple[str, list[tuple[bool, RequestClass]]]:
-        """``all``, ``some`` or ``none``; the allowed classes, then the denied ones."""
-        resource_type, where, operation = access
+        """Return ``all``, ``some`` or ``none``; and the allowed classes, then the denied ones."""
+        resource_type, names, operation = access
         (column,) = self._states.matrix(state, resource_type).columns([principal])
         bit, space = OPERATION_BITS[operation], NAME_SPACES[resource_type]
-        allowed = below_prefix(column.answers, where, operation, resource_type)
-        every = NameMap.of(NO_OPERATIONS, [(*where, bit)], space)
-        denied = every.combined(allowed, subtract, space)
-        asker = PrincipalSet.of(principal)
+        allowed = below_prefix(column.answers, names, operation, resource_type)
+        everything = NameMap.of(NO_OPERATIONS, [(*names, bit)], space)
+        denied = everything.combined(allowed, subtract, space)
+        principals = PrincipalSet.of(principal)
         classes = [
-            (is_allowed, questions)
+            (is_allowed, requests)
             for is_allowed, answers in ((True, allowed), (False, denied))
-            for questions in request_classes(answers, asker, resource_type)
+            for requests in request_classes(answers, principals, resource_type)
         ]
-        cell = column.cell(where)
+        cell = column.cell(names)
         return "all" if cell.always & bit else "some" if cell.sometimes & bit else "none", classes
 
     def _allowed_principals(self, state: AuthorizerState, access: _Access) -> list[RequestClass]:
@@ -130,7 +131,7 @@ class AllowedRoutes:
                 table = state.index.image.merged().columns
                 self._lists[key] = list(
                     permitted_principals(
-                        table, settings, access.resource_type, access.where, access.operation
+                        table, settings, access.resource_type, access.names, access.operation
                     )
                 )
                 while len(self._lists) > _LISTS_MAXIMUM:
@@ -141,30 +142,30 @@ class AllowedRoutes:
 def _access_of(query: AllowedQuery) -> _Access:
     operation = code_of(AclOperation, query.operation, "operation")
     resource_type = code_of(ResourceType, query.type, "type")
-    where = NAME_SPACES[resource_type].pattern(query.name, is_prefix=query.prefix)
-    if where is None:
+    names = NAME_SPACES[resource_type].pattern(query.name, is_prefix=query.prefix)
+    if names is None:
         kind = "begin with" if query.prefix else "have the name"
         raise invalid_request(f"no {resource_type.name} can {kind} `{query.name}`")
-    return _Access(resource_type, where, operation)
+    return _Access(resource_type, names, operation)
 
 
 def _class_json(
     state: AuthorizerState,
     acls: DecidingAcls,
-    questions: RequestClass,
+    requests: RequestClass,
     operation: AclOperation,
     *,
     is_allowed: bool,
 ) -> dict[str, Any]:
-    """The class in words, with the decision of its witness, and the ACLs that decide other requests of it."""
-    witness, decision = questions.witness, decide_witness(state, questions.witness, operation)
-    deciding = acls.other_acls(questions, decision, is_allowed=is_allowed)
+    """The class as text, with the decision of its witness, and the ACLs that decide its other requests."""
+    witness, decision = requests.witness, decide_witness(state, requests.witness, operation)
+    deciding = acls.other_acls(requests, decision, is_allowed=is_allowed)
     return {
         "allowed": is_allowed,
-        "who": describe_principal(questions),
-        "names_total": len(questions.names),
-        "names": [_names_json(each) for each in questions.names[:_NAMES_MAXIMUM]],
-        "hosts": describe_hosts(questions),
+        "who": describe_principal(requests),
+        "names_total": len(requests.names),
+        "names": [_names_json(each) for each in requests.names[:_NAMES_MAXIMUM]],
+        "hosts": describe_hosts(requests),
         "decision": decision.to_json(),
         "other_acls": [*map(acl_json, deciding.acls)],
         "other_acls_complete": deciding.is_complete,
@@ -173,10 +174,10 @@ def _class_json(
 
 
 def _names_json(names: NameSet) -> dict[str, Any]:
-    but: Sequence[Key] = names.excluded[:_NAMES_MAXIMUM]
+    excluded: Sequence[Key] = names.excluded[:_NAMES_MAXIMUM]
     return {
         "text": names.text,
         "is_name": names.is_name,
-        "but": [{"text": text, "is_name": is_name} for text, is_name in but],
+        "but": [{"text": text, "is_name": is_name} for text, is_name in excluded],
         "but_total": len(names.excluded),
     }

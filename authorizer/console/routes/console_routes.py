@@ -22,12 +22,12 @@ from authorizer.console.history.history_json import (
     state_offset_json,
 )
 from authorizer.console.history.state_cache import StateCache
-from authorizer.console.node_status import NodeStatus
 from authorizer.console.routes.access import console_caller
 from authorizer.console.routes.allowed import AllowedRoutes
 from authorizer.console.routes.decision_changes import decision_changes_json, find_decision_changes
 from authorizer.console.routes.findings import FindingsCache
-from authorizer.console.routes.matrix_window import window
+from authorizer.console.routes.matrix_window import compute_first_view, window
+from authorizer.console.routes.node_status import NodeStatus
 from authorizer.console.routes.plans import PlanRoutes
 from authorizer.console.routes.queries import (
     AclsQuery,
@@ -81,7 +81,7 @@ class ConsoleRoutes:
         self._node = node
         self.node_status = NodeStatus(node, context.peers)
         self._other_clusters = context.other_clusters
-        self._states = StateCache(node)
+        self._states = StateCache(node, compute_first_view)
         self.prefetch = self._states.prefetch
         self.close = self._states.close
         self._comparisons = ComparisonScheduler()
@@ -91,13 +91,13 @@ class ConsoleRoutes:
         self._listings: OrderedDict[tuple[int, str], tuple[AclIndex, Listing]] = OrderedDict()
 
     def handlers(self) -> Mapping[str, Callable[[Request], Awaitable[Response]]]:
-        """The handler of each path."""
+        """Return the handler of each path."""
         return {
             "/console/v1/now": self.now,
-            "/console/v1/moments": self.moments,
+            "/console/v1/moments": self.past_states,
             "/console/v1/matrix": self.matrix,
             "/console/v1/changes": self.changes,
-            "/console/v1/flips": self.flips,
+            "/console/v1/flips": self.decision_changes,
             "/console/v1/acls": self.acls,
             "/console/v1/findings": self.findings,
             "/console/v1/ask": self.ask,
@@ -123,7 +123,7 @@ class ConsoleRoutes:
             }
         )
 
-    async def moments(self, request: Request) -> Response:
+    async def past_states(self, request: Request) -> Response:
         """GET: the last past states."""
         self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
         await self._states.wait_for_first_part()
@@ -178,7 +178,7 @@ class ConsoleRoutes:
 
         return await self._respond(list_changes)
 
-    async def flips(self, request: Request) -> Response:
+    async def decision_changes(self, request: Request) -> Response:
         """GET: the decision changes between two states, or between two clusters of a fleet."""
         query = decode_query(request.scope["query_string"], DecisionChangesQuery)
         self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
@@ -188,11 +188,11 @@ class ConsoleRoutes:
             after = self._states.state_at(query.at_offset)
             if other is None:
                 before = self._states.state_at(query.since)
-                flips = find_decision_changes(before, after, self._states.history(), check_cancelled)
+                changes = find_decision_changes(before, after, self._states.history(), check_cancelled)
             else:
                 before = other
-                flips = find_decision_changes(before, after, None, check_cancelled)
-            return {**state_offset_json(before), **decision_changes_json(flips, query.count, before, after)}
+                changes = find_decision_changes(before, after, None, check_cancelled)
+            return {**state_offset_json(before), **decision_changes_json(changes, query.count, before, after)}
 
         await self._states.wait_for_first_part()
         with self._states.request_in_progress():
@@ -235,11 +235,11 @@ class ConsoleRoutes:
 
         def find() -> dict[str, Any]:
             state = self._states.state_at(query.at_offset)
-            shown = self._listing(state, query.containing).part(query.first, query.count)
+            page = self._listing(state, query.containing).part(query.first, query.count)
             findings = self._findings.get(state)
             return {
                 uuid_to_string(acl.record.id): findings[acl.record.id]
-                for acl in shown
+                for acl in page
                 if acl.record.id in findings
             }
 
@@ -265,12 +265,12 @@ class ConsoleRoutes:
                 shows_all=sees_all,
                 host_assumed=query.host is None,
             )
-            shown: dict[str, Any] = msgspec.to_builtins(explained)
-            shown |= state_offset_json(state)
+            answer: dict[str, Any] = msgspec.to_builtins(explained)
+            answer |= state_offset_json(state)
             if sees_all:
                 subject = RequestSubject(context, query.action(), state.settings)
-                shown["history"] = decision_history_json(subject, self._states.history().states)
-            return shown
+                answer["history"] = decision_history_json(subject, self._states.history().states)
+            return answer
 
         return await self._respond(explain, is_past=sees_all)
 

@@ -30,7 +30,7 @@ def find_decision_changes(
     history: History | None = None,
     check_cancelled: Callable[[], None] = never_cancelled,
 ) -> list[DecisionChange]:
-    """Every class of requests that two states decide differently.
+    """Return every class of requests that two states decide differently.
 
     ``history``: of the log, if both are its states. An error of ``check_cancelled`` ends the comparison.
     """
@@ -38,18 +38,18 @@ def find_decision_changes(
     old_settings, new_settings = (each.settings.with_version_of(each.index.image) for each in (before, after))
     if old_settings != new_settings:
         # Under the rules of another release any decision may change.
-        meanings = (
+        permissions = (
             EffectivePermissions.of(table, settings, check_cancelled=check_cancelled)
             for table, settings in ((old, old_settings), (new, new_settings))
         )
-        return list(decision_changes_between(*meanings, check_cancelled=check_cancelled))
+        return list(decision_changes_between(*permissions, check_cancelled=check_cancelled))
     changed = None if history is None else _changed_between(history, before.end_offset, after.end_offset)
     changed = changed or ChangedAcls.between(old, new)
     return decision_changes_of_states(changed, old, new, new_settings, check_cancelled)
 
 
 def _changed_between(history: History, first: int, last: int) -> ChangedAcls | None:
-    """The ACLs changed in between, even if changed back; None if not all changes are held."""
+    """The ACLs changed in between, even if changed back; None if not all changes are known."""
     first, last = min(first, last), max(first, last)
     if history.index_at(first) is None or history.index_at(last) is None:
         return None
@@ -65,43 +65,45 @@ def _table(states: Sequence[HistoryState], *, after: bool) -> AclTable:
 
 
 def decision_changes_json(
-    flips: Sequence[DecisionChange], count: int, before: AuthorizerState, after: AuthorizerState
+    changes: Sequence[DecisionChange], count: int, before: AuthorizerState, after: AuthorizerState
 ) -> dict[str, Any]:
-    """The number of changes, and the first ones with the deciding ACL or rule on both sides."""
-    granted = sum(flip.direction == "granted" for flip in flips)
-    shown = []
-    for version, some in groupby(flips[:count], key=attrgetter("version")):
-        group = list(some)
+    """Return the number of changes, and the first ones with the deciding ACL or rule on both sides."""
+    granted = sum(change.direction == "granted" for change in changes)
+    listed = []
+    for version, changes_of_version in groupby(changes[:count], key=attrgetter("version")):
+        group = list(changes_of_version)
         pair = before, after
         if version is not None:  # neither state was decided by the rules of this release
-            about = [flip.request_class.witness for flip in group]
-            pair = _by_rules_of(before, version, about), _by_rules_of(after, version, about)
-        shown += [_decision_change_json(flip, *pair) for flip in group]
+            witnesses = [change.request_class.witness for change in group]
+            pair = _by_rules_of(before, version, witnesses), _by_rules_of(after, version, witnesses)
+        listed += [_decision_change_json(change, *pair) for change in group]
     return {
-        "total": len(flips),
+        "total": len(changes),
         "granted": granted,
-        "revoked": len(flips) - granted,
-        "flips": shown,
+        "revoked": len(changes) - granted,
+        "flips": listed,
     }
 
 
-def _by_rules_of(state: AuthorizerState, version: KafkaVersion, about: Sequence[Witness]) -> AuthorizerState:
+def _by_rules_of(
+    state: AuthorizerState, version: KafkaVersion, witnesses: Sequence[Witness]
+) -> AuthorizerState:
     table = state.index.image.merged().columns
-    return state_for_witnesses(table, about, state.settings.with_version(version))
+    return state_for_witnesses(table, witnesses, state.settings.with_version(version))
 
 
 def _decision_change_json(
-    flip: DecisionChange, before: AuthorizerState, after: AuthorizerState
+    change: DecisionChange, before: AuthorizerState, after: AuthorizerState
 ) -> dict[str, Any]:
-    """The class in words, with its witness."""
-    questions = flip.request_class
-    operation = questions.operations[0]
-    witness = questions.witness
+    """The class as text, with its witness."""
+    requests = change.request_class
+    operation = requests.operations[0]
+    witness = requests.witness
     return {
-        "direction": flip.direction,
-        "releases": flip.releases,
-        "who": describe_principal(questions),
-        "what": describe_class(questions),
+        "direction": change.direction,
+        "releases": change.releases,
+        "who": describe_principal(requests),
+        "what": describe_class(requests),
         "witness": {
             "principal": witness.principal,
             "operation": operation.name,
@@ -109,6 +111,6 @@ def _decision_change_json(
             "name": witness.name,
             "host": witness.host,
         },
-        "before": decide_witness(before, questions.witness, operation).to_json(),
-        "after": decide_witness(after, questions.witness, operation).to_json(),
+        "before": decide_witness(before, witness, operation).to_json(),
+        "after": decide_witness(after, witness, operation).to_json(),
     }

@@ -1,4 +1,4 @@
-"""Findings of ``aclog lint``, computed once for each state that is shown."""
+"""Findings of ``aclog lint``, computed once for each displayed state."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class FindingsCache:
         self._cached: tuple[AuthorizerState, Mapping[Uuid, list[dict[str, Any]]]] | None = None
 
     def get(self, state: AuthorizerState) -> Mapping[Uuid, list[dict[str, Any]]]:
-        """The findings by ACL id.
+        """Return the findings by ACL id.
 
         Raises:
             HttpError: 400, there are too many ACLs to lint for a page.
@@ -46,7 +46,7 @@ class FindingsCache:
 
 
 def findings_json(image: AclsImage, settings: AuthorizerSettings) -> dict[Uuid, list[dict[str, Any]]]:
-    """All findings of a state, by ACL id."""
+    """Return all findings of a state, by ACL id."""
     lint = Lint(
         image.merged().columns,
         settings.with_version_of(image),
@@ -55,12 +55,12 @@ def findings_json(image: AclsImage, settings: AuthorizerSettings) -> dict[Uuid, 
     )
     found: dict[Uuid, list[dict[str, Any]]] = {}
     for finding in lint.findings():
-        shown = {
+        entry = {
             "rule": finding.rule,
             "because": finding.reason,
             "by": [acl_json(each) for each in finding.by],
             "can_go": finding.is_removable,
         }
         for acl_id in finding.ids:
-            found.setdefault(acl_id, []).append(shown)
+            found.setdefault(acl_id, []).append(entry)
     return found

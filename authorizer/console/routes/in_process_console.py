@@ -1,4 +1,4 @@
-"""Console routes that are answered in this process."""
+"""InProcessConsole: console routes that are answered in this process."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class InProcessConsole:
-    """Makes the console's routes of this process (``sidecar.route_group.RouteGroupFactory``)."""
+    """Creates the console's routes (``sidecar.route_group.RouteGroupFactory``)."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, ConsoleRoutes] = {}
 
     def for_node(self, context: NodeContext) -> ConsoleRouteGroup:
-        """The routes of one node."""
+        """Return the routes of one node."""
         console = ConsoleRoutes(context)
         self._nodes[context.cluster] = console
 
@@ -41,7 +41,7 @@ class InProcessConsole:
         return node_group(console.handlers().__getitem__, close)
 
     def for_fleet(self, fleet: Fleet) -> ConsoleRouteGroup:
-        """The routes of a fleet's front page."""
+        """Return the routes of a fleet's front page."""
 
         async def list_clusters(request: Request) -> Response:
             """GET: the state of each cluster; how many of its nodes agree, for callers with Describe."""
@@ -58,6 +58,6 @@ class InProcessConsole:
         return fleet_group(list_clusters)
 
     def prefetch(self, cluster: str) -> bool:
-        """Compute the first page of a cluster's console. False: the node is not ready yet."""
+        """Compute the first view of a cluster's console; return False if the node is not ready yet."""
         console = self._nodes.get(cluster)
         return console is not None and console.prefetch()

@@ -6,13 +6,13 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.analysis.matrix import Cell, Row, combine_cells, group_principals, outline, sorted_distinct
+from authorizer.console.routes.queries import MatrixQuery
 from authorizer.engine.index.masks import OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from authorizer.analysis.matrix import Column, Matrix
-    from authorizer.console.routes.queries import MatrixQuery
 
 #: Maximum number of principals that a window aggregates by team: with a million ACLs it takes seconds.
 MEMBERS_MAXIMUM: Final = 200
@@ -21,14 +21,22 @@ _OPERATIONS: Final = [operation.name for operation in OPERATIONS]
 #: The column of principals without ACLs.
 _OTHER_PRINCIPALS: Final = Row(("", False), 0)
 
+# The first request of a page of usual size: it opens with the topics.
+_FIRST_VIEW: Final = MatrixQuery(rows=60, columns=24)
+
+
+def compute_first_view(matrix: Matrix) -> None:
+    """Compute the page's first view of a matrix, which caches its columns and rows."""
+    window(_FIRST_VIEW, matrix, None, None)
+
 
 def window(query: MatrixQuery, matrix: Matrix, before: Matrix | None, only: str | None) -> dict[str, Any]:
-    """A window of a matrix, optionally compared with another one.
+    """Return a window of a matrix, optionally compared with another one.
 
     Args:
         query: selects rows and columns.
-        matrix: of the shown state.
-        before: of the state that it is compared with.
+        matrix: the matrix of the displayed state.
+        before: the matrix of the state to compare with.
         only: the only principal that the caller may see; None: all.
     """
     named = [only] if only is not None else _named(query, matrix, before)
@@ -56,17 +64,17 @@ def window(query: MatrixQuery, matrix: Matrix, before: Matrix | None, only: str 
     }
     if before is not None:
         pairs = [None if each is None else matrix.changes_since(before, each) for each in members]
-        for at, which in enumerate(("granted", "revoked")):
-            flips = [None if each is None else [pair[at] for pair in each] for each in pairs]
-            result[which] = _cells(visible_rows, flips)
+        for index, direction in enumerate(("granted", "revoked")):
+            changes = [None if each is None else [pair[index] for pair in each] for each in pairs]
+            result[direction] = _cells(visible_rows, changes)
     return result
 
 
 def _named(query: MatrixQuery, matrix: Matrix, before: Matrix | None) -> list[str]:
     """The selected principals, in order."""
-    wanted = query.who.casefold()
+    text = query.who.casefold()
     principals = matrix.principals if before is None else matrix.principals | before.principals
-    return sorted(each for each in principals if wanted in each.casefold() and each.startswith(query.team))
+    return sorted(each for each in principals if text in each.casefold() and each.startswith(query.team))
 
 
 def _heads(query: MatrixQuery, named: Sequence[str], *, is_all: bool) -> list[Row]:
@@ -78,12 +86,12 @@ def _heads(query: MatrixQuery, named: Sequence[str], *, is_all: bool) -> list[Ro
 def _members(heads: Sequence[Row], named: Sequence[str]) -> list[Sequence[str | None] | None]:
     """The principals of each column; None if they are too many to aggregate."""
     found: list[Sequence[str | None] | None] = []
-    left = MEMBERS_MAXIMUM
+    remaining = MEMBERS_MAXIMUM
     for (text, is_name), inside in heads:
         first = bisect_left(named, text)
         if inside:
-            found.append(named[first : first + inside] if inside <= left else None)
-            left -= inside if inside <= left else 0
+            found.append(named[first : first + inside] if inside <= remaining else None)
+            remaining -= inside if inside <= remaining else 0
         else:
             found.append([text if is_name else None])
     return found
@@ -99,7 +107,7 @@ def _rows(query: MatrixQuery, matrix: Matrix, before: Matrix | None, only: str |
 
 
 def _cells(rows: Sequence[Row], columns: Sequence[Sequence[Column] | None]) -> list[list[Cell | None]]:
-    """What is allowed to all principals of a column, and to some of them."""
+    """The permissions of all principals of a column, and of some of them."""
     return [
         [None if each is None else combine_cells(column.cell(row.key) for column in each) for each in columns]
         for row in rows

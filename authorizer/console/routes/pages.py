@@ -1,4 +1,4 @@
-"""The page's files: the same for everyone, without any ACL."""
+"""The page's files, which contain no ACLs and need no authentication."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _HEADERS: Final = {
 
 
 def is_page(request: Request) -> bool:
-    """Whether a request is for the page, as browsers send it, or for one of its files."""
+    """Return whether a request is for the page, as browsers send it, or for one of its files."""
     path = request.scope["path"]
     if path.startswith(ASSETS_PATH):
         return True
@@ -43,12 +43,12 @@ def is_page(request: Request) -> bool:
 
 
 def page() -> Response:
-    """The page of one node."""
+    """Return the page of one node."""
     return _answer("index.html")
 
 
 def fleet_page() -> Response:
-    """The page of a fleet's root."""
+    """Return the page of a fleet's root."""
     return _answer("fleet.html")
 
 

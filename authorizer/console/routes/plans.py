@@ -3,7 +3,7 @@
 - A plan requires Describe on the cluster. A plan to apply requires Alter, is made on the current ACLs, and
   only by a node that can change ACLs.
 - Apply checks the plan's effective permissions, as for any other plan (`writing.plan_application`).
-- Both accept requests of the console's page only (`same_origin`).
+- Both accept requests of the console's page only (`access.require_same_origin`).
 """
 
 from __future__ import annotations
@@ -99,15 +99,15 @@ class PlanRoutes:
         table = image.merged().columns
         changed = _planned_changes(query, state, table, notes.append)
         after = changed.applied_to(table)
-        flips = decision_changes_by(changed, table, settings, check_cancelled)
-        about = [flip.request_class.witness for flip in flips[: query.count]]
-        before, then = (state_for_witnesses(each, about, settings) for each in (table, after))
+        changes = decision_changes_by(changed, table, settings, check_cancelled)
+        witnesses = [change.request_class.witness for change in changes[: query.count]]
+        before, after_state = (state_for_witnesses(each, witnesses, settings) for each in (table, after))
         found = {
             **state_offset_json(state),
             "counts": PlanCounts.of(table, changed, after).to_json(self._max_removed_percent),
             "added": _listed(changed.added),
             "removed": _listed(changed.removed),
-            **decision_changes_json(flips, query.count, before, then),
+            **decision_changes_json(changes, query.count, before, after_state),
             "warnings": [_warning(each) for each in plan_warnings(changed, after)],
             "notes": notes,
         }
@@ -131,45 +131,45 @@ def _planned_changes(
     """Raises HttpError 400: an ACL or a line of the text is invalid."""
     if query.text.strip():
         return _changed_by_text(query, table, note)
-    to_add = [_added(query, at, state) for at in range(len(query.add))]
-    to_remove = [_removed(acl, at) for at, acl in enumerate(query.remove)]
+    to_add = [_added(query, index, state) for index in range(len(query.add))]
+    to_remove = [_removed(acl, index) for index, acl in enumerate(query.remove)]
     changed = ChangedAcls.between(table, with_replacements(table, to_remove, to_add))
     added, removed = ({acl.record.content for acl in each} for each in (changed.added, changed.removed))
-    for contents, found, why in (
+    for contents, found, problem in (
         (to_add, added, "is in force already"),
         (to_remove, removed, "is not in force"),
     ):
         for content in contents:
             if content not in found:
-                note(f"{_acl_text(content)} {why}")
+                note(f"{_acl_text(content)} {problem}")
     return changed
 
 
 def _changed_by_text(query: PlanQuery, table: AclTable, note: Callable[[str], None]) -> ChangedAcls:
     lines = [(number, line) for number, line in enumerate(query.text.split("\n"), 1) if line.strip()]
     try:
-        wanted = DesiredStateFile.of(lines, _TEXT)
-        scope = Scope() if query.everything and wanted.steps is None else None
-        return wanted.changes_to(table, scope, note)
+        file = DesiredStateFile.of(lines, _TEXT)
+        scope = Scope() if query.everything and file.steps is None else None
+        return file.changes_to(table, scope, note)
     except DecodeError as error:
-        raise invalid_request(f"{error}. `aclog plan --help` says what can be pasted") from error
+        raise invalid_request(f"{error}. `aclog plan --help` lists the formats") from error
 
 
-def _added(query: PlanQuery, at: int, state: AuthorizerState) -> AclContent:
+def _added(query: PlanQuery, index: int, state: AuthorizerState) -> AclContent:
     image = state.index.image
     try:
-        binding = query.add[at].binding(f"add[{at}].")
+        binding = query.add[index].binding(f"add[{index}].")
         validate_binding(binding, HostRules.of(state.settings.kafka_version, image))
     except (ApiError, ValueError) as error:
         raise invalid_request(str(error)) from error
     return AccessControlEntryRecord.from_binding(binding_uuid(binding), binding).content
 
 
-def _removed(acl: dict[str, str], at: int) -> AclContent:
+def _removed(acl: dict[str, str], index: int) -> AclContent:
     try:
         return content_from_json(acl)
     except (KeyError, ValueError) as error:
-        raise invalid_request(f"remove[{at}] is not an ACL: {error!r}") from error
+        raise invalid_request(f"remove[{index}] is not an ACL: {error!r}") from error
 
 
 def _acl_text(content: AclContent) -> str:
@@ -180,5 +180,5 @@ def _listed(table: AclTable) -> dict[str, Any]:
     return {"total": len(table), "acls": [*map(acl_json, table.records(slice(_LISTED_MAXIMUM)))]}
 
 
-def _warning(warned: PlanWarning) -> dict[str, Any]:
-    return {"text": warned.text, "acl": None if warned.acl is None else acl_json(warned.acl)}
+def _warning(warning: PlanWarning) -> dict[str, Any]:
+    return {"text": warning.text, "acl": None if warning.acl is None else acl_json(warning.acl)}

@@ -60,11 +60,11 @@ class ConsoleRouteGroup:
         self.close = close
 
     def is_public(self, request: Request, listener: Listener) -> bool:
-        """The page and its files are the same for everyone, and contain no ACLs."""
+        """Return whether the request needs no authentication: the page's files contain no ACLs."""
         return listener.has_console and is_page(request)
 
     def front_page(self, request: Request) -> Response | None:
-        """The page, where the console is enabled."""
+        """Return the page, if the console is enabled."""
         return self._page(request) if self.is_public(request, origin_of(request).listener) else None
 
 
@@ -72,12 +72,12 @@ def node_group(
     handler: Callable[[str], Callable[[Request], Awaitable[Response]]],
     close: Callable[[], None] = lambda: None,
 ) -> ConsoleRouteGroup:
-    """The routes of one node; ``handler`` returns the handler of a path."""
+    """Return the routes of one node; ``handler`` returns the handler of a path."""
     return ConsoleRouteGroup(_node_routes(handler), _node_page, close)
 
 
 def fleet_group(list_clusters: Callable[[Request], Awaitable[Response]]) -> ConsoleRouteGroup:
-    """The routes of a fleet; ``list_clusters`` handles the list of its clusters."""
+    """Return the routes of a fleet; ``list_clusters`` handles the list of its clusters."""
     return ConsoleRouteGroup(_fleet_routes(list_clusters), lambda _: fleet_page())
 
 

@@ -67,7 +67,8 @@ class PeerNode(msgspec.Struct, frozen=True):
     """One node's result.
 
     Attributes:
-        verdict, why: whether it agrees with this node; the reason as a sentence.
+        verdict: whether it agrees with this node.
+        why: the reason, as a sentence.
         state: its answer; None if there is none.
     """
 
@@ -88,7 +89,7 @@ class PeerNodes:
         self._lock = asyncio.Lock()
 
     async def poll(self) -> tuple[PeerNode, ...]:
-        """The results in the configuration's order; concurrent callers share one poll."""
+        """Return the results in the configuration's order; concurrent callers share one poll."""
         async with self._lock:
             if self._polled_at_s is None or time.monotonic() - self._polled_at_s >= _CACHE_TTL_S:
                 self._results = tuple(await asyncio.gather(*(each.poll(self._node) for each in self._peers)))
@@ -111,22 +112,24 @@ class _Peer:
         earlier, self._previous = self._previous, state
         if earlier is not None and earlier.offset > state.offset:
             earlier = None  # its log was truncated, or it was restarted
-        identity, here = node.status().identity, node.authorizer.state
+        identity, current = node.status().identity, node.authorizer.state
         if identity is None or (state.cluster_id, state.topic_id) != (
             identity.cluster_id,
             uuid_to_string(identity.topic_id),
         ):
             return PeerNode(self._url, "other log", "it follows another log than this node", state)
         for each in (state, earlier):
-            if each is not None and (digest := _digest_at(node, here, each.offset)) is not None:
+            if each is not None and (digest := _digest_at(node, current, each.offset)) is not None:
                 return self._compare(each, digest, state)
-        return PeerNode(self._url, "unknown", _why_unknown(here, state), state)
+        return PeerNode(self._url, "unknown", _unknown_reason(current, state), state)
 
-    def _compare(self, at: PeerState, digest: str, state: PeerState) -> PeerNode:
-        if at.digest == digest:
-            return PeerNode(self._url, "agrees", f"the same ACLs at offset {at.offset - 1}", state)
-        why = f"different ACLs at offset {at.offset - 1}: digest {at.digest} there, {digest} here"
-        return PeerNode(self._url, "differs", why, state)
+    def _compare(self, compared: PeerState, digest: str, state: PeerState) -> PeerNode:
+        if compared.digest == digest:
+            return PeerNode(self._url, "agrees", f"the same ACLs at offset {compared.offset - 1}", state)
+        reason = (
+            f"different ACLs at offset {compared.offset - 1}: digest {compared.digest} there, {digest} here"
+        )
+        return PeerNode(self._url, "differs", reason, state)
 
     async def _fetch_state(self) -> PeerState:
         """Raises SidecarError: there is no answer, or no valid one."""
@@ -143,7 +146,7 @@ class _Peer:
             raise error_of_transport(self._url, call, error) from error
 
     def _address(self) -> Address:
-        """Read the credentials anew. Raises SidecarError: they cannot be used."""
+        """The address with the current credentials. Raises SidecarError: they cannot be used."""
         config = self._config
         token, ca, certificate = (
             None if each is None else Path(each)
@@ -181,15 +184,15 @@ class _Peer:
         return complete
 
 
-def _digest_at(node: Node, here: AuthorizerState, offset: int) -> str | None:
-    """This node's digest at an offset; None if that state is not held."""
-    state = here if offset == here.end_offset else node.recent_states.at(offset)
+def _digest_at(node: Node, current: AuthorizerState, offset: int) -> str | None:
+    """This node's digest at an offset; None if that state is not retained."""
+    state = current if offset == current.end_offset else node.recent_states.at(offset)
     return None if state is None else digest_to_string(state.index.image.digest)
 
 
-def _why_unknown(here: AuthorizerState, state: PeerState) -> str:
-    if state.offset > here.end_offset:
-        return f"it is ahead of this node, which is at offset {here.end_offset - 1}: not compared yet"
+def _unknown_reason(current: AuthorizerState, state: PeerState) -> str:
+    if state.offset > current.end_offset:
+        return f"it is ahead of this node, which is at offset {current.end_offset - 1}: not compared yet"
     return (
         f"this node no longer holds the state at offset {state.offset - 1}, only its last published ones: "
         "not compared"

@@ -10,8 +10,8 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.console.history.stored_counts import StoredCounts
-from authorizer.console.peer_nodes import PeerNodes
 from authorizer.console.routes.access import console_caller
+from authorizer.console.routes.peer_nodes import PeerNodes
 from authorizer.console.threads import run_in_console_thread
 from authorizer.sidecar.auth.caller_authorization import Caller
 from authorizer.sidecar.http.request_response import json_response, origin_of
@@ -43,7 +43,7 @@ class NodeStatus:
         self._counts = None if counts is None else StoredCounts(counts)
 
     def handlers(self) -> Mapping[str, Callable[[Request], Awaitable[Response]]]:
-        """The handlers by path."""
+        """Return the handlers by path."""
         return {
             "/console/v1/decisions": self.decisions,
             "/console/v1/nodes": self.nodes,
@@ -84,7 +84,7 @@ class NodeStatus:
         return json_response({"kept": counts, "error": None})
 
     async def agreement(self, request: Request) -> dict[str, Any] | None:
-        """Number of other nodes by verdict; None if the caller lacks Describe or the node is not ready."""
+        """Return the number of other nodes by verdict; None without Describe or before the node is ready."""
         state = self._node.authorizer.state
         if not state.is_ready or not Caller(self._node, state, origin_of(request), "Console").may_list():
             return None
