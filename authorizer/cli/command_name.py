@@ -1,8 +1,7 @@
-"""The command's own name, as it can be pasted into the shell that started it.
+"""The words that start aclog, for commands in texts that a user can paste.
 
-``aclog`` need not be on the PATH: ``make`` puts it in ``.venv/bin``, and ``python -m authorizer.cli`` needs
-no script at all. Every text that names a command is written with plain ``aclog`` and goes through
-``as_pasted`` where it is shown.
+``aclog`` may not be on the PATH: ``make`` puts it in ``.venv/bin``, and ``python -m authorizer.cli`` needs no
+script. Texts name commands as ``aclog COMMAND``; ``as_pasted`` replaces ``aclog`` when they are printed.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-#: The program's name, and that of the script that installing it makes.
+#: Name of the program and of its installed script.
 NAME: Final = "aclog"
-#: The shells' scripts set it: then aclog prints what would complete a line, and does nothing else.
+#: Set by the completion scripts of shells: aclog then only prints completions.
 COMPLETE_VARIABLE: Final = "_ACLOG_COMPLETE"
 #: The commands, in the order of ``aclog --help``.
 COMMANDS: Final = (
@@ -43,7 +42,7 @@ COMMANDS: Final = (
     "spark",
     "completion",
 )
-# Only what is followed by a command: the program is called aclog, too.
+# Only before a command, because texts also name the program.
 _IN_TEXT: Final = re.compile(rf"(?<![\w./-]){NAME}(?= (?:{'|'.join(COMMANDS)}|--debug)(?![\w-]))")
 
 
@@ -55,11 +54,11 @@ def command_words() -> tuple[str, ...]:
     if not started.name.startswith(NAME) or started.suffix:
         # A program that calls the commands in its own process: tests, spark-submit.
         return (NAME,)
-    # What is installed beside it under another name begins with the same word.
+    # Other scripts (aclog-kafka-acls) are installed in the same directory.
     script = started.with_name(NAME)
     if (found := shutil.which(NAME)) is not None and _is_same(found, script):
         return (NAME,)
-    # Path drops the ./ that the shell needs.
+    # pathlib removes the ./ that the shell needs.
     return (str(script) if script.parent != Path() else f".{os.sep}{script}",)
 
 
@@ -69,7 +68,7 @@ def command_line(words: Sequence[str]) -> str:
 
 
 def as_pasted(text: str) -> str:
-    """The text with each ``aclog COMMAND`` in it as it can be pasted."""
+    """Replace the program's name in each ``aclog COMMAND`` of a text, so that it can be pasted."""
     return _IN_TEXT.sub(lambda _: shlex.join(command_words()), text)
 
 

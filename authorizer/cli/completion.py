@@ -1,6 +1,6 @@
-"""``aclog completion``: what makes a shell's Tab key complete commands, flags and their values.
+"""``aclog completion``: scripts that make a shell complete commands, options and values.
 
-The shell's script calls aclog at each Tab, and click answers from what the commands declare.
+The shell's script calls aclog at each Tab; click computes completions from the commands' options.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from authorizer.cli.rendering.output import answer
 
 
 class _Shell(NamedTuple):
-    """How a shell is served.
+    """Completion of one shell.
 
     Attributes:
-        script: click's.
-        home, default_home: which variable says where a user's files of that kind are, and where else.
-        file: below it.
-        then: what a user has to do after that; ``{file}`` and ``{directory}`` are the script's.
-        path: how a directory gets on the PATH, where the script calls aclog by its name; None where it calls
-            what was typed.
+        script: click's class for the script.
+        home, default_home: variable that names the directory of user files, and the default directory.
+        file: path of the script below that directory.
+        next_step: what the user has to do next; ``{file}`` and ``{directory}`` of the script are replaced.
+        path: command that adds a directory to the PATH, if the script calls aclog by name; None if it calls
+            the command as typed.
     """
 
     script: type[ShellComplete]
     home: str
     default_home: str
     file: str
-    then: str
+    next_step: str
     path: str | None
 
 
@@ -44,7 +44,7 @@ _SHELLS: Final = {
         "XDG_DATA_HOME",
         ".local/share",
         f"bash-completion/completions/{NAME}",
-        "New shells have it where bash-completion is installed; elsewhere put this line into ~/.bashrc: "
+        "New shells load it if bash-completion is installed. Otherwise add this line to ~/.bashrc: "
         "source {file}",
         path=None,
     ),
@@ -53,7 +53,7 @@ _SHELLS: Final = {
         "XDG_DATA_HOME",
         ".local/share",
         f"zsh/site-functions/_{NAME}",
-        "New shells have it with this line in ~/.zshrc: "
+        "New shells load it with this line in ~/.zshrc: "
         "fpath=({directory} $fpath); autoload -U compinit; compinit",
         path="export PATH={directory}:$PATH",
     ),
@@ -62,7 +62,7 @@ _SHELLS: Final = {
         "XDG_CONFIG_HOME",
         ".config",
         f"fish/completions/{NAME}.fish",
-        "New shells have it.",
+        "New shells load it.",
         path="fish_add_path {directory}",
     ),
 }
@@ -75,8 +75,8 @@ _SHELLS: Final = {
 def completion_command(ctx: click.Context, *, shell: str, install: bool) -> None:
     """Print or install completion with the Tab key for a shell.
 
-    Prints the shell's script. With --install writes it to where the shell finds it, and prints further steps
-    if there are any.
+    Prints the shell's script. With --install it writes the script to the shell's directory of completions,
+    and prints further steps if there are any.
 
     \b
     Examples:
@@ -84,20 +84,20 @@ def completion_command(ctx: click.Context, *, shell: str, install: bool) -> None
       source <(aclog completion bash)
       aclog completion fish --install
     """
-    served = _SHELLS[shell]
-    script = served.script(ctx.find_root().command, {}, NAME, COMPLETE_VARIABLE).source()
+    completion = _SHELLS[shell]
+    script = completion.script(ctx.find_root().command, {}, NAME, COMPLETE_VARIABLE).source()
     if not install:
         click.echo(script, nl=False)
         return
-    home = os.environ.get(served.home) or Path.home() / served.default_home
-    file = Path(home) / served.file
+    home = os.environ.get(completion.home) or Path.home() / completion.default_home
+    file = Path(home) / completion.file
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(script, encoding="utf-8")
     answer(f"{file}: written", indent=2)
     quoted = {"file": shlex.quote(str(file)), "directory": shlex.quote(str(file.parent))}
-    click.echo(served.then.format_map(quoted))
+    click.echo(completion.next_step.format_map(quoted))
     words = command_words()
-    if served.path is not None and words != (NAME,):
+    if completion.path is not None and words != (NAME,):
         directory = shlex.quote(str(Path(words[0]).absolute().parent))
-        way = served.path.format(directory=directory)
-        click.echo(f"{shell} completes {NAME} where it is on the PATH: {way}")
+        add_to_path = completion.path.format(directory=directory)
+        click.echo(f"{shell} completes {NAME} only if it is on the PATH: {add_to_path}")

@@ -1,6 +1,6 @@
-"""Exit codes and hints: how an error of any layer ends a command.
+"""Exit codes and hints for the errors of all layers.
 
-The layers' errors say what is wrong and where. The command line adds what to do, because a hint names
+The errors of the layers state what failed and where. The command line adds what to do, because hints name
 commands and options.
 """
 
@@ -135,13 +135,13 @@ _USAGE: Final[dict[type[BaseException], str]] = {
     FileNotFoundError: "",
     NotADirectoryError: "",
     IsADirectoryError: "",
-    PermissionError: "Run as a user who may, or choose another path.",
+    PermissionError: "Run as a user with access, or choose another path.",
     InputClosedError: "Give it one: a pipe, or `< FILE`.",
-    OutputClosedError: "Only the output is lost; what the command did is done. Give it one: a pipe, or `> "
+    OutputClosedError: "Only the output is lost; the command has done its work. Give it one: a pipe, or `> "
     "FILE`.",
 }
 _NOT_READY: Final[dict[type[BaseException], str]] = {
-    api.AuthorizerNotReadyError: "Not loaded yet: try again, or see the reason in the log output.",
+    api.AuthorizerNotReadyError: "The log is not loaded yet: try again, or see the reason in the log output.",
     api.OperationTimedOutError: "Unless the message says that nothing was written, the change may be in the "
     "log: list the ACLs first.",
     api.NotControllerError: "",
@@ -202,26 +202,26 @@ HINTS: Final = {
     for kind, hint in hints.items()
 }
 
-# These wrap an error of the operating system: a wrong path is wrong usage, a bad disk is bad data, and a full
+# These wrap errors of the operating system: a wrong path is wrong usage, a bad disk is bad data, and a full
 # disk may have room later.
-_FROM_THE_SYSTEM: Final = (records.LogStorageError, snapshot.SnapshotError)
-_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
+_SYSTEM_ERRORS: Final = (records.LogStorageError, snapshot.SnapshotError)
+_DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 def failure_of(error: BaseException) -> Failure:
-    """The message and exit code for anything that a command raised."""
+    """Message, exit code and hint for an error of a command."""
     code, hint = outcome(type(error))
     if isinstance(error, api.ConfigError):
         hint = _where_to_set(error.key)
-    if type(error) in _FROM_THE_SYSTEM:
+    if type(error) in _SYSTEM_ERRORS:
         if isinstance(error.__cause__, OSError):
             code, hint = outcome(type(error.__cause__))
         elif isinstance(error.__cause__, (ImportError, ValueError)):
             # fsspec does not know the URL's scheme, or lacks a package for it.
             code, hint = ExitCode.USAGE, ""
-    refused = error.__cause__ if type(error) in _FROM_THE_SYSTEM else error
-    if isinstance(refused, OSError) and refused.errno in _NO_ROOM and code is ExitCode.BAD_DATA:
-        code, hint = ExitCode.NOT_READY, "Make room there, or choose another place."
+    system_error = error.__cause__ if type(error) in _SYSTEM_ERRORS else error
+    if isinstance(system_error, OSError) and system_error.errno in _DISK_FULL and code is ExitCode.BAD_DATA:
+        code, hint = ExitCode.NOT_READY, "Free some space, or choose another path."
     if code is ExitCode.DEFECT:
         return Failure(f"a defect in aclog: {type(error).__name__}: {_message(error)}", code, hint)
     return Failure(_message(error), code, hint)
@@ -242,7 +242,7 @@ def _where_to_set(key: str) -> str:
 
     known = BY_NAME.get(key)
     if known is None:
-        # The file itself, a variable, or a key of one listener or cluster: the message names it.
+        # The key of a file, variable, listener or cluster, which the message names.
         return ""
     ways = ["in the --config file"]
     if known.environment:
@@ -268,11 +268,11 @@ _BEFORE_APPEND: Final = (records.EncodeError, records.LogReadOnlyError)
 
 @dataclass(slots=True)
 class WriteAttempt:
-    """How far a writing command has come.
+    """Progress of a command that writes.
 
     Attributes:
-        appends: an append has begun. From then on the error says whether it was written.
-        written: text about what is in the log; empty if nothing was written.
+        appends: whether an append has begun; from then on errors state whether it was written.
+        written: text about written changes; empty if nothing was written.
     """
 
     appends: bool = False
@@ -281,7 +281,7 @@ class WriteAttempt:
 
 @contextmanager
 def write_attempt() -> Iterator[WriteAttempt]:
-    """Add to any error that the block raises what was written, unless its text says so."""
+    """Add to an error of the block what was written, unless its text states it."""
     attempt = WriteAttempt()
     try:
         yield attempt

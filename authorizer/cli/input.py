@@ -1,4 +1,4 @@
-"""Lines that commands read: JSON objects, from a file or stdin, gzip or not."""
+"""Lines of input files and of stdin, compressed with gzip or not."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ if TYPE_CHECKING:
 STDIN: Final = "-"
 NO_INPUT: Final = (
     "stdin ended without a single byte, as when the command that writes it has failed (`set -o pipefail` "
-    "shows that). If there really are no ACLs, write an empty set: echo '[]'"
+    "detects that). If there are no ACLs, write an empty set: echo '[]'"
 )
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 
 
 @contextmanager
 def lines_of(path: str) -> Iterator[Iterator[bytes]]:
-    """Lines of a file, or of stdin for ``-``, unpacked if they are gzip.
+    """Lines of a file, or of stdin for ``-``, decompressed if they are gzip.
 
     Raises:
         OSError: the file cannot be read.
-        DecodeError: while they are read: it is not whole gzip.
+        DecodeError: while reading, if the gzip data is incomplete or damaged.
     """
     with ExitStack() as opened:
         file: Any = opened.enter_context(click.open_file(path, "rb"))
         lines = file if isinstance(file, io.BufferedReader) else io.BufferedReader(file)
-        # By its content and not by its name: stdin has none.
+        # By content, because stdin has no name.
         if lines.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
-            yield _unpacked(opened.enter_context(gzip.open(lines)), path)
+            yield _decompressed(opened.enter_context(gzip.open(lines)), path)
         else:
             yield iter(lines)
 
 
-def _unpacked(lines: Iterable[bytes], path: str) -> Iterator[bytes]:
+def _decompressed(lines: Iterable[bytes], path: str) -> Iterator[bytes]:
     try:
         yield from lines
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -61,8 +61,8 @@ def read_acl_file(path: str) -> list[AccessControlEntryRecord]:
 
     Raises:
         OSError: it cannot be read.
-        DecodeError: it is in none of the forms, a line of it is not as it should be, or it ended early: stdin
-            without a single byte, too.
+        DecodeError: the form is unknown, a line is not valid, or the input is truncated, such as an empty
+            stdin.
     """
     from authorizer.analysis.files.acl_file import parse_acls
 
@@ -70,7 +70,7 @@ def read_acl_file(path: str) -> list[AccessControlEntryRecord]:
 
 
 def read_lines(path: str, *, may_be_empty: bool = False) -> list[Line]:
-    """The lines of a file that are not empty; ``may_be_empty``: stdin without a byte has none.
+    """The lines of a file that are not blank; ``may_be_empty``: accept an empty stdin.
 
     Raises as ``read_acl_file``.
     """
@@ -80,7 +80,7 @@ def read_lines(path: str, *, may_be_empty: bool = False) -> list[Line]:
         for number, line in enumerate(lines, 1):
             if (text := _text(line, path, number)).strip():
                 found.append((number, text))
-    # A failed command leaves nothing in its pipe; an empty set can be written in every form.
+    # An empty pipe means that its command failed: an empty set has bytes in every form.
     if not number and path == STDIN and not may_be_empty:
         raise DecodeError(NO_INPUT)
     return found
@@ -94,7 +94,7 @@ def _text(line: bytes, path: str, number: int) -> str:
 
 
 def bad_line(error: RecordError, hint: str) -> Failure:
-    """What a user's own line gets, where the same error in a log would speak of replicas."""
+    """The failure for an error in a user's line; the usual hint is about a damaged log."""
     failure = failure_of(error)
     if not isinstance(error, UnsupportedVersionError):
         failure.hint = hint

@@ -32,14 +32,14 @@ def given(flag: str) -> Any:
 
 
 def is_quiet() -> bool:
-    """``--quiet``: no notes, and no progress unless ``--progress`` asks for it."""
+    """Whether ``--quiet`` is given: print no notes, and progress only with ``--progress``."""
     return bool(given("--quiet"))
 
 
 def shows_progress() -> bool:
-    """Whether to show progress: as ``--progress`` says, else on a terminal unless ``--quiet``."""
-    wanted = given("--progress")
-    return bool(sys.stderr.isatty() and not is_quiet() if wanted is None else wanted)
+    """Whether to show progress: the value of ``--progress``, else on a terminal unless ``--quiet``."""
+    progress = given("--progress")
+    return bool(sys.stderr.isatty() and not is_quiet() if progress is None else progress)
 
 
 def words(*flags: str) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
-"""``aclog`` itself: which commands there are, and how each of them ends.
+"""The ``aclog`` command: the table of subcommands, and how errors end them.
 
-Every command runs inside ``Commands.invoke``: whatever it raises becomes a message and an exit code there
-(``failure.failure_of``), or a traceback too with ``--debug``.
+``Commands.invoke`` runs every subcommand and turns what it raises into a message and an exit code
+(``failure.failure_of``); ``--debug`` adds the traceback.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _COMMANDS: Final = {
     "log": _Command("groups", "Create, dump, append to, copy or verify a metadata log."),
     "snapshot": _Command("groups", "List, create, verify, import or export snapshots."),
     "serve": _Command(
-        "serve.command", "Run a node that answers over HTTP, for a gateway, registry or proxy."
+        "serve.command", "Run a node that serves decisions over HTTP, for a gateway, registry or proxy."
     ),
     "token": _Command("tokens", "Create, list or revoke bearer tokens for the sidecar."),
     "diff": _Command("sets.diff", "Compare two sets of ACLs and the permissions that they give."),
@@ -72,7 +72,7 @@ _COMMANDS: Final = {
 
 
 _EPILOG: Final = (
-    "Exit codes: 0 yes or done; 1 denied or different; 2 wrong usage or configuration; 3 not ready, try "
+    "Exit codes: 0 done or allowed; 1 denied or different; 2 wrong usage or configuration; 3 not ready, try "
     "again; 4 bad data; 70 a defect in aclog."
 )
 
@@ -86,14 +86,14 @@ class Commands(LazyGroup):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        # The commands below inherit it; a program that calls aclog may choose another value.
+        # Subcommands inherit it; a program that calls aclog may pass another value.
         extra.setdefault("color", colour())
         return super().make_context(info_name, args, parent, **extra)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
         from click.shell_completion import CompletionItem
 
-        # A group's own would import each command for its first line.
+        # click's method would import each command for the first line of its help.
         commands = [
             CompletionItem(name, help=each.summary)
             for name, each in _COMMANDS.items()
@@ -112,7 +112,7 @@ class Commands(LazyGroup):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             result = super().invoke(ctx)
-            # A reader that has gone (`| head`) must be noticed here, not while the interpreter shuts down.
+            # Raises BrokenPipeError here, not at exit, if the reader of the pipe has ended (`| head`).
             sys.stdout.flush()
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
@@ -129,8 +129,8 @@ class Commands(LazyGroup):
 
 
 def drop_stdout() -> None:
-    """Say nothing more there: who read it has gone."""
-    # What is still in the buffer has no reader, and flushing it at exit would fail again.
+    """Discard further output: the reader of the pipe has ended."""
+    # Flushing the buffer at exit would fail again.
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, io.UnsupportedOperation):
@@ -162,11 +162,10 @@ def cli(*, debug: bool) -> None:
 
 
 def prepare_process() -> None:
-    """What a console script sees to before anything else."""
-    # numpy brings a linear algebra that nothing here calls, and that starts a thread for each processor: a
-    # third of what importing numpy costs.
+    """Set up the process; a console script calls this first."""
+    # OpenBLAS, which aclog does not use, starts a thread for each processor: a third of numpy's import time.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # Arrow's own allocators give back and take anew: a fifth of what reading a large snapshot costs.
+    # Arrow's allocators return memory and allocate it again: a fifth of the time to read a large snapshot.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     guard_streams()
 
@@ -176,7 +175,7 @@ def main(args: Sequence[str] | None = None) -> None:
     prepare_process()
     try:
         cli.main(args, prog_name=command_line([]), complete_var=COMPLETE_VARIABLE)
-    except OutputError as error:  # --help and --version are printed before any command is invoked
+    except OutputError as error:  # click prints --help and --version before it invokes a command
         failure = failure_of(error)
         failure.show()
         sys.exit(failure.exit_code)

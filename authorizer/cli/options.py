@@ -1,4 +1,4 @@
-"""Flags that several commands share, and the types that turn text into Kafka's vocabulary."""
+"""Options that several commands share, and the types that parse their values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION: Final = re.compile(r"(\d+)\s*(ms|s|m|h|d)")
 
-#: What a time looks like.
 EXAMPLE_TIME: Final = "2026-11-21T02:33:16Z"
 _OPERATIONS: Final = tuple(known.title for known in AclOperation if known > AclOperation.ANY)
 
@@ -30,7 +29,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def completes(kind: Literal["dir", "file"]) -> Callable[..., list[CompletionItem[str]]]:
-    """For ``shell_complete`` of a flag that takes a path, among other things: the shell completes that."""
+    """A ``shell_complete`` of options that accept paths: the shell completes files or directories."""
 
     def complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
         from click.shell_completion import CompletionItem
@@ -40,14 +39,14 @@ def completes(kind: Literal["dir", "file"]) -> Callable[..., list[CompletionItem
     return complete
 
 
-def _beginning(names: Iterable[str], incomplete: str) -> list[CompletionItem[str]]:
+def _completions(names: Iterable[str], incomplete: str) -> list[CompletionItem[str]]:
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(name) for name in names if name.lower().startswith(incomplete.lower())]
 
 
 def shared(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
-    """Several options in the order in which --help lists them."""
+    """Combine several options, in the order of --help."""
 
     def decorate(command: _Command) -> _Command:
         for option in reversed(options):
@@ -63,10 +62,10 @@ log_option: Final = click.option(
     expose_value=False,
     callback=remember,
     shell_complete=completes("dir"),
-    help="The metadata log: file:DIR, the directory itself, kafka://HOST:PORT[,HOST:PORT...]/TOPIC, a "
-    "cluster's metadata log: kraft://HOST:PORT[,HOST:PORT...], of its controllers, or polls of its brokers: "
-    "describe://HOST:PORT[,HOST:PORT...][/DIR], stored in DIR.  "
-    "[default: aclog.log.url of --config, else what the log.dirs of a broker's own file name]",
+    help="The metadata log: a directory (file:DIR or DIR), a topic (kafka://HOST:PORT[,HOST:PORT...]/TOPIC), "
+    "a cluster's metadata log by its controllers (kraft://HOST:PORT[,HOST:PORT...]), or polls of its "
+    "brokers, stored in DIR (describe://HOST:PORT[,HOST:PORT...][/DIR]).  [default: aclog.log.url of "
+    "--config, else the log.dirs of a broker's own file]",
 )
 snapshots_option: Final = click.option(
     "--snapshots",
@@ -74,7 +73,7 @@ snapshots_option: Final = click.option(
     expose_value=False,
     callback=remember,
     shell_complete=completes("dir"),
-    help="Snapshot store to start from: a path, or a URL that fsspec has a file system for.  [default: "
+    help="Snapshot store to start from: a path, or a URL of a file system that fsspec supports.  [default: "
     "aclog.snapshot.store of --config, else none]",
 )
 store_option: Final = click.option(
@@ -83,7 +82,7 @@ store_option: Final = click.option(
     expose_value=False,
     callback=remember,
     shell_complete=completes("dir"),
-    help="The snapshot store: a path, or a URL that fsspec has a file system for.  [default: "
+    help="The snapshot store: a path, or a URL of a file system that fsspec supports.  [default: "
     "aclog.snapshot.store of --config]",
 )
 release_option: Final = click.option(
@@ -93,8 +92,8 @@ release_option: Final = click.option(
     expose_value=False,
     callback=remember,
     help=f"The Kafka release whose rules apply: one of {', '.join(KafkaVersion)}.  [default: "
-    "aclog.kafka.version of --config, else that of the log's brokers; if neither is known, ALLOWED is what "
-    "each release allows]",
+    "aclog.kafka.version of --config, else the release of the log's brokers; if neither is known, ALLOWED is "
+    "what every release allows]",
 )
 quiet_option: Final = click.option(
     "-q",
@@ -104,7 +103,7 @@ quiet_option: Final = click.option(
     callback=remember,
     help="Print no notes and no progress on stderr, only errors.",
 )
-# What works on a log or a store has notes to give, so that --quiet goes along.
+# With --quiet, because commands that take --config print notes.
 config_option: Final = shared(
     click.option(
         "--config",
@@ -112,10 +111,9 @@ config_option: Final = shared(
         expose_value=False,
         callback=remember,
         shell_complete=completes("file"),
-        help="Java properties with Kafka's keys (super.users, ...); a broker's server.properties works as it "
-        "is. "
-        "aclog.kafka.* are settings of the Kafka client (SASL, TLS). Environment ACLOG_... is over the file, "
-        "flags are over both.",
+        help="Java properties with Kafka's keys (super.users, ...); a broker's server.properties works "
+        "unchanged. aclog.kafka.* are settings of the Kafka client (SASL, TLS). Variables ACLOG_... override "
+        "the file, and options override both.",
     ),
     quiet_option,
 )
@@ -130,7 +128,7 @@ end_offset_option: Final = click.option(
     "--end-offset",
     type=click.IntRange(min=0),
     metavar="OFFSET",
-    help="The snapshot that ends there: its last contained offset + 1.",
+    help="The snapshot with this end offset, which is its last contained offset + 1.",
 )
 cluster_id_option: Final = click.option(
     "--cluster-id", metavar="ID", help="A cluster of the store.  [default: the log's, or the only one]"
@@ -144,12 +142,12 @@ keep_option: Final = click.option(
     metavar="N",
     help="Number of complete snapshots of each log to keep.  [default: aclog.snapshot.keep, 3]",
 )
-json_option: Final = click.option("--json", "as_json", is_flag=True, help="Answer in JSON, on one line.")
+json_option: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON, on one line.")
 raw_cells_option: Final = click.option(
     "--raw-cells",
     is_flag=True,
-    help="With CSV: write each text unchanged. By default a text that a spreadsheet would read as a "
-    "formula, or that holds control characters, gets a ' before it.",
+    help="With CSV: write each text unchanged. By default texts with control characters, and texts that a "
+    "spreadsheet would read as formulas, get the prefix '.",
 )
 progress_option: Final = click.option(
     "--progress/--no-progress",
@@ -161,10 +159,10 @@ progress_option: Final = click.option(
 
 
 def no_operation(text: str) -> str:
-    """What to say of a text that is no operation: perhaps which one was meant, and which there are."""
+    """Error text for an unknown operation: a suggestion, and the list of operations."""
     from difflib import get_close_matches
 
-    # Compared as they are understood: in any case, with or without underscores.
+    # As when parsing: in any case, with or without underscores.
     plain = {name.lower(): name for name in _OPERATIONS}
     meant = get_close_matches(text.lower().replace("_", ""), plain, n=1)
     suggestion = f"did you mean {plain[meant[0]]}? " if meant else ""
@@ -184,7 +182,7 @@ class _PrincipalType(click.ParamType):  # type: ignore[type-arg]  # not generic 
 
 
 class _OperationType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
-    """Any case, with or without underscores; Any and Unknown are refused."""
+    """An operation in any case, with or without underscores; refuses Any and Unknown."""
 
     name = "OPERATION"
 
@@ -199,7 +197,7 @@ class _OperationType(click.ParamType):  # type: ignore[type-arg]  # not generic 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem[str]]:
-        return _beginning(_OPERATIONS, incomplete)
+        return _completions(_OPERATIONS, incomplete)
 
 
 class _PatternTypeType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
@@ -210,17 +208,17 @@ class _PatternTypeType(click.ParamType):  # type: ignore[type-arg]  # not generi
             return value
         known = {member.name: member for member in PatternType if not member.is_unknown}
         if value.upper() not in known:
-            self.fail(f"`{value}` is none of {', '.join(known)}", param, ctx)
+            self.fail(f"`{value}` is not one of {', '.join(known)}", param, ctx)
         return known[value.upper()]
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem[str]]:
-        return _beginning(self.name.split("|"), incomplete)
+        return _completions(self.name.split("|"), incomplete)
 
 
 class _DurationType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
-    """Milliseconds, from a number and its unit."""
+    """Milliseconds, from a number with a unit."""
 
     name = "DURATION"
 
@@ -236,7 +234,7 @@ class _DurationType(click.ParamType):  # type: ignore[type-arg]  # not generic i
 
 
 class _TimeType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
-    """ISO 8601; UTC unless it says another zone."""
+    """ISO 8601; UTC without another time zone."""
 
     name = "TIME"
 
@@ -244,10 +242,10 @@ class _TimeType(click.ParamType):  # type: ignore[type-arg]  # not generic in cl
         if isinstance(value, datetime):
             return value
         try:
-            moment = datetime.fromisoformat(value)
+            time = datetime.fromisoformat(value)
         except ValueError:
             self.fail(f"`{value}` is not a time such as {EXAMPLE_TIME}", param, ctx)
-        return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+        return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
 class _PointType(_TimeType):
@@ -260,12 +258,12 @@ class _PointType(_TimeType):
     ) -> int | datetime:
         if isinstance(value, int):
             return value
-        # Ten digits and more are an offset too: a time has separators.
+        # All digits are an offset: a time has separators.
         return int(value) if value.isascii() and value.isdigit() else super().convert(value, param, ctx)
 
 
 class _ClusterIdType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
-    """The id of something new; a stored one may have any form."""
+    """The id of a new cluster; stored ids may have any form."""
 
     name = "ID"
 
@@ -277,7 +275,7 @@ class _ClusterIdType(click.ParamType):  # type: ignore[type-arg]  # not generic 
 
 
 class _MetadataVersionType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
-    """The level, from a name, a release or the level itself."""
+    """A level of metadata.version, from its name, a release or the level."""
 
     name = "VERSION"
 

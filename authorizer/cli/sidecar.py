@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from authorizer.client import Client, Credentials
 
 
-#: For scripts that are given their secrets so.
+#: For scripts that get secrets by environment variables.
 _TOKEN_VARIABLE: Final = "ACLOG_SIDECAR_TOKEN"  # noqa: S105 - no password
 
-#: For an answer; a node that has just been started is loading, and waited for.
+#: Includes the time in which a node that has just started loads its log.
 _ANSWER_TIMEOUT_S: Final = 10.0
 
 
@@ -41,10 +41,13 @@ def _file(flag: str, text: str) -> Any:
 
 
 credentials_options: Final = shared(
-    _file("--token-file", "The bearer token for a node, alone in a file.  [default: ACLOG_SIDECAR_TOKEN]"),
+    _file(
+        "--token-file",
+        "A file with the bearer token for a node.  [default: the token in ACLOG_SIDECAR_TOKEN]",
+    ),
     _file(
         "--ca-file",
-        "PEM: certificate authorities of a node's certificate.  [default: the system's authorities]",
+        "PEM: certificate authorities for a node's certificate.  [default: the system's authorities]",
     ),
     _file("--certificate-file", "PEM: the client certificate with its key (mutual TLS)."),
 )
@@ -53,7 +56,7 @@ sidecar_options: Final = shared(
         "--sidecar",
         metavar="URL",
         help="A running node instead of a log: http://HOST:PORT (or https) of its sidecar, with "
-        "/clusters/NAME behind it where that follows several, or unix:PATH of the aclog.sock in its log's "
+        "/clusters/NAME appended if it follows several clusters, or unix:PATH of the aclog.sock in its log's "
         "directory.",
     ),
     credentials_options,
@@ -80,10 +83,10 @@ def sidecar_client(
     Args:
         url: ``http://HOST:PORT``, https or ``unix:PATH``.
         timeout_s: for each call.
-        names_caller: send the credentials; a log's owner needs none on the socket in its directory.
+        names_caller: send the credentials; the owner of a log needs none on the socket in its directory.
 
     Raises:
-        Failure: the URL is none of these, a file is no token or certificate, or others would see the token.
+        Failure: the URL is not valid, a file has no token or certificate, or others could read the token.
     """
     import ssl
 
@@ -115,7 +118,7 @@ def _credentials() -> Credentials:
 
 
 def _token(file: Path | None) -> str | None:
-    """The bearer token that was given, if one was."""
+    """The bearer token of the file or the environment; None without one."""
     text = os.environ.get(_TOKEN_VARIABLE) if file is None else file.read_text("utf-8", "replace")
     if text is None:
         return None
@@ -131,7 +134,7 @@ def node_state(url: str) -> NodeState:
     """Ask the node whose sidecar listens at ``http://HOST:PORT``, with the command's credentials.
 
     Raises:
-        SidecarError: nothing answers there, it is not an aclog, or it does not know its log yet.
+        SidecarError: no node answers there, or it has not loaded its log yet.
     """
     from authorizer.client import calls
 

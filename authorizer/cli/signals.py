@@ -1,6 +1,6 @@
 """Signals of a long-running command.
 
-SIGINT and SIGTERM end it in order: everything is closed, and the exit code is 0. SIGHUP is a call.
+SIGINT and SIGTERM end it in order: everything is closed, and the exit code is 0. SIGHUP calls a function.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
-#: What ends a command.
+#: Signals that end a command.
 ENDING: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class Hangups:
-    """SIGHUP, from the making of this on; what comes before ``call`` is kept for it."""
+    """Queues SIGHUP signals from its creation on, and calls a function for each."""
 
     def __init__(self) -> None:
-        # A signal comes between any two steps of the main thread; this queue alone may be put to there.
+        # SimpleQueue.put is reentrant, so a signal handler may call it.
         self._hangups: SimpleQueue[None] = SimpleQueue()
         signal.signal(signal.SIGHUP, lambda _number, _frame: self._hangups.put(None))
 
     def call(self, handle: Callable[[], None]) -> None:
-        """Call it for each of them, in a thread of its own, one after the other."""
+        """Call ``handle`` for each signal, including earlier ones, in one separate thread."""
 
         def run() -> None:
             while True:
@@ -40,12 +40,12 @@ class Hangups:
 
 
 class _EndedBySignal(BaseException):
-    """Not an Exception: nothing but what waits for a signal is to catch it."""
+    """Raised by the signal handler; no Exception, so that no handler of errors catches it."""
 
 
 @contextmanager
 def ends_on_signals() -> Iterator[None]:
-    """Leave the block at a signal, through every ``with`` and ``finally`` on the way."""
+    """Leave the block at a signal, through every ``with`` and ``finally``."""
     before = {number: signal.signal(number, _end) for number in ENDING}
     try:
         yield
@@ -56,27 +56,27 @@ def ends_on_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def run_beside_parent(lifeline: int, work: Callable[[], None]) -> None:
-    """Work until SIGTERM, in a process that another one sees to; it has blocked the signals before.
+def run_as_child(lifeline: int, work: Callable[[], None]) -> None:
+    """Work until SIGTERM, in a child process whose signals are blocked so far.
 
-    - SIGINT comes to both from a terminal, and is the other one's; so is a second SIGTERM, which a service
-      manager may send to all processes of a service.
-    - Where the other one is gone it ends too, and at once if it was ending already.
+    - SIGINT is ignored, because a terminal sends it to both processes and the parent handles it. So is a
+      second SIGTERM, which a service manager may send to all processes of a service.
+    - When the parent has ended, the child ends too, immediately if it was already ending.
 
     Args:
-        lifeline: a descriptor of a pipe whose other end is the other process's alone.
-        work: left at the signal, through every ``with`` and ``finally`` on the way.
+        lifeline: a descriptor of a pipe; only the parent has the other end.
+        work: runs until the signal, which leaves it through every ``with`` and ``finally``.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end_once)
-    threading.Thread(target=_follow, args=(lifeline,), name="aclog-lifeline", daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=(lifeline,), name="aclog-lifeline", daemon=True).start()
     with suppress(_EndedBySignal):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
         work()
 
 
 def _end(_number: int, _frame: FrameType | None) -> NoReturn:
-    # A second signal ends a closing that hangs.
+    # A second signal ends the process if closing hangs.
     for number in ENDING:
         signal.signal(number, signal.SIG_DFL)
     raise _EndedBySignal
@@ -87,7 +87,7 @@ def _end_once(number: int, _frame: FrameType | None) -> NoReturn:
     raise _EndedBySignal
 
 
-def _follow(lifeline: int) -> None:
-    os.read(lifeline, 1)  # nothing is ever written there: it ends with the other process
+def _end_with_parent(lifeline: int) -> None:
+    os.read(lifeline, 1)  # the parent writes nothing: this returns when it has ended
     is_ending = signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
     os.kill(os.getpid(), signal.SIGKILL if is_ending else signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""``aclog token``: bearer tokens for the sidecar, in a file that has their hashes only."""
+"""``aclog token``: bearer tokens for the sidecar, in a file that stores only their hashes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _file_option = click.option(
     envvar="ACLOG_AUTH_TOKENS_FILE",
     required=True,
     shell_complete=completes("file"),
-    help="The file of tokens, as aclog.auth.tokens.file names it (ACLOG_AUTH_TOKENS_FILE).",
+    help="The file of tokens, which aclog.auth.tokens.file names.",
 )
 
 
@@ -31,8 +31,8 @@ _file_option = click.option(
 def token_command() -> None:
     """Create, list or revoke bearer tokens for the sidecar.
 
-    A caller of `aclog serve` that sends `Authorization: Bearer TOKEN` is the token's principal. The file has
-    a hash of each token, never the token; a running sidecar takes up a change within about a second.
+    A caller of `aclog serve` that sends `Authorization: Bearer TOKEN` has the token's principal. The file
+    stores a hash of each token, never the token. A running sidecar applies a change within about a second.
     """
 
 
@@ -61,15 +61,17 @@ class _PrincipalType(click.ParamType[KafkaPrincipal]):
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
     shell_complete=completes("file"),
-    help="Add its line to this file, which is made, with mode 0600, if there is none.  [default: the line is "
-    "printed after the token]",
+    help="Add the token's line to this file; create the file with mode 0600 if it does not exist.  [default: "
+    "print the line after the token]",
 )
 @json_option
 def create_command(*, principal: KafkaPrincipal, file: Path | None, as_json: bool) -> None:
-    """Create a token and print it; it is not stored and cannot be shown again.
+    """Create a token and print it; it is not stored and cannot be printed again.
 
-    It has 256 random bits. With --file stdout has the token only, else the token and, below it, its line for
-    the file. A principal may have several tokens: to replace one, create another, then revoke the first.
+    A token has 256 random bits. With --file it prints only the token, otherwise also the token's line for the
+    file. A principal may have several tokens: to replace one, create another, then revoke the first.
+
+    Exit code 0: created; 2: the file cannot be written.
 
     \b
     Examples:
@@ -98,7 +100,7 @@ def create_command(*, principal: KafkaPrincipal, file: Path | None, as_json: boo
 @_file_option
 @json_option
 def list_command(*, file: Path, as_json: bool) -> None:
-    """List the tokens of a file: id and principal of each.
+    """List the tokens of a file: the id and principal of each.
 
     \b
     Examples:
@@ -123,7 +125,7 @@ def list_command(*, file: Path, as_json: bool) -> None:
 def revoke_command(*, token_id: str, file: Path) -> None:
     """Remove a token from the file; a running sidecar refuses it within about a second.
 
-    ID is what `aclog token list` shows, the part of a token between its underscores.
+    ID is the part of a token between its underscores; `aclog token list` prints it.
 
     Exit code 0: removed; 1: there is no such token.
 
@@ -139,13 +141,13 @@ def revoke_command(*, token_id: str, file: Path) -> None:
         raise _unwritable(file, error) from error
     if revoked is None:
         raise Failure(
-            f"{file} has no token {shown(token_id)}", ExitCode.NO, "`aclog token list` shows those it has."
+            f"{file} has no token {shown(token_id)}", ExitCode.NO, "`aclog token list` prints its tokens."
         )
     click.echo(f"revoked {revoked.id} of {shown(str(revoked.principal))}")
 
 
 def _unwritable(file: Path, error: OSError) -> Failure:
-    return Failure(f"{file} cannot be written: {error.strerror}", ExitCode.USAGE)
+    return Failure(f"Cannot write {file}: {error.strerror}", ExitCode.USAGE)
 
 
 def _json(token: StoredToken) -> dict[str, str]:

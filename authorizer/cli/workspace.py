@@ -1,8 +1,7 @@
-"""What a command works on: the configuration, the log and the snapshot store that it names, and the state.
+"""Workspace: the configuration, log and snapshot store that a command's options name, and the state.
 
-Also the notes that go with a state, on stderr: what was a guess, and which snapshots were passed over. Every
-command imports this module for its options and its help; what opens and replays a log comes with the
-functions that do that.
+Also the notes about a state, on stderr: guesses, and snapshots that were skipped. Every command imports this
+module for its help, so functions import what opens and replays a log.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from snapshot.store.stored import SkippedSnapshot
 
 _NO_FLAGS: Final[Mapping[str, str | None]] = MappingProxyType({})
-#: What was committed can be read within milliseconds; a command waits for it no longer than this.
+#: Readers see a commit within milliseconds; a command waits at most this long for it.
 _READABLE_TIMEOUT_S: Final = 5.0
 _POLL_INTERVAL_S: Final = 0.01
 
@@ -48,8 +47,8 @@ class Workspace:
     """A log and perhaps a snapshot store, not opened yet.
 
     Attributes:
-        config: says which.
-        is_store_from_option: the store was named for this one command, and not in a file for all of them.
+        config: names the log and the store.
+        is_store_from_option: whether --snapshots named the store, rather than a file for several commands.
     """
 
     config: Config
@@ -57,10 +56,10 @@ class Workspace:
 
     @classmethod
     def given(cls, flags: Mapping[str, str | None] = _NO_FLAGS) -> Workspace:
-        """As --log, --snapshots and --config of the running command say; ``flags``: others of its, by key.
+        """From --log, --snapshots and --config of the running command; ``flags``: its other settings by key.
 
         Raises:
-            ConfigError: a file that cannot be read, or a value that is not allowed.
+            ConfigError: a file cannot be read, or a value is not allowed.
         """
         from authorizer.configuration.load import load_config
 
@@ -75,32 +74,32 @@ class Workspace:
 
     @contextmanager
     def log(self, mode: Mode = "read") -> Iterator[MetadataLog]:
-        """The log, open."""
+        """Open the log."""
         url = self.log_url if mode == "read" else self.writable_log_url
-        with Waiting(f"looking at {shown(url)}"):
+        with Waiting(f"opening {shown(url)}"):
             opened = open_log(url, mode=mode, client=self.config.kafka)
         with closing(opened) as log:
             yield log
 
     @property
     def log_url(self) -> str:
-        """The log's URL, to read it; click.UsageError if none is named."""
+        """URL of the log to read; click.UsageError without one."""
         if self.config.log_url is None and self.config.broker_log is None:
             raise click.UsageError(_missing("--log", LOG_URL))
         return self.config.require_log_url()
 
     @property
     def writable_log_url(self) -> str:
-        """The log's URL, to write to it: that of a broker's own file is not meant."""
+        """URL of the log to write; a broker's log directory is read-only."""
         if self.config.log_url is None and self.config.broker_log is not None:
             key = self.config.broker_log.key
             raise click.UsageError(
-                f"{_missing('--log', LOG_URL)} The broker's log, which {key} names, is only read."
+                f"{_missing('--log', LOG_URL)} The broker's log, which {key} names, is read-only."
             )
         return self.log_url
 
     def store(self) -> SnapshotStore:
-        """The snapshot store, which need not be there yet."""
+        """The snapshot store, which may not exist yet."""
         from snapshot.store.snapshot_store import SnapshotStore
 
         if self.config.snapshot_store is None:
@@ -108,13 +107,13 @@ class Workspace:
         return SnapshotStore(self.config.snapshot_store)
 
     def store_to_read(self) -> SnapshotStore:
-        """The snapshot store; SnapshotStoreMissingError if there is none."""
+        """The snapshot store; SnapshotStoreMissingError if it does not exist."""
         store = self.store()
         store.require()
         return store
 
     def max_removed_percent(self, given: int | None) -> int:
-        """The largest share of the ACLs that a plan may remove: as a command says it, or the settings."""
+        """Largest share of the ACLs that a plan may remove: the option's value, else the configuration's."""
         return self.config.plan_max_removed_percent if given is None else given
 
     def state(
@@ -129,10 +128,7 @@ class Workspace:
         return result
 
     def settings(self, *, is_own: bool) -> AuthorizerSettings:
-        """Those of the configuration.
-
-        ``is_own``: the ACLs are of a log of aclog's own. By others a cluster's brokers decide, too.
-        """
+        """Settings of the authorizer; ``is_own``: the log is aclog-managed: no broker decides by its ACLs."""
         from authorizer.engine.decisions.state import AuthorizerSettings
 
         of_brokers = not is_own and self.config.broker_log is None
@@ -141,10 +137,10 @@ class Workspace:
     def sources(self) -> list[SnapshotSource]:
         """The store, if one is named.
 
-        What a file names for all commands may not be there yet: a node makes it with its first snapshot.
+        A store that a file names may not exist yet: a node creates it with its first snapshot.
 
         Raises:
-            SnapshotStoreMissingError, SnapshotStoreUnavailableError: what the user asks for is not to be had.
+            SnapshotStoreMissingError, SnapshotStoreUnavailableError: the store of --snapshots cannot be read.
         """
         if self.config.snapshot_store is None:
             return []
@@ -160,14 +156,13 @@ def load_state(
     at_offset: int | None = None,
     with_offsets: bool = False,
 ) -> LoadResult:
-    """The same for any log and stores: from the newest snapshot, a checkpoint beside the log, or its start.
+    """Load a state from the newest snapshot, a checkpoint in the log's directory, or the log's start.
 
     Args:
         log: open.
-        snapshots: where there may be some; checkpoints beside the log are looked for anyway.
-        at_offset: the last record that counts, inclusive.
-        with_offsets: do without checkpoints, in which ACLs have lost their offsets, if the log reaches back
-            far enough.
+        snapshots: sources in addition to the checkpoints in the log's directory.
+        at_offset: load the state after this record.
+        with_offsets: use no checkpoint, which has no offsets of ACLs, if the log has its beginning.
     """
     from replay.load_image import load_image
     from replay.snapshot_source import CheckpointFiles
@@ -176,44 +171,43 @@ def load_state(
     with Progress("offsets") as shown_progress:
         result = load_image(log, sources, at_offset=at_offset, on_progress=shown_progress.at)
     for refused in result.refused:
-        note(f"note: {refused} (passed over)")
+        note(f"note: {refused} (skipped)")
     return result
 
 
 def wait_until_readable(log: MetadataLog, end_offset: int) -> None:
-    """Wait until others can read what was appended below ``end_offset``: a moment, where the log is a topic.
+    """Wait until readers see the records below ``end_offset``, so that the next command reads them.
 
-    A commit is answered before the marker is in the log that readers wait for, and the next command is to
-    find what this one wrote.
+    In a topic, a commit succeeds shortly before the transaction marker that readers wait for.
     """
     deadline_s = time.monotonic() + _READABLE_TIMEOUT_S
-    with suppress(LogStorageError):  # it is written, though the cluster is away now
+    with suppress(LogStorageError):  # the write has succeeded, even if the cluster is now unreachable
         is_readable = poll_until(lambda: log.high_watermark() >= end_offset, _POLL_INTERVAL_S, deadline_s)
         if not is_readable and (transaction := log.open_transaction()) is not None:
-            note(f"note: it is written, and cannot be read yet: {transaction}")
+            note(f"note: the change is written, but readers cannot see it yet: {transaction}")
 
 
 def has_beginning(log: MetadataLog) -> bool:
-    """Whether a log leads to its state by itself: from its first record, or from a checkpoint beside it."""
+    """Whether a log gives its state without a snapshot store: from offset 0 or a checkpoint next to it."""
     return log.start_offset() == 0 or bool(log.checkpoints())
 
 
 def note_guess(log: MetadataLog) -> None:
-    """Say so, if the high watermark is one."""
+    """Print a note if the high watermark is a guess."""
     end_offset, certain_end = log.high_watermark(), log.uncommitted_from
     if certain_end is not None:
         note(
-            f"note: {log.url} is a broker's directory and does not say what is committed; its last whole "
-            f"batch, before offset {end_offset}, is taken as committed, which is certain up to {certain_end} "
-            "alone (aclog.kafka.bootstrap.servers: the brokers are asked)"
+            f"note: {log.url} is a broker's directory and does not say what is committed. aclog takes "
+            f"all complete batches, up to offset {end_offset}, as committed; only those up to {certain_end} "
+            "are certain. With aclog.kafka.bootstrap.servers it asks the brokers"
         )
 
 
 def note_age(log: MetadataLog) -> None:
-    """Say how old the state is, if its cluster could not be asked."""
+    """Print a note with the age of the state, if its cluster could not be polled."""
     freshness = log.freshness()
     if freshness is not None and freshness.error is not None:
-        note(f"note: these are the ACLs of {_ago(freshness.age_ms)}, which were kept: {freshness.error}")
+        note(f"note: these are stored ACLs of {_ago(freshness.age_ms)}: {freshness.error}")
 
 
 def _ago(age_ms: int | None) -> str:
@@ -221,28 +215,28 @@ def _ago(age_ms: int | None) -> str:
 
 
 def note_trailing(log: MetadataLog) -> None:
-    """Say that a log ends with something that does not count, and will not."""
+    """Print a note if a log ends with an incomplete batch that is not being written."""
     trailing = log.trailing_bytes()
     if trailing is not None and not trailing.is_being_written:
-        note(f"note: {described(trailing)}; they do not count, and the state is that before this offset")
+        note(f"note: {described(trailing)}; they are ignored, and the state is the one before this offset")
 
 
 def described(trailing: TrailingBytes) -> str:
-    """What stands behind the last whole batch, for people."""
-    who = "they are being written" if trailing.is_being_written else "they are not being written"
+    """Text about the bytes after the last complete batch."""
+    writing = "they are being written" if trailing.is_being_written else "they are not being written"
     return (
         f"{trailing.path}: its last {trailing.size_bytes} bytes, from byte {trailing.position} on, where "
-        f"offset {trailing.offset} would be, are no whole batch, and {who}"
+        f"offset {trailing.offset} would be, are no complete batch, and {writing}"
     )
 
 
 def note_skipped(skipped: SkippedSnapshot) -> None:
-    """A snapshot that could not be used."""
-    note(f"note: snapshot {skipped.ref.name} was passed over: {skipped.error}")
+    """Print a note about a snapshot that could not be used."""
+    note(f"note: snapshot {skipped.ref.name} was skipped: {skipped.error}")
 
 
 def is_log(url: str) -> bool:
-    """Whether a URL names a log rather than a snapshot store: by its scheme, else by the files there."""
+    """Whether a URL names a log rather than a snapshot store, by its scheme or the files at its path."""
     if url.lower().startswith((f"{TOPIC}://", f"{QUORUM}://", f"{POLLED}://")):
         return True
     directory = Path(url.removeprefix("file:"))

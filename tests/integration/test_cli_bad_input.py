@@ -244,7 +244,7 @@ CASES = [
         truncated_tail,
         VERIFY_LOG,
         4,
-        "its last 85 bytes, from byte 945 on, where offset 9 would be, are no whole",
+        "its last 85 bytes, from byte 945 on, where offset 9 would be, are no complete",
     ),
     (truncated_tail, VERIFY_LOG, 4, "they are not being written"),
     (truncated_tail, CHECK, 0, "its last 85 bytes"),
@@ -332,12 +332,12 @@ def test_invalid_bytes_do_not_suggest_a_newer_aclog(arrange: Arrange, world: Wor
 
 @pytest.mark.parametrize("arrange", [corrupt_part, missing_manifest, foreign_snapshot])
 def test_a_damaged_snapshot_does_not_change_the_answer(arrange: Arrange, world: World) -> None:
-    """check falls back to the log and says on stderr which snapshot it passed over."""
+    """check falls back to the log and says on stderr which snapshot it skipped."""
     with arrange(world):
         args = ["check", "--log", str(world.log), "--snapshots", str(world.store), *QUESTION]
         result = CliRunner().invoke(cli, args)
     assert (result.exit_code, result.stdout.split()[0]) == (0, "ALLOWED")
-    assert "passed over" in result.stderr
+    assert "skipped" in result.stderr
 
 
 def test_debug_prints_the_traceback(world: World) -> None:

@@ -78,7 +78,7 @@ def test_nothing_is_written_to_a_brokers_directory(command: str, is_there: bool,
     args = [*command.split(), "--config", str(broker_file(tmp_path, "server"))]
     result = CliRunner().invoke(cli, args)
     assert result.exit_code == 2
-    assert "The broker's log, which log.dirs names, is only read" in result.output
+    assert "The broker's log, which log.dirs names, is read-only" in result.output
     assert "--log" in result.output
     assert (content(data) if data.exists() else None) == before
 

@@ -64,7 +64,7 @@ def test_without_a_file_the_line_is_printed() -> None:
     [
         (("create", "--principal", "gateway"), "principalType:principalName"),
         (("create", "--principal", "User:ANONYMOUS"), "who has no token"),
-        (("create", "--principal", "User:a", "--file", "/none/such"), "/none/such cannot be written"),
+        (("create", "--principal", "User:a", "--file", "/none/such"), "Cannot write /none/such"),
         (("list", "--file", "/none/such"), "/none/such"),
         (("revoke", "1", "--file", "/none/such"), "/none/such"),
     ],

@@ -163,6 +163,6 @@ def test_an_addition_that_nobody_can_read_yet_says_so(broker: Broker) -> None:
     produce(producer, topic, [(key_of(late), CODEC.encode(late))])
     added = aclog(*COMMANDS[1], "--log", url)
     assert added.exit_code == 0, added.output
-    assert "it is written, and cannot be read yet: a transaction is open since" in added.stderr
+    assert "the change is written, but readers cannot see it yet: a transaction is open since" in added.stderr
     producer.abort_transaction(SOON_S)
     wait_until(lambda: "User:a" in aclog("acls", "--list", "--log", url).stdout, "the ACL")

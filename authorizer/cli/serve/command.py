@@ -67,7 +67,7 @@ def serve_command(
     workers: str | None,
     console: bool,
 ) -> None:
-    """Run a node that answers over HTTP, for a gateway, registry or proxy.
+    """Run a node that serves decisions over HTTP, for a gateway, registry or proxy.
 
     Follows the log, keeps snapshots, and serves AuthZEN decisions and searches (/access/v1/evaluation,
     /evaluations, /search), Kafka's own questions (/v1/explain, /v1/filter, ...), /v1/changes, /v1/state,

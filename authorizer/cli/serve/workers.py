@@ -14,7 +14,7 @@ import click
 from authorizer.api.audit_levels import AUDIT_LEVELS
 from authorizer.api.cluster_name import DEFAULT_CLUSTER
 from authorizer.cli.failure import ExitCode, Failure, failure_of
-from authorizer.cli.signals import run_beside_parent
+from authorizer.cli.signals import run_as_child
 from authorizer.configuration.log_setup import set_logging_level, setup_logging
 from authorizer.console.process.console_proxy import ConsoleProxy
 from authorizer.console.process.console_server import ConsoleServer
@@ -61,7 +61,7 @@ def _work(settings: Mapping[str, Config], worker: Worker, lifeline: int) -> None
     if worker.is_console:
         _let_workers_go_first()
     serve = partial(_serve_fleet, settings) if config.clusters else partial(_serve, config)
-    run_beside_parent(lifeline, partial(serve, worker))
+    run_as_child(lifeline, partial(serve, worker))
 
 
 def _serve(config: Config, worker: Worker) -> None:
