@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from authorizer.configuration.load import Config
     from authorizer.engine.decisions.audit import AuditLog
-    from authorizer.node.writing.remote_writer import RemoteWriter
+    from authorizer.node.writing.acl_mutator import RemoteWriter
 
 log = structlog.get_logger(__name__)
 

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from authorizer.analysis.plan import PlanMutator
     from authorizer.api.authorizer_api import Endpoint
-    from authorizer.node.writing.remote_writer import RemoteWriter
+    from authorizer.node.writing.acl_mutator import RemoteWriter
     from records.log.base import Freshness, LogIdentity, MetadataLog
     from replay.clock import Clock
     from replay.publisher import Publisher

@@ -27,7 +27,7 @@ def replay(view: WriterView, image: AclsImage, records: Sequence[AclRecord], end
         else:
             delta._remove(record.id)
     after = delta.apply(Provenance(end_offset, 1, 0))
-    view.replayed(delta, after)
+    view.on_replayed(delta, after)
     return after
 
 

@@ -29,6 +29,7 @@ REWRITTEN = (
     "authorizer/configuration",
     "authorizer/console",
     "authorizer/engine",
+    "authorizer/node",
     "benchmarks",
     "docs/adr",
     "docs/client.md",

@@ -193,5 +193,5 @@ def _appended(log: MetadataLog, change: Change[object], image: AclsImage, attemp
 
 def _view(image: AclsImage) -> WriterView:
     view = WriterView()
-    view.replayed(AclsDelta(AclsImage.EMPTY), image)
+    view.on_replayed(AclsDelta(AclsImage.EMPTY), image)
     return view

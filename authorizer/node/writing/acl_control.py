@@ -1,17 +1,17 @@
-"""What a creation or removal of ACLs writes and answers: decided here, written elsewhere.
+"""Decides the records and answers of a creation or removal of ACLs, without writing.
 
 Source: AclControlManager (controller) and, before it, AclApis (broker), as in Kafka 4.3.1 and 4.4.0; the
 messages are Kafka's. KIP-504, KIP-801. The rules:
 
-- Each binding and each filter has its own result; one that is refused does not stop the others.
+- Each binding and each filter has its own result; a refused one does not affect the others.
 - An ACL that exists already, or twice in one request, is a success without a record (H27).
 - One operation is one atomic batch of at most 10,000 records; a larger one writes nothing at all (H26).
 - Several filters that match one ACL write one removal, and each lists it (KAFKA-13892). Equal content under
-  two ids goes with both ids (I8).
-- An id is the UUIDv5 of its binding, so that two writers agree; a random one only where that id is in force
-  with other content.
+  two ids is removed with both ids (I8).
+- An id is the UUIDv5 of its binding, so that two writers agree; a random one only if that id is in force with
+  other content.
 
-Like Kafka's, the checks are thin: any operation on any resource type, any host (H14) but what HostRules say.
+As in Kafka there are few checks: any operation on any resource type, any host (H14) that HostRules allow.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from records.ids import Uuid, binding_uuid
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    #: An ACL in force with this content, under any id.
+    #: Returns an ACL in force with this content, under any id.
     FindAcl = Callable[[AclContent], AccessControlEntryRecord | None]
 
     from authorizer.engine.acl_validation import HostRules
@@ -46,28 +46,28 @@ if TYPE_CHECKING:
     from records.log.base import MetadataLog
     from snapshot.image import AclsImage
 
-#: QuorumController.MAX_RECORDS_PER_USER_OP: what fits into one batch.
+#: QuorumController.MAX_RECORDS_PER_USER_OP: maximum size of a batch.
 RECORDS_PER_OPERATION_MAX: Final = 10_000
 
 _Result_co = TypeVar("_Result_co", covariant=True)
 
 
 class AclView(Protocol):
-    """Which ACLs there will be once everything appended so far is replayed."""
+    """The ACLs in force once everything appended so far is replayed."""
 
     def get(self, acl_id: Uuid) -> AccessControlEntryRecord | None:
-        """The ACL with this id."""
+        """Return the ACL with this id."""
 
     def find(self, content: AclContent) -> AccessControlEntryRecord | None:
-        """An ACL in force with this content, under any id."""
+        """Return an ACL with this content, under any id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[_Result_co]):
-    """What to append, and the answer for each item once that is done.
+    """Records to append, and the answer for each item afterwards.
 
     Attributes:
-        after: where the log is to end before it, if that matters.
+        after: required end of the log before the append, if any.
     """
 
     records: tuple[AclRecord, ...]
@@ -75,11 +75,11 @@ class Change(Generic[_Result_co]):
     after: int | None = None
 
     def write(self, log: MetadataLog) -> int | None:
-        """Append it; the end offset, None if there is nothing to append. Raises as ``log.append``."""
+        """Append the records; return the end offset, None without records. Raises as ``log.append``."""
         return log.append(self.records, after=self.after) if self.records else None
 
     def answers(self, find: FindAcl, image: AclsImage) -> tuple[_Result_co, ...]:
-        """The results: they are known before anything is replayed."""
+        """Return the results, which do not depend on the replay."""
         return self.results
 
 
@@ -92,7 +92,7 @@ def plan_creation(
     """Decide a creation; ``hosts`` as `validate_binding`.
 
     Raises:
-        PolicyViolationError: it would write more than RECORDS_PER_OPERATION_MAX records.
+        PolicyViolationError: the creation would write more than RECORDS_PER_OPERATION_MAX records.
     """
     records: dict[Uuid, AccessControlEntryRecord] = {}
     contents: set[AclContent] = set()
@@ -126,15 +126,15 @@ def plan_deletion(
     """Decide a removal.
 
     Args:
-        acls: all that will be in force once everything appended so far is replayed; read more than once.
-        filters: which of them go.
+        acls: all ACLs in force once everything appended so far is replayed; read more than once.
+        filters: select the ACLs to remove.
 
     Raises:
-        InvalidRequestError: it would write more than RECORDS_PER_OPERATION_MAX records.
+        InvalidRequestError: the removal would write more than RECORDS_PER_OPERATION_MAX records.
     """
     removed: dict[Uuid, RemoveAccessControlEntryRecord] = {}
     results: list[AclDeleteResult] = []
-    named = _named(acls, filters)
+    by_content = _acls_by_content(acls, filters)
     for acl_filter in filters:
         try:
             validate_filter(acl_filter)
@@ -143,8 +143,8 @@ def plan_deletion(
             continue
         deleted: list[AclBindingDeleteResult] = []
         content = _only_content(acl_filter)
-        for record in matching_records(acls, acl_filter) if content is None else named[content]:
-            # Before it is known whether another filter removes it already: as Kafka counts.
+        for record in matching_records(acls, acl_filter) if content is None else by_content[content]:
+            # As in Kafka, an ACL that another filter removes already counts, too.
             if len(removed) >= RECORDS_PER_OPERATION_MAX:
                 raise InvalidRequestError(
                     f"Cannot remove more than {RECORDS_PER_OPERATION_MAX} acls in a single delete operation."
@@ -156,7 +156,7 @@ def plan_deletion(
 
 
 def _only_content(acl_filter: AclBindingFilter) -> AclContent | None:
-    """The one content that a filter with every field set can match; None for other filters."""
+    """Return the only content that a filter with all fields can match; None for other filters."""
     pattern, entry = acl_filter.pattern_filter, acl_filter.entry_filter
     if (
         pattern.name is None
@@ -179,19 +179,19 @@ def _only_content(acl_filter: AclBindingFilter) -> AclContent | None:
     )
 
 
-def _named(
+def _acls_by_content(
     acls: Iterable[AccessControlEntryRecord], filters: Sequence[AclBindingFilter]
 ) -> dict[AclContent, list[AccessControlEntryRecord]]:
-    """The ACLs that filters name in full, found in one pass.
+    """Return the ACLs of filters with all fields, by content, in one pass over all ACLs.
 
-    Programs remove thousands of ACLs by naming each; a pass for each of them would take minutes.
+    Programs remove thousands of ACLs by such filters; a pass for each of them would take minutes.
     """
-    named: dict[AclContent, list[AccessControlEntryRecord]] = {
+    by_content: dict[AclContent, list[AccessControlEntryRecord]] = {
         content: [] for content in map(_only_content, filters) if content is not None
     }
-    if named:
-        names = {content[1] for content in named}
+    if by_content:
+        names = {content[1] for content in by_content}
         for record in acls:
-            if record.resource_name in names and (found := named.get(record.content)) is not None:
-                found.append(record)
-    return named
+            if record.resource_name in names and (same := by_content.get(record.content)) is not None:
+                same.append(record)
+    return by_content

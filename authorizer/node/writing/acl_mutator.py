@@ -1,28 +1,27 @@
-"""LogAclMutator: creations and removals of ACLs go to the log and come back through replay.
+"""LogAclMutator: writes creations and removals of ACLs to the log; replay makes them visible.
 
 Source: AclMutator and QuorumController; KIP-504, KIP-801. The rules:
 
-- Nothing changes state but the log: a future is done when its records are committed *and* every face of the
-  node shows them: decisions, listings, status, metrics (``settled``).
+- Only the log changes state: a future is done when its records are committed *and* visible in the node's
+  decisions, listings, status and metrics (``settled``).
 - An operation is checked against everything appended before it, replayed or not, and is one atomic batch.
-- One thread of its own checks and appends, in the order of the calls. Callers never wait for the disk (a
-  sidecar's event loop must not), operations need no lock among themselves, and the log sees one writer
-  thread.
-- A plan is checked against everything that is committed, and appended only if nothing came after that.
-- A cluster's own log is written by asking the cluster (cluster_change, cluster_plan). Its answer counts once
-  this node has replayed the log up to where it ended when the cluster had answered.
-- A failing append fails the futures of its own operation and leaves nothing behind. Whether its records are
-  in the log will be seen when they are replayed, or not.
-- Where other nodes write to the log too, an operation is checked against everything that was committed when
-  its turn came, and not against what happens to be replayed here: a removal finds what was created elsewhere.
-- A log that is out of reach is tried again for half of the operation's time; what has not been appended by
-  its end never is, and the answer says so.
-- It is a success only if this node follows the log's history as it is then. After another leader came that
-  may take a moment to be known, and it is waited for.
-- A log that is loaded anew while the node is not ready may have lost what was written (I11): what waits for
-  its replay is answered so, and does not count any more.
+- One writer thread checks and appends, in the order of the calls. So callers (a sidecar's event loop) never
+  wait for the disk, and operations need no lock among themselves.
+- A plan is checked against everything that is committed, and appended only if nothing was appended since.
+- A cluster's metadata log is written by requests to the cluster (cluster_change, cluster_plan). The operation
+  is done once this node has replayed the log up to its end after the cluster's answer.
+- A failed append fails the futures of its operation and leaves no state behind. If its records are in the log
+  nevertheless, replay shows them.
+- If other nodes write to the log too, an operation is checked against everything that was committed when it
+  began, not only against what is replayed here: a removal finds ACLs that another node created.
+- An unreachable log is retried for half of the operation's timeout. After that nothing is appended any more,
+  and the answer says so.
+- An operation succeeds only if this node follows the log's present history. After a change of leader, the
+  operation waits until that is known.
+- A reload of the log while the node is not ready may have lost appended records (I11): operations that wait
+  for their replay fail.
 
-Futures always have a result; what went wrong is its ``exception`` (KIP-504), for each binding or filter.
+Futures always have a result; an error is in its ``exception`` (KIP-504), for each binding or filter.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import structlog
 
-from authorizer.analysis.plan import PlanResult
+from authorizer.analysis.plan import PlanMutator, PlanResult
 from authorizer.analysis.plan_checks import MAX_REMOVED_PERCENT
 from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
 from authorizer.api.errors import (
@@ -81,37 +80,53 @@ if TYPE_CHECKING:
     from snapshot.delta import AclsDelta
     from snapshot.image import AclsImage
 
-#: How Kafka's StandardAuthorizer refuses a write.
+#: Message of Kafka's StandardAuthorizer for a refused write.
 NOT_CONTROLLER: Final = "The current node is not the active controller."
 
-#: Between two looks at whether replay has followed a change of the log's leader.
-_LOOK_S: Final = 0.02
+#: Interval of polls until replay has followed a change of the log's leader.
+_POLL_INTERVAL_S: Final = 0.02
 
 _log = structlog.get_logger(__name__)
 
 
 class Pending(Protocol):
-    """What an operation does, decided on what was in force: acl_control, cluster_change, cluster_plan.
+    """An operation, decided on the ACLs in force: acl_control, cluster_change, cluster_plan.
 
     Attributes:
-        records: what it writes, as far as that is known before it is replayed.
+        records: the records that it writes, as far as they are known before their replay.
     """
 
     @property
     def records(self) -> tuple[AclRecord, ...]: ...
 
     def write(self, log: MetadataLog) -> int | None:
-        """Do it; the log's end offset then, None if there is nothing to do."""
+        """Write the operation; return the log's end offset afterwards, None if there is nothing to write."""
 
     def answers(self, find: FindAcl, image: AclsImage) -> Sequence[object]:
-        """One for each item, once everything below that offset is replayed."""
+        """Return an answer for each item, once everything below that offset is replayed."""
+
+
+class RemoteWriter(PlanMutator, Protocol):
+    """Changes a node's ACLs in another process, which writes the log.
+
+    Attributes:
+        writable: whether that process can change them.
+        visible: set by the node before the first change; returns a future that is done when everything below
+            an end offset is visible in this node.
+    """
+
+    writable: bool
+    visible: Callable[[int], Future[bool]]
+
+    def close(self) -> None:
+        """Refuse new operations. Idempotent."""
 
 
 class LogAclMutator:
-    """Implements api.PlanMutator and replay's Publisher. Thread-safe.
+    """Implements PlanMutator and replay's Publisher. Thread-safe.
 
     Attributes:
-        purgatory: what is waiting, with its gauges.
+        purgatory: the waiting operations and their gauges.
     """
 
     name: Final = "acl_mutator"
@@ -130,14 +145,14 @@ class LogAclMutator:
         """Wire it up; threads start with the first operation.
 
         Args:
-            log: appended to by the mutator's own thread only; closed by its opener. If it is
-                shared, operations wait until what was committed before them is replayed here.
+            log: only the mutator's thread appends to it; its opener closes it. If it is shared, operations
+                wait until everything committed before them is replayed here.
             timeout_ms: for one operation, from the call to the answer.
             clock: for the timeout.
-            refusal: why nothing can be written here, and the way out; None where it can.
-            kafka_version: whose rules are followed; None: what the log tells.
-            random_uuid: for ids whose UUIDv5 is taken.
-            max_removed_percent: of the ACLs, what a plan may remove that does not say more itself.
+            refusal: why nothing can be written here, and what to do; None if it can.
+            kafka_version: the release whose rules apply; None: the log's.
+            random_uuid: for ids whose UUIDv5 is in use.
+            max_removed_percent: share of the ACLs that a plan may remove without its own limit.
         """
         self.purgatory = Purgatory(clock)
         self._log = log
@@ -147,17 +162,17 @@ class LogAclMutator:
         self._refusal = None if refusal is None else NotControllerError(refusal)
         self._max_removed_percent = max_removed_percent
         self._random_uuid = _random_uuid if random_uuid is None else random_uuid
-        # Guards the view, which the loader and the writer change, and what goes with it.
+        # Guards the view and the fields below, which the loader and the writer change.
         self._lock = threading.Lock()
-        # Notified when the loader has gone on, or the node is not ready any more.
+        # Notified when the loader has applied records, or the node is not ready any more.
         self._changed = threading.Condition(self._lock)
         self._view = WriterView()
         self._not_ready: str | None = "loading"
         self._appended_end = self._replayed_end = 0
-        # How often what was appended may have been lost.
-        self._losses = 0
+        # Number of reloads that may have lost appended records.
+        self._generation = 0
         self._queue: queue.SimpleQueue[tuple[DelayedOperation, _Plan] | None] = queue.SimpleQueue()
-        # One order for the queue and the purgatory.
+        # Keeps the queue and the purgatory in the same order.
         self._submitting = threading.Lock()
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -165,47 +180,47 @@ class LogAclMutator:
     # --- AclMutator ----------------------------------------------------------------------------------------
 
     def create_acls(self, bindings: Sequence[AclBinding]) -> list[Future[AclCreateResult]]:
-        """One future for each binding, in order; returns at once."""
-        wanted = tuple(bindings)
+        """Return a future for each binding, in order, without waiting."""
+        all_bindings = tuple(bindings)
 
         def plan() -> Pending:
             with self._lock:
                 if self._log.cluster_writer is not None:
-                    return ClusterCreation(self._view.find, wanted)
+                    return ClusterCreation(self._view.find, all_bindings)
                 hosts = self._host_rules(self._view.image)
-                return plan_creation(self._view, wanted, self._random_uuid, hosts)
+                return plan_creation(self._view, all_bindings, self._random_uuid, hosts)
 
-        return self._submit(len(wanted), plan, AclCreateResult)
+        return self._submit(len(all_bindings), plan, AclCreateResult)
 
     def delete_acls(self, filters: Sequence[AclBindingFilter]) -> list[Future[AclDeleteResult]]:
-        """One future for each filter, in order; returns at once."""
-        wanted = tuple(filters)
+        """Return a future for each filter, in order, without waiting."""
+        all_filters = tuple(filters)
 
         def plan() -> Pending:
             with self._lock:
                 view = self._view.frozen()
             if self._log.cluster_writer is not None:
-                return ClusterDeletion(view, wanted)
-            # Reads every ACL: the loader need not wait for that, and newer images say nothing new here.
-            return plan_deletion(view, wanted)
+                return ClusterDeletion(view, all_filters)
+            # This reads every ACL, so it runs without the lock on a frozen view.
+            return plan_deletion(view, all_filters)
 
-        return self._submit(len(wanted), plan, lambda error: AclDeleteResult(exception=error))
+        return self._submit(len(all_filters), plan, lambda error: AclDeleteResult(exception=error))
 
     def apply_plan(self, plan: AclPlan, max_removed_percent: int | None = None) -> Future[PlanResult]:
-        """One future; returns without waiting for it."""
+        """Return the future of a plan, without waiting."""
         limit = self._max_removed_percent if max_removed_percent is None else max_removed_percent
 
-        give_up_s = self._clock.monotonic_s() + self._timeout_s
+        deadline_s = self._clock.monotonic_s() + self._timeout_s
 
         def check_cancelled() -> None:
-            # It is answered as timed out by then, and others wait for this thread.
-            if self._closed or self._clock.monotonic_s() > give_up_s:
+            # The operation has timed out by then, and others wait for this thread.
+            if self._closed or self._clock.monotonic_s() > deadline_s:
                 raise OperationTimedOutError(
                     "Nothing was written: to check what the plan means took longer than an operation may"
                 )
 
         def checked() -> Pending:
-            # What was appended is in the image once it is replayed.
+            # Appended records are in the image once they are replayed.
             self._catch_up()
             with self._lock:
                 image = self._view.image
@@ -222,7 +237,7 @@ class LogAclMutator:
         return future
 
     def close(self) -> None:
-        """Fail what is pending, let a running append end, stop the threads. Idempotent."""
+        """Fail pending operations, wait for a running append, stop the threads. Idempotent."""
         with self._submitting:
             self._closed = True
             thread, self._thread = self._thread, None
@@ -230,7 +245,7 @@ class LogAclMutator:
             self._changed.notify_all()
         if thread is not None:
             self._queue.put(None)
-            # Not for ever: a disk may never answer. The thread is a daemon.
+            # With a timeout, because a disk may never answer. The thread is a daemon.
             thread.join(self._timeout_s)
         self.purgatory.close()
 
@@ -239,18 +254,18 @@ class LogAclMutator:
     def on_update(self, delta: AclsDelta, image: AclsImage, manifest: LoaderManifest) -> None:
         with self._lock:
             if self._not_ready is not None and isinstance(manifest, ReloadManifest):
-                # One lock for all of it: an append that ends just now counts before the loss or after it.
-                self._losses += 1
+                # Under one lock: an append that ends now is either before or after the reload.
+                self._generation += 1
                 self._appended_end = 0
                 self._view.forget_appends()
-                self.purgatory.lost()
-            self._view.replayed(delta, image)
+                self.purgatory.on_history_lost()
+            self._view.on_replayed(delta, image)
             self._replayed_end = image.provenance.end_offset
             self._changed.notify_all()
 
     def settled(self) -> None:
-        """The loader's ``on_settled``: every face shows what was replayed, and writers get their answers."""
-        self.purgatory.replayed(self._replayed_end)
+        """Answer operations whose records are visible everywhere in the node; the loader's ``on_settled``."""
+        self.purgatory.on_replayed(self._replayed_end)
 
     def on_ready(self) -> None:
         with self._lock:
@@ -266,7 +281,7 @@ class LogAclMutator:
     def _submit(self, items: int, plan: _Plan, failure: Callable[[ApiError], object]) -> list[Future[Any]]:
         futures: list[Future[Any]] = [Future() for _ in range(items)]
         for future in futures:
-            # It cannot be called back: cancel() is to say so.
+            # An operation cannot be cancelled, so cancel() must return False.
             future.set_running_or_notify_cancel()
         operation = DelayedOperation(futures, failure)
         if self._refusal is not None:
@@ -281,58 +296,62 @@ class LogAclMutator:
         return futures
 
     def _run(self) -> None:
-        while (taken := self._queue.get()) is not None:
-            operation, plan = taken
+        while (item := self._queue.get()) is not None:
+            operation, plan = item
             if not self._closed:
-                self._carry_out(operation, plan)
+                self._execute(operation, plan)
 
-    def _carry_out(self, operation: DelayedOperation, plan: _Plan) -> None:
-        give_up_s = self._give_up_s()
+    def _execute(self, operation: DelayedOperation, plan: _Plan) -> None:
+        deadline_s = self._retry_deadline_s()
         try:
             while operation.state is OperationState.QUEUED:
                 try:
                     self._attempt(operation, plan)
                 except (LogUnreachableError, LogMovedError):
-                    # Nothing was written, and the log may take it soon: a leader is being elected, or another
-                    # node was quicker.
-                    if self._closed or self._clock.monotonic_s() > give_up_s:
+                    # Nothing was written, and a retry may succeed: a leader is being elected, or another node
+                    # was faster.
+                    if self._closed or self._clock.monotonic_s() > deadline_s:
                         raise
-                    self.purgatory.put_back(operation)
+                    self.purgatory.requeue(operation)
                     with self._changed:
-                        self._changed.wait_for(lambda: self._closed, _LOOK_S)
+                        self._changed.wait_for(lambda: self._closed, _POLL_INTERVAL_S)
         except Exception as error:  # noqa: BLE001 - a future must never be left hanging
-            self.purgatory.failed(operation, self._api_error(error))
+            self.purgatory.fail(operation, self._api_error(error))
 
     def _attempt(self, operation: DelayedOperation, plan: _Plan) -> None:
-        """Check and append once. LogUnreachableError, LogMovedError: nothing was written."""
+        """Check and append once. Raises LogUnreachableError or LogMovedError if nothing was written."""
         if self._log.is_shared:
             self._catch_up()
-        losses = self._require_ready()
-        planned = plan()
+        generation = self._require_ready()
+        pending = plan()
         if not self.purgatory.begin(operation):
             return
-        end_offset = planned.write(self._log)
+        end_offset = pending.write(self._log)
         if end_offset is not None and self._log.is_shared:
-            self._see_history()
-        self._settle(operation, planned, end_offset, losses)
+            self._require_history()
+        self._on_written(operation, pending, end_offset, generation)
 
-    def _settle(
-        self, operation: DelayedOperation, planned: Pending, end_offset: int | None, losses: int
+    def _on_written(
+        self, operation: DelayedOperation, pending: Pending, end_offset: int | None, generation: int
     ) -> None:
-        """What was planned is in the log below ``end_offset``; None if it took no records."""
+        """Register that the records are in the log below ``end_offset``; None if there are no records."""
         with self._lock:
             appended_end = self._appended_end if end_offset is None else end_offset
-            # A node that is not ready may hold a history that is gone, which had these offsets too.
-            if losses != self._losses or (self._not_ready is not None and appended_end <= self._replayed_end):
+            # A node that is not ready may have a lost history, in which other records had these offsets.
+            if generation != self._generation or (
+                self._not_ready is not None and appended_end <= self._replayed_end
+            ):
                 raise OperationTimedOutError(HISTORY_LOST)
             if end_offset is not None:
-                self._view.append(planned.records, end_offset)
+                self._view.append(pending.records, end_offset)
                 self._appended_end = end_offset
-            # Without records, what it found may be on its way still: wait for that.
-            self.purgatory.written(operation, partial(self._answers, operation, planned), self._appended_end)
+            # Without records, the ACLs that it found may not be replayed yet: wait for them.
+            self.purgatory.on_written(
+                operation, partial(self._answers, operation, pending), self._appended_end
+            )
 
-    def _answers(self, operation: DelayedOperation, planned: Pending) -> Sequence[object]:
-        """What was written is replayed."""
+    def _answers(self, operation: DelayedOperation, pending: Pending) -> Sequence[object]:
+        """Return the answers once the records are replayed."""
 
         def find(content: AclContent) -> AccessControlEntryRecord | None:
             with self._lock:
@@ -341,7 +360,7 @@ class LogAclMutator:
         with self._lock:
             image = self._view.image
         try:
-            return planned.answers(find, image)
+            return pending.answers(find, image)
         except Exception as error:  # noqa: BLE001 - a future must never be left hanging
             return [operation.failure(self._api_error(error))] * len(operation.futures)
 
@@ -349,9 +368,9 @@ class LogAclMutator:
         return HostRules.of(self._kafka_version, image)
 
     def _catch_up(self) -> None:
-        """Wait until everything that is committed now is replayed here, or the node cannot be ready.
+        """Wait until everything that is committed now is replayed here, or the node is not ready.
 
-        Not as long as the operation may take: the answer then is that nothing was written.
+        The wait is shorter than the operation's timeout, so that the answer can say that nothing was written.
         """
         try:
             end_offset = self._followed_end()
@@ -368,23 +387,23 @@ class LogAclMutator:
                     f"it ends at {end_offset}. Try again."
                 )
 
-    def _see_history(self) -> None:
-        """After an append: the history may have changed while it was written."""
+    def _require_history(self) -> None:
+        """Raise OperationTimedOutError if the history may have changed during an append."""
         try:
             self._followed_end()
         except (LogError, OperationTimedOutError) as error:
             raise OperationTimedOutError(f"The outcome is unknown: {error}") from error
 
     def _followed_end(self) -> int:
-        """The log's end, once what is replayed here is known to be of its history, or the node is not ready.
+        """Return the log's end, once replay is known to follow its history or the node is not ready.
 
         Raises:
-            LogError: the log cannot be asked; LogUnreachableError: not in time.
-            OperationTimedOutError: that was not known in time.
+            LogError: the log cannot be read; LogUnreachableError: not in time.
+            OperationTimedOutError: the check did not finish in time.
         """
-        give_up_s = self._give_up_s()
+        deadline_s = self._retry_deadline_s()
         while True:
-            is_late = self._clock.monotonic_s() > give_up_s
+            is_late = self._clock.monotonic_s() > deadline_s
             try:
                 end_offset = self._log.verified_high_watermark()
             except LogUnreachableError:
@@ -399,20 +418,22 @@ class LogAclMutator:
                         "its log in time."
                     )
             with self._changed:
-                if self._changed.wait_for(lambda: self._not_ready is not None or self._closed, _LOOK_S):
+                if self._changed.wait_for(
+                    lambda: self._not_ready is not None or self._closed, _POLL_INTERVAL_S
+                ):
                     return self._replayed_end
 
-    def _give_up_s(self) -> float:
-        """Until when something is tried: earlier than the operation is given up, to be able to say why."""
+    def _retry_deadline_s(self) -> float:
+        """Return the end of retries: before the operation's timeout, so that the answer has the reason."""
         return self._clock.monotonic_s() + self._timeout_s / 2
 
     def _require_ready(self) -> int:
-        """What there is to remove is known once everything is replayed. Returns the losses so far."""
+        """Raise AuthorizerNotReadyError if the ACLs in force are unknown; return the present generation."""
         with self._lock:
-            not_ready, losses = self._not_ready, self._losses
+            not_ready, generation = self._not_ready, self._generation
         if not_ready is not None:
             raise AuthorizerNotReadyError(f"Nothing was written, this node is not ready: {not_ready}")
-        return losses
+        return generation
 
     def _api_error(self, error: Exception) -> ApiError:
         match error:
@@ -425,7 +446,7 @@ class LogAclMutator:
             case EncodeError():
                 return InvalidRequestError(f"Nothing was written: {error}")
             case LogOutcomeUnknownError():
-                # As Kafka answers a client whose controller does not answer.
+                # As in Kafka, if the controller does not answer.
                 _log.error("acl_append_failed", url=self._log.url, error=str(error))
                 return OperationTimedOutError(f"The log has not confirmed the append: {error}")
             case LogMovedError():
@@ -434,7 +455,7 @@ class LogAclMutator:
                 _log.error("acl_append_failed", url=self._log.url, error=str(error))
                 return OperationTimedOutError(f"Nothing was written, the log is out of reach: {error}")
             case LogError():
-                # Its text says whether anything was appended, where that is known.
+                # The error's text says whether anything was appended, if that is known.
                 _log.error("acl_append_failed", url=self._log.url, error=str(error))
                 return UnknownServerError(f"The log could not be appended to: {error}")
             case _:

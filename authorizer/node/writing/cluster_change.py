@@ -1,11 +1,11 @@
-"""Creations and removals of ACLs that a Kafka cluster carries out: its controller decides, and makes the ids.
+"""Creations and removals of ACLs by requests to a Kafka cluster, whose controller assigns the ids.
 
-Each item has Kafka's own result. What its protocol cannot carry, and what Kafka refuses by ending the
-connection (codes without a name), is refused here, with Kafka's message; the others are asked for all the
-same, in one request, which the controller writes as one batch.
+Each item has Kafka's own result. Items that the protocol cannot encode, and those that Kafka refuses by
+closing the connection (codes without a name), are refused here with Kafka's message. The others are sent in
+one request, which the controller writes as one batch.
 
-Ids are in the log alone, so the answers are made of what is in force before and after: `write`, and once
-everything below the end offset that it returned is replayed, `answers`.
+Only the log has the ids, so the answers are computed from the ACLs in force before and after: by `answers`,
+once everything below the end offset of `write` is replayed.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ if TYPE_CHECKING:
 
 
 class ClusterCreation:
-    """Bindings to be created.
+    """A creation of bindings.
 
     Attributes:
-        records: none that are known before they are replayed.
+        records: empty, because they are unknown before their replay.
     """
 
     records: Final[tuple[AclRecord, ...]] = ()
 
     def __init__(self, find: FindAcl, bindings: Sequence[AclBinding]) -> None:
-        """``find``: in what is in force before."""
+        """``find``: returns an ACL in force before the request."""
         self._refused = [_refused(validate_binding, binding) for binding in bindings]
         self._contents = [
             AccessControlEntryRecord.from_binding(binding_uuid(binding), binding).content
             for binding, error in zip(bindings, self._refused, strict=True)
             if error is None
         ]
-        self._there = {content for content in self._contents if find(content) is not None}
+        self._existing = {content for content in self._contents if find(content) is not None}
         self._refusals: Sequence[Refusal | None] = ()
 
     def write(self, log: MetadataLog) -> int | None:
-        """One request; the end offset below which its records are, None if there is nothing to ask for.
+        """Send one request; return the end offset of its records, None if there is nothing to send.
 
         Raises:
-            LogError: as ClusterWriter.create.
+            LogError: as in ClusterWriter.create.
         """
         if not self._contents:
             return None
@@ -63,67 +63,72 @@ class ClusterCreation:
         return end_offset
 
     def answers(self, find: FindAcl, image: AclsImage) -> list[AclCreateResult]:
-        """One result for each binding, by what is in force once it is written and replayed."""
-        answered = iter(zip(self._contents, self._refusals, strict=True))
+        """Return a result for each binding, by the ACLs in force once the records are replayed."""
+        outcomes = iter(zip(self._contents, self._refusals, strict=True))
         results = []
         for error in self._refused:
             if error is not None:
                 results.append(AclCreateResult(error))
                 continue
-            content, refusal = next(answered)
+            content, refusal = next(outcomes)
             if refusal is not None:
                 results.append(AclCreateResult(kafka_error(*refusal)))
-            elif content in self._there:
+            elif content in self._existing:
                 results.append(AclCreateResult())
             else:
-                self._there.add(content)  # twice in one request is one ACL
+                self._existing.add(content)  # a repeated binding is one ACL
                 results.append(AclCreateResult(record=find(content)))
         return results
 
 
 class ClusterDeletion:
-    """Filters whose ACLs are to go.
+    """A removal of the ACLs that match filters.
 
     Attributes:
-        records: none that are known before they are replayed.
+        records: empty, because they are unknown before their replay.
     """
 
     records: Final[tuple[AclRecord, ...]] = ()
 
     def __init__(self, acls: Iterable[AccessControlEntryRecord], filters: Sequence[AclBindingFilter]) -> None:
-        """``acls``: all that are in force before, read again afterwards."""
+        """``acls``: all ACLs in force before the request; read again for the answers."""
         self._acls = acls
         self._refused = [_refused(validate_filter, each) for each in filters]
         self._filters = [
             _filter_content(each) for each, error in zip(filters, self._refused, strict=True) if error is None
         ]
-        self._found: Sequence[Refusal | list[Removal]] = ()
+        self._outcomes: Sequence[Refusal | list[Removal]] = ()
 
     def write(self, log: MetadataLog) -> int | None:
-        """As ClusterCreation. Raises as ClusterWriter.delete."""
+        """As in ClusterCreation. Raises as ClusterWriter.delete."""
         if not self._filters:
             return None
-        end_offset, self._found = writer_of(log).delete(self._filters)
+        end_offset, self._outcomes = writer_of(log).delete(self._filters)
         return end_offset
 
     def answers(self, find: FindAcl, image: AclsImage) -> list[AclDeleteResult]:
-        """One result for each filter. An ACL that came and went meanwhile has no record."""
-        gone = {removal.acl for found in self._found if not isinstance(found, Refusal) for removal in found}
-        names = {content[1] for content in gone}
+        """Return a result for each filter. An ACL that was created and removed meanwhile has no record."""
+        removed = {
+            removal.acl
+            for outcome in self._outcomes
+            if not isinstance(outcome, Refusal)
+            for removal in outcome
+        }
+        names = {content[1] for content in removed}
         records = {
             record.content: record
-            for record in (self._acls if gone else ())
-            if record.resource_name in names and record.content in gone
+            for record in (self._acls if removed else ())
+            if record.resource_name in names and record.content in removed
         }
-        answered = iter(self._found)
+        outcomes = iter(self._outcomes)
         return [
-            AclDeleteResult(exception=error) if error is not None else _delete_result(next(answered), records)
+            AclDeleteResult(exception=error) if error is not None else _delete_result(next(outcomes), records)
             for error in self._refused
         ]
 
 
 def writer_of(log: MetadataLog) -> ClusterWriter:
-    """Of a log that has one. LogReadOnlyError: this one has not."""
+    """Return the log's cluster writer. Raises LogReadOnlyError if it has none."""
     writer = log.cluster_writer
     if writer is None:
         raise LogReadOnlyError(f"{log.url}: its cluster is not asked to write")
@@ -152,10 +157,10 @@ def _filter_content(acl_filter: AclBindingFilter) -> AclFilterContent:
 
 
 def _delete_result(
-    found: Refusal | list[Removal], records: dict[AclContent, AccessControlEntryRecord]
+    outcome: Refusal | list[Removal], records: dict[AclContent, AccessControlEntryRecord]
 ) -> AclDeleteResult:
-    if isinstance(found, Refusal):
-        return AclDeleteResult(exception=kafka_error(*found))
+    if isinstance(outcome, Refusal):
+        return AclDeleteResult(exception=kafka_error(*outcome))
     return AclDeleteResult(
         tuple(
             AclBindingDeleteResult(
@@ -163,6 +168,6 @@ def _delete_result(
                 None if removal.refusal is None else kafka_error(*removal.refusal),
                 records.get(removal.acl) if removal.refusal is None else None,
             )
-            for removal in found
+            for removal in outcome
         )
     )

@@ -1,7 +1,7 @@
-"""A plan that a Kafka cluster carries out: by requests, in the order of `cluster_requests`.
+"""Application of a plan by requests to a Kafka cluster, in the order of `cluster_requests`.
 
-What others write between the check and the last request is only noticed when the ACLs are read again. A plan
-that was carried out in part goes on where it stopped.
+Concurrent changes between the check and the last request are noticed only when the ACLs are read again. A
+plan that was applied in part continues where it stopped.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from records.log.base import MetadataLog
     from snapshot.image import AclsImage
 
-#: For people, where a plan goes to a cluster.
+#: Note for people, for a plan that is applied to a cluster.
 NOT_ATOMIC: Final = (
     "a cluster's ACLs are changed request by request: a plan is not one atomic batch there, and what others "
     "write meanwhile is only noticed at the end"
@@ -38,12 +38,12 @@ _IN_PART: Final = "a part of the plan may be in force: apply it again, and it go
 
 
 class ClusterPlan:
-    """A plan, checked on what is in force.
+    """A plan, checked on the ACLs in force.
 
     Attributes:
-        records: none that are known before they are replayed.
-        acl_count: the ACLs that are in force.
-        to_remove, to_add: what is left to be done, in order.
+        records: empty, because they are unknown before their replay.
+        acl_count: number of ACLs in force.
+        to_remove, to_add: remaining changes, in order.
     """
 
     records: Final[tuple[AclRecord, ...]] = ()
@@ -55,11 +55,11 @@ class ClusterPlan:
         max_removed_percent: int = MAX_REMOVED_PERCENT,
         check_cancelled: Callable[[], None] = never_cancelled,
     ) -> None:
-        """Check it; what ``check_cancelled`` raises ends that.
+        """Check the plan; an error of ``check_cancelled`` ends the check.
 
         Raises:
-            MassRemovalError: it removes a larger share of the ACLs than it may; nothing was written.
-            PlanOutdatedError: what it was made on has another meaning now; nothing was written.
+            MassRemovalError: the plan removes a larger share of the ACLs than allowed; nothing was written.
+            PlanOutdatedError: the effective permissions have changed since; nothing was written.
         """
         self._plan = plan
         table = image.merged().columns
@@ -73,21 +73,21 @@ class ClusterPlan:
         except PlanOutdatedError:
             if len(self.to_remove) + len(self.to_add) == len(plan.remove) + len(plan.add):
                 raise
-            # A part of it was carried out: without that it must be what it was.
+            # A part of the plan was applied: without that part, the permissions must be the original ones.
             plan.require_unchanged_permissions(image_of(plan.reverted(table)), check_cancelled)
         counts = PlanCounts(self.acl_count, len(self._removed()), len(self.to_add))
         counts.require_allowed(max_removed_percent)
 
     def carry_out(self, requests: Requests) -> None:
-        """Raises as cluster_requests.carry_out; the error says how to go on."""
+        """Send the requests. Raises as cluster_requests.carry_out, with a note on how to continue."""
         carry_out(requests, self.to_add, self.to_remove, in_part=_IN_PART)
 
     def is_done(self, table: AclTable) -> bool:
-        """Whether nothing is left to be done."""
+        """Whether no change remains."""
         return not any(self._plan.remaining(self._plan.affected_rows(table)))
 
     def require_done(self, table: AclTable) -> None:
-        """PlanOutdatedError unless these ACLs mean what the plan says."""
+        """Raise PlanOutdatedError unless these ACLs have the plan's effective permissions."""
         if (
             not self.is_done(table)
             or EffectivePermissions.digest_of(table, self._plan.settings).combined.hex()
@@ -98,7 +98,7 @@ class ClusterPlan:
             )
 
     def result(self, find: FindAcl) -> PlanResult:
-        """What was done; ``find`` has an ACL that is in force now. One that it has not has our id."""
+        """Return the changes; ``find`` finds an ACL in force. A missing one gets the id of its content."""
         return PlanResult(
             removed=tuple(self._removed()),
             added=tuple(
@@ -109,18 +109,18 @@ class ClusterPlan:
         )
 
     def _removed(self) -> list[AccessControlEntryRecord]:
-        """What is to be removed, under all ids."""
+        """Return the ACLs to remove, under all ids."""
         removed = set(self.to_remove)
         return [acl.record for acl in self._held if acl.record.content in removed]
 
-    # --- by the cluster whose log is followed ---------------------------------------------------------------
+    # --- Pending, for the cluster whose log is followed ----------------------------------------------------
 
     def write(self, log: MetadataLog) -> int | None:
-        """Carry it out; the end offset below which its records are, None if nothing was left to be done.
+        """Send the requests; return the end offset of their records, None if no change remains.
 
         Raises:
             ApiError: Kafka refuses an ACL.
-            LogError: as ClusterWriter.
+            LogError: as in ClusterWriter.
         """
         if not self.to_remove and not self.to_add:
             return None
@@ -129,7 +129,7 @@ class ClusterPlan:
         return requests.end_offset
 
     def answers(self, find: FindAcl, image: AclsImage) -> list[PlanResult]:
-        """One result, by what is in force once it is written and replayed."""
+        """Return the result, by the ACLs in force once the records are replayed."""
         try:
             self.require_done(image.merged().columns)
         except PlanOutdatedError as error:

@@ -1,12 +1,12 @@
-"""Many changes of a Kafka cluster's ACLs: by requests, one after the other, as its API has nothing atomic.
+"""Many changes of a Kafka cluster's ACLs, by consecutive requests: Kafka has no atomic request for them.
 
-What may be seen on the way is bounded by the order:
+The order of the requests bounds the intermediate states:
 
-    DENYs added, then ALLOWs      a new ALLOW meets all DENYs, those of before and those of after
-    ALLOWs removed, then DENYs    a DENY goes when no ALLOW is there that it was needed against
+    DENYs added, then ALLOWs      when a new ALLOW is added, all old and new DENYs are in force
+    ALLOWs removed, then DENYs    when a DENY is removed, no ALLOW is left that it was needed against
 
-so that nothing is allowed that is allowed neither before nor after, and what ACLs allow both before and after
-is never denied. The ACLs are given in that order.
+So no request is allowed in between that is allowed neither before nor after, and a request that ACLs allow
+both before and after is never denied. Callers pass the ACLs in that order.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ if TYPE_CHECKING:
     from records.log.cluster_writer import ClusterWriter
     from records.log.protocol.cluster_acls import ClusterAcls
 
-#: ACLs in one request: a controller takes 10,000 records, and goes through all its ACLs for each removal.
-_ITEMS: Final = 1_000
+#: ACLs in one request: a controller accepts 10,000 records, and scans all its ACLs for each removal.
+_ACLS_PER_REQUEST: Final = 1_000
 
 
 class Requests(Protocol):
-    """To one cluster.
+    """Requests to one cluster.
 
-    Each raises ApiError or LogError where an item was not carried out; LogRefusedError and
-    LogUnreachableError, where nothing of the request was.
+    Each method raises ApiError or LogError if an item failed; LogRefusedError and LogUnreachableError only if
+    nothing was written.
     """
 
     def create(self, acls: Sequence[AclContent]) -> None:
-        """Create these; those that are there already stay."""
+        """Create these ACLs; existing ones are no error."""
 
     def delete(self, acls: Sequence[AclContent]) -> None:
-        """Remove exactly these; one that is not there is no error."""
+        """Remove exactly these ACLs; missing ones are no error."""
 
 
 class WriterRequests:
-    """Implements Requests, to the cluster whose log is followed.
+    """Implements Requests to the cluster whose log is followed.
 
     Attributes:
-        end_offset: of its log after the last request; None before the first.
+        end_offset: end of the log after the last request; None before the first.
     """
 
     def __init__(self, writer: ClusterWriter) -> None:
@@ -56,30 +56,30 @@ class WriterRequests:
         self._writer = writer
 
     def create(self, acls: Sequence[AclContent]) -> None:
-        """As Requests. The error names the first ACL that was refused."""
+        """As in Requests. The error names the first refused ACL."""
         answer = self._writer.create(acls)
         self.end_offset = answer.end_offset
         _require_accepted(acls, answer.results)
 
     def delete(self, acls: Sequence[AclContent]) -> None:
-        """As ``create``."""
+        """As in ``create``."""
         answer = self._writer.delete(acls)
         self.end_offset = answer.end_offset
         _require_accepted(acls, answer.results)
 
 
 class BrokerRequests:
-    """Implements Requests, by the brokers of a cluster. Errors as WriterRequests."""
+    """Implements Requests to the brokers of a cluster. Errors as in WriterRequests."""
 
     def __init__(self, cluster: ClusterAcls) -> None:
         self._cluster = cluster
 
     def create(self, acls: Sequence[AclContent]) -> None:
-        """As Requests."""
+        """As in Requests."""
         _require_accepted(acls, self._cluster.create(acls))
 
     def delete(self, acls: Sequence[AclContent]) -> None:
-        """As Requests."""
+        """As in Requests."""
         _require_accepted(acls, self._cluster.delete(acls))
 
 
@@ -101,29 +101,30 @@ def carry_out(
     """Create, then remove.
 
     Args:
-        requests: to which cluster.
+        requests: to the cluster.
         to_add: DENYs first.
         to_remove: DENYs last.
-        in_part: what to say where some of it may be in force.
-        on_progress: called with how many are done.
+        in_part: note for the error if some changes may be in force.
+        on_progress: called with the number of finished changes.
 
     Raises:
         ApiError: the cluster refuses an ACL.
-        LogRefusedError, LogUnreachableError: it does not let us, or takes none now; nothing was written.
-        LogOutcomeUnknownError: anything else went wrong.
+        LogRefusedError, LogUnreachableError: the cluster refuses all changes or is unreachable; nothing was
+            written.
+        LogOutcomeUnknownError: any other failure.
     """
     done = 0
-    for items, ask in ((to_add, requests.create), (to_remove, requests.delete)):
-        for start in range(0, len(items), _ITEMS):
-            some = items[start : start + _ITEMS]
+    for acls, send in ((to_add, requests.create), (to_remove, requests.delete)):
+        for start in range(0, len(acls), _ACLS_PER_REQUEST):
+            batch = acls[start : start + _ACLS_PER_REQUEST]
             try:
-                ask(some)
+                send(batch)
             except LogStorageError as error:
                 if not done and isinstance(error, LogRefusedError | LogUnreachableError):
                     raise
                 raise LogOutcomeUnknownError(f"{error}; {in_part}") from error
             except ApiError as error:
                 raise type(error)(f"{error}; {in_part}") from error
-            done += len(some)
+            done += len(batch)
             if on_progress is not None:
                 on_progress(done)

@@ -1,10 +1,11 @@
-"""What applying a plan writes: one atomic batch, upon the state that was checked. It is only decided here.
+"""Decides the records of a plan: one atomic batch on the checked state.
 
-- All of it was done already: no record, a success.
-- It removes a larger share of the ACLs than it may: MassRemovalError, no record.
-- The meaning is not the one before, or would not become the one after: PlanOutdatedError, no record.
-- Else its removals, of equal ACLs under all ids, and its additions, to be appended only where the log still
-  ends where the checked state does.
+- Every change was made already: success without records.
+- The plan removes a larger share of the ACLs than allowed: MassRemovalError.
+- The effective permissions differ from those before the plan, or would differ from those after it:
+  PlanOutdatedError.
+- Else removals, of equal ACLs under all ids, and additions. They are appended only if the log still ends at
+  the end of the checked state.
 """
 
 from __future__ import annotations
@@ -39,15 +40,21 @@ def apply_plan(
     max_removed_percent: int = MAX_REMOVED_PERCENT,
     check_cancelled: Callable[[], None] = never_cancelled,
 ) -> Change[PlanResult]:
-    """Decide what to append to the log with this identity, whose state is ``image``.
+    """Decide the records to append to the log with this identity, whose state is ``image``.
 
-    ``hosts`` is as `validate_binding` takes it; ``max_removed_percent``: what the plan may
-    remove of the ACLs; ``check_cancelled``: called often, and what it raises ends the check.
+    Args:
+        plan: the plan.
+        image: the present state.
+        identity: of the log.
+        random_uuid: for ids whose UUIDv5 is in use.
+        hosts: as in `validate_binding`.
+        max_removed_percent: maximum share of the ACLs that the plan may remove.
+        check_cancelled: called often; its error ends the check.
 
     Raises:
-        MassRemovalError: it would remove more than that.
-        PlanOutdatedError: it was made for another log, or another meaning.
-        InvalidRequestError, UnsupportedLevelError: an ACL that Kafka refuses.
+        MassRemovalError: the plan removes more than that.
+        PlanOutdatedError: the plan is for another log or other effective permissions.
+        InvalidRequestError, UnsupportedLevelError: Kafka refuses an ACL.
     """
     plan.require_log(identity.cluster_id, uuid_to_string(identity.topic_id))
     table = image.merged().columns

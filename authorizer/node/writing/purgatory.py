@@ -1,12 +1,12 @@
-"""Where creations and removals of ACLs wait until they are visible here, or their time is up.
+"""Purgatory: creations and removals of ACLs that wait until they are visible here or time out.
 
 Source: DelayedOperationPurgatory and DelayedFuture; KIP-504 names the two gauges. An operation is QUEUED
-as long as nothing of it was appended, WRITING while its outcome cannot be known, and WRITTEN once its records
-are committed below an end offset; it is answered when this node has replayed up to there. What an answer says
-on timeout follows from the state.
+while nothing of it was appended, WRITING while its outcome is unknown, and WRITTEN once its records are
+committed below an end offset; it is answered when this node has replayed up to there. Its state determines
+the answer on a timeout.
 
-Futures are resolved by a thread of this file's own. Their callbacks are the callers' code: on the loader's
-thread they would hold up the replay, and one that waits for an offset would wait for ever.
+A separate thread resolves futures, because their callbacks are the callers' code: on the loader's thread they
+would delay the replay, and one that waits for an offset would never return.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from replay.clock import Clock
 
-#: Operations that may wait at once; each holds at most 10,000 records. More are refused at once.
+#: Maximum number of waiting operations, of at most 10,000 records each. Further ones are refused.
 OPERATIONS_MAX: Final = 1_000
 
-#: What a writer hears whose records may have gone with a part of the log.
+#: Answer to an operation whose records may have been lost with a part of the log.
 HISTORY_LOST: Final = (
     "The outcome is unknown: the log was truncated, replaced or loaded anew before this node had replayed "
     "the records. List the ACLs before trying again."
@@ -34,7 +34,7 @@ HISTORY_LOST: Final = (
 
 
 class OperationState(Enum):
-    """How far an operation has come."""
+    """Progress of an operation."""
 
     QUEUED = "queued"
     WRITING = "writing"
@@ -43,11 +43,11 @@ class OperationState(Enum):
 
 
 class DelayedOperation:
-    """One creation or removal: a future for each of its items.
+    """A creation or removal, with a future for each of its items.
 
     Attributes:
         futures: one for each binding or filter, resolved together.
-        failure: makes a future's result out of an error.
+        failure: converts an error to a future's result.
         end_offset: the operation is visible once everything below is replayed; None before it is written.
     """
 
@@ -62,17 +62,17 @@ class DelayedOperation:
         self.answers: Callable[[], Sequence[object]] = tuple
 
     def refuse(self, error: ApiError) -> None:
-        """Every future is answered with this error."""
+        """Set this error as the answer of every future."""
         self.answers = lambda: [self.failure(error)] * len(self.futures)
 
 
 class Purgatory:
-    """All waiting operations of one node. Thread-safe."""
+    """The waiting operations of one node. Thread-safe."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._changed = threading.Condition()
-        # In order of arrival, which is also that of deadlines and, among the written, of end offsets.
+        # In order of arrival, which is also the order of deadlines and of the end offsets of written ones.
         self._waiting: dict[DelayedOperation, None] = {}
         self._decided: list[DelayedOperation] = []
         self._replayed_end = 0
@@ -81,16 +81,16 @@ class Purgatory:
 
     @property
     def num_delayed_operations(self) -> int:
-        """NumDelayedOperations: operations that have no outcome yet."""
+        """NumDelayedOperations: operations without an outcome."""
         return len(self._waiting)
 
     @property
     def size(self) -> int:
-        """PurgatorySize: these, and those whose futures are just being resolved."""
+        """PurgatorySize: operations without an outcome, or whose futures are not resolved yet."""
         return len(self._waiting) + len(self._decided)
 
     def watch(self, operation: DelayedOperation, timeout_s: float) -> bool:
-        """Take in a queued operation. False if it was answered at once: closed, or too many are waiting."""
+        """Add a queued operation. False if it was refused: closed, or too many are waiting."""
         with self._changed:
             refusal = self._refusal
             if refusal is None and len(self._waiting) >= OPERATIONS_MAX:
@@ -110,46 +110,46 @@ class Purgatory:
         return False
 
     def refuse(self, operation: DelayedOperation, error: ApiError) -> None:
-        """Answer an operation that is not watched, at once."""
+        """Answer an operation that is not watched."""
         operation.state = OperationState.ANSWERED
         operation.refuse(error)
         _resolve(operation)
 
     def begin(self, operation: DelayedOperation) -> bool:
-        """The writer is about to append the operation; False if it has been answered meanwhile."""
+        """Mark the operation as being appended; False if it has been answered already."""
         with self._changed:
             if operation.state is not OperationState.QUEUED:
                 return False
             operation.state = OperationState.WRITING
             return True
 
-    def put_back(self, operation: DelayedOperation) -> None:
-        """The log took nothing of the operation; the writer will try again."""
+    def requeue(self, operation: DelayedOperation) -> None:
+        """Mark the operation as queued again: nothing was appended, and the writer will retry."""
         with self._changed:
             if operation.state is OperationState.WRITING:
                 operation.state = OperationState.QUEUED
 
-    def written(
+    def on_written(
         self, operation: DelayedOperation, answers: Callable[[], Sequence[object]], end_offset: int
     ) -> None:
-        """Answer with what ``answers`` gives, for each future, once all below ``end_offset`` is replayed."""
+        """Resolve the futures with ``answers`` once everything below ``end_offset`` is replayed."""
         with self._changed:
             if operation.state is not OperationState.WRITING:
-                return  # timed out meanwhile
+                return  # it has timed out
             operation.state = OperationState.WRITTEN
             operation.answers = answers
             operation.end_offset = end_offset
             if end_offset <= self._replayed_end:
                 self._decide(operation)
 
-    def failed(self, operation: DelayedOperation, error: ApiError) -> None:
-        """Answer every future with this error."""
+    def fail(self, operation: DelayedOperation, error: ApiError) -> None:
+        """Resolve every future with this error."""
         with self._changed:
             if operation.state is not OperationState.ANSWERED:
                 self._decide(operation, error)
 
-    def replayed(self, end_offset: int) -> None:
-        """Everything below ``end_offset`` is visible here. Called by the loader: returns at once."""
+    def on_replayed(self, end_offset: int) -> None:
+        """Answer operations below ``end_offset``: they are visible. Called by the loader; never blocks."""
         with self._changed:
             self._replayed_end = end_offset
             for operation in list(self._waiting):
@@ -157,15 +157,15 @@ class Purgatory:
                     break
                 self._decide(operation)
 
-    def lost(self) -> None:
-        """The log was loaded anew, and may not be the one that was written to. Called by the loader."""
+    def on_history_lost(self) -> None:
+        """Fail written operations after a reload, which may have lost their records. Called by the loader."""
         with self._changed:
             self._replayed_end = 0
             for operation in [each for each in self._waiting if each.state is OperationState.WRITTEN]:
                 self._decide(operation, OperationTimedOutError(HISTORY_LOST))
 
     def close(self) -> None:
-        """Answer everything that waits, and everything that comes. Idempotent."""
+        """Fail all waiting and all later operations. Idempotent."""
         why = "The node was closed."
         with self._changed:
             if self._refusal is None:
@@ -174,12 +174,12 @@ class Purgatory:
                     self._decide(operation, _unanswered(operation, why))
                 self._changed.notify()
             thread = self._thread
-        # From a future's callback, it is this very thread.
+        # A future's callback runs in that thread and may close the node.
         if thread is not None and thread is not threading.current_thread():
             thread.join()
 
     def _decide(self, operation: DelayedOperation, error: ApiError | None = None) -> None:
-        """The outcome is known; under the lock."""
+        """Set the outcome; the caller holds the lock."""
         operation.state = OperationState.ANSWERED
         if error is not None:
             operation.refuse(error)
@@ -215,7 +215,7 @@ class Purgatory:
 
 
 def _unanswered(operation: DelayedOperation, why: str) -> OperationTimedOutError:
-    """What a caller may conclude."""
+    """Return the error of an operation without an answer, by its state."""
     match operation.state:
         case OperationState.QUEUED:
             return OperationTimedOutError(f"{why} Nothing was written, and nothing will be.")

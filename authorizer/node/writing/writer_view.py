@@ -1,11 +1,11 @@
-"""The ACLs as the writer must see them: what was replayed here, and on top what it appended since.
+"""WriterView: the replayed ACLs plus the writer's appends since.
 
-Without the second part a creation followed at once by its removal would find nothing to remove. Source:
-AclControlManager's idToAcl and existingAcls, which a controller keeps up to the last record it wrote.
+Without the appends a removal right after its creation would find nothing to remove. Source:
+AclControlManager's idToAcl and existingAcls, which a controller updates with every record that it writes.
 
-An image answers by id. Whether an ACL *exists* is asked by content, for which there is an index of its own:
-by the hash of the content, so that at a million ACLs it costs about 130 MB and not a second copy of them.
-It is built at the first question, about a second at that size, so a node that never writes never pays.
+An image has an index by id. The existence of an ACL is checked by content, with a second index by the hash
+of the content: at a million ACLs it takes about 130 MB instead of a second copy of them. It is built at the
+first lookup, in about a second at that size, so that only nodes that write have it.
 
 Not thread-safe; the mutator holds its lock.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class _Written:
-    """The last write of one id that is not replayed here yet."""
+    """The last write of an id that is not replayed yet."""
 
     __slots__ = ("end_offset", "record")
 
@@ -39,7 +39,7 @@ class _Written:
 
 
 class FrozenView:
-    """Every ACL at one moment, for a scan that must not hold the lock."""
+    """An immutable view of all ACLs, for a scan without the lock."""
 
     __slots__ = ("_image", "_written")
 
@@ -64,9 +64,9 @@ class WriterView:
 
     def __init__(self) -> None:
         self._image = AclsImage.EMPTY
-        # Immutable, so that a FrozenView may keep it.
+        # Immutable, so that a FrozenView can refer to it.
         self._written: immutables.Map[Uuid, _Written] = immutables.Map()
-        # What each append wrote, oldest first.
+        # End offset and ids of each append, oldest first.
         self._appends: deque[tuple[int, tuple[Uuid, ...]]] = deque()
         self._ids_by_hash: dict[int, Uuid | tuple[Uuid, ...]] | None = None
 
@@ -86,17 +86,17 @@ class WriterView:
 
     @property
     def image(self) -> AclsImage:
-        """What is replayed here."""
+        """The replayed ACLs."""
         return self._image
 
     def frozen(self) -> FrozenView:
-        """All ACLs as they are now, whatever happens next."""
+        """Return an immutable view of all ACLs."""
         return FrozenView(self._image, self._written)
 
     def append(self, records: Iterable[AclRecord], end_offset: int) -> None:
-        """These records are in the log, as the last ones below ``end_offset``."""
+        """Add records that were appended; they end at ``end_offset`` in the log."""
         if end_offset <= self._image.provenance.end_offset:
-            return  # the loader was quicker
+            return  # already replayed
         changed = {
             record.id: _Written(record if isinstance(record, AccessControlEntryRecord) else None, end_offset)
             for record in records
@@ -107,39 +107,39 @@ class WriterView:
         self._reindex(before)
 
     def forget_appends(self) -> None:
-        """What was appended may not be in the log any more: only what is replayed counts."""
+        """Drop the appends, which may not be in the log any more."""
         self._written = immutables.Map()
         self._appends.clear()
         self._ids_by_hash = None
 
-    def replayed(self, delta: AclsDelta, image: AclsImage) -> None:
-        """Everything below the image's end offset is now replayed here."""
+    def on_replayed(self, delta: AclsDelta, image: AclsImage) -> None:
+        """Swap in a newly replayed image; drop the appends that it contains."""
         if delta.image is AclsImage.EMPTY:
-            # The whole state anew (Publisher): to index a million changes one by one would take longer.
+            # A complete new state (Publisher): a new index is faster than a million single changes.
             self._ids_by_hash = None
         end_offset = image.provenance.end_offset
-        done: set[Uuid] = set()
+        replayed: set[Uuid] = set()
         while self._appends and self._appends[0][0] <= end_offset:
-            done.update(self._appends.popleft()[1])
-        before = {} if self._ids_by_hash is None else self._contents([*delta.changes, *done])
+            replayed.update(self._appends.popleft()[1])
+        before = {} if self._ids_by_hash is None else self._contents([*delta.changes, *replayed])
         self._image = image
         with self._written.mutate() as written:
-            for acl_id in done:
-                # An id may have been written again since.
+            for acl_id in replayed:
+                # A later append may have written the id again.
                 if written[acl_id].end_offset <= end_offset:
                     del written[acl_id]
             self._written = written.finish()
         self._reindex(before)
 
     def _contents(self, ids: Iterable[Uuid]) -> dict[Uuid, AclContent | None]:
-        """What each id holds, as far as there is an index to keep."""
+        """Return the content of each id; nothing if there is no index to update."""
         if self._ids_by_hash is None:
             return {}
         records = ((acl_id, self.get(acl_id)) for acl_id in ids)
         return {acl_id: None if record is None else record.content for acl_id, record in records}
 
     def _reindex(self, before: dict[Uuid, AclContent | None]) -> None:
-        """Follow what changed since ``before`` was taken."""
+        """Update the index with the changes since ``before``."""
         if self._ids_by_hash is None:
             return
         for acl_id, content in before.items():
@@ -162,7 +162,7 @@ class WriterView:
 
 
 def _add(index: dict[int, Uuid | tuple[Uuid, ...]], key: int, acl_id: Uuid) -> None:
-    """One id nearly always; a tuple only for equal content under several ids, or equal hashes."""
+    """Add an id; a tuple is needed only for equal content under several ids, or equal hashes."""
     ids = index.setdefault(key, acl_id)
     if ids is acl_id:
         return
