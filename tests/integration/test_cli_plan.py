@@ -696,12 +696,12 @@ def test_a_plan_changes_a_cluster_by_kafka_requests(cluster: str, tmp_path: Path
     # The cluster itself is a set of ACLs, and so is a plan for it.
     assert rows(aclog("diff", f"describe://{cluster}", plan, "--json"))[-1]["same"] is True
     # confluent-kafka has no names for these.
-    others = [
+    other_acls = [
         acl("t", resourceType="DELEGATION_TOKEN", operation="DESCRIBE"),
         acl("User:x", resourceType="USER", operation="CREATE_TOKENS"),
         acl("tx", resourceType="TRANSACTIONAL_ID", operation="TWO_PHASE_COMMIT"),
     ]
-    for acls in ([*wanted, *others], wanted):
+    for acls in ([*wanted, *other_acls], wanted):
         planned(*acls)
         assert "nothing to do" not in aclog("apply", plan, *where, "--allow-mass-removal").stdout
         assert planned(*acls, code=0)[-1]["same"] is True

@@ -243,7 +243,7 @@ def test_the_client_waits_for_a_starting_sidecar(client_of: Any, node: Node) -> 
         time.sleep(0.2)  # the client is refused during this time
         with Sidecar(config) as sidecar:
             sidecar.start(node)
-            time.sleep(0.2)  # the client hears that the node is not ready meanwhile
+            time.sleep(0.2)  # the client learns that the node is not ready during this time
             node.authorizer.on_ready()
             answered.wait(SOON_S)
 
@@ -387,7 +387,7 @@ def test_a_caller_without_the_change_feed_is_answered_without_a_cache(
     with caplog.at_level(logging.WARNING, "authorizer.client"), client_of(url, cache=KEPT) as client:
         wait_until(lambda: caplog.records)
         assert not client.decide(on("mine", myself)).is_allowed
-        time.sleep(0.5)  # the client tries again meanwhile
+        time.sleep(0.5)  # the client retries during this time
         assert not client.serves_from_cache
         create(node, [on_cluster(AclOperation.DESCRIBE)])
         wait_until(lambda: client.serves_from_cache)

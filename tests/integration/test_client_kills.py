@@ -337,7 +337,7 @@ def test_no_decision_is_wrong_under_kills(tmp_path: Path, monkeypatch: pytest.Mo
                 wait_until(lambda before=before: len(load.answers) > before + 200 or load.failed)  # type: ignore[misc]
                 sidecar.kill()
                 before = len(load.answers)
-                time.sleep(0.3)  # the clients ask in vain, or answer from their caches, meanwhile
+                time.sleep(0.3)  # requests fail, or are answered from caches, during this time
                 sidecar.start()
                 plain.wait_until_ready(SOON_S)
                 wait_until(

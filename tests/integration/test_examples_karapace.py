@@ -1,4 +1,4 @@
-"""The example with Karapace: a registry's questions answered by the ACLs of a real Kafka; and the registry.
+"""The example with Karapace: the ACLs of a real Kafka decide a schema registry's requests.
 
 Karapace is not on the package index. Where it is installed, ``ACLOG_KARAPACE`` names the interpreter that has
 it and what aclog's client needs, and ``pytest -m karapace`` runs the registry.

@@ -23,7 +23,7 @@ HEALTHY_S = 60
 
 ASK = """\
 import json, sys, urllib.request
-question = {
+evaluation = {
     "subject": {"type": "User", "id": sys.argv[1]},
     "action": {"name": "READ"},
     "resource": {"type": "TOPIC", "id": "orders"},
@@ -31,7 +31,7 @@ question = {
 }
 request = urllib.request.Request(
     "http://127.0.0.1:8180/access/v1/evaluation",
-    data=json.dumps(question).encode(),
+    data=json.dumps(evaluation).encode(),
     headers={"content-type": "application/json"},
 )
 print(urllib.request.urlopen(request, timeout=10).read().decode())

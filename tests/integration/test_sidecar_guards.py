@@ -89,12 +89,12 @@ IMPLIED_BY = {
 }
 
 
-Asked = Callable[..., AbstractContextManager[tuple[Node, httpx.Client]]]
+OpenNode = Callable[..., AbstractContextManager[tuple[Node, httpx.Client]]]
 
 
 @pytest.fixture(params=[node_with_client, member_with_client], ids=["alone", "in a fleet"])
-def asked(request: pytest.FixtureRequest) -> Asked:
-    found: Asked = request.param
+def open_node(request: pytest.FixtureRequest) -> OpenNode:
+    found: OpenNode = request.param
     return found
 
 
@@ -110,7 +110,7 @@ def all_but(needed: AclOperation) -> list[AclBinding]:
 
 
 def ask(client: httpx.Client, method: str, path: str, about: str = "User:alice") -> tuple[int, Any]:
-    """Its own example, about someone; the status, also of a batch whose questions are all refused."""
+    """Send the example about another principal; returns the status, or that of a refused batch."""
     example = renamed(NODE_OPERATIONS[method, path].example, about)
     given: dict[str, Any] = {"params": example} if method == "GET" else {"json": example}
     with client.stream(method, path.format(id="AAAAAAAAAAAAAAAAAAAAAQ"), **given) as answer:
@@ -125,7 +125,7 @@ def ask(client: httpx.Client, method: str, path: str, about: str = "User:alice")
 
 
 def renamed(example: Any, principal: str) -> Any:
-    """The same question about another principal."""
+    """The same request about another principal."""
     if isinstance(example, dict):
         return {name: renamed(value, principal) for name, value in example.items()}
     if isinstance(example, list):
@@ -134,7 +134,7 @@ def renamed(example: Any, principal: str) -> Any:
 
 
 @contextmanager
-def asked_beside(node: Node) -> Iterator[list[str]]:
+def recorded_checks(node: Node) -> Iterator[list[str]]:
     """Whom decisions and explanations are made about meanwhile."""
     about: list[str] = []
     with (
@@ -146,12 +146,12 @@ def asked_beside(node: Node) -> Iterator[list[str]]:
         about += [str(call.args[1].principal) for call in (*authorize.mock_calls, *explain.mock_calls)]
 
 
-def test_every_route_has_a_row() -> None:
+def test_every_route_has_a_guard_test() -> None:
     assert set(NEEDS) == set(NODE_OPERATIONS)
 
 
-def test_what_needs_nothing_is_answered(tmp_path: Path, asked: Asked) -> None:
-    with asked(tmp_path) as (_, client):
+def test_unguarded_routes_are_answered(tmp_path: Path, open_node: OpenNode) -> None:
+    with open_node(tmp_path) as (_, client):
         for (method, path), needs in NEEDS.items():
             if needs is Needs.NOTHING:
                 assert ask(client, method, path)[0] == 200, path
@@ -159,13 +159,13 @@ def test_what_needs_nothing_is_answered(tmp_path: Path, asked: Asked) -> None:
 
 
 @pytest.mark.parametrize("needs", GUARDED)
-def test_a_route_takes_its_right_and_no_other_does(tmp_path: Path, asked: Asked, needs: Needs) -> None:
+def test_a_route_requires_exactly_its_right(tmp_path: Path, open_node: OpenNode, needs: Needs) -> None:
     """With every other right on the cluster it is refused, with that one it is not."""
     right, _ = needs.value
     rows = [row for row, each in NEEDS.items() if each is needs]
-    with asked(tmp_path, [topic_acl("orders"), *all_but(right)]) as (node, client):
+    with open_node(tmp_path, [topic_acl("orders"), *all_but(right)]) as (node, client):
         for row in rows:
-            with asked_beside(node) as about:
+            with recorded_checks(node) as about:
                 assert ask(client, *row)[0] == 403, row
             assert set(about) <= {str(ANONYMOUS)}, row
         create(node, [on_cluster(right)])
@@ -173,22 +173,22 @@ def test_a_route_takes_its_right_and_no_other_does(tmp_path: Path, asked: Asked,
             assert ask(client, *row)[0] == ADMITTED.get(row, 200), row
 
 
-def test_who_asks_about_itself_needs_nothing(tmp_path: Path, asked: Asked) -> None:
-    with asked(tmp_path, [topic_acl("orders")]) as (_, client):
+def test_callers_need_no_right_to_query_themselves(tmp_path: Path, open_node: OpenNode) -> None:
+    with open_node(tmp_path, [topic_acl("orders")]) as (_, client):
         for row, needs in NEEDS.items():
             status, _ = ask(client, *row, about=str(ANONYMOUS))
             expected = 200 if needs in {Needs.NOTHING, Needs.DESCRIBE_FOR_OTHERS} else 403
             assert status == expected, row
 
 
-def test_a_refusal_says_nothing_of_whom_it_was_about(tmp_path: Path, asked: Asked) -> None:
+def test_a_refusal_reveals_nothing_about_the_principal(tmp_path: Path, open_node: OpenNode) -> None:
     """One who may everything, one who may nothing, one that is not there: the same words but for the name."""
-    with asked(tmp_path, [topic_acl("orders")], describe_principals="User:x") as (node, client):
+    with open_node(tmp_path, [topic_acl("orders")], describe_principals="User:x") as (node, client):
         node.reconfiguration.put({"super.users": "User:root"}, "the test")
         for row, needs in NEEDS.items():
             if needs is not Needs.NOTHING:
-                said = {
+                refusals = {
                     str(ask(client, *row, about=f"User:{name}")[1]).replace(f"User:{name}", "NAME")
                     for name in ("root", "a", "nowhere")
                 }
-                assert len(said) == 1, row
+                assert len(refusals) == 1, row

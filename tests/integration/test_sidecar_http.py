@@ -42,7 +42,7 @@ HOST = "10.0.0.1"
 
 
 def served(tmp_path: Path, **flags: str) -> tuple[Node, Sidecar]:
-    """A started node on an own log in ``tmp_path`` with a sidecar on a free port; not yet serving."""
+    """A started node on a directory log in ``tmp_path`` with a sidecar on a free port; not yet serving."""
     settings = {
         "aclog.log.url": str(tmp_path / "log"),
         "aclog.log.mode": "create",
@@ -89,7 +89,7 @@ def question(operation: str = "READ", topic: str = "orders", **context: object) 
     }
 
 
-def test_an_evaluation_says_the_decision_the_rule_the_acl_and_the_offset(
+def test_an_evaluation_has_decision_rule_acl_and_offset(
     node_and_client: tuple[Node, httpx.Client],
 ) -> None:
     """AuthZEN 6.2: 200 for both answers; the context says the rule, as of when, and the ACL if asked."""
@@ -116,7 +116,7 @@ def test_an_evaluation_says_the_decision_the_rule_the_acl_and_the_offset(
     assert default.json()["context"]["rule"] == "DefaultDeny"
 
 
-def test_names_of_operations_and_types_are_taken_in_any_case(
+def test_operations_and_types_are_case_insensitive(
     node_and_client: tuple[Node, httpx.Client],
 ) -> None:
     """AuthZEN 1.0; the principal type is Kafka's own and its case matters."""
@@ -142,7 +142,7 @@ def test_names_of_operations_and_types_are_taken_in_any_case(
         ({"subject": {"type": "User"}}, "missing required field `id`"),
     ],
 )
-def test_what_cannot_be_asked_is_a_400_that_names_it(
+def test_an_invalid_request_is_a_400_that_names_the_field(
     node_and_client: tuple[Node, httpx.Client], change: dict[str, object], message: str
 ) -> None:
     """AuthZEN 10.1.2: a missing required attribute must give 400, never a decision."""
@@ -169,7 +169,7 @@ def test_a_body_that_is_not_json_or_too_large_is_refused(node_and_client: tuple[
         ("/access/v1/evaluations", b'{"evaluations":[', b"]}"),
     ],
 )
-def test_json_nested_without_end_is_a_400(
+def test_deeply_nested_json_is_a_400(
     node_and_client: tuple[Node, httpx.Client], path: str, before: bytes, after: bytes, depth: int
 ) -> None:
     """Also in a field that is not read: it is a bad request, and no defect of the sidecar's."""
@@ -201,14 +201,14 @@ def test_errors_have_a_code_and_a_type(node_and_client: tuple[Node, httpx.Client
     assert codes == ["NOT_FOUND", "INVALID_REQUEST", "METHOD_NOT_ALLOWED"]
 
 
-def test_unknown_paths_and_methods_say_what_there_is(node_and_client: tuple[Node, httpx.Client]) -> None:
+def test_unknown_paths_and_methods_name_the_known_ones(node_and_client: tuple[Node, httpx.Client]) -> None:
     _, client = node_and_client
     assert client.get("/nothing").status_code == 404
     wrong = client.get("/access/v1/evaluation")
     assert (wrong.status_code, wrong.headers["allow"]) == (405, "POST")
 
 
-def test_the_request_id_comes_back(node_and_client: tuple[Node, httpx.Client]) -> None:
+def test_the_request_id_is_returned(node_and_client: tuple[Node, httpx.Client]) -> None:
     """AuthZEN 10.1.3: the same X-Request-ID, on errors too."""
     _, client = node_and_client
     for path, body in (("/access/v1/evaluation", question()), ("/access/v1/evaluation", {})):
@@ -217,7 +217,7 @@ def test_the_request_id_comes_back(node_and_client: tuple[Node, httpx.Client]) -
 
 
 @pytest.mark.parametrize("request_id", [b"x" * 257, b"a\tb", b"\xe9"], ids=["long", "tab", "latin"])
-def test_a_request_id_that_cannot_be_repeated_is_refused(
+def test_an_invalid_request_id_is_refused(
     node_and_client: tuple[Node, httpx.Client], request_id: bytes
 ) -> None:
     """An answer without it would break AuthZEN's rule, one with it might break what reads the answer."""
@@ -227,7 +227,7 @@ def test_a_request_id_that_cannot_be_repeated_is_refused(
     assert "x-request-id" not in answer.headers
 
 
-def test_a_batch_takes_defaults_and_keeps_the_order(node_and_client: tuple[Node, httpx.Client]) -> None:
+def test_a_batch_has_defaults_and_keeps_the_order(node_and_client: tuple[Node, httpx.Client]) -> None:
     """AuthZEN 7.1: a part of an item replaces the whole default."""
     _, client = node_and_client
     defaults = question()
@@ -245,7 +245,7 @@ def test_a_batch_takes_defaults_and_keeps_the_order(node_and_client: tuple[Node,
     assert len({answer["context"]["offset"] for answer in answers}) == 1
 
 
-def test_a_batch_without_evaluations_is_a_single_question(node_and_client: tuple[Node, httpx.Client]) -> None:
+def test_a_batch_without_evaluations_is_a_single_request(node_and_client: tuple[Node, httpx.Client]) -> None:
     _, client = node_and_client
     extras: list[dict[str, object]] = [{}, {"evaluations": []}]
     for extra in extras:
@@ -260,7 +260,7 @@ def test_a_batch_without_evaluations_is_a_single_question(node_and_client: tuple
         ("permit_on_first_permit", [True]),
     ],
 )
-def test_a_batch_stops_where_its_semantic_says(
+def test_a_batch_stops_by_its_semantic(
     node_and_client: tuple[Node, httpx.Client], semantic: str, expected: list[bool]
 ) -> None:
     """AuthZEN 7.1.1: the deciding item is the last one of the answer."""
@@ -274,7 +274,7 @@ def test_a_batch_stops_where_its_semantic_says(
     assert [answer["decision"] for answer in answers] == expected
 
 
-def test_a_bad_item_of_a_batch_fails_alone_and_closed(node_and_client: tuple[Node, httpx.Client]) -> None:
+def test_an_invalid_item_of_a_batch_is_denied_alone(node_and_client: tuple[Node, httpx.Client]) -> None:
     _, client = node_and_client
     batch = {**question(), "evaluations": [{"action": {"name": "FLY"}}, {}]}
     bad, good = client.post("/access/v1/evaluations", json=batch).json()["evaluations"]
@@ -297,7 +297,7 @@ def test_a_write_is_visible_at_its_min_offset(
     assert f"min_offset {end + 5} is not visible" in late.json()
 
 
-def test_the_past_is_one_state_for_all_of_a_request(node_and_client: tuple[Node, httpx.Client]) -> None:
+def test_a_request_at_an_offset_reads_one_state(node_and_client: tuple[Node, httpx.Client]) -> None:
     """at_offset: as the ACLs were, also where they are gone; one for a request, and 410 for what is gone."""
     node, client = node_and_client
     end = node.status().end_offset
@@ -312,12 +312,12 @@ def test_the_past_is_one_state_for_all_of_a_request(node_and_client: tuple[Node,
     assert [each["decision"] for each in answers] == [True, False]
     mixed = client.post("/access/v1/evaluations", json={"evaluations": [before, now]})
     assert (mixed.status_code, "must be the same" in mixed.json()) == (400, True)
-    gone = client.post("/access/v1/evaluation", json=question(at_offset=end - 2))
-    assert (gone.status_code, gone.headers["aclog-error"]) == (410, "OFFSET_NOT_HELD")
-    assert f"aclog check --log {node.log.url} --at-offset {end - 2}" in gone.json()
+    not_held = client.post("/access/v1/evaluation", json=question(at_offset=end - 2))
+    assert (not_held.status_code, not_held.headers["aclog-error"]) == (410, "OFFSET_NOT_HELD")
+    assert f"aclog check --log {node.log.url} --at-offset {end - 2}" in not_held.json()
 
 
-def test_the_past_does_not_give_a_right_back(tmp_path: Path) -> None:
+def test_a_former_state_restores_no_right(tmp_path: Path) -> None:
     """Who may ask about others is decided by the ACLs of now."""
     with serving(tmp_path, **{"super.users": ""}) as (node, client):
         describe = AccessControlEntry("User:ANONYMOUS", "*", AclOperation.DESCRIBE, AclPermissionType.ALLOW)
@@ -331,7 +331,7 @@ def test_the_past_does_not_give_a_right_back(tmp_path: Path) -> None:
         assert client.post("/access/v1/evaluation", json=question(at_offset=end - 1)).status_code == 403
 
 
-def test_a_body_that_is_called_something_else_is_refused(
+def test_a_body_with_another_content_type_is_refused(
     node_and_client: tuple[Node, httpx.Client],
 ) -> None:
     """Certification 2.4.3; what curl -d calls it is taken, and so is no name at all."""
@@ -348,7 +348,7 @@ def test_a_body_that_is_called_something_else_is_refused(
     assert client.post("/access/v1/evaluation", content=body).status_code == 200
 
 
-def test_state_health_and_metrics_tell_where_the_node_stands(
+def test_state_health_and_metrics_show_the_nodes_status(
     node_and_client: tuple[Node, httpx.Client],
 ) -> None:
     node, client = node_and_client
@@ -384,14 +384,14 @@ def test_the_metadata_names_the_endpoints(node_and_client: tuple[Node, httpx.Cli
     assert client.post(metadata["access_evaluations_endpoint"], json=question()).status_code == 200
 
 
-def test_behind_a_proxy_the_metadata_names_the_public_address(tmp_path: Path) -> None:
+def test_the_metadata_names_the_public_address_behind_a_proxy(tmp_path: Path) -> None:
     with serving(tmp_path, **{"aclog.sidecar.public.url": "https://acls.example.org/kafka/"}) as (_, client):
         metadata = client.get("/.well-known/authzen-configuration").json()
     assert metadata["policy_decision_point"] == "https://acls.example.org/kafka"
     assert metadata["access_evaluation_endpoint"] == "https://acls.example.org/kafka/access/v1/evaluation"
 
 
-def test_the_root_says_what_this_is(node_and_client: tuple[Node, httpx.Client]) -> None:
+def test_the_root_describes_the_service(node_and_client: tuple[Node, httpx.Client]) -> None:
     _, client = node_and_client
     answer = client.get("/").json()
     assert (answer["name"], answer["version"]) == ("aclog", version("aclog"))
@@ -402,7 +402,7 @@ def test_the_root_says_what_this_is(node_and_client: tuple[Node, httpx.Client]) 
         assert client.request("PATCH", path).headers["allow"] == ", ".join(methods)
 
 
-def test_anyone_may_ask_about_themselves_about_others_only_with_describe_on_the_cluster(
+def test_queries_about_others_require_describe_on_the_cluster(
     tmp_path: Path,
 ) -> None:
     """Architecture section 7: the ACLs guard the sidecar, too; 403 is not a decision."""
@@ -419,8 +419,8 @@ def test_anyone_may_ask_about_themselves_about_others_only_with_describe_on_the_
         assert client.post("/access/v1/evaluation", json=about_itself).json()["decision"] is False
 
 
-def test_a_listed_principal_may_ask_about_others_without_an_acl(tmp_path: Path) -> None:
-    """aclog.describe.principals; the ACLs that decide the question itself are what they were."""
+def test_a_listed_principal_may_query_others_without_an_acl(tmp_path: Path) -> None:
+    """aclog.describe.principals; the ACLs that decide the request do not change."""
     settings = {"super.users": "", "aclog.describe.principals": "User:b; User:ANONYMOUS"}
     with serving(tmp_path, **settings) as (node, client):
         answer = client.post("/access/v1/evaluation", json=question())
@@ -448,7 +448,7 @@ PRETENDED = "1.2.3.4"
         ("127.0.0.1", "127.0.0.1", "127.0.0.1, \xff", 400),
     ],
 )
-def test_nobody_can_pretend_an_address(
+def test_a_client_address_cannot_be_forged(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     proxies: str | None,
@@ -472,9 +472,7 @@ def test_nobody_can_pretend_an_address(
             assert answer.status_code == status, answer.text
 
 
-def test_the_audit_log_says_what_was_asked_and_who_asked(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_audit_log_names_request_and_caller(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Kafka's line, with a request of our own where Kafka has Fetch; who asked is beside it."""
     with serving(tmp_path, **{"super.users": "", "aclog.describe.principals": "User:ANONYMOUS"}) as (
         _,
@@ -493,7 +491,7 @@ def test_the_audit_log_says_what_was_asked_and_who_asked(
         assert vars(record)["caller_host"] == "127.0.0.1"
 
 
-def test_a_batch_asks_once_whether_the_caller_may_ask_about_others(
+def test_a_batch_checks_the_right_of_its_caller_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One audit line and one count for a request, however many of its evaluations are refused by it."""
@@ -510,7 +508,7 @@ def test_a_batch_asks_once_whether_the_caller_may_ask_about_others(
         assert node.authorizer.metrics.denied == 4
 
 
-def test_before_ready_super_users_are_allowed_on_early_start_listeners_and_nobody_is_denied(
+def test_early_start_listeners_allow_only_super_users_before_ready(
     tmp_path: Path,
 ) -> None:
     """I4, KIP-801: 503 AUTHORIZER_NOT_READY for everyone else; the reason names the damaged record (I7)."""
@@ -548,15 +546,17 @@ def test_before_ready_super_users_are_allowed_on_early_start_listeners_and_nobod
         assert "offset 1" in ready.json()["reason"]
 
 
-def test_a_port_in_use_stops_the_start_and_names_it(tmp_path: Path) -> None:
+def test_a_used_port_stops_the_start_and_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(ConfigError, match=f"127.0.0.1:{port}.*in use"):
             served(tmp_path, **{"aclog.listeners": f"PLAINTEXT://127.0.0.1:{port}"})
 
 
-def test_it_says_that_it_listens_when_it_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What waits for that line may ask at once; a server that does not come up never says it."""
+def test_the_listening_event_follows_the_first_possible_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that waits for that line can connect; a failed start never logs it."""
     node, sidecar = served(tmp_path)
     with node, sidecar, capture_logs() as lines:
         with monkeypatch.context() as patch:
@@ -565,8 +565,8 @@ def test_it_says_that_it_listens_when_it_answers(tmp_path: Path, monkeypatch: py
                 sidecar.start(node)
         assert [line for line in lines if line["event"] == "listening"] == []
         sidecar.start(node)
-        (said,) = [line for line in lines if line["event"] == "listening"]
-        assert httpx.get(f"{said['urls'][0]}/livez").status_code == 200
+        (listening,) = [line for line in lines if line["event"] == "listening"]
+        assert httpx.get(f"{listening['urls'][0]}/livez").status_code == 200
 
 
 async def failing_startup(server: uvicorn.Server, *, sockets: object) -> None:
@@ -575,7 +575,7 @@ async def failing_startup(server: uvicorn.Server, *, sockets: object) -> None:
 
 
 @pytest.mark.parametrize("listener", ["PLAINTEXT://0.0.0.0:0", "SASL_SSL://127.0.0.1:0"])
-def test_a_listener_that_would_not_be_safe_is_refused(tmp_path: Path, listener: str) -> None:
+def test_an_unsafe_listener_is_refused(tmp_path: Path, listener: str) -> None:
     """Defaults are safe, and so is everything that can be set: no unauthenticated port beyond loopback."""
     with pytest.raises(ConfigError):
         served(tmp_path, **{"aclog.listeners": listener})

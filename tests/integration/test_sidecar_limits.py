@@ -67,7 +67,7 @@ def grow(node: Node) -> None:
     create(node, [topic_acl(f"more-{node.status().end_offset}")])
 
 
-def asked(wire: Wire, *requests: bytes) -> Answer:
+def answer_to(wire: Wire, *requests: bytes) -> Answer:
     """The answer to the last of them; those before have had theirs."""
     answers = []
     for each in requests:
@@ -97,32 +97,34 @@ def refused_as(answer: Answer | None) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("limit", ["max_connections", "max_connections_per_ip"])
-def test_one_connection_too_many_is_refused_but_for_health(node: Node, limit: str) -> None:
+def test_a_connection_beyond_the_limit_is_answered_only_for_health(node: Node, limit: str) -> None:
     """And has room again when another one has gone."""
     with limited(node, **{limit: 3}) as (url, load), ExitStack() as stack:
         wires = [stack.enter_context(connected(url)) for _ in range(3)]
-        assert [asked(wire, ASKING).status for wire in wires] == [200] * 3
+        assert [answer_to(wire, ASKING).status for wire in wires] == [200] * 3
         with connected(url) as extra:
-            assert asked(extra, request("GET", "/livez"), request("GET", "/readyz")).status == 200
-            metrics = asked(extra, request("GET", "/metrics")).body.decode()
+            assert answer_to(extra, request("GET", "/livez"), request("GET", "/readyz")).status == 200
+            metrics = answer_to(extra, request("GET", "/metrics")).body.decode()
             assert f'aclog_sidecar_refused_total{{limit="{limit.removeprefix("max_")}"}} 1.0' in metrics
             extra.send(ASKING)
             assert refused_as(extra.only_answer()) == (503, "TOO_MANY_CONNECTIONS")
         wires[0].socket.shutdown(socket.SHUT_RDWR)
         wait_until(lambda: load._connections == 2)
         with connected(url) as another:
-            assert asked(another, ASKING).status == 200
+            assert answer_to(another, ASKING).status == 200
 
 
-def test_there_are_not_many_connections_for_health_and_no_address_takes_them_all(node: Node) -> None:
+def test_connections_for_health_are_limited_and_shared_between_addresses(node: Node) -> None:
     with limited(node, max_connections=2) as (url, load), ExitStack() as stack:
         wires = [stack.enter_context(connected(url)) for _ in range(2 + EXTRA_CONNECTIONS // 2)]
         wait_until(lambda: sum(load.connections.values()) == len(wires))
         with connected(url) as beyond:
             assert is_cut(beyond)
         with connected(url, source="127.0.0.2") as another:
-            assert asked(another, request("GET", "/livez")).status == 200
-        assert asked(wires[0], ASKING).status == asked(wires[-1], request("GET", "/livez")).status == 200
+            assert answer_to(another, request("GET", "/livez")).status == 200
+        assert (
+            answer_to(wires[0], ASKING).status == answer_to(wires[-1], request("GET", "/livez")).status == 200
+        )
     assert (load.connections, load._by_address, load._extra.taken) == (
         {"PLAINTEXT": 0, "unix": 0},
         {},
@@ -148,19 +150,19 @@ def test_a_large_head_is_refused(node: Node, head: bytes, pieces: int) -> None:
         for before in (b"", ASKING):
             with connected(url) as wire:
                 if before:
-                    assert asked(wire, before).status == 200
+                    assert answer_to(wire, before).status == 200
                 size = len(head) // pieces + 1
                 for at in range(0, len(head), size):
                     wire.send(head[at : at + size])
-                    time.sleep(0.01)  # so that the server reads the pieces one by one
+                    time.sleep(0.01)  # lets the server read the pieces separately
                 assert refused_as(wire.only_answer()) == (431, "HEAD_TOO_LARGE")
         assert load.refused[Limit.HEAD] == 2
 
 
-def test_a_head_without_an_end_is_refused(node: Node) -> None:
+def test_an_endless_head_is_refused(node: Node) -> None:
     with limited(node) as (url, _), connected(url) as wire:
         wire.send(f"POST {ONE} HTTP/1.1\r\nx: ".encode())
-        time.sleep(0.1)  # so that the server reads the two parts one by one
+        time.sleep(0.1)  # lets the server read the two parts separately
         wire.send(b"y" * 50_000)
         assert refused_as(wire.only_answer()) == (431, "HEAD_TOO_LARGE")
 
@@ -188,7 +190,7 @@ SENT_BYTES_MAX = 24 * 1024 * 1024
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
 @pytest.mark.parametrize("endless", ENDLESS.values(), ids=ENDLESS)
 @pytest.mark.parametrize("listener", ["TCP", "unix"])
-def test_what_is_no_body_ends_at_a_limit(
+def test_bytes_that_are_no_body_are_limited(
     node: Node, listener: str, endless: tuple[bytes, bytes, bytes], target: str
 ) -> None:
     """At every moment of a request: it is refused, or was answered, and the connection is cut."""
@@ -202,7 +204,7 @@ def test_what_is_no_body_ends_at_a_limit(
         where = url if listener == "TCP" else f"unix:{node.log.directory / SOCKET_FILE}"
         with connected(where) as wire:
             if before:
-                assert asked(wire, before).status == 200
+                assert answer_to(wire, before).status == 200
             wire.send(begin)
             if not is_early:
                 wire.send(again * (60_000 // len(again)))
@@ -219,7 +221,7 @@ def test_what_is_no_body_ends_at_a_limit(
         wait_until(lambda: load._bytes == 0)
 
 
-def test_what_comes_behind_the_last_request_ends_at_a_limit(node: Node) -> None:
+def test_bytes_after_the_last_request_are_limited(node: Node) -> None:
     """While the answer to that is waited for."""
     last = waiting_for(node).replace(b"\r\n", b"\r\nConnection: close\r\n", 1)
     with limited(node) as (url, load), connected(url) as wire:
@@ -234,7 +236,7 @@ def test_what_comes_behind_the_last_request_ends_at_a_limit(node: Node) -> None:
         grow(node)  # so that nothing is left to wait for
 
 
-def test_chunks_of_a_byte_are_a_body(node: Node) -> None:
+def test_chunks_of_one_byte_form_a_body(node: Node) -> None:
     """However many: what is between them grows with it."""
     body = json.dumps(QUESTION).encode() + b" " * 50_000
     head = f"POST {ONE} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
@@ -245,7 +247,7 @@ def test_chunks_of_a_byte_are_a_body(node: Node) -> None:
         assert answer.status == 200
 
 
-def test_requests_that_wait_do_not_make_room_for_more_bytes(node: Node) -> None:
+def test_waiting_requests_do_not_raise_the_limit_of_bytes(node: Node) -> None:
     """An application that reads its body resumes reading: no more than a read is held beside what waits."""
     held = 0
     received = protocol.SidecarProtocol.data_received
@@ -268,7 +270,7 @@ def test_requests_that_wait_do_not_make_room_for_more_bytes(node: Node) -> None:
         for _ in range(waits):
             wait_until(lambda: held > 0)
             with connected(url) as another:
-                assert asked(another, ASKING, live, live).status == 200  # time to read more
+                assert answer_to(another, ASKING, live, live).status == 200  # time to read more
             grow(node)
             answer = wire.answer()
             assert answer is not None
@@ -278,7 +280,7 @@ def test_requests_that_wait_do_not_make_room_for_more_bytes(node: Node) -> None:
     assert held < len(live) * count / 3
 
 
-def test_what_comes_behind_a_body_is_no_header(node: Node) -> None:
+def test_trailers_are_not_headers(node: Node) -> None:
     """A proxy that takes Authorization away, or looks at Host, does not look there."""
     body = json.dumps(QUESTION).encode()
     trailers = b"Authorization: Bearer x\r\nHost: evil.example\r\nX-Request-ID: r\r\n"
@@ -294,37 +296,40 @@ def test_what_comes_behind_a_body_is_no_header(node: Node) -> None:
 # --- bodies -----------------------------------------------------------------------------------------------
 
 
-def test_a_body_is_refused_before_it_is_read_to_its_end(node: Node) -> None:
+def test_a_large_body_is_refused_before_its_end(node: Node) -> None:
     with limited(node, max_request_bytes=50_000) as (url, load):
         with connected(url) as wire:
             wire.send(request("POST", ONE, body=b" " * 60_000)[:-1])
             assert refused_as(wire.answer()) == (413, "CONTENT_TOO_LARGE")
         with connected(url) as wire:
-            whole = json.dumps(QUESTION).encode()
-            assert asked(wire, request("POST", ONE, body=whole + b" " * (50_000 - len(whole)))).status == 200
+            complete = json.dumps(QUESTION).encode()
+            assert (
+                answer_to(wire, request("POST", ONE, body=complete + b" " * (50_000 - len(complete)))).status
+                == 200
+            )
         assert load.refused[Limit.REQUEST_BYTES] == 1
         assert load._bytes == 0
 
 
-def test_bodies_have_room_together(node: Node) -> None:
-    """What has been sent of some is held until they are whole; there is room again when they have gone."""
+def test_all_bodies_share_a_limit(node: Node) -> None:
+    """Incomplete bodies take room, which is free again when they are complete or their clients close."""
     body = json.dumps(QUESTION).encode() + b" " * 100_000
-    whole = request("POST", ONE, body=body)
+    complete = request("POST", ONE, body=body)
     with (
         limited(node, max_request_bytes=150_000, max_bytes_in_flight=250_000) as (url, load),
         ExitStack() as stack,
     ):
         held = [stack.enter_context(connected(url)) for _ in range(2)]
         for wire in held:
-            wire.send(whole[:-1])
+            wire.send(complete[:-1])
         wait_until(lambda: load._bytes > 190_000)
         with connected(url) as wire:
-            wire.send(whole)
+            wire.send(complete)
             assert refused_as(wire.answer()) == (503, "OVERLOADED")
         # The refusal may come before the body was read, and then it ends its connection.
         with connected(url) as wire:
-            assert asked(wire, ASKING).status == 200
-        held[0].send(whole[-1:])
+            assert answer_to(wire, ASKING).status == 200
+        held[0].send(complete[-1:])
         answer = held[0].answer()
         assert answer is not None
         assert answer.status == 200
@@ -332,10 +337,10 @@ def test_bodies_have_room_together(node: Node) -> None:
         held[1].reader.close()
         wait_until(lambda: load._bytes == 0)
         with connected(url) as wire:
-            assert asked(wire, whole, whole).status == 200
+            assert answer_to(wire, complete, complete).status == 200
 
 
-def test_questions_of_a_request(node: Node) -> None:
+def test_the_evaluations_of_a_request_are_limited(node: Node) -> None:
     names = {
         "principal": "User:a",
         "host": "10.0.0.1",
@@ -357,7 +362,7 @@ def test_questions_of_a_request(node: Node) -> None:
         ("/access/v1/search/subject", "POST", b'{"x":[', b"1", b"]}"),
     ],
 )
-def test_what_would_only_be_decoded_is_not(
+def test_a_body_that_will_be_refused_is_not_decoded(
     node: Node, path: str, method: str, begin: bytes, item: bytes, end: bytes
 ) -> None:
     """4 MB of nothing: to decode them would hold up the others for a tenth of a second."""
@@ -373,18 +378,20 @@ def test_what_would_only_be_decoded_is_not(
 # --- requests ---------------------------------------------------------------------------------------------
 
 
-def test_one_request_too_many_is_refused(node: Node) -> None:
-    """What is decided at once waits for nothing, so it is no part of them; nor is health."""
+def test_a_request_beyond_the_limit_is_refused(node: Node) -> None:
+    """Inline decisions and health do not count, because they do not wait."""
     with limited(node, max_requests_in_flight=1) as (url, load), connected(url) as waiting:
         waiting.send(waiting_for(node))
         with connected(url) as another:
 
             def is_full() -> bool:
-                answer = asked(another, request("GET", "/v1/state"))
+                answer = answer_to(another, request("GET", "/v1/state"))
                 return answer.status == 503 and refused_as(answer)[1] == "OVERLOADED"
 
             wait_until(is_full)
-            assert asked(another, ASKING, request("GET", "/livez"), request("GET", "/metrics")).status == 200
+            assert (
+                answer_to(another, ASKING, request("GET", "/livez"), request("GET", "/metrics")).status == 200
+            )
             grow(node)
             answer = waiting.answer()
             assert answer is not None
@@ -393,14 +400,14 @@ def test_one_request_too_many_is_refused(node: Node) -> None:
         assert load.refused[Limit.REQUESTS_IN_FLIGHT] > 0
 
 
-def test_those_that_wait_for_an_offset_leave_room_and_no_address_has_it_all(node: Node) -> None:
+def test_waiting_requests_leave_room_and_are_shared_between_addresses(node: Node) -> None:
     with limited(node, max_requests_in_flight=8) as (url, load), ExitStack() as stack:
 
         def connection(source: str = "") -> Wire:
             return stack.enter_context(connected(url, source))
 
         def answered_to_one_more(source: str) -> tuple[int, str]:
-            return refused_as(asked(connection(source), waiting_for(node)))
+            return refused_as(answer_to(connection(source), waiting_for(node)))
 
         def take(source: str, taken: int) -> Wire:
             """Wait in one more place; then as many are taken."""
@@ -416,7 +423,7 @@ def test_those_that_wait_for_an_offset_leave_room_and_no_address_has_it_all(node
         assert answered_to_one_more("127.0.0.2") == (503, "OVERLOADED")
         assert load.refused[Limit.OFFSET_WAITS] == 2
         # What does not wait is answered.
-        assert asked(connection(), request("GET", "/v1/state")).status == 200
+        assert answer_to(connection(), request("GET", "/v1/state")).status == 200
         grow(node)
         assert [(answer := wire.answer()) and answer.status for wire in wires] == [200] * 3
         # And then others may.
@@ -425,7 +432,7 @@ def test_those_that_wait_for_an_offset_leave_room_and_no_address_has_it_all(node
         assert [(answer := wire.answer()) and answer.status for wire in wires] == [200] * 2
 
 
-def test_requests_do_not_pile_up_on_connections(node: Node) -> None:
+def test_pipelined_requests_are_limited(node: Node) -> None:
     """Those that wait for the one before are as many; the connection with one more is closed."""
     live = request("GET", "/livez")
     with limited(node, max_requests_in_flight=5) as (url, load):
@@ -441,23 +448,23 @@ def test_requests_do_not_pile_up_on_connections(node: Node) -> None:
         wait_until(lambda: load.waiting == 0)
 
 
-def test_while_the_event_loop_is_late_requests_are_refused_and_health_is_not(node: Node) -> None:
+def test_a_late_event_loop_refuses_requests_but_answers_health(node: Node) -> None:
     """By both ways; once it is late again and again, and no longer than that."""
     with limited(node) as (url, load), connected(url) as wire:
         with patch.object(load, "record_delay"):
             for is_late in (True, False):
                 load.is_late = is_late
-                answers = [asked(wire, each) for each in (ASKING, request("GET", "/v1/state"))]
+                answers = [answer_to(wire, each) for each in (ASKING, request("GET", "/v1/state"))]
                 if is_late:
                     assert [refused_as(answer) for answer in answers] == [(503, "OVERLOADED")] * 2
                 else:
                     assert [answer.status for answer in answers] == [200] * 2
                 for path in ("/livez", "/readyz", "/metrics"):
-                    assert asked(wire, request("GET", path)).status == 200
+                    assert answer_to(wire, request("GET", path)).status == 200
         assert load.refused[Limit.LATE] == 2
 
 
-def test_the_event_loop_sees_that_it_is_late() -> None:
+def test_the_event_loop_measures_its_lateness() -> None:
     """While something holds it up again and again, by more than it may be."""
     seen: list[bool] = []
     over = asyncio.Event()
@@ -483,7 +490,7 @@ def test_the_event_loop_sees_that_it_is_late() -> None:
     assert seen.index(True) > 0
 
 
-def test_to_be_late_once_is_not_enough() -> None:
+def test_a_single_delay_refuses_nothing() -> None:
     load = LoadLimiter(config_of(sidecar_overload_late_ms=100))
     seen = []
     for late_s in (0.2, 0.05, 0.2, 0.3, 0.1, 0.2):
@@ -510,7 +517,7 @@ def soon_cut(node: Node, **limits: object) -> Iterator[tuple[LoadLimiter, Wire]]
         yield load, wire
 
 
-def test_a_client_that_does_not_read_its_answers_is_cut_off(node: Node) -> None:
+def test_a_client_that_does_not_read_is_disconnected(node: Node) -> None:
     """Once its kernel and ours take no more."""
     with soon_cut(node) as (load, wire):
         wire.send(MUCH * 1000)
@@ -519,7 +526,7 @@ def test_a_client_that_does_not_read_its_answers_is_cut_off(node: Node) -> None:
         assert load.waiting == 0
 
 
-def test_a_client_that_reads_slowly_is_not_cut_off(node: Node) -> None:
+def test_a_slow_reader_is_not_disconnected(node: Node) -> None:
     """As long as it reads at all: what waits for it becomes less, here or in the kernel."""
     with soon_cut(node) as (load, wire):
         wire.send(MUCH * 500)
@@ -527,14 +534,14 @@ def test_a_client_that_reads_slowly_is_not_cut_off(node: Node) -> None:
             answer = wire.answer()
             assert answer is not None
             assert answer.status == 200
-            time.sleep(0.01)  # a slow reader
+            time.sleep(0.01)  # the subject is a slow reader
         assert load.refused[Limit.UNREAD_TIMEOUT] == 0
 
 
-def test_an_idle_client_that_has_not_read_is_cut_off(node: Node) -> None:
+def test_an_idle_client_with_unread_answers_is_disconnected(node: Node) -> None:
     """Its connection is closed, and closing would wait until what is left has been read."""
     with soon_cut(node, connections_max_idle_ms=100) as (load, wire):
-        size = len(asked(wire, MUCH).body)
+        size = len(answer_to(wire, MUCH).body)
         wire.send(MUCH * (5_000_000 // size))
         wait_until(lambda: load._connections == 0)
 

@@ -42,7 +42,7 @@ OTHER = {
 
 @contextmanager
 def serving(tmp_path: Path, settings: dict[str, str]) -> Iterator[tuple[Node, Sidecar]]:
-    """A ready node on an own log in ``tmp_path``, and its sidecar."""
+    """A ready node on a directory log in ``tmp_path``, and its sidecar."""
     flags = {"aclog.log.url": str(tmp_path / "log"), "aclog.log.mode": "create", **settings}
     config = load_config(environ={}, flags=flags)
     with Sidecar(config) as sidecar, Node.open(config) as node:
@@ -81,9 +81,9 @@ def caller_at(url: str, context: ssl.SSLContext | None = None, uds: str | None =
     with httpx.Client(transport=transport, base_url=url) as client:
         answer = client.post("/access/v1/evaluation", json=OTHER)
     assert answer.headers.get("aclog-error") == "CLUSTER_AUTHORIZATION_FAILED", answer.text
-    said = re.match(r"(.*) may ask about itself only", answer.json())
-    assert said, answer.text
-    return said[1].replace(" on listener ", " @ ")
+    caller = re.match(r"(.*) may ask about itself only", answer.json())
+    assert caller, answer.text
+    return caller[1].replace(" on listener ", " @ ")
 
 
 # --- who a certificate is ----------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ def caller_at(url: str, context: ssl.SSLContext | None = None, uds: str | None =
     ],
     ids=["default", "rule", "second rule", "no SPIFFE id"],
 )
-def test_a_client_is_what_the_rules_make_of_its_certificate(
+def test_mapping_rules_give_the_principal_of_a_certificate(
     rules: dict[str, str], principal: str, tmp_path: Path
 ) -> None:
     """Kafka's names, so that the same ACLs and super.users are about the same clients."""
@@ -107,7 +107,7 @@ def test_a_client_is_what_the_rules_make_of_its_certificate(
         assert caller_at(sidecar.urls[0], client_context(tmp_path)) == f"{principal} @ SSL"
 
 
-def test_a_client_with_a_certificate_may_ask_about_itself_and_is_a_super_user_by_its_name(
+def test_the_principal_of_a_certificate_may_query_itself_and_be_a_super_user(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     rules = {"ssl_principal_mapping_rules": "RULE:^CN=(.*?),.*$/$1/"}
@@ -126,7 +126,7 @@ def test_a_client_with_a_certificate_may_ask_about_itself_and_is_a_super_user_by
         assert client.get("/v1/acls").status_code == 403
 
 
-def test_a_spiffe_id_is_a_principal_by_its_own_rules(tmp_path: Path) -> None:
+def test_separate_rules_map_a_spiffe_id_to_a_principal(tmp_path: Path) -> None:
     """It wins over the subject; which rule set counts is known by the certificate, not by what matches."""
     workload = CLIENT_CA.issue("O=SPIRE", uris=("https://a.example/", "spiffe://prod/ns/shop/sa/cart"))
     rules = r"RULE:^spiffe:\/\/prod\/ns\/([^\/]+)\/sa\/([^\/]+)$/$1-$2/"
@@ -152,7 +152,7 @@ def test_a_spiffe_id_is_a_principal_by_its_own_rules(tmp_path: Path) -> None:
         ((), None),
     ],
 )
-def test_a_certificate_with_a_spiffe_id_is_never_known_by_its_subject(
+def test_the_subject_of_a_certificate_with_a_spiffe_id_is_ignored(
     uris: tuple[str, ...], caller: str | None, tmp_path: Path
 ) -> None:
     """Whatever the case of its letters; what is none falls back, unless it is required."""
@@ -174,7 +174,7 @@ def test_a_certificate_with_a_spiffe_id_is_never_known_by_its_subject(
                 assert expected in answer.json()["detail"]
 
 
-def test_a_spiffe_id_is_required_only_where_rules_say_who_it_is(tmp_path: Path) -> None:
+def test_a_spiffe_id_is_required_only_with_spiffe_rules(tmp_path: Path) -> None:
     with (
         pytest.raises(ConfigError, match=r"aclog\.ssl\.spiffe\.required.*aclog\.ssl\.spiffe\.mapping\.rules"),
         serving(tmp_path, tls(tmp_path, aclog_ssl_spiffe_required="true")),
@@ -182,7 +182,7 @@ def test_a_spiffe_id_is_required_only_where_rules_say_who_it_is(tmp_path: Path) 
         pass
 
 
-def test_a_certificate_that_no_rule_is_about_may_ask_nothing(tmp_path: Path) -> None:
+def test_a_certificate_without_a_matching_rule_is_refused(tmp_path: Path) -> None:
     """Not even as ANONYMOUS: Kafka ends such a connection."""
     with (
         serving(tmp_path, tls(tmp_path, ssl_principal_mapping_rules="RULE:^CN=x$/y/")) as (_, sidecar),
@@ -199,9 +199,7 @@ REFUSED = (httpx.ConnectError, httpx.ReadError, httpx.WriteError, httpx.RemotePr
 
 @pytest.mark.parametrize("client_auth", ["required", "requested"])
 @pytest.mark.parametrize("protocol", ["TLSv1.2", "TLSv1.3"])
-def test_a_certificate_that_is_not_good_gets_no_connection(
-    client_auth: str, protocol: str, tmp_path: Path
-) -> None:
+def test_an_invalid_certificate_gets_no_connection(client_auth: str, protocol: str, tmp_path: Path) -> None:
     """Of another authority, or expired; also where none is needed, as in Java. None at all is fine."""
     with (
         serving(tmp_path, tls(tmp_path, ssl_client_auth=client_auth, ssl_enabled_protocols=protocol)) as (
@@ -226,15 +224,15 @@ def test_a_certificate_that_is_not_good_gets_no_connection(
         else:
             assert caller_at(sidecar.urls[0], without) == "User:ANONYMOUS @ SSL"
         failures = [line["reason"] for line in lines if line["event"] == "tls_handshake_failed"]
-        said = ["unable to get local issuer certificate", "certificate has expired"]
+        expected = ["unable to get local issuer certificate", "certificate has expired"]
         if client_auth == "required":
-            said.append("PEER_DID_NOT_RETURN_A_CERTIFICATE")
-        assert failures == said
-        counted = f'aclog_tls_handshake_failures_total{{listener="SSL"}} {len(said)}.0'
+            expected.append("PEER_DID_NOT_RETURN_A_CERTIFICATE")
+        assert failures == expected
+        counted = f'aclog_tls_handshake_failures_total{{listener="SSL"}} {len(expected)}.0'
         assert counted in generate_latest(node.metrics).decode()
 
 
-def test_no_certificate_is_asked_for_unless_it_is_set(tmp_path: Path) -> None:
+def test_a_client_certificate_is_requested_only_if_configured(tmp_path: Path) -> None:
     """A client that has one is ANONYMOUS like every other."""
     with serving(tmp_path, tls(tmp_path, ssl_client_auth="none")) as (_, sidecar):
         assert sidecar.urls[0].startswith("https://localhost:")
@@ -245,7 +243,7 @@ def test_no_certificate_is_asked_for_unless_it_is_set(tmp_path: Path) -> None:
             httpx.get(sidecar.urls[0].replace("https", "http"))
 
 
-def test_versions_of_tls_that_are_not_enabled_are_not_spoken(tmp_path: Path) -> None:
+def test_disabled_tls_versions_are_refused(tmp_path: Path) -> None:
     with serving(tmp_path, tls(tmp_path, ssl_enabled_protocols="TLSv1.3")) as (_, sidecar):
         context = client_context(tmp_path)
         context.maximum_version = ssl.TLSVersion.TLSv1_2
@@ -253,7 +251,7 @@ def test_versions_of_tls_that_are_not_enabled_are_not_spoken(tmp_path: Path) -> 
             httpx.get(sidecar.urls[0], verify=context)
 
 
-def test_each_listener_has_its_own_settings_over_those_of_all(tmp_path: Path) -> None:
+def test_settings_of_a_listener_override_the_common_ones(tmp_path: Path) -> None:
     """``listener.name.<name>.``, as on a broker; and each knows its callers in its own way."""
     internal = Authority("CN=Internal CA")
     settings = {
@@ -274,7 +272,7 @@ def test_each_listener_has_its_own_settings_over_those_of_all(tmp_path: Path) ->
 # --- where certificates come from --------------------------------------------------------------------------
 
 
-def test_keys_and_certificates_in_the_configuration_itself(tmp_path: Path) -> None:
+def test_keys_and_certificates_are_read_from_the_configuration(tmp_path: Path) -> None:
     """KIP-651, in one line as a properties file may have them; the key encrypted."""
     issued = SERVER_CA.issue("CN=localhost", password="s3cret")
     settings = {
@@ -288,17 +286,17 @@ def test_keys_and_certificates_in_the_configuration_itself(tmp_path: Path) -> No
     }
     with serving(tmp_path, settings) as (_, sidecar):
         assert caller_at(sidecar.urls[0], client_context(tmp_path)).startswith("User:CN=gateway")
-    for password, said in (
+    for password, message in (
         ("", "is encrypted: set its password"),
         ("hunter2", "ssl.key.password is another"),
     ):
         wrong = {**settings, "ssl.key.password": password}
-        with pytest.raises(ConfigError, match=said) as raised:
+        with pytest.raises(ConfigError, match=message) as raised:
             Sidecar(load_config(environ={}, flags=wrong))
         assert "hunter2" not in str(raised.value)
 
 
-def test_javas_own_stores_are_refused_with_the_way_out(tmp_path: Path) -> None:
+def test_java_keystores_are_refused_with_a_hint(tmp_path: Path) -> None:
     """By their type and by what is in the file; the command for authorities gives what is then taken."""
     store = tmp_path / "store.jks"
     (tmp_path / "ca.pem").write_text(CLIENT_CA.pem)
@@ -326,7 +324,7 @@ def test_javas_own_stores_are_refused_with_the_way_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "key", "said"),
+    ("settings", "key", "message"),
     [
         ({"ssl.keystore.location": ""}, "ssl.keystore.location", "needs a private key and a certificate"),
         ({"ssl.keystore.location": "/no/such.pem"}, "ssl.keystore.location", "No such file"),
@@ -357,10 +355,10 @@ def test_javas_own_stores_are_refused_with_the_way_out(tmp_path: Path) -> None:
     ],
     ids=lambda value: next(iter(value.items())) if isinstance(value, dict) else "",
 )
-def test_what_cannot_be_served_stops_the_start_with_the_way_out(
-    settings: dict[str, str], key: str, said: str, tmp_path: Path
+def test_an_unusable_listener_stops_the_start_with_a_hint(
+    settings: dict[str, str], key: str, message: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(ConfigError, match=re.escape(said)) as raised:
+    with pytest.raises(ConfigError, match=re.escape(message)) as raised:
         Sidecar(load_config(environ={}, flags={**tls(tmp_path), **settings}))
     assert raised.value.key == key
 
@@ -372,8 +370,8 @@ def expires_s(pem: Path) -> float:
     return x509.load_pem_x509_certificate(pem.read_bytes()).not_valid_after_utc.timestamp()
 
 
-def test_new_connections_see_a_certificate_that_has_changed(tmp_path: Path) -> None:
-    """Connections from before go on; a broken file changes nothing, is said and measured, and mends."""
+def test_new_connections_get_a_changed_certificate(tmp_path: Path) -> None:
+    """Existing connections continue; a broken file changes nothing and is reported until it is fixed."""
     renewed = Authority("CN=Renewed CA")
     with serving(tmp_path, tls(tmp_path)) as (_, sidecar), capture_logs() as lines:
         (url,) = sidecar.urls
@@ -418,9 +416,7 @@ def test_new_connections_see_a_certificate_that_has_changed(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_an_authority_that_is_taken_out_admits_nobody_not_by_an_old_session_either(
-    version: ssl.TLSVersion, tmp_path: Path
-) -> None:
+def test_a_removed_authority_ends_resumption_of_its_sessions(version: ssl.TLSVersion, tmp_path: Path) -> None:
     """A link that is swapped, as Kubernetes does it."""
     old, new = tmp_path / "old.pem", tmp_path / "new.pem"
     settings = tls(tmp_path)
@@ -456,7 +452,7 @@ def test_an_authority_that_is_taken_out_admits_nobody_not_by_an_old_session_eith
 # --- Unix sockets ------------------------------------------------------------------------------------------
 
 
-def test_the_process_at_a_unix_socket_is_a_principal_by_mapping(tmp_path: Path) -> None:
+def test_a_mapping_gives_the_principal_of_a_unix_peer(tmp_path: Path) -> None:
     """What the kernel says of it; the user's mapping wins over the group's; every other is ANONYMOUS."""
     path = tmp_path / "gateway.sock"
     settings = {"aclog.listeners": f"gateway://{path},PLAINTEXT://127.0.0.1:0"}
@@ -478,7 +474,7 @@ def test_the_process_at_a_unix_socket_is_a_principal_by_mapping(tmp_path: Path) 
         assert not path.exists()
 
 
-def test_a_unix_socket_that_is_in_use_stops_the_start_and_a_killed_ones_is_replaced(tmp_path: Path) -> None:
+def test_a_used_unix_socket_stops_the_start_and_a_stale_one_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "x.sock"
     config = load_config(environ={}, flags={"aclog.listeners": f"UNIX://{path}"})
     (endpoint,) = config.served_listeners()
@@ -498,7 +494,7 @@ def test_a_unix_socket_that_is_in_use_stops_the_start_and_a_killed_ones_is_repla
 # --- addresses and names -----------------------------------------------------------------------------------
 
 
-def test_two_listeners_on_one_port_are_two(tmp_path: Path) -> None:
+def test_two_listeners_may_have_the_same_port_on_two_addresses(tmp_path: Path) -> None:
     """IPv4 and IPv6, each with its own name and its own early start."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
@@ -514,9 +510,7 @@ def test_two_listeners_on_one_port_are_two(tmp_path: Path) -> None:
             assert metadata["policy_decision_point"] == url
 
 
-def test_every_address_of_the_machine_by_an_explicit_word(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_all_addresses_require_an_explicit_setting(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """IPv4 and IPv6 on one socket; an IPv4 client has an IPv4 address, for ACLs and for trusted proxies."""
     settings = {
         "aclog.listeners": "PLAINTEXT://:0",
@@ -574,7 +568,7 @@ def test_a_request_for_another_host_is_refused_on_loopback(host: str, is_ours: b
         assert httpx.get(f"{sidecar.urls[0]}/livez", headers=forwarded).status_code == 200
 
 
-def test_each_host_header_must_be_ours(tmp_path: Path) -> None:
+def test_each_host_header_must_match_the_listener(tmp_path: Path) -> None:
     """A second one does not smuggle the request in; none at all is HTTP/1.0's."""
     with serving(tmp_path, {"aclog.listeners": "PLAINTEXT://127.0.0.1:0"}) as (_, sidecar):
         address = ("127.0.0.1", httpx.URL(sidecar.urls[0]).port or 0)
@@ -593,7 +587,7 @@ def test_each_host_header_must_be_ours(tmp_path: Path) -> None:
 
 # uvloop says so of a connection that no protocol has seen yet: what never says hello is the loop's to close.
 @pytest.mark.filterwarnings("ignore:unclosed resource:ResourceWarning")
-def test_clients_that_wait_or_do_not_answer_do_not_hold_up_the_end(tmp_path: Path) -> None:
+def test_waiting_and_silent_clients_do_not_delay_the_shutdown(tmp_path: Path) -> None:
     """An idle connection, one that never says hello, and half a request: none of them gets the grace."""
     grace = {"aclog.sidecar.drain.timeout.ms": str(int(2000 * SOON_S))}
     settings = {**tls(tmp_path, ssl_client_auth="none"), **grace}
@@ -614,7 +608,7 @@ def test_clients_that_wait_or_do_not_answer_do_not_hold_up_the_end(tmp_path: Pat
 # --- the documents -----------------------------------------------------------------------------------------
 
 
-def test_the_worked_example_of_the_docs(tmp_path: Path) -> None:
+def test_the_example_of_the_docs_works(tmp_path: Path) -> None:
     """The properties of docs/how-to/tls-and-tokens.md as they are written there, but for paths and ports."""
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "tls-and-tokens.md").read_text(encoding="utf-8")
     block = page.partition("`sidecar.properties`")[2].partition("\nThen `aclog serve")[0]

@@ -1,4 +1,4 @@
-"""The log of a newer Kafka than this build knows: what is said of it, and what stops a node."""
+"""The log of a Kafka newer than this build: its warnings, and the errors that stop a node."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def later_kafkas_log(directory: Path) -> Path:
     return segment
 
 
-def test_what_is_newer_passes_by_but_for_acls(tmp_path: Path) -> None:
+def test_unknown_records_are_ignored_except_acls(tmp_path: Path) -> None:
     """It is counted and warned of while decisions go on; an ACL record of a later version stops it (I7)."""
     segment = later_kafkas_log(tmp_path / "log")
     with (

@@ -60,7 +60,7 @@ def counted(scraped: Scrape) -> dict[tuple[str, str, str], int]:
     }
 
 
-def test_each_request_is_counted_once_whichever_way_it_goes(client: httpx.Client) -> None:
+def test_each_request_is_counted_once_inline_or_by_the_application(client: httpx.Client) -> None:
     """What the protocol answers and what the application does are under one name, by endpoint and status."""
     for _ in range(3):
         assert client.post(ONE, json=QUESTION).json()["decision"] is True
@@ -83,7 +83,7 @@ def test_each_request_is_counted_once_whichever_way_it_goes(client: httpx.Client
     }
 
 
-def test_what_the_application_answers_is_timed_and_of_the_rest_a_sixteenth(client: httpx.Client) -> None:
+def test_application_answers_are_timed_and_a_sixteenth_of_inline_ones(client: httpx.Client) -> None:
     """The first one, too, so that a sidecar that is asked now and then has durations."""
     for _ in range(TIMED_EVERY + 1):
         client.post(ONE, json=QUESTION)
@@ -95,7 +95,7 @@ def test_what_the_application_answers_is_timed_and_of_the_rest_a_sixteenth(clien
     assert 0 < scraped.value(f"{DURATION}_sum", endpoint=ONE) < SOON_S
 
 
-def test_what_clients_make_up_is_one_label(client: httpx.Client) -> None:
+def test_unknown_paths_share_one_label(client: httpx.Client) -> None:
     """A scanner's paths and methods do not make the memory grow."""
     for name in range(20):
         client.get(f"/wp-admin/{name}")
@@ -109,7 +109,7 @@ def test_what_clients_make_up_is_one_label(client: httpx.Client) -> None:
     }
 
 
-def test_streams_and_connections_are_seen_while_they_are_open(client: httpx.Client) -> None:
+def test_open_streams_and_connections_are_counted(client: httpx.Client) -> None:
     """In flight by endpoint, connections by listener; and they go away."""
 
     def open_ones() -> tuple[float, float]:
@@ -127,7 +127,7 @@ def test_streams_and_connections_are_seen_while_they_are_open(client: httpx.Clie
     assert counted(scrape(client)) == {("GET", "/v1/changes", "200"): 1}
 
 
-def test_a_client_that_leaves_before_its_answer_is_counted_apart(client: httpx.Client) -> None:
+def test_a_client_that_closes_before_its_answer_is_counted_separately(client: httpx.Client) -> None:
     """Half a body, then nothing: there is no status."""
     with connected(str(client.base_url)) as wire:
         wire.send(request("POST", "/v1/filter", body=b"{}")[:-1])
@@ -135,12 +135,12 @@ def test_a_client_that_leaves_before_its_answer_is_counted_apart(client: httpx.C
     wait_until(lambda: counted(scrape(client)) == {("POST", "/v1/filter", "none"): 1})
 
 
-def test_the_loop_is_watched(client: httpx.Client) -> None:
+def test_the_event_loops_delay_is_measured(client: httpx.Client) -> None:
     """Twice a second it is noted how late it is."""
     wait_until(lambda: scrape(client).value("aclog_event_loop_delay_seconds_count"))
 
 
-def test_buckets_hold_what_took_at_most_as_long() -> None:
+def test_histogram_buckets_have_inclusive_upper_bounds() -> None:
     """Cumulative, with the bound itself below it, and the sum in seconds."""
     requests = RequestMetrics()
     for duration_s in (*BOUNDS_S, 60.0):

@@ -82,16 +82,16 @@ def scraping(client: httpx.Client, may_end: threading.Event, *paths: str) -> Ite
             texts.append(answer.text)
 
     with ThreadPoolExecutor(CLIENTS) as threads:
-        asked = [threads.submit(scrape, path) for path in paths * (CLIENTS // len(paths))]
+        scrapes = [threads.submit(scrape, path) for path in paths * (CLIENTS // len(paths))]
         try:
             yield texts
         finally:
             may_end.set()
-        for each in asked:
+        for each in scrapes:
             each.result()
 
 
-def test_those_who_ask_at_the_same_time_get_one_text_and_others_are_answered_meanwhile(
+def test_concurrent_scrapes_share_one_rendering_and_block_no_request(
     client: httpx.Client, renderings: Renderings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(metrics_text, "TEXT_TTL_S", 3600.0)
@@ -108,7 +108,7 @@ def test_those_who_ask_at_the_same_time_get_one_text_and_others_are_answered_mea
     assert len(texts) == CLIENTS + 10
 
 
-def test_a_text_is_not_kept_for_long(
+def test_a_rendered_text_is_cached_briefly(
     client: httpx.Client, renderings: Renderings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     renderings.may_end.set()
@@ -119,7 +119,7 @@ def test_a_text_is_not_kept_for_long(
     assert renderings.count == 2
 
 
-def test_a_client_that_leaves_does_not_end_the_rendering_of_the_others(
+def test_a_closed_client_does_not_end_the_rendering_for_others(
     client: httpx.Client, renderings: Renderings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A client that is late on a busy machine gets the same text.
@@ -132,7 +132,7 @@ def test_a_client_that_leaves_does_not_end_the_rendering_of_the_others(
     assert renderings.count == 1
 
 
-def test_a_rendering_that_failed_is_tried_again(
+def test_a_failed_rendering_is_retried(
     client: httpx.Client, renderings: Renderings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: object) -> bytes:
@@ -145,7 +145,7 @@ def test_a_rendering_that_failed_is_tried_again(
     assert client.get("/metrics").status_code == 200
 
 
-def test_of_a_fleet_too_one_is_rendered_at_a_time(tmp_path: Path, renderings: Renderings) -> None:
+def test_a_fleet_renders_one_text_at_a_time(tmp_path: Path, renderings: Renderings) -> None:
     """Each cluster has a text, and all together have one."""
     for name in ("eu", "us"):
         with running_node(tmp_path / name, log_mode="create") as node:

@@ -23,7 +23,7 @@ EVALUATION = {"subject": SUBJECT, "action": {"name": "READ"}, "resource": RESOUR
 KAFKA = {"principal": "User:another", "host": "10.0.0.1", "operation": "READ", "resourceType": "TOPIC"}
 AN_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
-#: Each is about somebody else, or about all ACLs: path and body; without a body it is a GET.
+#: Path and body of requests about another principal or about all ACLs; without a body it is a GET.
 QUESTIONS: dict[str, dict[str, Any] | None] = {
     "/v1/acls": None,
     f"/v1/acls/{AN_ID}": None,
@@ -39,8 +39,8 @@ QUESTIONS: dict[str, dict[str, Any] | None] = {
 }
 
 
-def asked(client: httpx.Client, path: str, offset: int) -> httpx.Response:
-    """A question on a state that reaches to an offset."""
+def send_request(client: httpx.Client, path: str, offset: int) -> httpx.Response:
+    """Send a request that needs a state at the offset or later."""
     body = QUESTIONS[path]
     if body is None:
         return client.get(path, params={"min_offset": offset})
@@ -59,9 +59,9 @@ def node(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("path", QUESTIONS)
-def test_who_may_not_ask_does_not_wait(node: Node, path: str) -> None:
+def test_an_unauthorized_caller_does_not_wait(node: Node, path: str) -> None:
     with sidecar_of(node) as url, httpx.Client(base_url=url, timeout=SOON_S) as client:
-        answer = asked(client, path, node.status().end_offset + 1)
+        answer = send_request(client, path, node.status().end_offset + 1)
         assert (answer.status_code, answer.headers["aclog-error"]) == (403, "CLUSTER_AUTHORIZATION_FAILED")
         assert not node.loader._waiting
 
@@ -70,18 +70,18 @@ def test_who_may_not_ask_does_not_wait(node: Node, path: str) -> None:
 def test_an_offset_far_beyond_the_end_is_a_bad_request(node: Node, path: str) -> None:
     create(node, [on_cluster(AclOperation.DESCRIBE)])
     with sidecar_of(node) as url, httpx.Client(base_url=url, timeout=SOON_S) as client:
-        answer = asked(client, path, node.status().end_offset + AHEAD_MAX + 1)
+        answer = send_request(client, path, node.status().end_offset + AHEAD_MAX + 1)
         assert (answer.status_code, answer.headers["aclog-error"]) == (400, "INVALID_REQUEST"), answer.text
         assert "beyond the end of the log" in answer.text
 
 
 @pytest.mark.parametrize("path", QUESTIONS)
-def test_a_right_that_was_lost_while_the_request_waited_is_lost(node: Node, path: str) -> None:
+def test_a_right_that_is_removed_during_the_wait_is_refused(node: Node, path: str) -> None:
     create(node, [on_cluster(AclOperation.DESCRIBE)])
     answers = []
     with sidecar_of(node) as url, httpx.Client(base_url=url, timeout=SOON_S) as client:
         wanted = node.status().end_offset + 1
-        asking = threading.Thread(target=lambda: answers.append(asked(client, path, wanted)))
+        asking = threading.Thread(target=lambda: answers.append(send_request(client, path, wanted)))
         asking.start()
         wait_until(lambda: node.loader._waiting)
         delete(node, CLUSTER_NAME)
@@ -94,7 +94,7 @@ def test_a_right_that_was_lost_while_the_request_waited_is_lost(node: Node, path
         assert (answer.status_code, answer.headers["aclog-error"]) == (403, "CLUSTER_AUTHORIZATION_FAILED")
 
 
-def test_a_batch_waits_if_some_of_it_may_be_asked(node: Node) -> None:
+def test_a_batch_waits_if_some_items_are_authorized(node: Node) -> None:
     answers = []
     itself = {**EVALUATION, "subject": {"type": "User", "id": "ANONYMOUS"}}
     with sidecar_of(node) as url, httpx.Client(base_url=url, timeout=SOON_S) as client:

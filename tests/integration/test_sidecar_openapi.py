@@ -47,7 +47,7 @@ NAME = {"resourceName": "orders"}
 ACL = {**WHO, **NAME, "host": "*", "operation": "WRITE", "permissionType": "ALLOW"}
 
 #: Method, path, and the query of a GET or the body of another one.
-Asked = tuple[str, str, dict[str, Any]]
+ExampleRequest = tuple[str, str, dict[str, Any]]
 
 #: One that is for another log: that is an answer.
 PLAN = AclPlan.of(
@@ -57,7 +57,7 @@ PLAN = AclPlan.of(
     AuthorizerSettings(),
 )
 
-ANSWERED: list[Asked] = [
+ANSWERED: list[ExampleRequest] = [
     ("POST", "/v1/plans", json.loads(PLAN.to_json())),
     ("GET", "/", {}),
     ("POST", EVALUATION, QUESTION),
@@ -96,7 +96,7 @@ ANSWERED: list[Asked] = [
     ("GET", "/openapi.json", {}),
 ]
 #: What it says of them, beside the code of the error.
-REFUSED: list[tuple[Asked, ErrorCode]] = [
+REFUSED: list[tuple[ExampleRequest, ErrorCode]] = [
     (("POST", EVALUATION, QUESTION | {"action": {"name": "no such"}}), ErrorCode.INVALID_REQUEST),
     (("POST", EVALUATION, QUESTION | {"context": {"min_offset": 99}}), ErrorCode.OFFSET_NOT_VISIBLE),
     (("GET", "/v1/acls", {"at_offset": 0}), ErrorCode.OFFSET_NOT_HELD),
@@ -120,9 +120,9 @@ class Described:
         self.document: dict[str, Any] = client.get("/openapi.json").raise_for_status().json()
         self._closed = closed(self.document)
 
-    def ask(self, asked: Asked, **given: Any) -> httpx.Response:
+    def ask(self, example: ExampleRequest, **given: Any) -> httpx.Response:
         """The answer, which is one that the document has for such a request."""
-        method, path, values = asked
+        method, path, values = example
         operation = self._operation(method, path)
         if method == "GET":
             self.check_query(operation, values)
@@ -195,7 +195,7 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Described]:
         yield stack.enter_context(described_by(node))
 
 
-def test_it_has_every_route_and_method_and_no_other(described: Described) -> None:
+def test_the_document_has_exactly_the_routes_and_methods(described: Described) -> None:
     """HEAD goes with GET, as everywhere in HTTP."""
     served = described.client.get("/").json()["paths"]
     shown = {path: {method.upper() for method in item} for path, item in described.document["paths"].items()}
@@ -203,7 +203,7 @@ def test_it_has_every_route_and_method_and_no_other(described: Described) -> Non
     assert set(NODE_OPERATIONS) == {(method, path) for path, methods in shown.items() for method in methods}
 
 
-def test_every_schema_in_it_is_one_and_every_reference_leads_somewhere(described: Described) -> None:
+def test_schemas_are_valid_and_references_resolve(described: Described) -> None:
     """By JSON Schema 2020-12, which OpenAPI 3.1 uses; operation ids and references by OpenAPI's words."""
     document = described.document
     schemas, references = list(document["components"]["schemas"].values()), []
@@ -232,7 +232,7 @@ def test_every_schema_in_it_is_one_and_every_reference_leads_somewhere(described
                 assert set(scheme) <= set(document["components"]["securitySchemes"])
 
 
-def test_each_is_answered_as_it_says(described: Described) -> None:
+def test_each_answer_matches_the_document(described: Described) -> None:
     """What is asked, and what is answered, down to members that are not named."""
     acl = described.client.get("/v1/acls").json()["acls"][0]
     for method, path, values in ANSWERED:
@@ -241,7 +241,7 @@ def test_each_is_answered_as_it_says(described: Described) -> None:
     assert {(method, path) for method, path, _ in ANSWERED} == set(NODE_OPERATIONS)
 
 
-def test_each_error_is_one_that_it_names_in_the_form_that_it_has_there(described: Described) -> None:
+def test_each_error_matches_the_document(described: Described) -> None:
     """One that all may answer, and those of their own."""
     for method, path, values in ANSWERED:
         answer = described.ask((method, path.format(id="x"), values), headers={"x-request-id": "x" * 257})
@@ -249,22 +249,24 @@ def test_each_error_is_one_that_it_names_in_the_form_that_it_has_there(described
         assert answer.headers["content-type"].startswith(
             "application/json" if path.startswith("/access/v1/") else "application/problem+json"
         )
-    for asked, code in REFUSED:
-        answer = described.ask(asked)
+    for example, code in REFUSED:
+        answer = described.ask(example)
         assert (answer.status_code, answer.headers["aclog-error"]) == (code.status, code), answer.text
     last_id = {"last-event-id": "x"}
     assert described.ask(("GET", "/v1/changes", {}), headers=last_id).status_code == 400
     evil = {"host": "evil.example"}
-    assert {described.ask(asked, headers=evil).status_code for asked in ANSWERED} == {421}
+    assert {described.ask(example, headers=evil).status_code for example in ANSWERED} == {421}
 
 
-def test_too_many_streams_is_one_of_them(described: Described, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_of_too_many_streams_matches_the_document(
+    described: Described, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(changes, "STREAMS_MAXIMUM", 0)
     answer = described.ask(("GET", "/v1/changes", {}))
     assert answer.headers["aclog-error"] == ErrorCode.TOO_MANY_STREAMS
 
 
-def test_what_it_does_not_allow_is_refused(described: Described) -> None:
+def test_requests_that_the_document_forbids_are_refused(described: Described) -> None:
     """Of every body, by its own schema: no member that it needs, and one of another type."""
     for (method, path), operation in NODE_OPERATIONS.items():
         if operation.request is None:
@@ -286,7 +288,7 @@ def test_what_it_does_not_allow_is_refused(described: Described) -> None:
             assert described.client.request(method, path, json=body).status_code == 400, (path, body)
 
 
-def test_who_may_not_and_who_must_say_who_they_are(tmp_path: Path) -> None:
+def test_authentication_and_authorization_errors_match_the_document(tmp_path: Path) -> None:
     """403, and 401 on a listener that wants a name; the document itself is for everyone."""
     with running_node(tmp_path / "log", log_mode="create") as node:
         create(node, [topic_acl("orders")])
@@ -296,26 +298,26 @@ def test_who_may_not_and_who_must_say_who_they_are(tmp_path: Path) -> None:
             if ErrorCode.AUTHORIZER_NOT_READY in operation.errors
         }
         with described_by(node) as described:
-            for asked in ANSWERED:
-                answer = described.ask(asked)
-                # In a batch each question has its own error.
-                is_refused = asked[:2] in guarded and "evaluations" not in asked[2]
-                assert answer.status_code == (403 if is_refused else 200), (asked, answer.text)
+            for example in ANSWERED:
+                answer = described.ask(example)
+                # In a batch each item has its own error.
+                is_refused = example[:2] in guarded and "evaluations" not in example[2]
+                assert answer.status_code == (403 if is_refused else 200), (example, answer.text)
         (tokens := tmp_path / "tokens").touch(0o600)
         required = {"auth_required_listeners": "PLAINTEXT", "auth_tokens_file": tokens}
         with described_by(node, **required) as described:
-            for asked in ANSWERED:
-                is_open = described.document["paths"][asked[1]][asked[0].lower()].get("security") == []
-                assert described.ask(asked).status_code == (200 if is_open else 401), asked
+            for example in ANSWERED:
+                is_open = described.document["paths"][example[1]][example[0].lower()].get("security") == []
+                assert described.ask(example).status_code == (200 if is_open else 401), example
 
 
-def test_a_node_that_is_not_ready(tmp_path: Path) -> None:
+def test_answers_of_an_unready_node_match_the_document(tmp_path: Path) -> None:
     flags = {"aclog.log.url": str(tmp_path / "log"), "aclog.log.mode": "create"}
     with Node.open(load_config(environ={}, flags=flags)) as node, described_by(node) as described:
-        for asked in ANSWERED:
-            answer = described.ask(asked)
-            if asked[:2] == ("GET", "/readyz"):
+        for example in ANSWERED:
+            answer = described.ask(example)
+            if example[:2] == ("GET", "/readyz"):
                 assert answer.json()["ready"] is False
             else:
-                guarded = ErrorCode.AUTHORIZER_NOT_READY in NODE_OPERATIONS[asked[:2]].errors
-                assert answer.status_code == (503 if guarded else 200), (asked, answer.text)
+                guarded = ErrorCode.AUTHORIZER_NOT_READY in NODE_OPERATIONS[example[:2]].errors
+                assert answer.status_code == (503 if guarded else 200), (example, answer.text)

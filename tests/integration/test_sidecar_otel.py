@@ -65,11 +65,11 @@ def receiver(environ: pytest.MonkeyPatch) -> Iterator[Collector]:
         yield receiver
 
 
-def test_a_trace_goes_on_in_the_sidecar(node: Node, receiver: Collector) -> None:
+def test_a_trace_continues_in_the_sidecar(node: Node, receiver: Collector) -> None:
     """The caller's span is the parent of ours; an evaluation, a refusal and an unknown path have theirs."""
     with sidecar_of(node) as url, httpx.Client(base_url=url) as client:
-        asked = client.post(ONE, json=QUESTION, headers={"traceparent": f"00-{TRACE}-{PARENT}-01"})
-        assert asked.json()["decision"] is True
+        answer = client.post(ONE, json=QUESTION, headers={"traceparent": f"00-{TRACE}-{PARENT}-01"})
+        assert answer.json()["decision"] is True
         assert client.post(ONE, content=b"{").status_code == 400
         assert client.get("/v1/nowhere").status_code == 404
         client.get("/readyz")
@@ -95,7 +95,7 @@ def test_a_trace_goes_on_in_the_sidecar(node: Node, receiver: Collector) -> None
     assert len(receiver.spans) == 3, "health is asked too often to be traced"
 
 
-def test_a_caller_that_does_not_sample_is_heeded(node: Node, receiver: Collector) -> None:
+def test_the_callers_sampling_decision_is_followed(node: Node, receiver: Collector) -> None:
     """Its flag says so, and the default sampler follows the parent's."""
     with sidecar_of(node) as url, httpx.Client(base_url=url) as client:
         client.post(ONE, json=QUESTION, headers={"traceparent": f"00-{TRACE}-{PARENT}-00"})
@@ -104,7 +104,7 @@ def test_a_caller_that_does_not_sample_is_heeded(node: Node, receiver: Collector
     assert [span.trace_id.hex() == TRACE for span in receiver.spans] == [False]
 
 
-def test_metrics_are_prometheus_own(node: Node, receiver: Collector) -> None:
+def test_exported_metrics_equal_prometheus_metrics(node: Node, receiver: Collector) -> None:
     """The same names but for _total, the same labels and values, from counters that never go back."""
     with sidecar_of(node) as url, httpx.Client(base_url=url) as client:
         for _ in range(3):
@@ -112,8 +112,8 @@ def test_metrics_are_prometheus_own(node: Node, receiver: Collector) -> None:
             client.get("/v1/state")
         scraped = scrape(client)
     # The end sends what there is.
-    families = {name for name, family in scraped.metric_families.items() if family.samples}
-    assert families == receiver.metrics.keys()
+    names = {name for name, family in scraped.metric_families.items() if family.samples}
+    assert names == receiver.metrics.keys()
     decided = receiver.metrics["aclog_authorizations"].sum
     assert decided.is_monotonic
     assert decided.aggregation_temporality == 2  # cumulative
@@ -135,7 +135,7 @@ def test_metrics_are_prometheus_own(node: Node, receiver: Collector) -> None:
     assert receiver.metrics["aclog_ready"].gauge.data_points[0].as_double == 1
 
 
-def test_the_resource_is_aclog_unless_the_environment_says_otherwise(
+def test_the_resource_is_aclog_unless_the_environment_sets_it(
     node: Node, receiver: Collector, environ: pytest.MonkeyPatch
 ) -> None:
     """OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES and OTEL_EXPORTER_OTLP_HEADERS are the library's own."""
@@ -154,7 +154,7 @@ def test_the_resource_is_aclog_unless_the_environment_says_otherwise(
     assert receiver.authorization[-1] == "Bearer t0ken"
 
 
-def test_each_worker_is_an_instance_of_its_own(
+def test_each_worker_is_a_separate_instance(
     tmp_path: Path, receiver: Collector, environ: pytest.MonkeyPatch
 ) -> None:
     """Also where the environment has one id for all of them: what they count would be one series."""
@@ -169,10 +169,10 @@ def test_each_worker_is_an_instance_of_its_own(
     assert instances(receiver) == {"node-1/0", "node-1/1"}
 
 
-def test_one_signal_may_go_without_the_other(
+def test_traces_and_metrics_are_switched_separately(
     node: Node, receiver: Collector, environ: pytest.MonkeyPatch
 ) -> None:
-    """OTEL_TRACES_EXPORTER=none: then evaluations are answered at once, as without telemetry."""
+    """OTEL_TRACES_EXPORTER=none: evaluations are answered inline, as without telemetry."""
     environ.setenv("OTEL_TRACES_EXPORTER", "none")
     with sidecar_of(node) as url:
         httpx.post(f"{url}{ONE}", json=QUESTION)
@@ -180,14 +180,14 @@ def test_one_signal_may_go_without_the_other(
     assert receiver.spans == []
 
 
-def test_a_collector_that_is_away_holds_nothing_up(node: Node, environ: pytest.MonkeyPatch) -> None:
-    """Questions are answered, and the end waits some seconds at most."""
+def test_an_unreachable_collector_delays_nothing(node: Node, environ: pytest.MonkeyPatch) -> None:
+    """Requests are answered, and the shutdown waits a few seconds at most."""
     (port,) = free_ports(1)
     environ.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
     with sidecar_of(node) as url:
         for _ in range(5):
             assert httpx.post(f"{url}{ONE}", json=QUESTION).json()["decision"] is True
-        time.sleep(0.5)  # the exporters try in vain meanwhile
+        time.sleep(0.5)  # the exporters fail during this time
         began_s = time.monotonic()
     assert time.monotonic() - began_s < 20
 
@@ -205,7 +205,7 @@ def test_a_collector_that_is_away_holds_nothing_up(node: Node, environ: pytest.M
         ({"OTEL_METRICS_EXPORTER": "otlp"}, {Signal.METRICS}),
     ],
 )
-def test_what_the_environment_asks_for(variables: dict[str, str], signals: set[Signal]) -> None:
+def test_environment_variables_are_applied(variables: dict[str, str], signals: set[Signal]) -> None:
     assert enabled_signals(variables).keys() == signals
     assert set(enabled_signals(variables).values()) <= variables.keys()
 
@@ -222,14 +222,14 @@ def test_what_the_environment_asks_for(variables: dict[str, str], signals: set[S
         ),
     ],
 )
-def test_what_cannot_be_done_stops_the_start(variables: dict[str, str], name: str, way_out: str) -> None:
+def test_unsupported_variables_stop_the_start(variables: dict[str, str], name: str, way_out: str) -> None:
     """With the variable, its value and what is allowed."""
     with pytest.raises(ConfigError, match=way_out) as raised:
         enabled_signals(variables)
     assert name in str(raised.value)
 
 
-def test_a_wrong_variable_is_wrong_usage(tmp_path: Path) -> None:
+def test_an_invalid_variable_is_wrong_usage(tmp_path: Path) -> None:
     """`aclog serve` ends before it opens the log, and says nothing of files or flags."""
     done = subprocess.run(
         [sys.executable, "-m", "authorizer.cli", "serve", "--log", str(tmp_path / "none")],
@@ -246,23 +246,23 @@ def test_a_wrong_variable_is_wrong_usage(tmp_path: Path) -> None:
     )
 
 
-def test_an_interval_is_a_number(environ: pytest.MonkeyPatch) -> None:
+def test_an_interval_must_be_a_number(environ: pytest.MonkeyPatch) -> None:
     environ.setenv("OTEL_METRIC_EXPORT_INTERVAL", "1m")
     with pytest.raises(ConfigError, match="OTEL_METRIC_EXPORT_INTERVAL"):
         Telemetry()
 
 
-def test_without_the_extra_it_is_said_what_to_install(
+def test_without_the_extra_the_error_names_it(
     environ: pytest.MonkeyPatch,
 ) -> None:
-    """At once, before a log is opened."""
+    """The error comes before a log is opened."""
     environ.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318")
     environ.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http", None)
     with pytest.raises(ConfigError, match=r"pip install 'aclog\[otel\]'"):
         Telemetry()
 
 
-def test_nothing_of_it_is_imported_by_default() -> None:
+def test_opentelemetry_is_not_imported_by_default() -> None:
     """It takes a third of a second and twenty megabytes."""
     code = (
         "import sys, authorizer.sidecar.server as s; s.Telemetry(); "

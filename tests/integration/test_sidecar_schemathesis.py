@@ -39,7 +39,7 @@ positive_data_acceptance.enabled = false
 
 @pytest.fixture
 def short_waits() -> Iterator[None]:
-    """A stream of changes ends at once, and what is to come is not waited for."""
+    """A stream of changes ends immediately, without a wait for events."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(changes, "STREAM_S", 0.0)
         patch.setattr(request_state, "MIN_OFFSET_TIMEOUT_S", 0.0)
@@ -55,7 +55,7 @@ def short_waits() -> Iterator[None]:
         for name, caller in CALLERS.items()
     ],
 )
-def test_it_answers_as_its_document_says(
+def test_answers_match_the_document(
     tmp_path: Path, settings: dict[str, str], must_say_who: bool, phases: str
 ) -> None:
     (tmp_path / "schemathesis.toml").write_text(SETTINGS)

@@ -91,7 +91,7 @@ def ids(answer: httpx.Response) -> list[str]:
     return [result.get("id") or result["name"] for result in answer.json()["results"]]
 
 
-def test_who_may(node_and_client: tuple[Node, httpx.Client]) -> None:
+def test_permitted_subjects_are_found(node_and_client: tuple[Node, httpx.Client]) -> None:
     """Principals that ACLs name, but for those that a DENY names; and whether everyone may."""
     node, client = node_and_client
     answer = client.post(SUBJECT, json=SEARCHES[SUBJECT])
@@ -113,7 +113,7 @@ def test_super_users_are_found(tmp_path: Path) -> None:
         assert ids(client.post(SUBJECT, json=SEARCHES[SUBJECT])) == ["ANONYMOUS", "a", "b", "d", "root"]
 
 
-def test_on_which_resources(node_and_client: tuple[Node, httpx.Client]) -> None:
+def test_permitted_resources_are_found(node_and_client: tuple[Node, httpx.Client]) -> None:
     """Names that literal ACLs mention, for any principal; and of all other names, by which prefixes."""
     _, client = node_and_client
     answer = client.post(RESOURCE, json=SEARCHES[RESOURCE])
@@ -130,7 +130,7 @@ def test_on_which_resources(node_and_client: tuple[Node, httpx.Client]) -> None:
     assert ids(client.post(RESOURCE, json=cluster)) == [CLUSTER_NAME]
 
 
-def test_names_that_exist_come_from_a_file(tmp_path: Path) -> None:
+def test_existing_names_are_read_from_a_file(tmp_path: Path) -> None:
     """Read again when it changes, kept while it cannot be read; other types are as without one."""
     file = tmp_path / "names"
     file.write_text("TOPIC pay.1\n\ntopic pay.secret.1\nTOPIC other\n", encoding="utf-8")
@@ -166,8 +166,8 @@ def test_a_literal_of_a_name_that_does_not_exist_yet_is_listed(tmp_path: Path) -
         # pay.later has the answer of its prefix.
         assert shown["literals"] == {"allowed": ["later"], "denied": ["pay.not"]}
         for name, allowed in (("later", True), ("pay.not", False), ("pay.later", True), ("others", False)):
-            asked = {**SEARCHES[RESOURCE], "resource": {"type": "TOPIC", "id": name}}
-            assert client.post("/access/v1/evaluation", json=asked).json()["decision"] is allowed
+            evaluation = {**SEARCHES[RESOURCE], "resource": {"type": "TOPIC", "id": name}}
+            assert client.post("/access/v1/evaluation", json=evaluation).json()["decision"] is allowed
         # It stands on the first page, as prefixes do.
         first = client.post(RESOURCE, json={**SEARCHES[RESOURCE], "page": {"limit": 1}}).json()
         assert first["context"]["literals"] == shown["literals"]
@@ -178,7 +178,7 @@ def test_a_literal_of_a_name_that_does_not_exist_yet_is_listed(tmp_path: Path) -
         )
 
 
-def test_what_may_be_done(node_and_client: tuple[Node, httpx.Client]) -> None:
+def test_permitted_actions_are_found(node_and_client: tuple[Node, httpx.Client]) -> None:
     _, client = node_and_client
     answer = client.post(ACTION, json=SEARCHES[ACTION])
     assert answer.json()["results"] == [{"name": "DESCRIBE"}, {"name": "READ"}]
@@ -186,7 +186,7 @@ def test_what_may_be_done(node_and_client: tuple[Node, httpx.Client]) -> None:
 
 
 @pytest.mark.parametrize("path", SEARCHES)
-def test_pages_are_of_one_state(
+def test_all_pages_show_one_state(
     node_and_client: tuple[Node, httpx.Client], monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     """What changes between two pages is in neither; when the state is not held any more it is 410."""
@@ -210,12 +210,12 @@ def test_pages_are_of_one_state(
     for number in range(3):
         create(node, [acl("User:z", f"z{number}")])
     page = {"token": first["page"]["next_token"]}
-    gone = client.post(path, json={**SEARCHES[path], "page": page})
-    assert (gone.status_code, gone.headers["aclog-error"]) == (410, "OFFSET_NOT_HELD")
-    assert "without the token" in gone.json()
+    expired = client.post(path, json={**SEARCHES[path], "page": page})
+    assert (expired.status_code, expired.headers["aclog-error"]) == (410, "OFFSET_NOT_HELD")
+    assert "without the token" in expired.json()
 
 
-def test_a_page_of_none_goes_on_at_the_start(node_and_client: tuple[Node, httpx.Client]) -> None:
+def test_a_page_of_zero_results_continues_at_the_start(node_and_client: tuple[Node, httpx.Client]) -> None:
     _, client = node_and_client
     none = client.post(SUBJECT, json={**SEARCHES[SUBJECT], "page": {"limit": 0}})
     assert ids(none) == []
@@ -223,7 +223,7 @@ def test_a_page_of_none_goes_on_at_the_start(node_and_client: tuple[Node, httpx.
     assert ids(client.post(SUBJECT, json={**SEARCHES[SUBJECT], "page": {"token": token}})) == ["a", "b", "d"]
 
 
-def test_a_token_is_of_one_search(node_and_client: tuple[Node, httpx.Client]) -> None:
+def test_a_page_token_belongs_to_one_search(node_and_client: tuple[Node, httpx.Client]) -> None:
     """AuthZEN 8.2.1: with a token everything else is the same; a 400 otherwise."""
     _, client = node_and_client
     page = client.post(SUBJECT, json={**SEARCHES[SUBJECT], "page": {"limit": 1}}).json()["page"]
@@ -244,7 +244,7 @@ def test_an_earlier_state_is_searched(node_and_client: tuple[Node, httpx.Client]
     assert ids(client.post(SUBJECT, json=SEARCHES[SUBJECT])) == ["d"]
 
 
-def test_who_may_search(tmp_path: Path) -> None:
+def test_searches_require_describe(tmp_path: Path) -> None:
     """About itself anyone; about others, who may ask about others; who may do it, who may list ACLs."""
     with node_with_client(tmp_path / "log", ACLS) as (node, client):
         assert {
@@ -262,13 +262,13 @@ def test_who_may_search(tmp_path: Path) -> None:
         assert client.post(SUBJECT, json={**SEARCHES[SUBJECT], "page": page}).status_code == 403
 
 
-def test_who_may_only_ask_about_others_is_not_shown_who_there_is(tmp_path: Path) -> None:
+def test_the_right_to_query_others_does_not_list_principals(tmp_path: Path) -> None:
     with node_with_client(tmp_path / "log", ACLS, describe_principals="User:ANONYMOUS") as (_, client):
         statuses = {path: client.post(path, json=body).status_code for path, body in SEARCHES.items()}
         assert statuses == {SUBJECT: 403, RESOURCE: 200, ACTION: 200}
 
 
-def test_types_that_nobody_knows_have_no_results(node_and_client: tuple[Node, httpx.Client]) -> None:
+def test_unknown_types_have_no_results(node_and_client: tuple[Node, httpx.Client]) -> None:
     """Certification 4.6.2; an action that Kafka does not know is a mistake, and so is what is absent."""
     _, client = node_and_client
     for path, part in (

@@ -119,14 +119,14 @@ def test_a_connection_without_a_handshake_is_counted_and_closed(node: Node, tmp_
 
 
 @pytest.mark.usefixtures("_each_event_loop")
-@pytest.mark.parametrize("said", [b"", b"\x16\x03\x01", b"GET / HTTP/1.1\r\n\r\n"], ids=repr)
-def test_a_client_that_leaves_in_its_handshake_is_counted_no_more(
-    node: Node, tmp_path: Path, said: bytes
+@pytest.mark.parametrize("sent", [b"", b"\x16\x03\x01", b"GET / HTTP/1.1\r\n\r\n"], ids=repr)
+def test_a_client_that_closes_during_its_handshake_is_not_counted(
+    node: Node, tmp_path: Path, sent: bytes
 ) -> None:
     with tls_sidecar(node, tmp_path) as (url, load):
         for _ in range(20):
             with connected(url) as wire:
-                wire.send(said)
+                wire.send(sent)
         with connected_by_tls(url) as wire:
             wire.send(LIVEZ)
             assert wire.answer() is not None
@@ -135,7 +135,7 @@ def test_a_client_that_leaves_in_its_handshake_is_counted_no_more(
 
 
 @pytest.mark.usefixtures("_each_event_loop")
-def test_the_server_ends_while_clients_are_silent(node: Node, tmp_path: Path) -> None:
+def test_the_server_stops_while_clients_are_silent(node: Node, tmp_path: Path) -> None:
     with ExitStack() as stack:
         with tls_sidecar(node, tmp_path) as (url, load):
             silent = [stack.enter_context(connected(url)) for _ in range(3)]
@@ -144,9 +144,7 @@ def test_the_server_ends_while_clients_are_silent(node: Node, tmp_path: Path) ->
     assert load.connections["SSL"] == 0
 
 
-def test_what_the_kernel_does_not_accept_is_tried_again_but_not_all_the_time(
-    node: Node, tmp_path: Path
-) -> None:
+def test_a_failed_accept_is_retried_with_a_delay(node: Node, tmp_path: Path) -> None:
     class Refusing(socket.socket):
         left = 3
         calls = 0
@@ -182,7 +180,7 @@ def test_silent_connections_leave_file_descriptors_for_others(tmp_path: Path) ->
     with (
         many_files(4096),
         serving_process(tmp_path, *arguments, open_files=800, ACLOG_LISTENERS=listeners) as (process, urls),
-        connected(urls[0]) as kept,
+        connected(urls[0]) as connection,
         ExitStack() as stack,
     ):
         plain, secured = urls
@@ -202,8 +200,8 @@ def test_silent_connections_leave_file_descriptors_for_others(tmp_path: Path) ->
             assert answer is not None
             assert answer.status == 200
         assert len(list(Path(f"/proc/{process.pid}/fd").iterdir())) < 800 - 300
-        kept.send(request("POST", "/v1/acls", body=ACL))
-        answer = kept.answer()
+        connection.send(request("POST", "/v1/acls", body=ACL))
+        answer = connection.answer()
         assert answer is not None
         assert answer.status == 200, answer
         transport = httpx.HTTPTransport(local_address="127.0.0.98")

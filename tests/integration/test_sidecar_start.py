@@ -34,11 +34,11 @@ class SlowLog:
     def __init__(self, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
         self._real = node.log.read
         self._permits = threading.Semaphore(0)
-        self._asked = threading.Semaphore(0)
+        self._read_started = threading.Semaphore(0)
         monkeypatch.setattr(node.log, "read", self._read)
 
-    def wait_until_asked(self) -> None:
-        assert self._asked.acquire(timeout=SOON_S)
+    def wait_until_read(self) -> None:
+        assert self._read_started.acquire(timeout=SOON_S)
 
     def step(self) -> None:
         self._permits.release()
@@ -48,7 +48,7 @@ class SlowLog:
         self._permits.release(1_000_000)
 
     def _read(self, offset: int, **limits: Any) -> Sequence[LogBatch]:
-        self._asked.release()
+        self._read_started.release()
         assert self._permits.acquire(timeout=SOON_S)
         return self._real(offset, **limits)[:1]
 
@@ -144,7 +144,7 @@ def check_ready(*listeners: Clients, of_all: int = 200) -> None:
         assert listener["other"].get("/v1/acls").status_code == 403
 
 
-def test_what_each_listener_answers_at_every_moment_until_the_node_is_ready(
+def test_each_listener_answers_by_the_nodes_state_until_it_is_ready(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the super user itself, of one who may ask about others, and of one who may not."""
@@ -165,11 +165,11 @@ def test_what_each_listener_answers_at_every_moment_until_the_node_is_ready(
                 for url in sidecar.urls
             )
             for offset in range(BATCHES):
-                slow.wait_until_asked()
+                slow.wait_until_read()
                 assert not node.status().ready, offset
                 check_before_ready(early, late)
                 slow.step()
-            slow.wait_until_asked()
+            slow.wait_until_read()
             slow.end()
             assert node.wait_until_ready(SOON_S)
             check_ready(early, late)
@@ -178,7 +178,7 @@ def test_what_each_listener_answers_at_every_moment_until_the_node_is_ready(
 
 
 @pytest.mark.slow
-def test_the_same_of_each_worker_until_all_are_ready(tmp_path: Path) -> None:
+def test_each_worker_answers_by_its_state_until_all_are_ready(tmp_path: Path) -> None:
     """Each answers by what it has loaded itself; /readyz of any of them is that of all."""
     authority = Authority()
     permits = tmp_path / "permits"
@@ -203,7 +203,7 @@ def test_the_same_of_each_worker_until_all_are_ready(tmp_path: Path) -> None:
             early, late = listeners
             loaded = dict.fromkeys(pids, 0)
 
-            def look() -> None:
+            def check_listeners() -> None:
                 """At each worker, while each waits for its next batch."""
                 for number, pid in pids.items():
                     wait_until((permits / f"{pid}.{loaded[number]}.asked").exists)
@@ -214,18 +214,18 @@ def test_the_same_of_each_worker_until_all_are_ready(tmp_path: Path) -> None:
                         is_ready = min(loaded.values()) == BATCHES
                         check_ready(early[number], late[number], of_all=200 if is_ready else 503)
 
-            look()
+            check_listeners()
             # One is ahead, then the other one.
             for number in (0, 1, 1, 1, 1, 0, 0, 0, 1, 0):
                 (permits / f"{pids[number]}.{loaded[number]}.given").touch()
                 loaded[number] += 1
-                look()
+                check_listeners()
             assert set(loaded.values()) == {BATCHES}
         finally:
             (permits / "end").touch()
 
 
-def test_an_early_listener_does_not_tell_one_caller_about_another(
+def test_an_early_listener_reveals_nothing_about_other_principals(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who is no super user may ask about itself alone as long, and so learns of no super user."""
@@ -249,7 +249,7 @@ def test_an_early_listener_does_not_tell_one_caller_about_another(
         try:
             node.start()
             sidecar.start(node)
-            slow.wait_until_asked()
+            slow.wait_until_read()
             with httpx.Client(base_url=sidecar.urls[0]) as client:
                 for principal in ("admin", "other", "ANONYMOUS"):
                     answer = client.post("/access/v1/evaluation", json=question(principal))

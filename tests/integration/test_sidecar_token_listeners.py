@@ -52,13 +52,13 @@ def serving(tmp_path: Path, **settings: str) -> Iterator[Sidecar]:
 
 
 def caller_of(client: httpx.Client, **headers: str) -> str | int:
-    """Who asks, as the refusal to ask about others says it; another error's status."""
+    """The caller, as a refusal to query others names it, or the status of another error."""
     answer = client.post("/access/v1/evaluation", json=OTHER, headers=headers)
-    said = re.match(r"(.*) on listener .* may ask about itself only", answer.text.strip('"'))
-    return said[1] if said else answer.status_code
+    refusal = re.match(r"(.*) on listener .* may ask about itself only", answer.text.strip('"'))
+    return refusal[1] if refusal else answer.status_code
 
 
-def test_a_token_is_who_asks_and_not_the_certificate_beside_it(tmp_path: Path) -> None:
+def test_a_token_takes_precedence_over_a_certificate(tmp_path: Path) -> None:
     """Either of them is enough where one is required; a wrong token is wrong with a certificate, too."""
     (tmp_path / "authorities.pem").write_text(AUTHORITY.pem)
     settings = {
@@ -83,7 +83,7 @@ def test_a_token_is_who_asks_and_not_the_certificate_beside_it(tmp_path: Path) -
             assert client.get("/readyz").status_code == 200
 
 
-def test_tokens_are_taken_on_a_unix_socket(tmp_path: Path) -> None:
+def test_tokens_are_accepted_on_a_unix_socket(tmp_path: Path) -> None:
     path = tmp_path / "sidecar.sock"
     settings = {"aclog_listeners": f"LOCAL://{path}", "aclog_auth_required_listeners": "LOCAL"}
     with (
@@ -94,7 +94,7 @@ def test_tokens_are_taken_on_a_unix_socket(tmp_path: Path) -> None:
         assert caller_of(client, **BEARER) == "User:gateway"
 
 
-def test_a_token_in_the_clear_is_refused_on_every_address_but_loopback(tmp_path: Path) -> None:
+def test_a_plaintext_token_is_accepted_only_on_loopback(tmp_path: Path) -> None:
     """Known or not, and the answer says what to do about it."""
     settings = {
         "aclog_listeners": "PLAINTEXT://127.0.0.1:0,OPEN://0.0.0.0:0",

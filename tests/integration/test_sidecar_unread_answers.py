@@ -77,7 +77,7 @@ def has_begun(wire: Wire) -> bool:
     return wire.reader.readline() == b"HTTP/1.1 200 OK\r\n"
 
 
-def test_unread_listings_take_little_memory(tmp_path: Path) -> None:
+def test_unread_listings_use_little_memory(tmp_path: Path) -> None:
     properties = tmp_path / "aclog.properties"
     properties.write_text("super.users=User:ANONYMOUS\n")
     with (
@@ -103,7 +103,7 @@ def test_unread_listings_take_little_memory(tmp_path: Path) -> None:
     assert peak - before < 100 * MEGABYTE
 
 
-def test_a_listing_in_parts_is_the_whole_listing(node: Node) -> None:
+def test_a_listing_in_parts_is_complete(node: Node) -> None:
     """Also to many at a time, each of which reads at its own pace."""
     with sidecar_of(node) as (url, load), httpx.Client(base_url=url, timeout=SOON_S) as client:
         whole = client.get("/v1/acls").json()
@@ -122,7 +122,7 @@ def test_a_listing_in_parts_is_the_whole_listing(node: Node) -> None:
         wait_until(lambda: load._answer_bytes == 0)
 
 
-def test_what_waits_to_be_read_is_counted_and_one_more_is_refused(node: Node) -> None:
+def test_unread_answers_are_counted_and_limited(node: Node) -> None:
     """A single answer may be as large as it is; what is small is answered."""
     with (
         sidecar_of(node, max_request_bytes=ROOM, max_bytes_in_flight=ROOM) as (url, load),
@@ -136,10 +136,15 @@ def test_what_waits_to_be_read_is_counted_and_one_more_is_refused(node: Node) ->
             refused = client.get("/v1/acls")
             assert (refused.status_code, refused.headers["aclog-error"]) == (503, "OVERLOADED")
             assert load.refused[Limit.ANSWER_BYTES_IN_FLIGHT] == 1
-            # Whole answers, too.
-            asked = {"principal": "User:a", "host": "10.0.0.1", "operation": "READ", "resourceType": "TOPIC"}
+            # Complete answers count, too.
+            filter_request = {
+                "principal": "User:a",
+                "host": "10.0.0.1",
+                "operation": "READ",
+                "resourceType": "TOPIC",
+            }
             names = [f"{number:0200}" for number in range(500)]
-            filtered = client.post("/v1/filter", json={**asked, "resourceNames": names})
+            filtered = client.post("/v1/filter", json={**filter_request, "resourceNames": names})
             assert (filtered.status_code, filtered.headers["aclog-error"]) == (503, "OVERLOADED")
             assert client.get("/v1/acls", params={"resourceName": "none"}).status_code == 200
             # What was changed is answered for.
@@ -150,7 +155,7 @@ def test_what_waits_to_be_read_is_counted_and_one_more_is_refused(node: Node) ->
         wait_until(lambda: load._answer_bytes == 0)
 
 
-def test_nothing_is_encoded_for_a_client_that_has_gone(node: Node) -> None:
+def test_no_answer_is_encoded_for_a_closed_client(node: Node) -> None:
     encoded = []
     part = Listing.part
 

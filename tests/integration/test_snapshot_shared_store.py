@@ -1,4 +1,4 @@
-"""Several nodes keep their snapshots in one store: what stays there is whole snapshots, and nothing else."""
+"""Several nodes with one snapshot store, which must contain only complete snapshots."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def verify(store: Path) -> tuple[int, str]:
 
 
 @pytest.mark.slow
-def test_three_busy_nodes_leave_whole_snapshots_only(tmp_path: Path) -> None:
+def test_three_busy_nodes_leave_only_complete_snapshots(tmp_path: Path) -> None:
     """All write the same snapshots at the same time, and each removes old ones behind the others' backs."""
     log, store = tmp_path / "log", tmp_path / "store"
     with ExitStack() as nodes:
@@ -76,7 +76,7 @@ def test_three_busy_nodes_leave_whole_snapshots_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_killed_writers_left_goes_with_the_next_snapshot(tmp_path: Path) -> None:
+def test_the_next_snapshot_removes_the_remains_of_killed_writers(tmp_path: Path) -> None:
     """Parts without a manifest, and half written files: minutes later another node removes them."""
     for delay_s in (0.0, 0.02, 0.05, 0.1, 0.2):
         writer = subprocess.Popen(
@@ -87,7 +87,7 @@ def test_what_killed_writers_left_goes_with_the_next_snapshot(tmp_path: Path) ->
         )
         assert writer.stdout is not None
         assert writer.stdout.readline() == b"writing\n"
-        time.sleep(delay_s)  # wherever the writer is then
+        time.sleep(delay_s)  # the kill comes at any point of the writer
         writer.send_signal(signal.SIGKILL)
         writer.communicate(timeout=SOON_S)
     assert litter(tmp_path), "no writer was killed in the middle of a snapshot"

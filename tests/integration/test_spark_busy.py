@@ -44,8 +44,8 @@ def snapshots_job(directory: Path, *, late_starts: int) -> tuple[subprocess.Comp
 
 
 @pytest.mark.long
-def test_a_job_starts_again(tmp_path: Path) -> None:
-    """Nothing was begun: it is said, and the job does what it was to do."""
+def test_a_job_retries_its_start(tmp_path: Path) -> None:
+    """No batch was begun: the failure is reported, and the job runs."""
     done, starts = snapshots_job(tmp_path, late_starts=1)
     assert (done.returncode, starts) == (0, 2), done.stderr
     assert f"{WARNING}; the job is started again" in done.stderr
@@ -54,8 +54,8 @@ def test_a_job_starts_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_job_gives_up_at_last(tmp_path: Path) -> None:
-    """Three times: whoever runs it is told what to do."""
+def test_a_job_fails_after_three_starts(tmp_path: Path) -> None:
+    """After three attempts the error says what to do."""
     done, starts = snapshots_job(tmp_path, late_starts=9)
     assert (done.returncode, starts) == (3, 3), done.stderr
     assert done.stderr.count("the job is started again") == 2

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from records.entries import (
     AbortTransactionRecord,
@@ -160,7 +160,7 @@ def random_batches(seed: int, count: int) -> Iterator[list[MetadataRecord]]:
 
 
 def write(directory: Path, batches: Sequence[Sequence[MetadataRecord]], *, cluster_id: str = "c-1") -> int:
-    """Append the batches, seven hours apart, to an own log; its end."""
+    """Append the batches, seven hours apart, to a directory log; returns its end."""
     with DirectoryLog.open(directory, mode="create", cluster_id=cluster_id) as log:
         begin_ms = BEGIN_MS + 3_600_000 * log.high_watermark()
         return log.append_batches(
@@ -181,14 +181,14 @@ def fleet(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Chan
     return job
 
 
-def test_every_state_of_a_real_log(fleet: ChangesJob) -> None:
+def test_the_history_has_every_state_of_a_real_log(fleet: ChangesJob) -> None:
     """Two clusters in one job do not mix."""
     assert_is_history_of(fleet.history("aclogFixtureCluster001"), real_log("kraft-small"))
 
 
 @pytest.mark.long
-def test_every_state_of_a_random_log(fleet: ChangesJob) -> None:
-    """Metadata transactions count whole, where they end; each life of an id is an interval."""
+def test_the_history_has_every_state_of_a_random_log(fleet: ChangesJob) -> None:
+    """Metadata transactions take effect where they end; each life of an id is an interval."""
     assert_is_history_of(fleet.history("čluster/2"), fleet.home / "random")
 
 
@@ -204,15 +204,15 @@ def test_the_history_does_not_depend_on_the_batches(
     ranges = job.run(max_offsets=max_offsets)
     assert len(ranges) == 1 or max_offsets is not None
     assert_is_history_of(job.history(), log_directory)
-    told = job.history().changes().collect()
-    assert len({(row.offset, bytes(row.id)) for row in told}) == len(told)
+    rows = job.history().changes().collect()
+    assert len({(row.offset, bytes(row.id)) for row in rows}) == len(rows)
 
 
 @pytest.mark.long
-def test_the_tables_of_all_clusters(fleet: ChangesJob) -> None:
+def test_tables_contain_all_clusters(fleet: ChangesJob) -> None:
     """All histories in one table each, in directories by cluster and by the day of the change."""
-    told = changes(fleet.spark, str(fleet.output))
-    by_cluster = {row.cluster_id: row["count"] for row in told.groupBy("cluster_id").count().collect()}
+    rows = changes(fleet.spark, str(fleet.output))
+    by_cluster = {row.cluster_id: row["count"] for row in rows.groupBy("cluster_id").count().collect()}
     assert by_cluster == {
         cluster_id: fleet.history(cluster_id).changes().count()
         for cluster_id in ("aclogFixtureCluster001", "čluster/2")
@@ -233,7 +233,7 @@ def test_the_tables_of_all_clusters(fleet: ChangesJob) -> None:
 
 
 @pytest.mark.long
-def test_what_changed_between_two_offsets(fleet: ChangesJob) -> None:
+def test_changes_between_two_offsets_are_read(fleet: ChangesJob) -> None:
     """Applied to the state at the first one, exclusive, it gives the state at the second, inclusive."""
     history = fleet.history("čluster/2")
     found = states(history)
@@ -260,7 +260,7 @@ def test_what_changed_between_two_offsets(fleet: ChangesJob) -> None:
 
 
 @pytest.mark.long
-def test_what_was_in_force_at_a_time(spark: SparkSession, tmp_path: Path) -> None:
+def test_acls_in_force_at_a_time_are_read(spark: SparkSession, tmp_path: Path) -> None:
     """After the last record that is not later; before the first one nothing was, and later nobody knows."""
     log_directory = tmp_path / "log"
     write(
@@ -283,7 +283,7 @@ def test_what_was_in_force_at_a_time(spark: SparkSession, tmp_path: Path) -> Non
     assert at(hours[2] + 3_600) == (3, ["t-1 10.0.0.1"])
     (ended,) = history.in_force(at_offset=0).rows.collect()
     assert (ended.valid_from_offset, ended.valid_to_offset) == (0, 2)
-    (began, went) = (
+    (began, closed) = (
         history.intervals()
         .where("valid_to_offset IS NOT NULL")
         .select(F.unix_millis("valid_from_time").alias("from"), F.unix_millis("valid_to_time").alias("to"))
@@ -291,7 +291,7 @@ def test_what_was_in_force_at_a_time(spark: SparkSession, tmp_path: Path) -> Non
         .collect()
     )
     assert (began["from"], began["to"]) == (BEGIN_MS, BEGIN_MS + 7 * 3_600_000)
-    assert (went["from"], went["to"]) == (BEGIN_MS + 7 * 3_600_000, BEGIN_MS + 14 * 3_600_000)
+    assert (closed["from"], closed["to"]) == (BEGIN_MS + 7 * 3_600_000, BEGIN_MS + 14 * 3_600_000)
     by_time = history.changed(
         after=datetime.fromtimestamp(hours[0], UTC), until=datetime.fromtimestamp(hours[1], UTC)
     )
@@ -306,7 +306,7 @@ def test_what_was_in_force_at_a_time(spark: SparkSession, tmp_path: Path) -> Non
 
 
 @pytest.mark.long
-def test_questions_by_principal_and_resource(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_history_is_filtered_by_principal_and_resource(spark: SparkSession, tmp_path: Path) -> None:
     """Of ACLs in force and of changes: by what was before, or by what came after."""
     log_directory = tmp_path / "log"
     literal = acl(1, resource_name="orders")
@@ -319,44 +319,44 @@ def test_questions_by_principal_and_resource(spark: SparkSession, tmp_path: Path
     job = ChangesJob(spark, tmp_path, [log_directory])
     job.run()
     history = job.history()
-    now, told = history.in_force().rows, history.changed().rows
+    now, rows = history.in_force().rows, history.changed().rows
 
     def ids(rows: DataFrame) -> list[int]:
         return sorted(int.from_bytes(row.id, "big") for row in rows.collect())
 
     assert ids(of_principal(now, "User:b")) == [3, 5]
-    assert ids(of_principal(told, "User:u5")) == [5, 5]
-    assert ids(of_principal(told, "User:b")) == [3, 5]
+    assert ids(of_principal(rows, "User:u5")) == [5, 5]
+    assert ids(of_principal(rows, "User:b")) == [3, 5]
     assert ids(of_resource(now, "TOPIC", "orders")) == [1]
     assert ids(of_resource(now, "TOPIC", "ord", "PREFIXED")) == [2]
     assert ids(of_resource(now, "TOPIC", "ord", "LITERAL")) == []
     assert ids(covering_resource(now, "TOPIC", "orders")) == [1, 2, 3]
-    assert ids(covering_resource(told, "TOPIC", "orders-2")) == [2, 3, 5, 5]
+    assert ids(covering_resource(rows, "TOPIC", "orders-2")) == [2, 3, 5, 5]
 
 
-def test_a_batch_that_comes_again_is_there_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_repeated_batch_is_stored_once(spark: SparkSession, tmp_path: Path) -> None:
     """Died before its manifest, or after it and before Spark's commit: the same files, and no more."""
     log_directory = tmp_path / "log"
     write(log_directory, list(random_batches(3, 20)))
     job = ChangesJob(spark, tmp_path, [log_directory])
     ranges = job.run(max_offsets=30)
-    whole, told = job.files(), job.history().changes().collect()
+    files, rows = job.files(), job.history().changes().collect()
     job.forget_commit()
     assert job.run(max_offsets=30) == []
-    assert job.files() == whole
+    assert job.files() == files
     job.forget_commit()
     job.forget_state("c-1")
     # What was written counts only with its state.
     assert job.history().end == ranges[-1][0]
-    assert job.history().changes().count() == sum(row.offset < ranges[-1][0] for row in told)
+    assert job.history().changes().count() == sum(row.offset < ranges[-1][0] for row in rows)
     assert job.run(max_offsets=7) == ranges[-1:]
-    assert job.files() == whole
-    assert job.history().changes().collect() == told
+    assert job.files() == files
+    assert job.history().changes().collect() == rows
     assert_is_history_of(job.history(), log_directory)
 
 
 @pytest.mark.long
-def test_a_new_checkpoint_goes_on_where_the_history_ends(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_new_checkpoint_continues_at_the_historys_end(spark: SparkSession, tmp_path: Path) -> None:
     """Also where a batch that never came to count was cut otherwise; what counts is never touched."""
     log_directory = tmp_path / "log"
     write(log_directory, list(random_batches(4, 20)))
@@ -368,10 +368,10 @@ def test_a_new_checkpoint_goes_on_where_the_history_ends(spark: SparkSession, tm
     write(log_directory, list(random_batches(5, 5)))
     assert [start for start, _ in job.run()] == [ranges[-1][0]]
     after = job.files()
-    kept = {path for path in before if int(Path(path).name[:20]) < ranges[-1][0]}
-    assert kept
-    assert {path: after[path] for path in kept} == {path: before[path] for path in kept}
-    assert not {path for path in after if path in before and path not in kept}
+    unchanged = {path for path in before if int(Path(path).name[:20]) < ranges[-1][0]}
+    assert unchanged
+    assert {path: after[path] for path in unchanged} == {path: before[path] for path in unchanged}
+    assert not {path for path in after if path in before and path not in unchanged}
     assert_is_history_of(job.history(), log_directory)
     shutil.rmtree(job.checkpoint)
     shutil.rmtree(job.output / "state")
@@ -381,7 +381,7 @@ def test_a_new_checkpoint_goes_on_where_the_history_ends(spark: SparkSession, tm
 
 
 @pytest.mark.long
-def test_a_history_that_begins_with_a_snapshot(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_history_may_begin_with_a_snapshot(spark: SparkSession, tmp_path: Path) -> None:
     """A node's, in the history's store: what was before it is refused, and said."""
     log_directory = tmp_path / "log"
     begin = write(log_directory, list(random_batches(6, 15)))
@@ -403,7 +403,7 @@ def test_a_history_that_begins_with_a_snapshot(spark: SparkSession, tmp_path: Pa
 
 
 @pytest.mark.long
-def test_another_log_in_the_place_of_this_one(spark: SparkSession, tmp_path: Path) -> None:
+def test_another_log_in_its_place_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     """Its history would be mixed with the first one's: refused, with the way out."""
     log_directory = tmp_path / "log"
     write(log_directory, [[acl(1)]])
@@ -417,7 +417,7 @@ def test_another_log_in_the_place_of_this_one(spark: SparkSession, tmp_path: Pat
 
 
 @pytest.mark.long
-def test_changes_as_messages_of_a_topic(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+def test_changes_are_sent_to_a_topic(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """Each once, also where the batch comes again; the topic must be there."""
     log_directory = tmp_path / "log"
     write(log_directory, list(random_batches(8, 12)))
@@ -433,10 +433,10 @@ def test_changes_as_messages_of_a_topic(spark: SparkSession, broker: Broker, tmp
     job.forget_state("c-1")
     job.run(to_topic=topic)
     found = [(key, json.loads(value)) for _, key, value in feed_messages(broker, name)]
-    told = job.history().changes().collect()
-    assert len(found) == len(told) > 0
+    rows = job.history().changes().collect()
+    assert len(found) == len(rows) > 0
     by_key = {(value["offset"], value["id"]): (key, value) for key, value in found}
-    for row in told:
+    for row in rows:
         acl_id_text = uuid_to_string(bytes(row.id))
         key, value = by_key[row.offset, acl_id_text]
         assert key == f"c-1/{acl_id_text}".encode()
@@ -453,8 +453,8 @@ def test_changes_as_messages_of_a_topic(spark: SparkSession, broker: Broker, tmp
 
 
 @pytest.mark.long
-def test_the_history_of_a_topic(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
-    """Every state, but where only a difference is told, as the log had to be read anew (I10); with a note."""
+def test_a_topic_has_a_history(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+    """Every state, with a note where only a difference is known because the log was read again (I10)."""
     url = new_topic(broker)
     job = ChangesJob(spark, tmp_path, [])
     job.urls = [url]
@@ -477,8 +477,8 @@ def test_the_history_of_a_topic(spark: SparkSession, broker: Broker, tmp_path: P
         if began_anew <= offset < history.end - 1:
             continue
         assert there == fold([each.record for each in records if each.offset <= offset]).acls  # type: ignore[misc]
-    told = history.changes().collect()
-    assert len({(row.offset, bytes(row.id)) for row in told}) == len(told)
+    rows = history.changes().collect()
+    assert len({(row.offset, bytes(row.id)) for row in rows}) == len(rows)
     begun = [since for since, _ in history.coverage.coarse]
     assert begun[0] == 0
     assert len(begun) == 2

@@ -97,7 +97,7 @@ def random_record(choice: random.Random) -> MetadataRecord:
     )
 
 
-def plain_counts(directory: Path) -> NaiveCounts:
+def naive_counts(directory: Path) -> NaiveCounts:
     with DirectoryLog.open(directory) as log:
         return NaiveCounts(records_of(read_batches(log)))
 
@@ -177,7 +177,7 @@ def assert_counts(job: Job, cluster_id: str, plain: NaiveCounts, ends: list[int]
 
 
 @pytest.mark.long
-def test_counts_of_two_clusters_at_every_batch_and_in_every_minute(
+def test_counts_of_two_clusters_are_right_for_every_batch_and_minute(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """A real broker's log and a random one in one job, cut into small batches, record for record.
@@ -188,8 +188,8 @@ def test_counts_of_two_clusters_at_every_batch_and_in_every_minute(
     job = Job(spark, tmp_path / "out", real_log("kraft-small"), random_log, max_offsets=75)
     reports = job.run()
     plain = {
-        "4711": plain_counts(random_log),
-        "aclogFixtureCluster001": plain_counts(real_log("kraft-small")),
+        "4711": naive_counts(random_log),
+        "aclogFixtureCluster001": naive_counts(real_log("kraft-small")),
     }
     for cluster_id, expected in plain.items():
         ends = ends_of(reports, cluster_id)
@@ -218,8 +218,8 @@ def test_counts_of_two_clusters_at_every_batch_and_in_every_minute(
     ends = ends_of(reports, "4711")
     found = job.counts()["4711"]
     for before, end in pairwise(ends):
-        gone = plain["4711"].at_end[before].keys() - plain["4711"].at_end[end].keys()
-        assert {kind for kind, count in found.get(end, {}).items() if not count} == gone
+        removed = plain["4711"].at_end[before].keys() - plain["4711"].at_end[end].keys()
+        assert {kind for kind, count in found.get(end, {}).items() if not count} == removed
 
     # The next run has nothing to do, and the picture is drawn from what the last one left.
     assert job.run() == []
@@ -237,7 +237,7 @@ def test_a_batch_that_failed_before_its_commit_counts_once(
     So too where a new checkpoint cuts the log elsewhere.
     """
     log = write_random_log(tmp_path / "log", CITY, seed=7, batches=40)
-    plain = plain_counts(log)
+    plain = naive_counts(log)
     job = Job(spark, tmp_path / "out", log, max_offsets=60)
     commit, commits = SnapshotStore.commit, []
 
@@ -276,7 +276,7 @@ def test_a_batch_that_failed_before_its_commit_counts_once(
 def test_a_log_that_starts_later_is_counted_from_a_nodes_snapshot_on(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Its ACLs are told at the snapshot's own time, so that the deltas add up; the rest record by record."""
+    """Its ACLs count at the snapshot's time, so that the deltas add up; later changes record by record."""
     trimmed = real_log("kraft-trimmed")
     job = Job(spark, tmp_path / "out", trimmed, max_offsets=None)
     with DirectoryLog.open(trimmed) as log:
@@ -361,7 +361,7 @@ def aclcount(permission_type: str, operation: str) -> str:
 
 
 @pytest.mark.long
-def test_metrics_of_a_running_job(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_running_job_serves_metrics(spark: SparkSession, tmp_path: Path) -> None:
     """The counts of the last committed batch, and Spark's progress, as the log grows; after a restart too."""
     end, lag = (
         named("aclog_spark_end_offset", cluster_id="c"),
@@ -462,7 +462,7 @@ def test_delta_without_its_jars_is_refused(spark: SparkSession, tmp_path: Path) 
     assert not (tmp_path / "out").exists()
 
 
-def test_there_is_nothing_to_plot_before_the_first_batch(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_plot_before_the_first_batch_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     """No empty picture is drawn."""
     with pytest.raises(SparkJobError, match="has no counts yet"):
         plot_counts(spark, f"file://{tmp_path}", tmp_path / "out.png", window=MINUTE)
@@ -486,7 +486,7 @@ def test_delta_tables_hold_each_batch_once(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     found = json.loads(done.stdout)
-    plain, ends = plain_counts(log), found["ends"]
+    plain, ends = naive_counts(log), found["ends"]
     assert len(ends) > 2
     counts: dict[int, dict[Kind, int]] = {}
     for row in found["counts"]:

@@ -103,7 +103,7 @@ def offsets(rows: DataFrame) -> list[int]:
 
 
 @pytest.mark.parametrize(("ddl", "arrow"), [(SOURCE, SOURCE_ARROW), (CHANGE.replace(":", ""), CHANGES_ARROW)])
-def test_sparks_schemas_in_arrow(spark: SparkSession, ddl: str, arrow: object) -> None:
+def test_arrow_schemas_equal_sparks(spark: SparkSession, ddl: str, arrow: object) -> None:
     """Spark takes Arrow batches only if their types are those that it makes of its own schema."""
     schema = StructType.fromDDL(ddl)
     assert isinstance(schema, StructType)
@@ -111,7 +111,7 @@ def test_sparks_schemas_in_arrow(spark: SparkSession, ddl: str, arrow: object) -
 
 
 @pytest.mark.parametrize("name", ["kraft-small", pytest.param("kraft-trimmed", marks=pytest.mark.long)])
-def test_a_real_log_through_spark(spark: SparkSession, tmp_path: Path, name: str) -> None:
+def test_spark_reads_a_real_log(spark: SparkSession, tmp_path: Path, name: str) -> None:
     """Every record but control records, once; whichever of Spark's sessions is the thread's active one."""
     with DirectoryLog.open(real_log(name)) as log:
         start = log.start_offset()
@@ -125,8 +125,8 @@ def test_a_real_log_through_spark(spark: SparkSession, tmp_path: Path, name: str
 
 
 @pytest.mark.long
-def test_a_stream_goes_on_where_it_ended(spark: SparkSession, tmp_path: Path) -> None:
-    """Batches of limited size, transactions whole, nothing read twice, also not by the next run."""
+def test_a_stream_continues_where_it_ended(spark: SparkSession, tmp_path: Path) -> None:
+    """Batches of limited size with complete transactions; no record is read twice, also by the next run."""
     path = tmp_path / "log"
     with DirectoryLog.open(path, mode="create") as log:
         log.append_batches((acls(at, at + 3), None) for at in range(0, 9, 3))
@@ -175,7 +175,7 @@ def test_a_stream_follows_a_log(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_available_now_ends_where_the_log_ended_at_the_start(spark: SparkSession, tmp_path: Path) -> None:
+def test_available_now_ends_at_the_logs_end_at_the_start(spark: SparkSession, tmp_path: Path) -> None:
     """A writer who is always ahead does not keep the query running."""
     path = tmp_path / "log"
     with DirectoryLog.open(path, mode="create") as log:
@@ -190,7 +190,7 @@ def test_available_now_ends_where_the_log_ended_at_the_start(spark: SparkSession
         assert log.high_watermark() == 6
 
 
-def test_a_batch_that_failed_comes_again_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_failed_batch_is_repeated_unchanged(spark: SparkSession, tmp_path: Path) -> None:
     """Planned before the crash: the same range with the same rows, though the log has grown."""
     path = tmp_path / "log"
     with DirectoryLog.open(path, mode="create") as log:

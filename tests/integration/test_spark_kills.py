@@ -99,7 +99,7 @@ def kill_all(process: subprocess.Popen[bytes]) -> int:
 
 
 @contextmanager
-def standing(home: Path, log: Path, point: str, after: int) -> Iterator[None]:
+def halted_jobs(home: Path, log: Path, point: str, after: int) -> Iterator[None]:
     """A process whose jobs have all reached the point; it is killed at the end of the block."""
     reached = home / "reached"
     for job in JOBS:
@@ -167,21 +167,23 @@ GATE_POINT = "written"
     [(GATE_POINT,), pytest.param(tuple(p for p in POINTS if p != GATE_POINT), marks=pytest.mark.long)],
     ids="-".join,
 )
-def test_killed_at_points_of_a_batch(spark: SparkSession, tmp_path: Path, points: Sequence[str]) -> None:
+def test_killed_jobs_repeat_or_keep_a_batch_exactly_once(
+    spark: SparkSession, tmp_path: Path, points: Sequence[str]
+) -> None:
     """The same snapshots, each change once, the same counts, and nothing left over.
 
-    One kill at each point, each in another batch; the batches before it, and those after all kills, are done
-    by whole runs.
+    One kill at each point, each in another batch; complete runs process the batches before it and after all
+    kills.
     """
     home, log = tmp_path / "home", tmp_path / "log"
     home.mkdir()
-    with DirectoryLog.open(log, mode="create", cluster_id=CLUSTER) as own:
+    with DirectoryLog.open(log, mode="create", cluster_id=CLUSTER) as log_writer:
         times_ms = count(1_700_000_000_000, 20_000)
-        own.append_batches(list(zip(random_batches(1, 150), times_ms, strict=False)))
-        log_end = own.high_watermark()
+        log_writer.append_batches(list(zip(random_batches(1, 150), times_ms, strict=False)))
+        log_end = log_writer.high_watermark()
     after = 0
     for point in points:
-        with standing(home, log, point, after):
+        with halted_jobs(home, log, point, after):
             disks = {job: OnDisk(home, job, log) for job in JOBS}
             for job, disk in disks.items():
                 assert_stands(point, job, disk)
@@ -221,19 +223,19 @@ def assert_snapshots(state: Path, log: Path, ends: list[int]) -> None:
 
 
 def assert_changes(spark: SparkSession, output: Path, log: Path) -> None:
-    """Those of the plain fold: each is told once, in what is committed as in the files."""
+    """The changes of the naive fold, each once, both in the committed rows and in the files."""
     expected = naive_changes(records_of(read_path(log)))
-    told = []
+    rows = []
     for row in History.open(spark, str(output)).changes().collect():
         sides = {
             side: None if row[side] is None else as_record(row[side].asDict() | {"id": row.id})
             for side in ("before", "after")
         }
         since = None if row.before is None else row.before.offset
-        told.append(
+        rows.append(
             NaiveChange(row.offset, Uuid(bytes(row.id)), row.change, sides["before"], since, sides["after"])
         )
-    assert sorted(told, key=lambda each: each[:2]) == expected
+    assert sorted(rows, key=lambda each: each[:2]) == expected
     assert rows_in_files(output / "changes") == len(expected)
     assert rows_in_files(output / "intervals") == sum(each.before is not None for each in expected)
 

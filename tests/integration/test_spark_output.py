@@ -41,14 +41,14 @@ def descendants(pid: int) -> list[tuple[int, str]]:
 
 
 @pytest.mark.long
-def test_a_job_shows_its_own_lines_only(tmp_path: Path) -> None:
+def test_a_job_prints_only_aclogs_lines(tmp_path: Path) -> None:
     """On standard error nothing at all: the JVM's warning about its modules helps nobody."""
     done = subprocess.run(job(tmp_path), capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert [line.split(":")[0] for line in done.stdout.splitlines()] == ["batch 0", "batches"]
 
 
-def test_a_spark_that_does_not_start_says_why(tmp_path: Path) -> None:
+def test_a_failed_start_of_spark_is_explained(tmp_path: Path) -> None:
     """The JVM's own words, though it has them on standard output, which is for the job's lines."""
     done = subprocess.run(
         job(tmp_path, "--conf", "spark.driver.memory=1"),
@@ -61,7 +61,7 @@ def test_a_spark_that_does_not_start_says_why(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("seconds_later", [0.5, 4.0])
-def test_sigterm_ends_a_job_without_a_word(tmp_path: Path, seconds_later: float) -> None:
+def test_sigterm_ends_a_job_silently(tmp_path: Path, seconds_later: float) -> None:
     """It goes to every process of the group, as from a terminal, `timeout` or an init system.
 
     While the JVM starts, and while it works; nothing of the job is left.
@@ -79,7 +79,7 @@ def test_sigterm_ends_a_job_without_a_word(tmp_path: Path, seconds_later: float)
         return [pid for pid, command in descendants(process.pid) if "SparkSubmit" in command]
 
     jvms = wait_until(spark_submits, "Spark's JVM", timeout_s=TIMEOUT_S)
-    time.sleep(seconds_later)  # wherever the job is then
+    time.sleep(seconds_later)  # the signal comes at any point of the job
     os.killpg(process.pid, signal.SIGTERM)
     _, stderr = process.communicate(timeout=TIMEOUT_S)
     assert (process.returncode, stderr) == (-signal.SIGTERM, "")

@@ -1,4 +1,4 @@
-"""`aclog spark` on a real cluster's own log, asked of controllers that want to know who asks."""
+"""`aclog spark` on a real cluster's metadata log, with controllers that require authentication."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def change(admin: AdminClient, added: Iterable[int] = (), removed: Iterable[int]
 
 
 @pytest.mark.long
-def test_jobs_read_a_clusters_own_log(
+def test_jobs_read_the_clusters_metadata_log(
     spark: SparkSession, guarded: Broker, config: Path, tmp_path: Path
 ) -> None:
     """Run after run, and all the time: each state is the log's at its end, and at last the cluster's."""
@@ -117,8 +117,8 @@ def test_jobs_read_a_clusters_own_log(
     assert found == ["added", "removed"], listed.output
     follow(spark, url, admin, tmp_path)
     with closing(open_log(url, client=CLIENT)) as opened:
-        for kept in (SnapshotStore(str(store)), SnapshotStore(str(tmp_path / "followed"))):
-            for status in kept.survey(opened.identity):
+        for store_of_job in (SnapshotStore(str(store)), SnapshotStore(str(tmp_path / "followed"))):
+            for status in store_of_job.survey(opened.identity):
                 assert status.manifest is not None
                 at_offset = status.ref.end_offset - 1
                 assert status.manifest.digest == load_image(opened, at_offset=at_offset).image.digest

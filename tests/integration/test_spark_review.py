@@ -122,10 +122,10 @@ def acls(tmp_path: Path) -> Path:
     [(), ("--since", "2026-11-23T06:20:41.042Z", "--until", "2026-11-23T06:40:41.042Z", "--fewest")],
     ids=["all", "window"],
 )
-def test_the_answer_is_the_commands(
+def test_the_result_equals_the_commands(
     spark: SparkSession, acls: Path, tmp_path: Path, window: tuple[str, ...]
 ) -> None:
-    """Of every form of a line, gzip or not; only where bad lines are is said by file."""
+    """Of every form of a line, gzip or not; invalid lines are reported by file."""
     rng = random.Random(10)
     lines = [some_line(rng) for _ in range(3000)]
     plain, packed = tmp_path / "a.log", tmp_path / "b.log.gz"
@@ -144,7 +144,7 @@ def test_the_answer_is_the_commands(
 
 
 @pytest.mark.long
-def test_a_fleet(spark: SparkSession, acls: Path, tmp_path: Path) -> None:
+def test_a_fleet_is_reviewed(spark: SparkSession, acls: Path, tmp_path: Path) -> None:
     """By directories, by a column of a table, and by a pattern; one answer for each cluster that has ACLs."""
     rng = random.Random(11)
     logs, rows = tmp_path / "logs", []
@@ -187,7 +187,7 @@ def test_a_fleet(spark: SparkSession, acls: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_store_has_the_acls_of_all(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_store_provides_the_acls_of_all_clusters(spark: SparkSession, tmp_path: Path) -> None:
     """As `aclog spark snapshots` makes it of a fleet: each cluster's newest."""
     log, store = tmp_path / "log", tmp_path / "store"
     assert aclog("log", "create", "--log", log, "--cluster-id", "prod").exit_code == 0
@@ -217,7 +217,7 @@ def test_a_store_has_the_acls_of_all(spark: SparkSession, tmp_path: Path) -> Non
 def test_wrong_usage(spark: SparkSession, acls: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("nothing\n")
-    for code, said, args in (
+    for code, message, args in (
         (2, "cannot be used together", ("--acls", acls, "--cluster-column", "a", "--cluster-pattern", "b")),
         (2, "several --acls need", ("--acls", acls, "--acls", acls)),
         (2, "a fleet needs CLUSTER=SET", ("--cluster-pattern", "(log)")),
@@ -232,4 +232,4 @@ def test_wrong_usage(spark: SparkSession, acls: Path, tmp_path: Path) -> None:
     ):
         result = aclog("spark", "review", "--requests", log, *args)
         assert result.exit_code == code, result.output
-        assert said in " ".join(result.stderr.split())
+        assert message in " ".join(result.stderr.split())

@@ -30,7 +30,7 @@ for key in ("master", "sql.shuffle.partitions", "ui.enabled", "sql.session.timeZ
 
 @pytest.mark.long
 @pytest.mark.parametrize("brings_connector", [True, False])
-def test_what_spark_submit_was_given_counts(tmp_path: Path, *, brings_connector: bool) -> None:
+def test_settings_of_spark_submit_take_precedence(tmp_path: Path, *, brings_connector: bool) -> None:
     """Ours only where it says nothing; a connector cannot be added there, and the message says how it can."""
     program = tmp_path / "program.py"
     program.write_text(PROGRAM, encoding="utf-8")

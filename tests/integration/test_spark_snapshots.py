@@ -42,13 +42,13 @@ SOON_S = 120.0
 
 
 def written(directory: Path, batches: Sequence[Sequence[MetadataRecord]], cluster_id: str = "c-1") -> int:
-    """Append the batches to an own log; its end."""
+    """Append the batches to a directory log; returns its end."""
     with DirectoryLog.open(directory, mode="create", cluster_id=cluster_id) as log:
         return log.append_batches([(batch, 1_000 * (at + 1)) for at, batch in enumerate(batches)])
 
 
 def random_batches(seed: int, count: int) -> Iterator[list[MetadataRecord]]:
-    """ACLs of a few ids added, replaced, repeated and removed; whole, aborted and long transactions."""
+    """ACLs of a few ids added, replaced, repeated and removed; complete, aborted and long transactions."""
     draw = random.Random(seed)
 
     def change() -> MetadataRecord:
@@ -76,7 +76,7 @@ def random_batches(seed: int, count: int) -> Iterator[list[MetadataRecord]]:
     ("name", "max_offsets", "shards"),
     [("kraft-small", 100, 3), pytest.param("kraft-large", 40_000, 8, marks=pytest.mark.long)],
 )
-def test_every_batch_of_a_real_log(
+def test_every_batch_of_a_real_log_equals_the_naive_fold(
     spark: SparkSession, tmp_path: Path, name: str, max_offsets: int, shards: int
 ) -> None:
     """And the newest three snapshots are kept."""
@@ -91,7 +91,9 @@ def test_every_batch_of_a_real_log(
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2])
-def test_every_batch_of_a_random_log(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+def test_every_batch_of_a_random_log_equals_the_naive_fold(
+    spark: SparkSession, tmp_path: Path, seed: int
+) -> None:
     """Batches of any size, the shards another number after a restart, and a node that recovers."""
     log_directory = tmp_path / "log"
     end = written(log_directory, list(random_batches(seed, 60)))
@@ -113,7 +115,7 @@ def test_every_batch_of_a_random_log(spark: SparkSession, tmp_path: Path, seed: 
 
 
 @pytest.mark.long
-def test_batches_without_records_and_a_log_without_acls(spark: SparkSession, tmp_path: Path) -> None:
+def test_empty_batches_and_logs_give_empty_snapshots(spark: SparkSession, tmp_path: Path) -> None:
     """Each has its snapshot; shards that did not change are copied as they are."""
     log_directory = tmp_path / "log"
     nothing: list[MetadataRecord] = [BeginTransactionRecord("t"), acl(1), AbortTransactionRecord("no")]
@@ -128,7 +130,7 @@ def test_batches_without_records_and_a_log_without_acls(spark: SparkSession, tmp
 
 
 @pytest.mark.long
-def test_a_batch_is_one_action(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_batch_is_one_spark_action(spark: SparkSession, tmp_path: Path) -> None:
     """Reading, folding and writing of a batch is one job of Spark's."""
     log_directory = tmp_path / "log"
     written(log_directory, [[acl(number)] for number in range(9)])
@@ -145,15 +147,15 @@ def test_a_batch_is_one_action(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_the_callers_session_stays_the_active_one(spark: SparkSession, tmp_path: Path) -> None:
-    """A batch has a session of its own: who asks Spark for the active one afterwards must not get that."""
+def test_the_callers_session_remains_active(spark: SparkSession, tmp_path: Path) -> None:
+    """A batch has a separate session, which must not be Spark's active one afterwards."""
     log_directory = tmp_path / "log"
     written(log_directory, [[acl(number)] for number in range(4)])
     SnapshotsJob(spark, tmp_path, [log_directory], shards=2).run()
     assert SparkSession.getActiveSession() is spark
 
 
-def test_a_batch_that_died_on_its_way_comes_again(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_interrupted_batch_is_repeated(spark: SparkSession, tmp_path: Path) -> None:
     """Before its manifest: the same content, nothing of the first try is left. After it: nothing is done."""
     log_directory = tmp_path / "log"
     written(log_directory, [[acl(number) for number in range(20)], [acl(number) for number in range(20, 40)]])
@@ -181,7 +183,7 @@ def test_a_batch_that_died_on_its_way_comes_again(spark: SparkSession, tmp_path:
 
 
 @pytest.mark.long
-def test_lost_snapshots_are_made_up_for(spark: SparkSession, tmp_path: Path) -> None:
+def test_lost_snapshots_are_written_again(spark: SparkSession, tmp_path: Path) -> None:
     """The log is read again, from the newest snapshot that is left, or from its start."""
     log_directory = tmp_path / "log"
     written(log_directory, [[acl(number)] for number in range(10)])
@@ -225,7 +227,7 @@ def test_a_log_that_has_lost_its_start_needs_a_snapshot(spark: SparkSession, tmp
 
 
 @pytest.mark.long
-def test_two_clusters_do_not_mix(spark: SparkSession, tmp_path: Path) -> None:
+def test_two_clusters_are_separate(spark: SparkSession, tmp_path: Path) -> None:
     """The same ids and names in both; one of them is ahead, one is quiet for a batch."""
     first, second = tmp_path / "first", tmp_path / "second"
     written(first, list(random_batches(5, 20)), "c-1")

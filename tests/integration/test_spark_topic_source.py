@@ -103,7 +103,7 @@ def log(broker: Broker, topic: str) -> FollowedLog:
     return found
 
 
-def test_rows_are_what_was_committed(
+def test_rows_are_the_committed_records(
     spark: SparkSession, broker: Broker, topic: str, log: FollowedLog, tmp_path: Path
 ) -> None:
     """Not what was aborted, and no markers, also where the log ends with one; a restart adds nothing."""
@@ -137,7 +137,7 @@ def test_rows_are_what_was_committed(
 
 
 @pytest.mark.long
-def test_an_open_transaction_holds_rows_back(
+def test_an_open_transaction_delays_rows(
     spark: SparkSession, broker: Broker, topic: str, log: FollowedLog, tmp_path: Path
 ) -> None:
     """Nothing beyond the last stable offset is planned; all comes once it has ended."""
@@ -154,7 +154,7 @@ def test_an_open_transaction_holds_rows_back(
 
 
 @pytest.mark.long
-def test_a_batch_holds_as_many_offsets_as_it_may(
+def test_a_batch_has_at_most_the_maximum_of_offsets(
     spark: SparkSession, broker: Broker, topic: str, log: FollowedLog, tmp_path: Path
 ) -> None:
     """Offsets, not rows: batches over markers only are empty, and still batches."""
@@ -168,7 +168,7 @@ def test_a_batch_holds_as_many_offsets_as_it_may(
 
 
 @pytest.mark.long
-def test_a_fleet_is_told_apart_by_its_topics_names(
+def test_topic_names_distinguish_the_clusters_of_a_fleet(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
     """Rows have the cluster id of their topic's name and that topic's id; a later topic is loud.
@@ -243,7 +243,7 @@ def test_several_topics_need_a_group(broker: Broker) -> None:
         resolve_logs([], topics_pattern=(broker.bootstrap_servers, prefix))
 
 
-def test_a_pattern_that_java_reads_otherwise_is_refused(
+def test_a_pattern_that_java_interprets_differently_is_refused(
     spark: SparkSession, log: FollowedLog, topic: str
 ) -> None:
     """The topic was found by something else than Java, which would follow none."""
@@ -259,7 +259,7 @@ def test_a_pattern_that_java_reads_otherwise_is_refused(
 
 
 @pytest.mark.long
-def test_a_topic_created_again_is_refused_though_spark_goes_on(
+def test_a_recreated_topic_is_refused_although_spark_continues(
     spark: SparkSession, broker: Broker, topic: str, log: FollowedLog, tmp_path: Path
 ) -> None:
     """Spark follows a name: it takes the new topic's records for the old one's. The ids tell."""
@@ -280,7 +280,7 @@ def test_a_topic_created_again_is_refused_though_spark_goes_on(
 
 
 @pytest.mark.long
-def test_a_shorter_topic_created_again_fails_the_query(
+def test_a_shorter_recreated_topic_fails_the_query(
     spark: SparkSession, broker: Broker, topic: str, log: FollowedLog, tmp_path: Path
 ) -> None:
     """Its end is below the checkpoint: Spark notices that much."""
@@ -293,7 +293,7 @@ def test_a_shorter_topic_created_again_fails_the_query(
 
 
 @pytest.mark.long
-def test_a_topic_deleted_under_a_task_is_not_created_by_it(
+def test_a_task_does_not_create_a_deleted_topic(
     spark: SparkSession, broker: Broker, topic: str, log: FollowedLog
 ) -> None:
     """A broker creates topics that are asked for, unless the client says no; it would not be compacted."""
@@ -313,7 +313,7 @@ def test_a_topic_deleted_under_a_task_is_not_created_by_it(
             until_s = time.monotonic() + 5
             while time.monotonic() < until_s:
                 assert topic not in client.list_topics(timeout=SOON_S).topics
-                time.sleep(0.2)  # nothing may happen for five seconds
+                time.sleep(0.2)  # the subject is time: no topic may appear within five seconds
         finally:
             spark.sparkContext.cancelJobGroup(topic)
         assert type(counting.exception()).__name__ == "Py4JJavaError"
@@ -334,7 +334,7 @@ def test_records_deleted_past_the_checkpoint_fail_the_query(
 
 @pytest.mark.long
 @pytest.mark.xdist_group("spark")
-def test_the_nodes_own_settings_reach_a_guarded_cluster(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_nodes_client_settings_reach_a_secured_cluster(spark: SparkSession, tmp_path: Path) -> None:
     """SASL over TLS: one configuration for librdkafka and for Spark, with a password full of quotes."""
     store, certificate = tmp_path / "broker.p12", tmp_path / "broker.pem"
     keytool = ["keytool", "-keystore", str(store), "-storepass", "changeit", "-alias", "broker"]

@@ -98,7 +98,7 @@ class Job:
         return [log for report in self.reports for log in report.logs]
 
     def manifests(self, cluster_id: str | None = None) -> list[SnapshotManifest]:
-        """Of one log's snapshots, oldest first; each is whole."""
+        """The snapshots of one log, oldest first; each must be complete."""
         found = []
         for status in self.store.survey(cluster_id or self.logs()[0].identity.cluster_id):
             assert self.store.verify(status.ref) == ()
@@ -177,7 +177,9 @@ def write_everything(broker: Broker, url: str) -> int:
 
 
 @pytest.mark.long
-def test_every_batch_of_a_topic(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+def test_every_batch_of_a_topic_equals_the_naive_fold(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
     """Whatever the batches' sizes: each state is the fold of what is below its end, the last one a node's.
 
     Batches of two offsets end between records and their markers, and some hold no record at all.
@@ -206,7 +208,7 @@ def test_every_batch_of_a_topic(spark: SparkSession, broker: Broker, tmp_path: P
 
 
 @pytest.mark.long
-def test_a_topic_that_was_compacted(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+def test_a_compacted_topic_is_processed(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """The end is right from a checkpoint before the gap and from a new one; no state in between claims to be.
 
     What was in the log is known from a consumer that read everything before it was compacted.
@@ -231,7 +233,7 @@ def test_a_topic_that_was_compacted(spark: SparkSession, broker: Broker, tmp_pat
 
     def compacted() -> bool:
         end = append(url, changes())
-        time.sleep(0.3)  # a segment is closed by its age
+        time.sleep(0.3)  # a segment is closed only by its age
         return len(read_raw(servers, topic, 0, end)) < len(history.by_offset) / 2
 
     wait_until(compacted, "the cleaner")
@@ -268,7 +270,9 @@ def stored(store: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.long
-def test_records_deleted_past_the_checkpoint(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+def test_records_deleted_past_the_checkpoint_fail_the_job(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
     """The job stops, each time, and stores nothing; it goes on from a node's snapshot, as documented."""
     topic = unique_topic("spark-cut")
     url = raw_topic(broker.bootstrap_servers, topic)
@@ -298,12 +302,15 @@ def test_records_deleted_past_the_checkpoint(spark: SparkSession, broker: Broker
     done = aclog(*job, "--checkpoint", tmp_path / "new", "--json")
     assert done.exit_code == 0, done.output
     (line,) = (json.loads(line)["logs"][0] for line in done.stdout.splitlines())
-    kept = {record.id: record for record in (*some[1:3], *some[4:])}
-    assert (line["endOffset"], line["digest"]) == (end, digest_to_string(digest_of(kept.values())))
+    expected_records = {record.id: record for record in (*some[1:3], *some[4:])}
+    assert (line["endOffset"], line["digest"]) == (
+        end,
+        digest_to_string(digest_of(expected_records.values())),
+    )
 
 
 @pytest.mark.long
-def test_a_topic_created_again(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+def test_a_recreated_topic_fails_the_job(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """Its checkpoint is refused, with both ids, and so is its store's state; a new pair begins anew."""
     topic = unique_topic("spark-again")
     url = raw_topic(broker.bootstrap_servers, topic)
@@ -326,9 +333,7 @@ def test_a_topic_created_again(spark: SparkSession, broker: Broker, tmp_path: Pa
 
 
 @pytest.mark.long
-def test_a_topic_created_again_under_a_running_job(
-    spark: SparkSession, broker: Broker, tmp_path: Path
-) -> None:
+def test_a_topic_recreated_during_a_job_fails_it(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """It fails before a state of the other topic is stored; another checkpoint and store go on."""
     topic = unique_topic("spark-swapped")
     url = raw_topic(broker.bootstrap_servers, topic)
@@ -371,7 +376,9 @@ class Swapping:
 
 
 @pytest.mark.long
-def test_a_topic_created_again_within_a_batch(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+def test_a_topic_recreated_during_a_batch_fails_it(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
     """Between its planning and its reading: the rows are the other one's, and nothing is stored."""
     url = raw_topic(broker.bootstrap_servers, unique_topic("spark-within"))
     append(url, records(2))
@@ -384,7 +391,9 @@ def test_a_topic_created_again_within_a_batch(spark: SparkSession, broker: Broke
 
 @pytest.mark.long
 @pytest.mark.parametrize("fleet", ["two topics", "a directory and a topic"])
-def test_two_clusters_in_one_job(spark: SparkSession, broker: Broker, tmp_path: Path, fleet: str) -> None:
+def test_one_job_processes_two_clusters(
+    spark: SparkSession, broker: Broker, tmp_path: Path, fleet: str
+) -> None:
     """The same ids in both, with other content: states, changes and counts are each cluster's own."""
     prefix = unique_topic("spark-fleet")
     servers = broker.bootstrap_servers
@@ -412,18 +421,18 @@ def test_two_clusters_in_one_job(spark: SparkSession, broker: Broker, tmp_path: 
         of = {log.url: log.identity.cluster_id for log in job.logs()}
         done = job.run(kind)
         for url, cluster_id in of.items():
-            mine = [log for log in done if log.cluster_id == cluster_id]
+            logs_of_cluster = [log for log in done if log.cluster_id == cluster_id]
             if url == east and not named:
-                expected = [loaded(url, log.end - 1) for log in mine]
+                expected = [loaded(url, log.end - 1) for log in logs_of_cluster]
             else:
-                expected = digests(broker, url, [log.end for log in mine])
-            assert [log.digest for log in mine] == expected
-            assert mine[-1].digest == loaded(url)
+                expected = digests(broker, url, [log.end for log in logs_of_cluster])
+            assert [log.digest for log in logs_of_cluster] == expected
+            assert logs_of_cluster[-1].digest == loaded(url)
             assert [digest_to_string(each.digest) for each in job.manifests(cluster_id)] == expected
             if kind == "changes":
                 assert_own_changes(spark, job.home, cluster_id, is_east=url == east, some=some, deny=deny)
             if kind == "counts":
-                assert_own_counts(spark, job.home, cluster_id, mine[-1], url)
+                assert_counts_of_cluster(spark, job.home, cluster_id, logs_of_cluster[-1], url)
         assert len(of) == 2
 
 
@@ -436,19 +445,21 @@ def assert_own_changes(
     some: Sequence[AccessControlEntryRecord],
     deny: Sequence[AccessControlEntryRecord],
 ) -> None:
-    told: dict[str, list[AccessControlEntryRecord]] = defaultdict(list)
+    rows_by_change: dict[str, list[AccessControlEntryRecord]] = defaultdict(list)
     for row in History.open(spark, str(output), cluster_id).changes().collect():
         side = row.before if row.after is None else row.after
-        told[row.change].append(as_record(side.asDict() | {"id": row.id}))
+        rows_by_change[row.change].append(as_record(side.asDict() | {"id": row.id}))
     by_id = partial(sorted, key=lambda record: record.id)
     added, removed = (some[:7], some[:2]) if is_east else ([deny[0], *deny[3:]], [deny[4], deny[8]])
-    assert {change: by_id(found) for change, found in told.items()} == {
+    assert {change: by_id(found) for change, found in rows_by_change.items()} == {
         "added": by_id(added),
         "removed": by_id(removed),
     }
 
 
-def assert_own_counts(spark: SparkSession, output: Path, cluster_id: str, last: LogReport, url: str) -> None:
+def assert_counts_of_cluster(
+    spark: SparkSession, output: Path, cluster_id: str, last: LogReport, url: str
+) -> None:
     rows = read_counts(spark, str(output)).where(f"end_offset = {last.end}").collect()
     with closing(open_log(url)) as log:
         expected = Counter(kind_of(each.record) for each in load_image(log).image)
@@ -457,7 +468,7 @@ def assert_own_counts(spark: SparkSession, output: Path, cluster_id: str, last: 
 
 
 @pytest.mark.long
-def test_a_message_that_cannot_be_decoded(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+def test_an_undecodable_message_fails_the_job(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """The job fails with its offset, again and again, and no state goes beyond it."""
     topic = unique_topic("spark-bad")
     url = raw_topic(broker.bootstrap_servers, topic)

@@ -22,7 +22,7 @@ def json_lines(path: Path) -> list[object]:
 
 
 @pytest.mark.parametrize("name", ["kraft-small", "kraft-trimmed"])
-def test_dump_log_reads_what_kafka_wrote(name: str) -> None:
+def test_dump_log_reads_kafkas_log(name: str) -> None:
     """The parsed output of kafka-dump-log equals the recorded dump, for segments and checkpoints."""
     home, log = real_log_home(name), real_log(name)
     segments, checkpoints = sorted(log.glob("*.log")), sorted(log.glob("*.checkpoint"))

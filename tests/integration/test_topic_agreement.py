@@ -40,11 +40,11 @@ class Writer:
                 if self._rng.random() < 0.4:
                     self._conflicting()
                 else:
-                    self._own()
+                    self._owned_names()
         except BaseException as error:  # noqa: BLE001 - told by the main thread
             self.failure = error
 
-    def _own(self) -> None:
+    def _owned_names(self) -> None:
         rng, node = self._rng, self._node
         name = f"{self._label}-{rng.randrange(10)}"
         if rng.random() < 0.6:
@@ -54,10 +54,10 @@ class Writer:
             self.model.update(wanted)
             self.changes += 2
         else:
-            gone = {binding for binding in self.model if binding.pattern.name == name}
-            assert len(delete(node, name)) == len(gone)
-            self.model -= gone
-            self.changes += len(gone)
+            removed = {binding for binding in self.model if binding.pattern.name == name}
+            assert len(delete(node, name)) == len(removed)
+            self.model -= removed
+            self.changes += len(removed)
         assert may(node.authorizer, name, AclOperation.DESCRIBE) == (
             any(binding.pattern.name == name for binding in self.model)
         )
@@ -74,7 +74,7 @@ class Writer:
 
 
 @pytest.mark.long
-def test_two_nodes_that_both_write_agree(broker: Broker) -> None:
+def test_two_writing_nodes_agree(broker: Broker) -> None:
     """Random operations of three threads on each of two nodes, the same and conflicting ones among them.
 
     Whatever a node shows on the way is the log's fold at that offset; own operations end in their model;
@@ -114,10 +114,10 @@ def test_two_nodes_that_both_write_agree(broker: Broker) -> None:
     history.close()
     acls = final_acls(history)
     assert {record.binding() for record in acls.values()} == set(listing)
-    # Nothing is doubled: equal content has one id, whoever wrote it.
+    # Equal content has one id on every node, so no ACL is duplicated.
     assert len(listing) == len(set(listing)) == ours.acl_count == len(acls)
-    own = {binding for binding in listing if binding.pattern.name not in SHARED}
-    assert own == set().union(*(writer.model for writer in writers))
+    remaining = {binding for binding in listing if binding.pattern.name not in SHARED}
+    assert remaining == set().union(*(writer.model for writer in writers))
     assert sum(writer.changes for writer in writers) > 2000
     assert states > 100
     assert decisions > 2000

@@ -43,7 +43,7 @@ COMPACTS_AT_ONCE = {
 
 
 APPENDS = 120
-# Or the client would bring all that there is at once, and no reader would ever stop behind a gap.
+# Otherwise the client fetches all records together, and no reader stops after a gap.
 SMALL_FETCHES = {
     "max.partition.fetch.bytes": "400",
     "queued.min.messages": "1",
@@ -52,7 +52,7 @@ SMALL_FETCHES = {
 
 
 class SlowTopicLog(TopicLog):
-    """A reader of a few records at a time: a compaction gap is then rarely read through at once."""
+    """A reader of a few records at a time: it rarely crosses a compaction gap in one read."""
 
     def read(self, offset: int, *, max_bytes: int = 400) -> list[LogBatch]:
         return super().read(offset, max_bytes=min(max_bytes, 400))
@@ -94,14 +94,14 @@ def reached(loader: Loader, end_offset: int) -> bool:
 def run_until(loader: Loader, condition: Callable[[], bool], what: str) -> None:
     """Drive a loader by hand."""
 
-    def turned() -> bool:
+    def has_changed() -> bool:
         loader.iterate()
         return condition()
 
-    wait_until(turned, what)
+    wait_until(has_changed, what)
 
 
-def test_a_slow_reader_never_shows_what_a_gap_hides(broker: Broker) -> None:
+def test_a_slow_reader_never_shows_an_uncertain_state(broker: Broker) -> None:
     """Few ACLs are replaced and removed again and again, and compacted under two slow readers (I6).
 
     Each state that they show is the log's at its end offset, though most records that led to it are gone.
@@ -119,7 +119,7 @@ def test_a_slow_reader_never_shows_what_a_gap_hides(broker: Broker) -> None:
         loaders = [Loader(log, (), [each]) for log, each in zip(logs, watched, strict=True)]
         end = 0
         for _ in range(APPENDS):
-            time.sleep(0.05)  # so that the cleaner runs between the appends
+            time.sleep(0.05)  # lets the cleaner run between the appends
             batch: list[AclRecord] = []
             for number in rng.sample(range(len(records)), 5):
                 if number in there and rng.random() < 0.5:
@@ -154,7 +154,7 @@ def test_a_slow_reader_never_shows_what_a_gap_hides(broker: Broker) -> None:
 
 
 @pytest.mark.long
-def test_a_removal_that_the_log_forgot_is_not_missed(broker: Broker, tmp_path: Path) -> None:
+def test_a_compacted_removal_is_not_missed(broker: Broker, tmp_path: Path) -> None:
     """A reader and a snapshot from before a removal of which no trace is left: the ACL goes anyway (I10).
 
     A node that continued from either would allow for ever what was taken back.
@@ -162,11 +162,13 @@ def test_a_removal_that_the_log_forgot_is_not_missed(broker: Broker, tmp_path: P
     servers, topic = broker.bootstrap_servers, unique_topic("forgotten")
     url = raw_topic(servers, topic, {**COMPACTS_AT_ONCE, "delete.retention.ms": "2000"})
     removed = record_of(topic_acl("removed"))
-    kept: list[AccessControlEntryRecord] = [record_of(topic_acl(f"kept-{number}")) for number in range(3)]
+    remaining: list[AccessControlEntryRecord] = [
+        record_of(topic_acl(f"kept-{number}")) for number in range(3)
+    ]
     store = SnapshotStore(str(tmp_path))
     watched = Watched()
     with TopicLog.open(url, mode="write") as writer, TopicLog.open(url) as log:
-        end = writer.append([removed, *kept])
+        end = writer.append([removed, *remaining])
         generator = SnapshotGenerator(store, keep=3, bytes_between=1)
         loader = Loader(log, (), [watched, generator])
         # Committed is not yet visible: the transaction's marker may be on its way.
@@ -177,7 +179,7 @@ def test_a_removal_that_the_log_forgot_is_not_missed(broker: Broker, tmp_path: P
 
         def forgotten() -> bool:
             nonlocal end
-            end = writer.append([kept[0]])  # segments end when something is appended
+            end = writer.append([remaining[0]])  # segments end when something is appended
             return not is_there(servers, topic, end, removed)
 
         wait_until(forgotten, "the cleaner")
@@ -188,7 +190,7 @@ def test_a_removal_that_the_log_forgot_is_not_missed(broker: Broker, tmp_path: P
         run_until(loader, partial(reached, loader, end), "the reader that slept")
         assert loader.metrics.reloads >= 1
         for each in (loader, begun):
-            assert each.status().acl_count == len(kept)
+            assert each.status().acl_count == len(remaining)
             assert each.status().ready
             each.close()
         assert loader.status().digest == begun.status().digest

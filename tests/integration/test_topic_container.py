@@ -12,7 +12,7 @@ from support.topic_nodes import raw_topic, unique_topic
 pytestmark = pytest.mark.containers
 
 
-def test_nodes_on_kafkas_own_image() -> None:
+def test_nodes_run_with_kafkas_image() -> None:
     """Two nodes agree on a topic of a broker in a container."""
     with container_broker() as broker:
         url = raw_topic(broker.bootstrap_servers, unique_topic("container"))

@@ -56,16 +56,18 @@ SUPER_USER_READS = {
 # --- brokers ----------------------------------------------------------------------------------------------
 
 
-def assert_kept(outcomes: Iterable[WriteOutcomes], history: TopicHistory, nodes: Iterable[Node]) -> None:
-    """What was acknowledged is in the log and in every node, and nothing else that was not asked for."""
-    there = {name for each in outcomes for name in each.present}
+def assert_acknowledged(
+    outcomes: Iterable[WriteOutcomes], history: TopicHistory, nodes: Iterable[Node]
+) -> None:
+    """Acknowledged writes are in the log and in every node, and no others but unknown ones."""
+    present = {name for each in outcomes for name in each.present}
     unknown = {name for each in outcomes for name in each.unknown}
     for found in (
         {record.resource_name for record in final_acls(history).values()},
         *(names(node.authorizer.acls(ANY_ACL)) for node in nodes),
     ):
-        assert there <= found, "an acknowledged ACL was lost"
-        assert found <= there | unknown, "a removed ACL came back"
+        assert present <= found, "an acknowledged ACL was lost"
+        assert found <= present | unknown, "a removed ACL came back"
 
 
 def is_ready(node: Node) -> bool:
@@ -91,7 +93,7 @@ def caught_up(nodes: list[Node]) -> int:
 
 
 @pytest.mark.long
-def test_leaders_die_under_writes(cluster: KafkaCluster) -> None:
+def test_no_write_is_lost_when_leaders_are_killed(cluster: KafkaCluster) -> None:
     """Two leaders in a row are killed while both nodes write with acks=all, and come back as followers."""
     servers, topic = cluster.bootstrap_servers, unique_topic("leaders")
     cluster.create_topic(topic, [1, 2, 3], {"cleanup.policy": "compact", "min.insync.replicas": "2"})
@@ -120,13 +122,13 @@ def test_leaders_die_under_writes(cluster: KafkaCluster) -> None:
                 wait_until(lambda: len(cluster.in_sync(topic)) == 3, "three replicas in sync")
         end = caught_up(nodes)
         history.wait_for(end)
-        assert_kept(outcomes, history, nodes)
+        assert_acknowledged(outcomes, history, nodes)
         assert nodes[0].status().digest == nodes[1].status().digest
     checker.verify()
     history.close()
 
 
-def test_the_only_broker_dies_and_comes_back(cluster: KafkaCluster) -> None:
+def test_nodes_recover_when_the_only_broker_restarts(cluster: KafkaCluster) -> None:
     """The topic's only replica is killed under writes and started again.
 
     Meanwhile decisions go on, readiness follows aclog.max.lag.ms where that is set, and it comes back.
@@ -154,17 +156,17 @@ def test_the_only_broker_dies_and_comes_back(cluster: KafkaCluster) -> None:
             wait_until(lambda: outcomes.acknowledged > before + 30, "writes after the restart")
         end = caught_up([writer, strict])
         history.wait_for(end)
-        assert_kept([outcomes], history, [writer, strict])
+        assert_acknowledged([outcomes], history, [writer, strict])
         assert writer.status().digest == strict.status().digest
     checker.verify()
     history.close()
 
 
 @pytest.mark.long
-def test_a_commit_without_an_answer_has_no_known_outcome(
+def test_a_commit_without_an_answer_has_an_unknown_outcome(
     cluster: KafkaCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All brokers die with the records and without the commit: that is said, and nothing is half there."""
+    """All brokers die between the records and the commit: it is reported, and no part is visible."""
     servers, topic = cluster.bootstrap_servers, unique_topic("unanswered")
     cluster.create_topic(topic, [1, 2, 3], {"cleanup.policy": "compact", "min.insync.replicas": "2"})
     where, errors = parse_topic_url(f"kafka://{servers}/{topic}"), ClientErrors()
@@ -205,17 +207,17 @@ def is_appended(writer: TopicWriter, records: Sequence[MetadataRecord]) -> bool:
 
 
 def refusal(address: str, path: str, body: object = None) -> dict[str, Any]:
-    """What is said with a 503."""
+    """The body of a 503."""
     with pytest.raises(urllib.error.HTTPError) as caught:
-        asked(address, path, body)
+        send(address, path, body)
     with caught.value as answer:
         assert answer.code == 503
-        said: dict[str, Any] = json.load(answer)
-    return said
+        body_of_503: dict[str, Any] = json.load(answer)
+    return body_of_503
 
 
 @pytest.mark.long
-def test_a_sidecar_that_starts_before_its_brokers(cluster: KafkaCluster, tmp_path: Path) -> None:
+def test_a_sidecar_starts_before_its_brokers(cluster: KafkaCluster, tmp_path: Path) -> None:
     """All of them are down: it is up, not ready, and says why; it is ready once they are there.
 
     Another one, whose topic there is not, ends when they say so.
@@ -229,9 +231,9 @@ def test_a_sidecar_that_starts_before_its_brokers(cluster: KafkaCluster, tmp_pat
         serving(url, tmp_path / "store", tmp_path) as (process, address),
         serving(nowhere, tmp_path / "other", tmp_path) as (mistaken, _),
     ):
-        assert asked(address, "/livez") == {"live": True}
+        assert send(address, "/livez") == {"live": True}
         wait_until(lambda: url in refusal(address, "/readyz")["reason"], "a reason")
-        state = asked(address, "/v1/state")
+        state = send(address, "/v1/state")
         assert (state["ready"], state["cluster_id"], state["topic_id"]) == (False, None, None)
         assert state["log"] == url
         # For as long as it has been there, not since 1970.
@@ -240,16 +242,16 @@ def test_a_sidecar_that_starts_before_its_brokers(cluster: KafkaCluster, tmp_pat
         assert (process.poll(), mistaken.poll()) == (None, None)
         cluster.start(*cluster.brokers)
         wait_until(partial(serves, address), "ready")
-        state = asked(address, "/v1/state")
+        state = send(address, "/v1/state")
         assert (state["acl_count"], state["cluster_id"] is None, state["reason"]) == (1, False, None)
-        assert asked(address, "/access/v1/evaluation", SUPER_USER_READS)["decision"] is True
+        assert send(address, "/access/v1/evaluation", SUPER_USER_READS)["decision"] is True
         assert mistaken.wait(SOON_S) == 2
         assert process.poll() is None
     cluster.wait_for_brokers()
 
 
 @pytest.mark.long
-def test_an_unclean_election_takes_back_what_was_shown(cluster: KafkaCluster, tmp_path: Path) -> None:
+def test_an_unclean_election_reverts_the_shown_state(cluster: KafkaCluster, tmp_path: Path) -> None:
     """The log is shortened and written on: the node ends in the new history, without what was lost (I11).
 
     Its snapshots of the old history are not continued either, though their offsets are in the new one.
@@ -289,7 +291,7 @@ def test_an_unclean_election_takes_back_what_was_shown(cluster: KafkaCluster, tm
 
 
 @pytest.mark.long
-def test_a_write_after_an_unclean_election_is_no_success_on_what_was_lost(
+def test_a_write_after_an_unclean_election_does_not_rely_on_lost_acls(
     cluster: KafkaCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the loader has not looked the write waits; what it was to be based on is gone then (I11)."""
@@ -318,7 +320,7 @@ def test_a_write_after_an_unclean_election_is_no_success_on_what_was_lost(
         wait_until(lambda: cluster.leader(topic) == 2, "an unclean leader")
         wanted = ["lost-0", "new"]
         futures = [node.authorizer.create_acls(CONTEXT, [topic_acl(name)])[0] for name in wanted]
-        time.sleep(1)  # nothing may happen meanwhile
+        time.sleep(1)  # the subject is time: nothing may happen during it
         assert not any(future.done() for future in futures)
         may_read.set()
         failures = [future.result(SOON_S).exception for future in futures]
@@ -358,7 +360,7 @@ def killed_writer(url: str, seed: int, acknowledged: int) -> list[str]:
     return [line for line in lines if line.endswith("\n")]
 
 
-def test_a_node_killed_while_it_writes_loses_nothing_acknowledged(broker: Broker) -> None:
+def test_a_killed_writing_node_loses_no_acknowledged_write(broker: Broker) -> None:
     """kill -9 in the middle of transactions, twice: acknowledged is there, half a write is not.
 
     What the killed node left open ends with its transaction's timeout; others read on then.
@@ -384,7 +386,7 @@ def test_a_node_killed_while_it_writes_loses_nothing_acknowledged(broker: Broker
             create(node, [topic_acl("last")])
             outcomes.present.add("last")
         history.wait_for(node.status().end_offset)
-        assert_kept([outcomes], history, [node])
+        assert_acknowledged([outcomes], history, [node])
     checker.verify()
     history.close()
 
@@ -406,7 +408,7 @@ def serving(url: str, store: Path, tmp_path: Path) -> Iterator[tuple[subprocess.
         cwd=TESTS.parent,
     )  # fmt: skip
     assert process.stderr is not None
-    # Somebody must read on, or the process waits for its own log.
+    # The pipe must be read, or the process blocks on its log output.
     reader = threading.Thread(target=process.stderr.read, daemon=True)
     try:
         for line in process.stderr:
@@ -415,7 +417,7 @@ def serving(url: str, store: Path, tmp_path: Path) -> Iterator[tuple[subprocess.
                 yield process, event["urls"][0]
                 break
         else:
-            pytest.fail("aclog serve ended at once")
+            pytest.fail("aclog serve ended early")
     finally:
         process.kill()
         process.wait(SOON_S)
@@ -423,7 +425,7 @@ def serving(url: str, store: Path, tmp_path: Path) -> Iterator[tuple[subprocess.
         process.stderr.close()
 
 
-def asked(address: str, path: str, body: object = None) -> Any:
+def send(address: str, path: str, body: object = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(address + path, data=data, headers={"content-type": "application/json"})
     with urllib.request.urlopen(request, timeout=SOON_S) as response:
@@ -431,7 +433,7 @@ def asked(address: str, path: str, body: object = None) -> Any:
 
 
 def serves(address: str) -> bool:
-    return bool(asked(address, "/v1/state")["ready"])
+    return bool(send(address, "/v1/state")["ready"])
 
 
 def half_written(store: Path, *, for_s: float) -> bool:
@@ -445,7 +447,7 @@ def half_written(store: Path, *, for_s: float) -> bool:
 
 
 @pytest.mark.long
-def test_a_serving_node_is_killed_in_replay_and_in_a_snapshot(broker: Broker, tmp_path: Path) -> None:
+def test_a_node_killed_in_replay_or_snapshot_recovers(broker: Broker, tmp_path: Path) -> None:
     """kill -9 before it is ready, then in the middle of a snapshot; the next start has the log's state."""
     servers, topic = broker.bootstrap_servers, unique_topic("killed-node")
     url = raw_topic(servers, topic)
@@ -453,7 +455,7 @@ def test_a_serving_node_is_killed_in_replay_and_in_a_snapshot(broker: Broker, tm
     records = [record_of(topic_acl(f"t-{number}")) for number in range(30_000)]
     produce_raw(servers, topic, list(records))
     with serving(url, store, tmp_path) as (process, address):
-        assert asked(address, "/v1/state")["ready"] in (False, True)
+        assert send(address, "/v1/state")["ready"] in (False, True)
         process.kill()
     assert not list(store.rglob("manifest.json"))
 
@@ -470,12 +472,12 @@ def test_a_serving_node_is_killed_in_replay_and_in_a_snapshot(broker: Broker, tm
     for _ in range(2):
         with serving(url, store, tmp_path) as (_process, address):
             wait_until(partial(serves, address), "ready")
-            state = asked(address, "/v1/state")
+            state = send(address, "/v1/state")
             history.wait_for(state["offset"])
             ((_end, acls, digest),) = folds(dict(history.by_offset), [state["offset"]])
             assert (state["acl_count"], state["digest"]) == (len(acls), digest_to_string(digest))
             assert state["acl_count"] == len(records)
-            answer = asked(address, "/access/v1/evaluation", SUPER_USER_READS)
+            answer = send(address, "/access/v1/evaluation", SUPER_USER_READS)
             assert (answer["decision"], answer["context"]["offset"]) == (True, state["offset"])
             wait_until(lambda: bool(list(store.rglob("manifest.json"))), "a snapshot")
     history.close()

@@ -47,9 +47,7 @@ def move_leader_back(cluster: KafkaCluster, topic: str) -> None:
 
 
 @pytest.mark.long
-def test_a_snapshot_is_good_where_the_new_leader_wrote_only_an_abort(
-    cluster: KafkaCluster, tmp_path: Path
-) -> None:
+def test_a_snapshot_is_valid_after_an_abort_of_the_new_leader(cluster: KafkaCluster, tmp_path: Path) -> None:
     """Its last record is of the epoch before: the offsets behind it hold an aborted record and a marker."""
     topic, url = new_topic(cluster)
     producer = Producer(
@@ -82,7 +80,7 @@ def test_a_snapshot_is_good_where_the_new_leader_wrote_only_an_abort(
 
 
 @pytest.mark.long
-def test_writes_go_on_while_the_leader_changes(cluster: KafkaCluster) -> None:
+def test_writes_continue_while_the_leader_changes(cluster: KafkaCluster) -> None:
     """None fails, though clients know the old leader for a moment ("Leader epoch is older ...")."""
     topic, url = new_topic(cluster)
     written: list[str] = []
@@ -98,7 +96,7 @@ def test_writes_go_on_while_the_leader_changes(cluster: KafkaCluster) -> None:
             except BaseException as error:  # noqa: BLE001 - shown below
                 failures.append(error)
 
-        def goes_on(seen: int) -> bool:
+        def has_grown(seen: int) -> bool:
             return bool(failures) or len(written) > seen + 5
 
         writer = threading.Thread(target=write, daemon=True)
@@ -107,7 +105,7 @@ def test_writes_go_on_while_the_leader_changes(cluster: KafkaCluster) -> None:
             move_leader(cluster, topic)
             move_leader_back(cluster, topic)
             seen = len(written)
-            wait_until(partial(goes_on, seen), "writes")
+            wait_until(partial(has_grown, seen), "writes")
         done.set()
         writer.join(SOON_S)
         assert failures == []

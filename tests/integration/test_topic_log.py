@@ -59,7 +59,7 @@ def admin(log: TopicLog) -> AdminClient:
 
 @contextmanager
 def raw_producer(log: TopicLog) -> Iterator[Producer]:
-    """Somebody else's transactional producer."""
+    """A transactional producer of another program."""
     producer = Producer(
         {
             "bootstrap.servers": log.bootstrap_servers,
@@ -107,8 +107,8 @@ def read_until(log: TopicLog, offset: int, count: int) -> list[LogBatch]:
     return batches
 
 
-def test_what_is_appended_is_read(log: TopicLog, url: str) -> None:
-    """Operations in order, each whole; the position reaches the last stable offset, behind the markers."""
+def test_appended_records_are_read(log: TopicLog, url: str) -> None:
+    """Operations in order, each complete; the position reaches the last stable offset, after the markers."""
     with TopicLog.open(url) as reader:
         assert (reader.start_offset(), reader.high_watermark(), list(reader.read(0))) == (0, 0, [])
         assert log.append([A, B]) == 2
@@ -179,7 +179,7 @@ def test_aborted_and_open_transactions_are_not_seen(log: TopicLog) -> None:
         assert records_of(read_until(log, 0, 1)) == [B]
 
 
-def test_what_cannot_be_decoded_stops_the_reader(log: TopicLog) -> None:
+def test_an_undecodable_record_stops_the_reader(log: TopicLog) -> None:
     """I7: what is before it is read, then every read says the offset."""
     log.append([A])
     with raw_producer(log) as other:
@@ -199,7 +199,7 @@ def test_what_cannot_be_decoded_stops_the_reader(log: TopicLog) -> None:
     assert all("neither Avro nor" in text and "offset 2" in text for text in met)
 
 
-def test_a_topic_that_was_created_again_is_another_log(log: TopicLog, url: str) -> None:
+def test_a_recreated_topic_is_another_log(log: TopicLog, url: str) -> None:
     """I9: the reader sees another identity; the writer refuses, as what it knows is of the other log."""
     before = log.identity
     log.append([A])
@@ -232,7 +232,7 @@ def test_a_topic_that_was_created_again_is_another_log(log: TopicLog, url: str) 
         assert records_of(read_until(log, 0, 1)) == [C]
 
 
-def test_a_deleted_topic_is_not_created_by_who_wrote_to_it(log: TopicLog) -> None:
+def test_the_writer_does_not_create_a_deleted_topic(log: TopicLog) -> None:
     """A broker creates topics that are asked for, unless the client says no; it would not be compacted."""
     log.append([A])
     client = admin(log)
@@ -246,7 +246,7 @@ def test_a_deleted_topic_is_not_created_by_who_wrote_to_it(log: TopicLog) -> Non
         log.read(0)
 
 
-def test_a_topic_that_was_created_again_is_looked_at_again(broker: Broker, log: TopicLog) -> None:
+def test_a_recreated_topic_is_checked_again(broker: Broker, log: TopicLog) -> None:
     """One that a broker made by itself is not compacted; what is known of a topic is known of this one."""
     before = log.identity
     log.append([A])
@@ -274,7 +274,7 @@ def test_a_topic_that_was_created_again_is_looked_at_again(broker: Broker, log: 
     assert log.removal_retention_ms == 60_000
 
 
-def test_a_writer_that_met_another_topic_writes_no_more_to_it(log: TopicLog, url: str) -> None:
+def test_a_writer_stops_after_it_finds_another_topic(log: TopicLog, url: str) -> None:
     """I9: what one append found out by writing, the next one knows, however soon it comes."""
     log.append([A])
     log.read(0)  # so the topic was just looked up, and the first append asks afterwards only
@@ -286,7 +286,7 @@ def test_a_writer_that_met_another_topic_writes_no_more_to_it(log: TopicLog, url
         log.append([C])
 
 
-def test_what_was_meant_for_another_topic_is_not_written(log: TopicLog, url: str) -> None:
+def test_records_for_another_topic_are_not_written(log: TopicLog, url: str) -> None:
     """I9: a read that comes between an append's beginning and its write sees the new topic."""
     log.append([A])
     meant = log.identity
@@ -298,7 +298,7 @@ def test_what_was_meant_for_another_topic_is_not_written(log: TopicLog, url: str
 
 
 @pytest.mark.slow
-def test_an_append_to_a_topic_that_was_just_deleted_says_so(log: TopicLog) -> None:
+def test_an_append_to_a_deleted_topic_is_reported(log: TopicLog) -> None:
     """The client waits for it to come back, and says in the end only that a message timed out."""
     log.append([A])
     log.read(0)  # so the topic was just looked up, and the append does not ask
@@ -308,7 +308,7 @@ def test_an_append_to_a_topic_that_was_just_deleted_says_so(log: TopicLog) -> No
         log.append([B])
 
 
-def test_history_is_known_by_its_epochs(log: TopicLog) -> None:
+def test_epochs_identify_the_history(log: TopicLog) -> None:
     """I11: an epoch that this log never had, as after a truncation; nothing speaks against the start."""
     end = log.append([A])
     read_until(log, 0, 1)
@@ -317,7 +317,7 @@ def test_history_is_known_by_its_epochs(log: TopicLog) -> None:
     assert log.is_history(0, 3) is True
 
 
-def test_history_is_known_by_what_is_behind_the_last_record(log: TopicLog) -> None:
+def test_the_tail_identifies_the_history(log: TopicLog) -> None:
     """Markers may be of later epochs, records may not: where one is now, it was another history."""
     log.append([A])
     end = log.append([B])  # A, marker, B, marker
@@ -329,7 +329,7 @@ def test_history_is_known_by_what_is_behind_the_last_record(log: TopicLog) -> No
     assert records_of(read_until(log, end - 1, 1)) == [B]
 
 
-def test_only_a_topic_that_can_hold_a_log_is_opened(broker: Broker) -> None:
+def test_only_a_topic_with_suitable_settings_is_opened(broker: Broker) -> None:
     """One partition, compacted; the error says what it has."""
     client = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     name = f"bad-{uuid.uuid4().hex[:8]}"
@@ -354,7 +354,7 @@ def test_only_a_topic_that_can_hold_a_log_is_opened(broker: Broker) -> None:
         create_topic(f"{base}-3", settings=ONE)
 
 
-def test_what_a_topic_log_gets(log: TopicLog) -> None:
+def test_a_created_topic_has_the_settings_of_a_log(log: TopicLog) -> None:
     """`create` leaves a topic alone that is there; removals can be seen for a week; only ACLs are taken."""
     assert log.removal_retention_ms == 7 * 24 * 3600 * 1000
     with TopicLog.open(log.url, mode="create") as again:
@@ -364,7 +364,7 @@ def test_what_a_topic_log_gets(log: TopicLog) -> None:
     assert log.high_watermark() == 0
 
 
-def test_a_cluster_that_is_not_there() -> None:
-    """Out of reach is said within some seconds, with the reason."""
+def test_an_unreachable_cluster_is_reported() -> None:
+    """An unreachable cluster is reported within a few seconds, with the reason."""
     with pytest.raises(LogStorageError, match=r"kafka://127\.0\.0\.1:1/acls"):
         TopicLog.open("kafka://127.0.0.1:1/acls")

@@ -1,4 +1,4 @@
-"""A transaction that somebody leaves open, in a topic in which an earlier one lost its last message.
+"""A transaction that another program leaves open, in a topic in which an earlier one lost its last message.
 
 Compaction takes the last message of a transaction once its key is written again. A reader then cannot tell
 whether the rest of it is still to come, behind the last stable offset, before that moves on.
@@ -94,7 +94,7 @@ COMMANDS = [
 
 
 @pytest.mark.long
-def test_commands_wait_and_then_say_which_transaction_is_open(held_up: HeldUp) -> None:
+def test_commands_wait_and_then_name_the_open_transaction(held_up: HeldUp) -> None:
     """Not bad data: exit code 3 in bounded time, and what was asked for is there once it has ended."""
     for command in COMMANDS:
         began_s = time.monotonic()
@@ -108,8 +108,8 @@ def test_commands_wait_and_then_say_which_transaction_is_open(held_up: HeldUp) -
     assert "name=late" in listed.stdout
 
 
-def test_a_command_goes_on_when_the_transaction_ends_meanwhile(held_up: HeldUp) -> None:
-    """A transaction that is short is waited for, and nothing is said."""
+def test_a_command_continues_when_the_transaction_ends(held_up: HeldUp) -> None:
+    """A command waits silently for a short transaction."""
     with running_node(held_up.url, log_mode="read", ready=False) as node:
         assert not node.wait_until_ready(1)
         held_up.producer.abort_transaction(SOON_S)
@@ -119,17 +119,17 @@ def test_a_command_goes_on_when_the_transaction_ends_meanwhile(held_up: HeldUp) 
 
 
 @pytest.mark.parametrize("way", ["abort", "forceTerminateTransaction"])
-def test_the_command_that_is_printed_ends_the_transaction(held_up: HeldUp, way: str) -> None:
+def test_the_printed_command_ends_the_transaction(held_up: HeldUp, way: str) -> None:
     """As it is, with its arguments."""
-    said = aclog("acls", "--list", "--log", held_up.url).stderr
-    (command,) = re.findall(rf"`kafka-transactions\.sh ([^`]* {way} [^`]*)`", said)
+    stderr = aclog("acls", "--list", "--log", held_up.url).stderr
+    (command,) = re.findall(rf"`kafka-transactions\.sh ([^`]* {way} [^`]*)`", stderr)
     run_java(TRANSACTIONS_TOOL, *shlex.split(command))
     listed = aclog("acls", "--list", "--log", held_up.url)
     assert listed.exit_code == 0, listed.output
     assert "name=late" not in listed.stdout
 
 
-def test_a_node_that_starts_says_what_it_waits_for(held_up: HeldUp) -> None:
+def test_a_starting_node_names_the_transaction_that_it_waits_for(held_up: HeldUp) -> None:
     """Its state, /readyz and every answer of its sidecar; and it is ready soon after the end."""
 
     def not_ready(url: str, body: bytes | None = None) -> str:
@@ -153,7 +153,7 @@ def test_a_node_that_starts_says_what_it_waits_for(held_up: HeldUp) -> None:
         assert may(node.authorizer, "late")
 
 
-def test_an_addition_that_nobody_can_read_yet_says_so(broker: Broker) -> None:
+def test_an_addition_behind_an_open_transaction_is_reported(broker: Broker) -> None:
     """Nothing is held back, and a transaction is open: the ACL is written, and shows when that ends."""
     topic = unique_topic("behind")
     url = raw_topic(broker.bootstrap_servers, topic)

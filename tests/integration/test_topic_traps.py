@@ -36,7 +36,7 @@ def shown_end(node: Node) -> int:
     return node.status().end_offset
 
 
-def stays(node: Node, end_offset: int, *, for_s: float = 0.6) -> bool:
+def remains(node: Node, end_offset: int, *, for_s: float = 0.6) -> bool:
     """Whether the node shows nothing beyond this offset for a while."""
     return not node.wait_for(end_offset + 1, for_s) and shown_end(node) == end_offset
 
@@ -83,7 +83,7 @@ def url(broker: Broker, topic: str) -> str:
 
 
 def test_an_empty_topic_is_complete(url: str) -> None:
-    """Nothing in it: ready at once, with no ACL; the first write is seen by another node."""
+    """The node is ready without ACLs; another node sees the first write."""
     with running_node(url) as writer, running_node(url, log_mode="read") as reader:
         assert (reader.status().end_offset, reader.status().acl_count) == (0, 0)
         assert not may(reader.authorizer, "t")
@@ -92,7 +92,7 @@ def test_an_empty_topic_is_complete(url: str) -> None:
         assert may(reader.authorizer, "t")
 
 
-def test_aborted_transactions_never_show(broker: Broker, topic: str, url: str) -> None:
+def test_aborted_transactions_are_never_shown(broker: Broker, topic: str, url: str) -> None:
     """Neither before nor after the abort, nor to a node that starts later; offsets go on behind them."""
     with running_node(url) as node:
         create(node, [topic_acl("kept")])
@@ -100,7 +100,7 @@ def test_aborted_transactions_never_show(broker: Broker, topic: str, url: str) -
         producer = transactional(broker, "aborting")
         producer.begin_transaction()
         produce(producer, topic, [message(record_of(topic_acl("never")))])
-        assert stays(node, before)
+        assert remains(node, before)
         producer.abort_transaction(SOON_S)
         create(node, [topic_acl("after")])
         assert names(node.authorizer.acls(ANY_ACL)) == {"kept", "after"}
@@ -109,9 +109,7 @@ def test_aborted_transactions_never_show(broker: Broker, topic: str, url: str) -
             assert later.status().digest == node.status().digest
 
 
-def test_an_open_transaction_hides_what_follows_and_nothing_else(
-    broker: Broker, topic: str, url: str
-) -> None:
+def test_an_open_transaction_hides_only_later_records(broker: Broker, topic: str, url: str) -> None:
     """The node goes on serving what it has; all comes in the log's order once the transaction ends.
 
     A write of the node itself meanwhile is committed and not visible: it ends with its own timeout, which
@@ -125,7 +123,7 @@ def test_an_open_transaction_hides_what_follows_and_nothing_else(
         produce(producer, topic, [message(record_of(topic_acl("late")))])
         with pytest.raises(Exception, match=r"timed out after 5000 ms\. The records are in the log"):
             create(node, [topic_acl("behind")])
-        assert stays(node, before)
+        assert remains(node, before)
         assert node.status().ready
         assert may(node.authorizer, "kept")
         assert not may(node.authorizer, "behind")
@@ -155,7 +153,7 @@ def test_a_part_of_a_transaction_is_never_shown(broker: Broker, topic: str, url:
                 )
         # a0 b0 a1 b1, and a is committed: a0 is below the last stable offset, a1 is not.
         first.commit_transaction(SOON_S)
-        time.sleep(0.5)  # nothing may be shown meanwhile
+        time.sleep(0.5)  # the subject is time: nothing may be shown during it
         assert not may(node.authorizer, "a0")
         # Who starts now has half of a transaction below the log's end, and waits for the rest of it.
         with (
@@ -199,7 +197,7 @@ def test_foreign_ids_frames_and_keyless_records_are_followed(broker: Broker, top
         assert names(node.authorizer.acls(ANY_ACL)) == {"foreign", "framed", "keyless"}
         assert node.status().acl_count == 4
         assert len(list(node.authorizer.acls(ANY_ACL))) == 3
-        # One ACL for whoever lists, two records to remove.
+        # One ACL for the listing, two records to remove.
         delete(node, "foreign")
         assert node.status().acl_count == 2
         assert not may(node.authorizer, "foreign")
@@ -212,12 +210,12 @@ def test_foreign_ids_frames_and_keyless_records_are_followed(broker: Broker, top
             assert later.status().digest == node.status().digest
 
 
-def test_a_value_that_does_not_decode_stops_with_its_offset(broker: Broker, topic: str, url: str) -> None:
+def test_an_undecodable_value_stops_the_node_with_its_offset(broker: Broker, topic: str, url: str) -> None:
     """Not skipped, not guessed: not ready, with the place; a node that starts then says the same (I7)."""
     with running_node(url, log_mode="read") as node:
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
-        kept, behind = record_of(topic_acl("kept")), record_of(topic_acl("behind"))
-        bad = produce(producer, topic, [message(kept), (key_of(behind), b"not an ACL")]) - 1
+        valid, behind = record_of(topic_acl("kept")), record_of(topic_acl("behind"))
+        bad = produce(producer, topic, [message(valid), (key_of(behind), b"not an ACL")]) - 1
         produce(producer, topic, [message(behind)])
         wait_until(lambda: not node.status().ready, "not ready")
         assert f"offset {bad}" in (node.status().not_ready_reason or "")
@@ -228,9 +226,7 @@ def test_a_value_that_does_not_decode_stops_with_its_offset(broker: Broker, topi
             assert refused(later)
 
 
-def test_a_topic_that_was_created_again_is_another_log(
-    broker: Broker, topic: str, url: str, tmp_path: Path
-) -> None:
+def test_a_recreated_topic_is_another_log(broker: Broker, topic: str, url: str, tmp_path: Path) -> None:
     """Its records replace the old one's, old snapshots do not count, and nothing is written by mistake (I9).
 
     The new log is longer than the position in the old one: only the topic's id tells.
@@ -253,7 +249,7 @@ def test_a_topic_that_was_created_again_is_another_log(
             assert names(later.authorizer.acls(ANY_ACL)) == expected | {"written"}
 
 
-def test_an_append_into_a_topic_that_is_replaced_meanwhile_has_no_known_outcome(
+def test_an_append_into_a_replaced_topic_has_an_unknown_outcome(
     broker: Broker, topic: str, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Committed, and the topic is another one when that is known: not a success, and not nothing."""
@@ -272,7 +268,7 @@ def test_an_append_into_a_topic_that_is_replaced_meanwhile_has_no_known_outcome(
             log.append([record_of(topic_acl("t"))])
 
 
-def test_a_log_whose_start_moved_past_a_node(broker: Broker, topic: str, url: str, tmp_path: Path) -> None:
+def test_a_node_behind_the_logs_start_reloads(broker: Broker, topic: str, url: str, tmp_path: Path) -> None:
     """With a snapshot that covers the start a node begins there; without one it is never ready (I11).
 
     A running node that had read everything is not disturbed.

@@ -37,24 +37,24 @@ def log(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("known", [(), (SUPER_USERS,), (ALLOW_EVERYONE,), (SUPER_USERS, ALLOW_EVERYONE)])
-def test_a_denial_says_what_it_rests_on(log: Path, tmp_path: Path, known: tuple[str, ...]) -> None:
+def test_a_denial_names_the_unknown_settings(log: Path, tmp_path: Path, known: tuple[str, ...]) -> None:
     """In text and JSON, and beside the advice to add an ACL; an empty super.users is known."""
     config = tmp_path / "client.properties"
     config.write_text("".join(f"{KEYS[each]}\n" for each in known))
-    asked = ("check", "--log", log, "--config", config, *UNCOVERED)
-    plain, explained, in_json = aclog(*asked), aclog(*asked, "--explain"), aclog(*asked, "--json")
+    request = ("check", "--log", log, "--config", config, *UNCOVERED)
+    plain, explained, in_json = aclog(*request), aclog(*request, "--explain"), aclog(*request, "--json")
     notes = json.loads(in_json.stdout)["notes"]
     assert plain.exit_code == explained.exit_code == in_json.exit_code == 1
     for setting in KEYS:
-        is_said = setting not in known
-        assert (setting in plain.stderr) is is_said
-        assert (setting in explained.stdout) is is_said
-        assert any(setting in each for each in notes) is is_said
+        is_reported = setting not in known
+        assert (setting in plain.stderr) is is_reported
+        assert (setting in explained.stdout) is is_reported
+        assert any(setting in each for each in notes) is is_reported
     assert explained.stdout.index("because") < explained.stdout.index("to allow it")
     assert len(notes) == len(KEYS) - len(known)
 
 
-def test_only_what_matters_is_said(log: Path, tmp_path: Path) -> None:
+def test_only_relevant_settings_are_reported(log: Path, tmp_path: Path) -> None:
     """Nothing if it is allowed; nothing about the default if ACLs cover it; nothing by a broker's file."""
     config = tmp_path / "server.properties"
     config.write_text("super.users=User:admin\n")
@@ -69,7 +69,7 @@ def test_only_what_matters_is_said(log: Path, tmp_path: Path) -> None:
     assert (brokers.exit_code, "is not known here" in brokers.output) == (1, False), brokers.output
 
 
-def test_who_can_and_a_batch_say_it_once(log: Path, tmp_path: Path) -> None:
+def test_who_can_and_a_batch_report_them_once(log: Path, tmp_path: Path) -> None:
     listed = aclog("what-can", "--log", log, "--principal", "User:nobody")
     assert listed.stderr.count(SUPER_USERS) == listed.stderr.count(ALLOW_EVERYONE) == 1
     queries = tmp_path / "queries.jsonl"
@@ -82,7 +82,7 @@ def test_who_can_and_a_batch_say_it_once(log: Path, tmp_path: Path) -> None:
     assert done.stderr.count(SUPER_USERS) == done.stderr.count(ALLOW_EVERYONE) == 1
 
 
-def test_a_node_warns_and_its_answers_say_it(log: Path) -> None:
+def test_a_node_warns_in_log_and_answers(log: Path) -> None:
     question = {
         "subject": {"type": "User", "id": "admin"},
         "action": {"name": "DESCRIBE"},
@@ -104,14 +104,14 @@ def test_a_node_warns_and_its_answers_say_it(log: Path) -> None:
         after = httpx.post(f"{address}/access/v1/evaluation", json=question).json()
     warned = [each["reason"] for each in logged if each["event"] == "brokers_setting_unknown"]
     assert [setting in each for setting, each in zip(KEYS, warned, strict=True)] == [True, True]
-    (told,) = evaluated["context"]["notes"]  # ACLs cover the name
-    assert told == warned[0]
-    assert told in explained.output.replace("\n", " ")
+    (note,) = evaluated["context"]["notes"]  # ACLs cover the name
+    assert note == warned[0]
+    assert note in explained.output.replace("\n", " ")
     assert batch["evaluations"] == [evaluated, evaluated]
     assert "notes" not in after["context"]
 
 
-def test_a_log_of_aclogs_own_has_no_settings_elsewhere(tmp_path: Path) -> None:
+def test_an_aclog_managed_log_has_no_unknown_settings(tmp_path: Path) -> None:
     assert aclog("log", "create", "--log", tmp_path / "own").exit_code == 0
     done = aclog("check", "--log", tmp_path / "own", *ON_TOKEN, "--json")
     assert json.loads(done.stdout)["notes"] == []
