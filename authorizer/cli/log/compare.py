@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import click
 
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.rendering.differences import LABEL, Differences
+from authorizer.cli.rendering.acls import LABEL, Differences
 from authorizer.cli.rendering.output import Waiting, answer, note, shown
 from authorizer.cli.rendering.terminal import bad, good
 from authorizer.cli.sidecar import is_node, node_state

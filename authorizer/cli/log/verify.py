@@ -20,7 +20,7 @@ from authorizer.cli.options import (
     progress_option,
     snapshots_option,
 )
-from authorizer.cli.rendering.differences import LABEL
+from authorizer.cli.rendering.acls import LABEL
 from authorizer.cli.rendering.output import Progress, Waiting, answer, note, print_json, shown
 from authorizer.cli.sidecar import credentials_options
 from authorizer.cli.workspace import Workspace, described, has_beginning, load_state

@@ -17,7 +17,7 @@ from authorizer.cli.options import (
     log_option,
     store_option,
 )
-from authorizer.cli.rendering.differences import Differences
+from authorizer.cli.rendering.acls import Differences
 from authorizer.cli.rendering.output import Waiting, answer, note, print_json, shown
 from authorizer.cli.rendering.terminal import bad, good
 from authorizer.cli.snapshot.listing import list_statuses, status_json
