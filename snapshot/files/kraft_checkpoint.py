@@ -39,13 +39,14 @@ from snapshot.files.kraft_batches import SnapshotBatches, feature_records
 from snapshot.image import AclsImage, Provenance
 from snapshot.metadata_image import MetadataImage
 from snapshot.restore import restore_image
-from snapshot.store.layout import parse_snapshot_name, snapshot_name
+from snapshot.snapshot_name import parse_snapshot_name, snapshot_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from records.columns.record_table import TableRecords
     from records.log.base import CheckpointId, MetadataLog
+    from records.log_batch import LazyRecords, LogRecord
 
 CHECKPOINT_SUFFIX: Final = ".checkpoint"
 
@@ -155,13 +156,10 @@ def write_checkpoint(image: AclsImage, directory: str | Path) -> Path:
 
 
 def _decode(data: bytes, end_offset: int, epoch: int) -> AclsImage:
-    metadata = MetadataImage.EMPTY
-    tables: list[AclTable] = []
-    timestamp_ms: int | None = None
-    finished = False
+    content = _Content()
     position = offset = 0
     while position < len(data):
-        if finished:
+        if content.has_footer:
             raise DecodeError("something follows the snapshot's footer", position=position)
         batch = decode_batch(data, position)
         if batch.base_offset != offset or batch.record_count != batch.end_offset - offset:
@@ -169,44 +167,67 @@ def _decode(data: bytes, end_offset: int, epoch: int) -> AclsImage:
         decoded, error = to_log_batches([batch])
         if error is not None:
             raise error
-        records = decoded[0].records
+        content.add(decoded[0].records, position)
+        offset = batch.end_offset
+        position += batch.size_bytes
+    if content.timestamp_ms is None or not content.has_footer:
+        raise DecodeError("the snapshot is unfinished: it has no footer", position=position)
+    return restore_image(
+        content.tables,
+        provenance=Provenance(end_offset, epoch, content.timestamp_ms),
+        metadata=content.metadata,
+    )
+
+
+class _Content:
+    """Content of a checkpoint.
+
+    Attributes:
+        tables: its ACLs.
+        metadata: its other records.
+        timestamp_ms: of its header; None: not read yet.
+        has_footer: whether the footer was read.
+    """
+
+    def __init__(self) -> None:
+        self.tables: list[AclTable] = []
+        self.metadata = MetadataImage.EMPTY
+        self.timestamp_ms: int | None = None
+        self.has_footer = False
+
+    def add(self, records: tuple[LogRecord, ...] | LazyRecords, position: int) -> None:
+        """Add the records of the batch at ``position``. Raises DecodeError."""
         if not isinstance(records, tuple):
             found = cast("TableRecords", records).acls_and_others()  # the only kind of lazy records
             if found is not None:
                 table, records = found
-                tables.append(table.without_offsets())
-        acls: list[AppliedAcl] = []
-        for logged in records:
-            match logged.record:
-                case AccessControlEntryRecord() as acl:
-                    acls.append(AppliedAcl(acl, None, logged.timestamp_ms))
-                case FeatureLevelRecord() | OtherRecord() as other:
-                    metadata = metadata.with_record(other)
-                case ControlRecord(type=ControlType.SNAPSHOT_HEADER) as header if logged.offset == 0:
-                    timestamp_ms = snapshot_header_timestamp_ms(header)
-                case ControlRecord(type=ControlType.SNAPSHOT_FOOTER):
-                    finished = True
-                case ControlRecord():
-                    pass  # of the quorum: kraft.version, voters
-                case other:
-                    raise DecodeError(
-                        f"{type(other).__name__} is not allowed in a snapshot",
-                        offset=logged.offset,
-                        position=position,
-                    )
-        if timestamp_ms is None:
+                self.tables.append(table.without_offsets())
+        acls = [acl for logged in records if (acl := self._read(logged, position)) is not None]
+        if self.timestamp_ms is None:
             raise DecodeError("the file does not begin with a snapshot's header", position=position)
         if acls:
-            tables.append(AclTable.of(acls))
-        offset = batch.end_offset
-        position += batch.size_bytes
-    if timestamp_ms is None or not finished:
-        raise DecodeError("the snapshot is unfinished: it has no footer", position=position)
-    return restore_image(
-        tables,
-        provenance=Provenance(end_offset, epoch, timestamp_ms),
-        metadata=metadata,
-    )
+            self.tables.append(AclTable.of(acls))
+
+    def _read(self, logged: LogRecord, position: int) -> AppliedAcl | None:
+        """Read one record; returns it if it is an ACL."""
+        match logged.record:
+            case AccessControlEntryRecord() as acl:
+                return AppliedAcl(acl, None, logged.timestamp_ms)
+            case FeatureLevelRecord() | OtherRecord() as other:
+                self.metadata = self.metadata.with_record(other)
+            case ControlRecord(type=ControlType.SNAPSHOT_HEADER) as header if logged.offset == 0:
+                self.timestamp_ms = snapshot_header_timestamp_ms(header)
+            case ControlRecord(type=ControlType.SNAPSHOT_FOOTER):
+                self.has_footer = True
+            case ControlRecord():
+                pass  # of the quorum: kraft.version, voters
+            case other:
+                raise DecodeError(
+                    f"{type(other).__name__} is not allowed in a snapshot",
+                    offset=logged.offset,
+                    position=position,
+                )
+        return None
 
 
 def _batches(image: AclsImage) -> Iterator[bytes]:

@@ -18,12 +18,12 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from snapshot.errors import SnapshotError
+from snapshot.snapshot_name import snapshot_name
 
 MANIFEST_NAME: Final = "manifest.json"
 _PART_NAME: Final = re.compile(r"part-[A-Za-z0-9][A-Za-z0-9._-]*\.parquet")
 _SHARD_PART_NAME: Final = re.compile(r"part-([0-9]{5})-of-([0-9]{5})-([A-Za-z0-9._-]+)\.parquet")
 _METADATA_NAME: Final = re.compile(r"metadata-([A-Za-z0-9][A-Za-z0-9._-]*)\.json")
-_SNAPSHOT_NAME: Final = re.compile(r"([0-9]{20})-([0-9]{10})")
 
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)
@@ -54,17 +54,6 @@ class SnapshotRef:
     def file(self, name: str) -> str:
         """The path of one of its files in the store."""
         return f"{self.directory}/{name}"
-
-
-def snapshot_name(end_offset: int, epoch: int) -> str:
-    """``00000000000000000266-0000000001``."""
-    return f"{end_offset:020d}-{epoch:010d}"
-
-
-def parse_snapshot_name(name: str) -> tuple[int, int] | None:
-    """(end offset, epoch), or None for any other text."""
-    found = _SNAPSHOT_NAME.fullmatch(name)
-    return (int(found[1]), int(found[2])) if found else None
 
 
 def cluster_directory(cluster_id: str) -> str:

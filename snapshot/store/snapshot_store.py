@@ -30,13 +30,13 @@ from snapshot.errors import (
     SnapshotRefusedError,
     SnapshotUnsupportedError,
 )
+from snapshot.snapshot_name import parse_snapshot_name
 from snapshot.store.layout import (
     MANIFEST_NAME,
     SnapshotRef,
     attempt_of,
     cluster_directory,
     parse_cluster_directory,
-    parse_snapshot_name,
 )
 from snapshot.store.reading import read_manifest, read_part, read_snapshot
 from snapshot.store.retention import WRITING_S, remove_partless_manifest, retain

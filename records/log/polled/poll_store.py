@@ -169,7 +169,7 @@ class PollStore:
 
 
 class _Replayed:
-    """State of a store, from its records."""
+    """State of a store, from its records. No record replaces an ACL (I8), as ids are of the content."""
 
     def __init__(self) -> None:
         self.acls: dict[Uuid, AclContent] = {}
