@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from authorizer.engine.index.acl_index import AclIndex
     from authorizer.engine.index.resource_index import ResourceIndex
     from records.columns.acl_table import AppliedAcl
+    from records.principal import KafkaPrincipal
 
 
 # Read once, not for each ACL: a member of an Enum class costs as much as two dict look-ups.
@@ -77,8 +78,9 @@ def deciding_acl(
         matching = matching_acls(index, context, action)
         return [acl for acl in matching if allows(acl.record) is not denied][end]
     host, resource_type = context.client_address, action.resource_pattern.resource_type
-    found = [(each, context.principal) for each in _covers_with_bits(cover, host, request_bits)]
-    found += [(each, EVERYONE) for each in _covers_with_bits(wildcard_cover, host, request_bits)]
+    found: list[tuple[Cover, KafkaPrincipal]] = []
+    _collect(found, cover, context.principal, host, request_bits)
+    _collect(found, wildcard_cover, EVERYONE, host, request_bits)
     if len(found) > 1:
         name = _deciding_name([each.name for each, _ in found], index, action, denied=denied)
         found = [each for each in found if each[0].name == name]
@@ -91,15 +93,19 @@ def deciding_acl(
     return acls[end]
 
 
-def _covers_with_bits(cover: Cover, host: str, request_bits: int) -> list[Cover]:
-    """The covers of the list whose leaf has any of the bits for the host."""
-    found = []
+def _collect(
+    found: list[tuple[Cover, KafkaPrincipal]],
+    cover: Cover,
+    principal: KafkaPrincipal,
+    host: str,
+    request_bits: int,
+) -> None:
+    """Append the covers of a principal's list whose leaf has any of the bits for the host."""
     while cover is not NO_COVER:  # the iterator of Cover takes twice as long
         leaf = cover.leaf
         if (leaf if type(leaf) is int else leaf_mask(leaf, host)) & request_bits:
-            found.append(cover)
+            found.append((cover, principal))
         cover = cover.next
-    return found
 
 
 def _deciding_name(names: list[str], index: AclIndex, action: Action, *, denied: bool) -> str:
