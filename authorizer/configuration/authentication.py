@@ -33,14 +33,7 @@ def require_complete_authentication(values: Mapping[str, Any], listeners: Sequen
     Raises:
         ConfigError: names the missing key.
     """
-    jwks, issuer, audience = (values[key] for key in (AUTH_OIDC_JWKS, AUTH_OIDC_ISSUER, AUTH_OIDC_AUDIENCE))
-    if jwks is not None and not issuer:
-        raise ConfigError(AUTH_OIDC_ISSUER, "", f"{AUTH_OIDC_JWKS} takes it: name whose tokens are taken")
-    if jwks is not None and not audience:
-        raise ConfigError(AUTH_OIDC_AUDIENCE, "", f"{AUTH_OIDC_JWKS} takes it: name for whom tokens must be")
-    if jwks is None and (issuer or audience):
-        key, text = (AUTH_OIDC_ISSUER, issuer) if issuer else (AUTH_OIDC_AUDIENCE, ",".join(audience))
-        raise ConfigError(key, text, f"only with {AUTH_OIDC_JWKS}, the keys that tokens are checked with")
+    _require_complete_issuer(values)
     by_name = {endpoint.listener_name: endpoint for endpoint in listeners}
     for name in values[AUTH_REQUIRED_LISTENERS]:
         if name not in by_name:
@@ -52,9 +45,20 @@ def require_complete_authentication(values: Mapping[str, Any], listeners: Sequen
             raise ConfigError(
                 AUTH_REQUIRED_LISTENERS, name, "listeners with SSL or on loopback: others see no token there"
             )
-        if values[AUTH_TOKENS_FILE] is None and jwks is None:
+        if values[AUTH_TOKENS_FILE] is None and values[AUTH_OIDC_JWKS] is None:
             raise ConfigError(
                 AUTH_REQUIRED_LISTENERS,
                 name,
                 f"only with {AUTH_TOKENS_FILE} or {AUTH_OIDC_JWKS}: else nobody could ask there",
             )
+
+
+def _require_complete_issuer(values: Mapping[str, Any]) -> None:
+    jwks, issuer, audience = (values[key] for key in (AUTH_OIDC_JWKS, AUTH_OIDC_ISSUER, AUTH_OIDC_AUDIENCE))
+    if jwks is not None and not issuer:
+        raise ConfigError(AUTH_OIDC_ISSUER, "", f"{AUTH_OIDC_JWKS} takes it: name whose tokens are taken")
+    if jwks is not None and not audience:
+        raise ConfigError(AUTH_OIDC_AUDIENCE, "", f"{AUTH_OIDC_JWKS} takes it: name for whom tokens must be")
+    if jwks is None and (issuer or audience):
+        key, text = (AUTH_OIDC_ISSUER, issuer) if issuer else (AUTH_OIDC_AUDIENCE, ",".join(audience))
+        raise ConfigError(key, text, f"only with {AUTH_OIDC_JWKS}, the keys that tokens are checked with")

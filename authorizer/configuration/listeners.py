@@ -80,28 +80,34 @@ def parse_listeners(
     Raises:
         ConfigError: not a listener, no protocol for its name, or a name or port twice.
     """
-    endpoints: list[Endpoint] = []
-    for part in split_list(text):
-        if matched := _UNIX_LISTENER.fullmatch(part):
-            # A Unix socket needs no encryption.
-            endpoints.append(Endpoint(matched[1].upper(), SecurityProtocol.PLAINTEXT, matched[2], 0))
-            continue
-        matched = _LISTENER.fullmatch(part)
-        if matched is None:
-            raise ConfigError(key, text, f"{LISTENERS_ALLOWED}; `{part}` is none")
-        name, host, port = matched[1].upper(), matched[2] or None, int(matched[3])
-        if not 0 <= port <= _PORT_MAX:
-            raise ConfigError(key, text, f"ports are 0 to {_PORT_MAX}; `{part}` has {port}")
-        if name not in protocols:
-            raise ConfigError(
-                key,
-                text,
-                f"no security protocol is defined for listener {name}; "
-                f"name it in listener.security.protocol.map, such as {name}:PLAINTEXT",
-            )
-        endpoints.append(Endpoint(name, protocols[name], host, port))
+    endpoints = tuple(_endpoint(part, text, key, protocols) for part in split_list(text))
     if not endpoints:
         raise ConfigError(key, text, f"at least one of {LISTENERS_ALLOWED}")
+    _require_distinct(endpoints, text, key)
+    return endpoints
+
+
+def _endpoint(part: str, text: str, key: str, protocols: Mapping[str, SecurityProtocol]) -> Endpoint:
+    if matched := _UNIX_LISTENER.fullmatch(part):
+        # A Unix socket needs no encryption.
+        return Endpoint(matched[1].upper(), SecurityProtocol.PLAINTEXT, matched[2], 0)
+    matched = _LISTENER.fullmatch(part)
+    if matched is None:
+        raise ConfigError(key, text, f"{LISTENERS_ALLOWED}; `{part}` is none")
+    name, host, port = matched[1].upper(), matched[2] or None, int(matched[3])
+    if not 0 <= port <= _PORT_MAX:
+        raise ConfigError(key, text, f"ports are 0 to {_PORT_MAX}; `{part}` has {port}")
+    if name not in protocols:
+        raise ConfigError(
+            key,
+            text,
+            f"no security protocol is defined for listener {name}; "
+            f"name it in listener.security.protocol.map, such as {name}:PLAINTEXT",
+        )
+    return Endpoint(name, protocols[name], host, port)
+
+
+def _require_distinct(endpoints: Sequence[Endpoint], text: str, key: str) -> None:
     names = [endpoint.listener_name for endpoint in endpoints]
     if len(set(names)) != len(names):
         raise ConfigError(key, text, "each listener must have a different name")
@@ -111,7 +117,6 @@ def parse_listeners(
         for other_port, other_version in ports[:index]:
             if port == other_port and (version is None or other_version is None or version == other_version):
                 raise ConfigError(key, text, "each listener must have a different port")
-    return tuple(endpoints)
 
 
 def require_served(endpoints: Sequence[Endpoint], *, key: str, allow_plaintext: bool) -> None:
