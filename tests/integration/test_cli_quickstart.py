@@ -304,7 +304,7 @@ def test_spark_is_skipped_without_java(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "Left out, as Java 17 or newer is not on PATH" in done.stdout
+    assert "Skipped, because Java 17 or newer is not on PATH" in done.stdout
     assert "authorizer.cli spark" not in done.stdout
     assert '"decision":true' in done.stdout
 

@@ -80,7 +80,7 @@ def test_snapshots_equal_a_nodes(spark: SparkSession, log: Path, tmp_path: Path)
     # The checkpoint lies in the store, and is nobody's cluster.
     assert answer("snapshot", "export", "--snapshots", store, "--format", "csv", "--output", tmp_path / "c")
     again = aclog(*job)
-    assert (again.exit_code, again.stdout) == (0, f"nothing was left to do: {store} is up to date\n")
+    assert (again.exit_code, again.stdout) == (0, f"nothing to do: {store} is up to date\n")
 
 
 @pytest.mark.long

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from authorizer.api.acl_json import acl_json
 from authorizer.cli.main import cli
-from authorizer.cli.shell.interactive import completed
+from authorizer.cli.shell.interactive import completed_lines
 from authorizer.cli.shell.nodes import Leaf
 from authorizer.cli.shell.paths import BadPathError, found, parse_path, shown_name, shown_path, split_words
-from authorizer.cli.shell.session import Entry, Walk
+from authorizer.cli.shell.session import Browser, Entry
 from authorizer.cli.shell.tree import tree_of
 from records.entries import (
     METADATA_VERSION_FEATURE,
@@ -146,7 +146,7 @@ def test_each_command_prints_its_output(checkpoint: Path) -> None:
 
 def test_other_metadata_of_the_log_is_shown() -> None:
     """By aclog's names and by Kafka's; a part of a leaf is marked as one, and there is no secret."""
-    walk = Walk(
+    browser = Browser(
         tree_of(
             replayed(
                 [
@@ -183,10 +183,10 @@ def test_other_metadata_of_the_log_is_shown() -> None:
         "/image/topics/byName/orders/name": "orders",
     }
     for path, text in expected.items():
-        (entry,) = walk.entries("cat", [path])
+        (entry,) = browser.entries("cat", [path])
         assert isinstance(entry, Entry), path
         assert list(entry.lines("cat")) == [text]
-    assert list(walk.listing(["/cluster/brokers", "/image/scram/SCRAM-SHA-256"], iter)) == [
+    assert list(browser.listing(["/cluster/brokers", "/image/scram/SCRAM-SHA-256"], iter)) == [
         "brokers:",
         "10",
         "9",
@@ -200,7 +200,7 @@ def test_errors_are_printed_separately_and_set_the_exit_code(checkpoint: Path) -
         (("cat", "/acl"), "", "cat: /acl: Is a directory\n", 1),
         (("cd", "/features/metadata.version"), "", "cd: /features/metadata.version: not a directory.\n", 1),
         (("cd", "/x"), "", "cd: /x: no such directory.\n", 1),
-        (("rm", "/acl"), "", "`rm` is no command", 2),
+        (("rm", "/acl"), "", "`rm` is not a command", 2),
         (("cat",), "", "cat needs a path", 2),
         (("ls", "/{a"), "", "has no end", 2),
     ):
@@ -218,7 +218,7 @@ def test_a_script_of_commands_on_stdin(checkpoint: Path) -> None:
     assert (first, last) == ("/acl/principal", "/")
     assert len(names) == len(HOSTILE) + 1
     assert "ls: nowhere: no such file" in done.stderr
-    assert "`nothing` is no command" in done.stderr
+    assert "`nothing` is not a command" in done.stderr
 
 
 def test_hostile_names_are_shown_safely_and_can_be_typed(checkpoint: Path) -> None:
@@ -269,19 +269,19 @@ def test_any_typed_path_is_a_path_or_an_error(typed: str) -> None:
 
 def test_completion_continues_the_typed_text() -> None:
     """Commands, then absolute and relative paths with escapes; for several names their common prefix."""
-    walk = Walk(tree_of(IMAGE))
-    assert completed(walk, "") == [
+    browser = Browser(tree_of(IMAGE))
+    assert completed_lines(browser, "") == [
         f"{name} " for name in ("ls", "cat", "tree", "find", "cd", "pwd", "help", "exit")
     ]
-    assert completed(walk, "c") == ["cat ", "cd "]
-    assert completed(walk, "ls /f") == ["ls /features/"]
-    assert completed(walk, "cat /features/m") == ["cat /features/metadata.version"]
-    assert completed(walk, "cat /acl/principal/User:a\\ ") == ["cat /acl/principal/User:a\\ b/"]
-    assert completed(walk, "ls /acl/id/{") == []
-    assert walk.cd("/acl") is None
-    assert completed(walk, "ls ") == ["ls id/", "ls principal/", "ls resource/"]
-    many = Walk(tree_of(image_of(*range(1200))))
-    offered = completed(many, "cat /acl/id/")
+    assert completed_lines(browser, "c") == ["cat ", "cd "]
+    assert completed_lines(browser, "ls /f") == ["ls /features/"]
+    assert completed_lines(browser, "cat /features/m") == ["cat /features/metadata.version"]
+    assert completed_lines(browser, "cat /acl/principal/User:a\\ ") == ["cat /acl/principal/User:a\\ b/"]
+    assert completed_lines(browser, "ls /acl/id/{") == []
+    assert browser.cd("/acl") is None
+    assert completed_lines(browser, "ls ") == ["ls id/", "ls principal/", "ls resource/"]
+    many = Browser(tree_of(image_of(*range(1200))))
+    offered = completed_lines(many, "cat /acl/id/")
     assert len(offered) == 1001
     # Tab types only the prefix that all names share.
     everything = sorted(uuid_to_string(acl_id(number)) for number in range(1200))
@@ -289,7 +289,7 @@ def test_completion_continues_the_typed_text() -> None:
 
 
 def test_an_empty_image_has_empty_directories() -> None:
-    walk = Walk(tree_of(AclsImage.EMPTY))
+    browser = Browser(tree_of(AclsImage.EMPTY))
     for path in (
         "/acl/id",
         "/acl/principal",
@@ -298,4 +298,4 @@ def test_an_empty_image_has_empty_directories() -> None:
         "/cluster/brokers",
         "/image/acls/byId",
     ):
-        assert list(walk.entries("ls", [path])) == []
+        assert list(browser.entries("ls", [path])) == []

@@ -20,7 +20,7 @@ from authorizer.cli.options import POINT
 from authorizer.cli.spark import requirements
 from authorizer.cli.spark.job import default_checkpoint, job_settings, located
 from authorizer.cli.spark.options import INTERVAL_S, PAIR, JobFlags
-from authorizer.cli.spark.requirements import require_spark, what_spark_lacks
+from authorizer.cli.spark.requirements import missing_requirement, require_spark
 from authorizer.cli.workspace import Workspace
 from authorizer.configuration.load import load_config
 from records.log.directory import DirectoryLog
@@ -102,7 +102,7 @@ def test_missing_java_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """It is neither on PATH nor in JAVA_HOME."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert what_spark_lacks() == "Java 17 or newer is not on PATH, nor in JAVA_HOME"
+    assert missing_requirement() == "Java 17 or newer is not on PATH, nor in JAVA_HOME"
     with pytest.raises(Failure) as caught:
         require_spark()
     assert caught.value.code is ExitCode.USAGE
@@ -124,7 +124,7 @@ def test_java_17_or_newer_is_required(
     """The error names an older version, or a program that is not Java."""
     home = java_that_says(tmp_path / "jdk", text)
     monkeypatch.setenv("JAVA_HOME", str(home))
-    message = what_spark_lacks()
+    message = missing_requirement()
     assert message is None if lack is None else message == f"{home}/bin/java {lack}"
 
 
@@ -132,14 +132,14 @@ def test_java_home_counts_before_path(tmp_path: Path, monkeypatch: pytest.Monkey
     """As in Spark's scripts: a JAVA_HOME without Java is an error even if PATH has one."""
     assert shutil.which("java") is not None
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert what_spark_lacks() is not None
+    assert missing_requirement() is not None
 
 
 def test_under_spark_submit_no_java_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     """spark-submit's JVM has started this process."""
     monkeypatch.setenv(requirements._GATEWAY, "4711")
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
-    assert what_spark_lacks() is None
+    assert missing_requirement() is None
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ def test_a_window_is_a_number_of_minutes(tmp_path: Path) -> None:
     """Counts are stored by the minute."""
     done = aclog("spark", "counts", "--log", tmp_path, "--output", tmp_path, "--once", "--window", "90s")
     assert done.exit_code == ExitCode.USAGE
-    assert "whole minutes" in done.stderr
+    assert "full minutes" in done.stderr
 
 
 def test_the_submit_file_is_alone_in_its_directory(tmp_path: Path) -> None:

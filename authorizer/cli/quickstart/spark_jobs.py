@@ -18,7 +18,7 @@ from authorizer.cli.rendering.output import say, shown
 from authorizer.cli.spark.history import change_text
 from authorizer.cli.spark.job import StartJob, default_checkpoint, located, spark_session_of
 from authorizer.cli.spark.options import SparkFlags
-from authorizer.cli.spark.requirements import JAVA_MIN, what_spark_lacks
+from authorizer.cli.spark.requirements import JAVA_MIN, missing_requirement
 from authorizer.cli.workspace import Workspace
 from authorizer.configuration.load import load_config
 from records.errors import AclogError
@@ -40,10 +40,10 @@ _ROWS: Final = 5
 def run_spark_beside(config_file: Path) -> int | None:
     """Run the three jobs in a process of their own; its exit code, None where Spark cannot run.
 
-    What went wrong, or is missing, is said. Whatever ends this function ends the process too.
+    Prints what is missing. If this function ends by an exception, it ends the process.
     """
-    if lack := what_spark_lacks():
-        say(f"Left out, as {lack}: pip install 'aclog[spark]', and Java {JAVA_MIN} or newer.")
+    if missing := missing_requirement():
+        say(f"Skipped, because {missing}: pip install 'aclog[spark]', and Java {JAVA_MIN} or newer.")
         return None
     say("Spark starts beside the node, which goes on serving; that takes some seconds ...")
     sys.stdout.flush()

@@ -69,8 +69,8 @@ def serve_command(
 ) -> None:
     """Run a node that serves decisions over HTTP, for a gateway, registry or proxy.
 
-    Follows the log, keeps snapshots, and serves AuthZEN decisions and searches (/access/v1/evaluation,
-    /evaluations, /search), Kafka's own questions (/v1/explain, /v1/filter, ...), /v1/changes, /v1/state,
+    Follows the log, stores snapshots, and serves AuthZEN decisions and searches (/access/v1/evaluation,
+    /evaluations, /search), Kafka's operations (/v1/explain, /v1/filter, ...), /v1/changes, /v1/state,
     /livez, /readyz, /metrics and /openapi.json, which describes them, on --listener or the configured
     listeners, by default http://127.0.0.1:8180. Log lines and the audit log go to stderr; aclog.decision.log
     writes decisions as CloudEvents to stdout, a rotated file or a Kafka topic. Ctrl-C or SIGTERM end it.
@@ -81,16 +81,17 @@ def serve_command(
     ACLs are listed and changed over HTTP, too (/v1/acls), and by `aclog acls` beside it: on a directory's log
     it also listens on the socket aclog.sock in the directory, for the log's owner alone.
 
-    Where no broker of a topic's cluster answers, it waits for them: it is not ready, /readyz says why, and it
-    tries again every some seconds. A cluster that answers that it does not let aclog in, or has no such log,
-    ends it.
+    If no broker of a topic's cluster answers, it retries every few seconds; until then it is not ready, and
+    /readyz has the reason. It ends if the cluster refuses access or has no such log.
 
-    With aclog.clusters in --config it follows several clusters, each with a log of its own: /clusters/NAME
-    before a path says which one is asked, and one that is away leaves the others as they are.
+    With aclog.clusters in --config it follows several clusters, each with its log: /clusters/NAME before a
+    path selects one. A cluster that is unreachable does not affect the others.
 
-    Anyone may ask about themselves; to ask about others takes Describe on the cluster, or a place in
-    --describe-principals. A caller is what its TLS certificate, or the kernel at a Unix socket, says it is
-    (listeners in --config); everyone else is User:ANONYMOUS.
+    Callers may ask about themselves; to ask about other principals they need Describe on the cluster, or an
+    entry in --describe-principals. A caller is the principal of its TLS certificate, token, or user at a Unix
+    socket (listeners in --config); all other callers are User:ANONYMOUS.
+
+    Exit code 0: ended by a signal; 2: wrong usage or configuration; 3: the log is locked or refuses access.
 
     \b
     Examples:

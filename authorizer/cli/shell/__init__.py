@@ -1,1 +1,1 @@
-"""``aclog shell``: a state as a tree of names, to be walked like directories and files."""
+"""``aclog shell``: a state as a tree of names, browsed like directories and files."""

@@ -4,7 +4,7 @@
     /acl/principal/<principal>/<uuid>
     /acl/resource/<type>/<name>/<pattern type>/<uuid>
 
-Rows are sorted by a column when a name below it is asked for; ACLs are made into objects one at a time.
+Rows are sorted by a column when a name below it is needed; ACLs become objects one at a time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ALL: Final = slice(None)
 
 
 def acl_node(columns: AclColumns) -> Directory:
-    """All of them."""
+    """The directory of all ACLs."""
     return Children(
         {
             "id": lambda: AclsById(columns),
@@ -46,7 +46,7 @@ def acl_node(columns: AclColumns) -> Directory:
 
 
 class AclsById:
-    """The rows of a table by their ids; of all rows, or of some."""
+    """The rows of a table by their ids; all rows, or some."""
 
     def __init__(self, columns: AclColumns, rows: Rows | None = None) -> None:
         self._columns = columns
@@ -73,43 +73,43 @@ class AclsById:
 
 
 class _Grouped:
-    """Rows by what one of their columns says.
+    """Rows grouped by the values of a column.
 
     Args:
-        rows: which.
-        codes: of these rows, in that column.
-        named: the name of each code.
-        below: the directory of the rows that have one.
+        rows: row numbers.
+        codes: values of these rows in the column.
+        name_of: returns the name of a code.
+        directory_of: returns the directory of the rows with one value.
     """
 
     def __init__(
         self,
         rows: Rows,
         codes: npt.NDArray[np.integer],
-        named: Callable[[int], str],
-        below: Callable[[Rows], Node],
+        name_of: Callable[[int], str],
+        directory_of: Callable[[Rows], Node],
     ) -> None:
         self._rows = rows
         self._codes = codes
-        self._named = named
-        self._below = below
+        self._name_of = name_of
+        self._directory_of = directory_of
 
     @cached_property
     def _sorted(self) -> tuple[Rows, list[int], dict[str, int]]:
-        """The rows by their codes, where each code's begin, and which of these a name's are."""
+        """Rows sorted by code, the start of each code's rows, and each name's index into the starts."""
         order = np.argsort(self._codes, kind="stable")
         codes, starts = np.unique(self._codes[order], return_index=True)
-        places = {self._named(code): place for place, code in enumerate(codes.tolist())}
-        return self._rows[order], [*starts.tolist(), len(order)], places
+        indexes = {self._name_of(code): index for index, code in enumerate(codes.tolist())}
+        return self._rows[order], [*starts.tolist(), len(order)], indexes
 
     @cached_property
     def names(self) -> Sequence[str]:
         return in_order(self._sorted[2])
 
     def child(self, name: str) -> Node | None:
-        rows, starts, places = self._sorted
-        place = places.get(name)
-        return None if place is None else self._below(rows[starts[place] : starts[place + 1]])
+        rows, starts, indexes = self._sorted
+        index = indexes.get(name)
+        return None if index is None else self._directory_of(rows[starts[index] : starts[index + 1]])
 
 
 def _by_principal(columns: AclColumns) -> Directory:

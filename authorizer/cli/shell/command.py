@@ -15,8 +15,8 @@ from authorizer.cli.failure import ExitCode
 def shell_command(*, words: tuple[str, ...], source: str | None, as_json: bool) -> None:
     """Browse a state like a file system: ls, cd, cat, tree, find.
 
-    Without COMMAND it reads commands, on a terminal with completion (Tab) and a history; help lists them. The
-    state is read once, at the start.
+    Without COMMAND it reads commands from stdin, on a terminal with completion (Tab) and a history. The
+    command help lists all commands. The state is read once, at the start.
 
     \b
       /acl/id/ID                           /acl/principal/PRINCIPAL/ID
@@ -25,14 +25,15 @@ def shell_command(*, words: tuple[str, ...], source: str | None, as_json: bool) 
       /image: kafka-metadata-shell's own paths
 
     --acls takes any set that `aclog diff` takes: a log, LOG@OFFSET, a snapshot store, a .checkpoint file, a
-    running node, a cluster. Only logs, stores and checkpoints hold more than ACLs. /image has the paths and
-    the text of kafka-metadata-shell; secrets are neither stored nor shown.
+    running node, a cluster. Only logs, stores and checkpoints have more than ACLs. /image has the paths and
+    the text of kafka-metadata-shell; secrets are neither stored nor printed.
 
-    In paths * ? and {a,b} match names. A name with such a character, a space or a slash is shown with a
-    backslash before it, what cannot be printed by its number, and either can be typed like that.
+    In paths, *, ? and {a,b} match names. These characters, spaces and slashes in names are printed and typed
+    with a backslash before them, and unprintable characters by their code.
 
-    --json prints a line for each entry, with the values of leaves for cat and tree. Exit code 1: a path does
-    not exist.
+    --json prints a line for each entry, with the values of leaves for cat and tree.
+
+    Exit code 0: all paths exist; 1: a path does not exist.
 
     \b
     Examples:
@@ -43,7 +44,7 @@ def shell_command(*, words: tuple[str, ...], source: str | None, as_json: bool) 
     """
     from authorizer.cli.rendering.output import note
     from authorizer.cli.shell.interactive import interact
-    from authorizer.cli.shell.session import Session, Walk
+    from authorizer.cli.shell.session import Browser, Session
     from authorizer.cli.shell.tree import tree_of
     from authorizer.cli.workspace import Workspace
 
@@ -51,11 +52,11 @@ def shell_command(*, words: tuple[str, ...], source: str | None, as_json: bool) 
     image = acl_source(workspace, acls=source).load().image
     if not image.metadata.is_complete:
         note(
-            "this goes back to a snapshot from before topics, SCRAM users and delegation tokens were kept: "
-            "of these there is only what the log has said since"
+            "this state starts from an old snapshot without topics, SCRAM users and delegation tokens: it "
+            "has only those in later records of the log"
         )
-    walk = Walk(tree_of(image))
+    browser = Browser(tree_of(image))
     if not words:
-        interact(walk, as_json=as_json)
-    elif not Session(walk, as_json=as_json).run(words):
+        interact(browser, as_json=as_json)
+    elif not Session(browser, as_json=as_json).run(words):
         raise click.exceptions.Exit(ExitCode.NO)

@@ -1,4 +1,4 @@
-"""Commands that are typed one after the other: on a terminal with completion and a history."""
+"""The interactive shell: reads commands, on a terminal with completion and a history."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from authorizer.cli.shell.session import Walk
+    from authorizer.cli.shell.session import Browser
 
 _PROMPT: Final = ">> "
 _HISTORY_LINES: Final = 1000
-#: As many as a terminal can show.
-_OFFERED_MAX: Final = 1000
+#: Completions that a terminal can show.
+_COMPLETIONS_MAX: Final = 1000
 
 
-def interact(walk: Walk, *, as_json: bool) -> None:
-    """Read commands from stdin until it ends, or one says exit; on a terminal with completion and history."""
+def interact(browser: Browser, *, as_json: bool) -> None:
+    """Read commands from stdin until its end or exit; on a terminal with completion and history."""
     if not sys.stdin.isatty():
-        session = Session(walk, as_json=as_json)
+        session = Session(browser, as_json=as_json)
         for line in sys.stdin:
-            if not _typed(session, line):
+            if not _run_line(session, line):
                 return
         return
     import readline
 
-    readline.set_completer_delims(" /")  # what comes behind these is what Tab shows
-    readline.set_completer(_completer(walk, readline))
-    is_libedit = "libedit" in (readline.__doc__ or "")  # in readline's place in some Pythons
+    readline.set_completer_delims(" /")  # completion replaces the text after these
+    readline.set_completer(_completer(browser, readline))
+    is_libedit = "libedit" in (readline.__doc__ or "")  # some Pythons have libedit instead of readline
     readline.parse_and_bind("bind ^I rl_complete" if is_libedit else "tab: complete")
     readline.set_auto_history(True)
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     history = Path(state, "aclog", "shell_history")
-    with suppress(OSError):  # there is none the first time
+    with suppress(OSError):  # no history yet
         readline.read_history_file(history)
-    click.echo("[ aclog shell ]  help says what there is")
+    click.echo("[ aclog shell ]  help lists the commands")
     try:
         while True:
-            session = Session(walk, as_json=as_json, columns=shutil.get_terminal_size().columns)
+            session = Session(browser, as_json=as_json, columns=shutil.get_terminal_size().columns)
             try:
-                if not _typed(session, input(_PROMPT)):
+                if not _run_line(session, input(_PROMPT)):
                     return
             except KeyboardInterrupt:
                 click.echo("^C")
@@ -66,8 +66,8 @@ def interact(walk: Walk, *, as_json: bool) -> None:
             click.echo(f"note: {history}: {error.strerror}", err=True)
 
 
-def _typed(session: Session, line: str) -> bool:
-    """Run one line; whether to go on."""
+def _run_line(session: Session, line: str) -> bool:
+    """Run one line; returns False for exit."""
     words = split_words(line)
     if not words:
         return True
@@ -80,26 +80,26 @@ def _typed(session: Session, line: str) -> bool:
     return True
 
 
-def _completer(walk: Walk, readline: ModuleType) -> Callable[[str, int], str | None]:
-    """For readline, which asks for one after the other until there is none."""
-    offered: list[str] = []
+def _completer(browser: Browser, readline: ModuleType) -> Callable[[str, int], str | None]:
+    """The completer of readline, which calls it for one completion after the other until None."""
+    completions: list[str] = []
 
     def complete(_text: str, state: int) -> str | None:
         if state == 0:
-            lines = completed(walk, readline.get_line_buffer()[: readline.get_endidx()])
-            offered[:] = [line[readline.get_begidx() :] for line in lines]
-        return offered[state] if state < len(offered) else None
+            lines = completed_lines(browser, readline.get_line_buffer()[: readline.get_endidx()])
+            completions[:] = [line[readline.get_begidx() :] for line in lines]
+        return completions[state] if state < len(completions) else None
 
     return complete
 
 
-def completed(walk: Walk, line: str) -> list[str]:
-    """What a line may become that was typed to its end."""
+def completed_lines(browser: Browser, line: str) -> list[str]:
+    """The lines that complete a typed line."""
     typed = unfinished_word(line)
     before = line[: len(line) - len(typed)]
     if not before.strip():
         return [f"{before}{name} " for name in COMMANDS if name.startswith(typed)]
     try:
-        return [before + way for way in walk.completions(typed, _OFFERED_MAX)]
+        return [before + way for way in browser.completions(typed, _COMPLETIONS_MAX)]
     except BadPathError:
         return []

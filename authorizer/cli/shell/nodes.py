@@ -1,4 +1,4 @@
-"""What the tree is made of: directories of names, and leaves that say something."""
+"""Nodes of the tree: directories of names, and leaves with values."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 
 class Leaf(NamedTuple):
-    """What is at the end of a path.
+    """A node with a value.
 
     Attributes:
-        text: as people read it; it may have any character.
-        value: the same for JSON.
+        text: for people; may contain any character.
+        value: for JSON.
     """
 
     text: str
@@ -22,21 +22,21 @@ class Leaf(NamedTuple):
 
 
 class Directory(Protocol):
-    """Names, and what they stand for; worked out when it is asked for."""
+    """Names and their nodes, computed when needed."""
 
     @property
     def names(self) -> Sequence[str]:
         """Distinct and sorted, as ``in_order`` sorts."""
 
     def child(self, name: str) -> Node | None:
-        """What a name stands for; None if it is not among the names."""
+        """The node of a name; None if the directory has no such name."""
 
 
 Node = Leaf | Directory
 
 
 class Children:
-    """A directory that is made of what there is for each name."""
+    """A directory with a function for each name."""
 
     def __init__(self, children: Mapping[str, Callable[[], Node]]) -> None:
         self._children = children
@@ -50,8 +50,8 @@ class Children:
         return None if make is None else make()
 
 
-class Alike:
-    """A directory of what is made alike, from each name."""
+class UniformDirectory:
+    """A directory with one function for all names."""
 
     def __init__(self, names: Iterable[str], make: Callable[[str], Node]) -> None:
         self._known = frozenset(names)
@@ -66,12 +66,12 @@ class Alike:
 
 
 def leaf(value: str | int) -> Leaf:
-    """Of a value that is one text or number."""
+    """The leaf of a text or number."""
     return Leaf(str(value), value)
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """As Java compares strings, and so kafka-metadata-shell: by their UTF-16."""
+    """Sort by UTF-16, as Java and kafka-metadata-shell do."""
     ordered = sorted(names)
     if all(map(str.isascii, ordered)):
         return ordered

@@ -1,13 +1,13 @@
-r"""Paths as they are typed and shown: any name can be, whatever is in it.
+r"""Syntax of paths, in which any name can be typed and printed.
 
-    /acl/principal/User:al\ ice       a space, \/ a slash, \\ a backslash: one of these before any character
-    /acl/resource/TOPIC/\*            takes its meaning away, as does \n \r \t \x1b \u202e \U0001f680
-    /acl/resource/TOPIC/""            the name without a character
-    /acl/resource/TOPIC/pay*          * any characters, ? one, {a,b} one of several
-    ../id                             .. above, . here
+    /acl/principal/User:al\ ice       a backslash escapes the next character: a space, \/, \\
+    /acl/resource/TOPIC/\*            the name *; \n \r \t \x1b \u202e \U0001f680 are characters by code
+    /acl/resource/TOPIC/""            the empty name
+    /acl/resource/TOPIC/pay*          * matches any characters, ? one, {a,b} one of several
+    ../id                             .. is the parent, . the working directory
 
-What is not printable is shown by its number, and so cannot end a line, turn the text around or begin an
-escape sequence; what would be read otherwise is shown with a backslash. What is shown can be pasted.
+Unprintable characters are printed by code, so that names cannot end a line, reverse the text or begin an
+escape sequence. Special characters are printed with a backslash. Printed paths can be pasted.
 """
 
 from __future__ import annotations
@@ -32,21 +32,20 @@ _NUMBERED: Final = {"x": 2, "u": 4, "U": 8}
 _ESCAPE: Final = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
 _WORD: Final = re.compile(r"(?:\\.|[^\s\\]|\\$)+")
 _COMPONENT: Final = re.compile(r"(?:\\.|[^/\\]|\\$)+", re.DOTALL)
-# Of a component: what is escaped, what is special, what is neither.
+# An escaped, special or plain character of a component.
 _TOKEN: Final = re.compile(rf"(?P<escape>{_ESCAPE.pattern})|(?P<special>[*?{{}},])|(?P<plain>.)", re.DOTALL)
 
 
 class BadPathError(ValueError):
-    """A path that means nothing; the text says why."""
+    """A path that is not valid; the text states why."""
 
 
 class Component(NamedTuple):
     """One name of a path, or a pattern of names.
 
     Attributes:
-        name: the name; of a pattern nothing.
-        pattern: RE2's, which the names match; None for one name. Names are anybody's, and a*a*a*b takes
-            Python's own engine a while.
+        name: the name; empty for a pattern.
+        pattern: of RE2, which is linear in the length of a name; None for one name.
     """
 
     name: str
@@ -54,21 +53,21 @@ class Component(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where in the tree: the names from the root on, and what is there."""
+    """A node with its path from the root."""
 
     names: tuple[str, ...]
     node: Node
 
 
 def printable(text: str) -> str:
-    """The text with what is not printable by its number: for contents, which nobody types."""
+    """The text with unprintable characters by code; for values, which users do not type."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else _numbered(each) for each in text)
 
 
 def shown_name(name: str) -> str:
-    """One name as it can be typed."""
+    """A name in the syntax of paths."""
     if not name:
         return _EMPTY
     if name in {".", ".."}:
@@ -79,30 +78,30 @@ def shown_name(name: str) -> str:
 
 
 def shown_path(names: Sequence[str]) -> str:
-    """A path from the root on."""
+    """An absolute path."""
     return "/" + "/".join(map(shown_name, names))
 
 
 def split_words(line: str) -> list[str]:
-    r"""A typed line by its spaces, but for escaped ones."""
+    r"""Split a line at spaces that are not escaped."""
     return _WORD.findall(line)
 
 
 def unfinished_word(line: str) -> str:
-    """The word at the line's end; none if that is a space between words."""
+    """The word at the end of a line; empty after a space."""
     words = list(_WORD.finditer(line))
     return words[-1][0] if words and words[-1].end() == len(line) else ""
 
 
 def parse_path(text: str, here: Sequence[str] = ()) -> list[Component]:
-    """What a typed path consists of, from the root on.
+    """The components of a typed path, from the root on.
 
     Args:
         text: absolute, or relative to ``here``.
         here: the working directory.
 
     Raises:
-        BadPathError: a group of alternatives without an end, or in another one.
+        BadPathError: a group of alternatives has no end or is in another group.
     """
     components = [] if text.startswith("/") else [Component(name, None) for name in here]
     for typed in _COMPONENT.findall(text):
@@ -114,7 +113,7 @@ def parse_path(text: str, here: Sequence[str] = ()) -> list[Component]:
 
 
 def found(root: Node, components: Sequence[Component]) -> Iterator[Place]:
-    """The places that a path leads to, in order; nothing if there are none."""
+    """The existing places of a path, in order."""
     yield from _found(Place((), root), components)
 
 
@@ -124,7 +123,7 @@ def _found(place: Place, components: Sequence[Component]) -> Iterator[Place]:
         return
     if isinstance(place.node, Leaf):
         return
-    first, *others = components
+    first, *remaining = components
     if first.pattern is None:
         names: Sequence[str] = (first.name,)
     else:
@@ -132,7 +131,7 @@ def _found(place: Place, components: Sequence[Component]) -> Iterator[Place]:
     for name in names:
         node = place.node.child(name)
         if node is not None:
-            yield from _found(Place((*place.names, name), node), others)
+            yield from _found(Place((*place.names, name), node), remaining)
 
 
 def _component(typed: str) -> Component:

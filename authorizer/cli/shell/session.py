@@ -1,4 +1,4 @@
-"""One typed command after the other, and what it prints."""
+"""Session: runs shell commands and prints their output."""
 
 from __future__ import annotations
 
@@ -26,46 +26,44 @@ CD, PWD, HELP, EXIT = "cd", "pwd", "help", "exit"
 _NEED_A_PATH: Final = (CAT, TREE)
 COMMANDS: Final = {
     LS: "[PATH...]  the names in directories",
-    CAT: "PATH...  what leaves say",
-    TREE: "PATH...  everything below, with what leaves say",
-    FIND: "[PATH...]  every path below",
+    CAT: "PATH...  the values of leaves",
+    TREE: "PATH...  all nodes below, with the values of leaves",
+    FIND: "[PATH...]  all paths below",
     CD: "[PATH]  go to a directory; / without one",
-    PWD: "which directory this is",
-    HELP: "these lines",
-    EXIT: "leave; so does Ctrl-D",
+    PWD: "print the working directory",
+    HELP: "print this help",
+    EXIT: "leave; also Ctrl-D",
 }
-_PATHS: Final = (
-    r"Paths: * ? {a,b} match names; a backslash before a character, as in \* or \ , takes that away."
-)
-#: Lines that are gathered before one write.
+_PATHS: Final = r"Paths: * ? {a,b} match names; a backslash escapes a character, as in \* or \ ."
+#: Lines in one write.
 _BLOCK_LINES: Final = 1024
-#: More names than these are not set out in columns: the first of them would be long in coming.
-_SET_OUT_MAX: Final = 10_000
+#: More names than these are not arranged in columns, which would delay the first line.
+_COLUMNS_NAMES_MAX: Final = 10_000
 
 
 class Session:
     """Runs commands on a tree.
 
     Args:
-        walk: the tree.
+        browser: the tree.
         as_json: one object on a line, instead of text.
         columns: of the screen, for ls; None for a name on each line.
     """
 
-    def __init__(self, walk: Walk, *, as_json: bool, columns: int | None = None) -> None:
-        self._walk = walk
+    def __init__(self, browser: Browser, *, as_json: bool, columns: int | None = None) -> None:
+        self._browser = browser
         self._as_json = as_json
         self._columns = columns
 
     def run(self, words: Sequence[str]) -> bool:
-        """Do what was typed; whether every path was there. What is wrong is said on stderr.
+        """Run a command; returns whether all paths exist. Errors go to stderr.
 
         Raises:
-            click.UsageError: no such command, or one without the path that it needs.
+            click.UsageError: the command is unknown, or it needs a path.
         """
         command, *paths = words
         if command not in COMMANDS:
-            raise click.UsageError(f"`{command}` is no command; there are {', '.join(COMMANDS)}")
+            raise click.UsageError(f"`{command}` is not a command; commands are {', '.join(COMMANDS)}")
         if not paths and command in _NEED_A_PATH:
             raise click.UsageError(f"{command} needs a path")
         try:
@@ -76,27 +74,27 @@ class Session:
     def _run(self, command: str, paths: Sequence[str]) -> bool:
         match command:
             case "help":
-                return _print((*(f"{name:5}{does}" for name, does in COMMANDS.items()), _PATHS))
+                return _print((*(f"{name:5}{text}" for name, text in COMMANDS.items()), _PATHS))
             case "pwd":
-                return _print([shown_path(self._walk.here)])
+                return _print([shown_path(self._browser.here)])
             case "cd":
-                wrong = self._walk.cd(paths[0] if paths else "/")
-                return _print([] if wrong is None else [wrong])
+                error = self._browser.cd(paths[0] if paths else "/")
+                return _print([] if error is None else [error])
         if self._as_json:
             return self._print_json(command, paths)
         if command == LS:
-            return _print(self._walk.listing(paths, self._set_out))
+            return _print(self._browser.listing(paths, self._set_out))
         return _print(
             line
-            for entry in self._walk.entries(command, paths)
-            for line in ((entry,) if isinstance(entry, Wrong) else entry.lines(command))
+            for entry in self._browser.entries(command, paths)
+            for line in ((entry,) if isinstance(entry, PathError) else entry.lines(command))
         )
 
     def _print_json(self, command: str, paths: Sequence[str]) -> bool:
         is_right = True
         with JsonLines() as lines:
-            for entry in self._walk.entries(command, paths):
-                if isinstance(entry, Wrong):
+            for entry in self._browser.entries(command, paths):
+                if isinstance(entry, PathError):
                     click.echo(entry.text, err=True)
                     is_right = False
                 else:
@@ -104,8 +102,8 @@ class Session:
         return is_right
 
     def _set_out(self, names: Sequence[str]) -> Iterator[str]:
-        """Names in as many columns as fit, downwards; each as wide as its longest."""
-        if self._columns is None or not 1 < len(names) <= _SET_OUT_MAX:
+        """Arrange names in as many columns as fit, top to bottom."""
+        if self._columns is None or not 1 < len(names) <= _COLUMNS_NAMES_MAX:
             yield from names
             return
         for count in range(min(self._columns // 3, len(names)), 1, -1):
@@ -122,13 +120,13 @@ class Session:
             yield "".join(line).rstrip()
 
 
-def _print(lines: Iterator[str | Wrong] | Sequence[str | Wrong]) -> bool:
-    """To stdout, in large pieces; whether nothing was wrong, which goes to stderr."""
+def _print(lines: Iterator[str | PathError] | Sequence[str | PathError]) -> bool:
+    """Print lines to stdout and errors to stderr, in large pieces; returns whether there was no error."""
     is_right = True
     remaining = iter(lines)
     while block := list(islice(remaining, _BLOCK_LINES)):
-        for is_wrong, run in groupby(block, lambda line: isinstance(line, Wrong)):
-            texts = (line.text if isinstance(line, Wrong) else line for line in run)
+        for is_wrong, run in groupby(block, lambda line: isinstance(line, PathError)):
+            texts = (line.text if isinstance(line, PathError) else line for line in run)
             click.echo("\n".join(texts), err=is_wrong)
             is_right = is_right and not is_wrong
     return is_right
@@ -137,20 +135,20 @@ def _print(lines: Iterator[str | Wrong] | Sequence[str | Wrong]) -> bool:
 _INDENT: Final = "  "
 
 
-class Wrong(NamedTuple):
-    """What is wrong with one path; the others are shown all the same."""
+class PathError(NamedTuple):
+    """The error of one path; the other paths are printed."""
 
     text: str
 
 
 class Entry(NamedTuple):
-    """A node that a command shows.
+    """A node that a command prints.
 
     Attributes:
-        names: from the root on.
-        node: what is there.
-        depth: how many of the names are below the path that was typed.
-        start: that path.
+        names: the path from the root.
+        node: the node.
+        depth: number of names below the typed path.
+        start: the typed path.
     """
 
     names: tuple[str, ...]
@@ -159,7 +157,7 @@ class Entry(NamedTuple):
     start: str
 
     def lines(self, command: str) -> Iterator[str]:
-        """As cat, tree or find shows it."""
+        """The output of cat, tree or find."""
         if command == FIND:
             below = map(shown_name, self.names[len(self.names) - self.depth :])
             yield "/".join([self.start.rstrip("/"), *below]) or "/"
@@ -170,31 +168,31 @@ class Entry(NamedTuple):
             yield f"{_INDENT * self.depth}{printable(self.node.text)}"
 
     def to_json(self, command: str) -> dict[str, Any]:
-        """One line's object: with what a leaf says, where the command shows that."""
+        """JSON form; cat and tree include the value of a leaf."""
         row: dict[str, Any] = {"path": shown_path(self.names)}
         if not isinstance(self.node, Leaf):
             return row | {"directory": True}
         return row | ({"value": self.node.value} if command in {CAT, TREE} else {"directory": False})
 
 
-class Walk:
+class Browser:
     """A tree, and the working directory in it."""
 
     def __init__(self, root: Directory) -> None:
         self._root = root
         self.here: tuple[str, ...] = ()
 
-    def cd(self, typed: str) -> Wrong | None:
-        """Go to the first directory that the path leads to, if there is one. Raises BadPathError."""
+    def cd(self, typed: str) -> PathError | None:
+        """Change to the first directory of a path; returns the error. Raises BadPathError."""
         places = list(self._places(typed))
         for place in places:
             if not isinstance(place.node, Leaf):
                 self.here = place.names
                 return None
-        return Wrong(f"cd: {typed}: {'not a directory' if places else 'no such directory'}.")
+        return PathError(f"cd: {typed}: {'not a directory' if places else 'no such directory'}.")
 
-    def entries(self, command: str, paths: Sequence[str]) -> Iterator[Entry | Wrong]:
-        """What a command shows of these paths, one after the other. Raises BadPathError."""
+    def entries(self, command: str, paths: Sequence[str]) -> Iterator[Entry | PathError]:
+        """The entries that a command prints for these paths, in order. Raises BadPathError."""
         for typed in paths or (".",):
             is_there = False
             is_one = all(component.pattern is None for component in parse_path(typed, self.here))
@@ -205,24 +203,24 @@ class Walk:
                     case "ls" if not isinstance(node, Leaf):
                         yield from _children(start)
                     case "cat" if not isinstance(node, Leaf):
-                        yield Wrong(f"{command}: {typed}: Is a directory")
+                        yield PathError(f"{command}: {typed}: Is a directory")
                     case "tree" | "find":
                         yield from _at_and_below(start)
                     case _:
                         yield start
             if not is_there:
-                yield Wrong(f"{command}: {typed}: no such file or directory.")
+                yield PathError(f"{command}: {typed}: no such file or directory.")
 
     def listing(
         self, paths: Sequence[str], set_out: Callable[[Sequence[str]], Iterator[str]]
-    ) -> Iterator[str | Wrong]:
-        """The lines of ls: leaves first, then each directory's names, as ``set_out`` puts many into lines."""
+    ) -> Iterator[str | PathError]:
+        """The lines of ls: leaves, then the names in each directory; ``set_out`` arranges names in lines."""
         leaves: list[str] = []
         directories: list[tuple[str, Directory]] = []
         for typed in paths or (".",):
             places = list(self._places(typed))
             if not places:
-                yield Wrong(f"{LS}: {typed}: no such file or directory.")
+                yield PathError(f"{LS}: {typed}: no such file or directory.")
             for names, node in places:
                 shown = shown_name(names[-1]) if names else "/"
                 if isinstance(node, Leaf):
@@ -239,15 +237,14 @@ class Walk:
             is_first = False
             yield from set_out([shown_name(name) for name in directory.names])
 
-    def completions(self, typed: str, most: int) -> list[str]:
-        """The ways to go on with a path that was typed to here, directories with a slash; in order.
+    def completions(self, typed: str, maximum: int) -> list[str]:
+        """The completions of a path, in order; directories end with a slash. Raises BadPathError.
 
-        Of more than ``most`` the first of them and the last: what all begin with is what these begin with.
-        Raises BadPathError.
+        Of more than ``maximum``, returns the first ones and the last, which have the same common prefix.
         """
         cut = _last_slash(typed) + 1
         before, begun = typed[:cut], typed[cut:]
-        ways = [
+        matches = [
             (shown, place.node, name)
             for place in self._places(before or ".")
             if not isinstance(place.node, Leaf)
@@ -256,7 +253,7 @@ class Walk:
         ]
         return [
             f"{before}{shown}{'' if isinstance(directory.child(name), Leaf) else '/'}"
-            for shown, directory, name in ways[:most] + ways[most:][-1:]
+            for shown, directory, name in matches[:maximum] + matches[maximum:][-1:]
         ]
 
     def _places(self, typed: str) -> Iterator[Place]:
@@ -278,7 +275,7 @@ def _at_and_below(entry: Entry) -> Iterator[Entry]:
 
 
 def _last_slash(typed: str) -> int:
-    """The last one that is not escaped; -1 without any."""
+    """Index of the last slash that is not escaped; -1 without one."""
     is_escaped, last = False, -1
     for at, character in enumerate(typed):
         if character == "/" and not is_escaped:

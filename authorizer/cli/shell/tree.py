@@ -1,10 +1,10 @@
-"""The root: what an image holds, by names of ours, and ``/image`` as kafka-metadata-shell shows it.
+"""The root directory: the contents of an image, and ``/image`` in the form of kafka-metadata-shell.
 
 /acl          by id, by principal, by resource (acl_nodes)
 /features     levels by name
-/cluster      brokers: which levels of metadata.version the binaries support
+/cluster      brokers: the levels of metadata.version that they support
 /topics       ids by name
-/image        Kafka's own paths, as far as the image has what is in them (kafka_nodes)
+/image        the paths of kafka-metadata-shell for which the image has data (kafka_node)
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from authorizer.cli.shell.acl_nodes import AclsById, acl_node
-from authorizer.cli.shell.nodes import Alike, Children, Leaf, leaf
+from authorizer.cli.shell.nodes import Children, Leaf, UniformDirectory, leaf
 from records.entries import METADATA_VERSION_FEATURE
 from records.ids import uuid_to_string
 from records.metadata_version import metadata_version_name
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 
 
 def tree_of(image: AclsImage) -> Directory:
-    """Everything."""
-    image = image.merged()  # rows are found by columns
+    """The root directory of an image."""
+    image = image.merged()  # rows are looked up by column
     brokers, features = image.metadata.brokers, image.metadata.features
     topics = image.metadata.topics.by_name
     return Children(
         {
             "acl": lambda: acl_node(image.columns),
             "cluster": lambda: Children({"brokers": lambda: _brokers(brokers)}),
-            "features": lambda: Alike(features, lambda name: leaf(features[name])),
+            "features": lambda: UniformDirectory(features, lambda name: leaf(features[name])),
             "image": lambda: kafka_node(image),
-            "topics": lambda: Alike(topics, lambda name: leaf(uuid_to_string(topics[name]))),
+            "topics": lambda: UniformDirectory(topics, lambda name: leaf(uuid_to_string(topics[name]))),
         }
     )
 
@@ -53,11 +53,11 @@ def _brokers(brokers: Mapping[int, SupportedLevels]) -> Directory:
             {"metadataVersion": {"lowest": lowest, "highest": highest}},
         )
 
-    return Alike(map(str, brokers), broker)
+    return UniformDirectory(map(str, brokers), broker)
 
 
 _FINALIZED: Final = "finalized_"
-# As Kafka's own MetadataNodeRedactionCriteria have it.
+# As Kafka's MetadataNodeRedactionCriteria.
 _CREDENTIAL: Final = (
     "ScramCredentialData(salt=[redacted], storedKey=[redacted], serverKey=[redacted], iterations=[redacted])"
 )
@@ -71,7 +71,7 @@ def kafka_node(image: AclsImage) -> Directory:
         {
             "acls": lambda: Children({"byId": lambda: AclsById(image.columns)}),
             "cluster": lambda: Children({"brokers": lambda: _registrations(metadata.brokers)}),
-            "delegationToken": lambda: Alike(owners, lambda token_id: _token(owners[token_id])),
+            "delegationToken": lambda: UniformDirectory(owners, lambda token_id: _token(owners[token_id])),
             "features": lambda: _features(metadata.features),
             "provenance": lambda: _provenance(image.provenance),
             "scram": lambda: _scram(metadata.scram),
@@ -89,7 +89,7 @@ def _registrations(brokers: Mapping[int, SupportedLevels]) -> Directory:
             {"id": int(name), "supportedFeatures": {METADATA_VERSION_FEATURE: [lowest, highest]}},
         )
 
-    return Alike(map(str, brokers), broker)
+    return UniformDirectory(map(str, brokers), broker)
 
 
 def _token(owner: str) -> Leaf:
@@ -100,9 +100,9 @@ def _token(owner: str) -> Leaf:
 def _features(features: Mapping[str, int]) -> Directory:
     levels = dict(features)
     version = levels.pop(METADATA_VERSION_FEATURE, None)
-    # 4.x prints Java's Optional.
-    said = "Optional.empty" if version is None else f"Optional[{metadata_version_name(version)}]"
-    children: dict[str, Callable[[], Node]] = {"metadataVersion": lambda: leaf(said)}
+    # Kafka 4.x prints Java's Optional.
+    text = "Optional.empty" if version is None else f"Optional[{metadata_version_name(version)}]"
+    children: dict[str, Callable[[], Node]] = {"metadataVersion": lambda: leaf(text)}
     children |= {_FINALIZED + name: partial(leaf, level) for name, level in levels.items()}
     return Children(children)
 
@@ -110,7 +110,7 @@ def _features(features: Mapping[str, int]) -> Directory:
 def _provenance(provenance: Provenance) -> Leaf:
     offset, epoch = provenance.end_offset - 1, provenance.epoch
     time = datetime.fromtimestamp(provenance.timestamp_ms / 1000, UTC)
-    # DateTimeFormatter.ISO_ZONED_DATE_TIME: no more digits of a second than it needs.
+    # DateTimeFormatter.ISO_ZONED_DATE_TIME omits trailing zeros of a second.
     fraction = f".{provenance.timestamp_ms % 1000:03d}".rstrip("0").rstrip(".")
     text = f"offset {offset}, epoch {epoch}, time {time:%Y-%m-%dT%H:%M:%S}{fraction}Z[UTC]"
     return Leaf(text, {"offset": offset, "epoch": epoch, "timestamp": provenance.timestamp_ms})
@@ -118,7 +118,9 @@ def _provenance(provenance: Provenance) -> Leaf:
 
 def _scram(users: Mapping[str, tuple[int, ...]]) -> Directory:
     def mechanism(code: int) -> Directory:
-        return Alike((user for user, codes in users.items() if code in codes), lambda _: leaf(_CREDENTIAL))
+        return UniformDirectory(
+            (user for user, codes in users.items() if code in codes), lambda _: leaf(_CREDENTIAL)
+        )
 
     return Children({name: partial(mechanism, code) for code, name in SCRAM_MECHANISMS.items()})
 
@@ -127,8 +129,8 @@ def _topics(topics: TopicsImage) -> Directory:
     ids = {uuid_to_string(topic_id): name for topic_id, name in topics.by_id.items()}
     return Children(
         {
-            "byId": lambda: Alike(ids, lambda topic_id: _topic(ids[topic_id], topic_id)),
-            "byName": lambda: Alike(
+            "byId": lambda: UniformDirectory(ids, lambda topic_id: _topic(ids[topic_id], topic_id)),
+            "byName": lambda: UniformDirectory(
                 topics.by_name, lambda name: _topic(name, uuid_to_string(topics.by_name[name]))
             ),
         }

@@ -1,4 +1,4 @@
-"""``aclog spark history``: what ``aclog spark changes`` has kept, though the log forgot it."""
+"""``aclog spark history``: queries the history that ``aclog spark changes`` has stored."""
 
 from __future__ import annotations
 
@@ -35,18 +35,17 @@ if TYPE_CHECKING:
     from records.principal import KafkaPrincipal
     from snapshot.jobs.changes.history import Answer, History
 
-_question_options: Final = (
+_history_options: Final = (
     click.option(
         "--history",
         metavar="DIR",
         required=True,
         shell_complete=completes("dir"),
-        help="What --output of `aclog spark changes` named: a path, or a URL that Hadoop has a file system "
-        "for.",
+        help="The --output of `aclog spark changes`: a path, or a URL of a file system that Hadoop supports.",
     ),
     history_cluster_option,
 )
-_choice_options: Final = (
+_filter_options: Final = (
     click.option("--principal", type=PRINCIPAL, help="Only ACLs of exactly this principal."),
     click.option(
         "--resource-type",
@@ -55,22 +54,22 @@ _choice_options: Final = (
         ),
         help="With --resource-name: only ACLs of this resource.",
     ),
-    click.option("--resource-name", metavar="NAME", help="The resource's name, as the ACLs have it."),
+    click.option("--resource-name", metavar="NAME", help="The resource's name, as in the ACLs."),
     click.option(
         "--resource-pattern-type",
         type=PATTERN_TYPE,
         default=PatternType.ANY.name,
         show_default=True,
-        help="How the name is meant: ANY, LITERAL or PREFIXED is of ACLs with this very name; MATCH is of "
-        "all ACLs that affect the resource.",
+        help="Pattern type of the name: ANY, LITERAL or PREFIXED for ACLs with the same name; MATCH for all "
+        "ACLs that match the resource.",
     ),
     query_options,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Question(SparkFlags):
-    """What both commands were given, by click's names: which history, which of its rows, and how to print."""
+class _Query(SparkFlags):
+    """Options of both commands, by click's parameter names: the history, a filter of its rows, the output."""
 
     history: str
     cluster_id: str | None
@@ -81,8 +80,8 @@ class _Question(SparkFlags):
     as_json: bool
 
     @contextmanager
-    def opened(self) -> Iterator[History]:
-        """The history, read by Spark."""
+    def open(self) -> Iterator[History]:
+        """Open the history in a Spark session."""
         if (self.resource_type is None) != (self.resource_name is None):
             raise click.UsageError("--resource-type and --resource-name must be given together")
         require_spark()
@@ -93,11 +92,11 @@ class _Question(SparkFlags):
             yield History.open(spark, located(self.history), self.cluster_id)
 
     def print(self, found: Answer, text_of: Callable[[Mapping[str, Any]], str]) -> None:
-        """The rows that are wanted, in their order."""
+        """Print the rows that pass the filter, in order."""
         for line in found.notes:
             note(f"note: {line}")
-        # Partition by partition: a history may be larger than this machine.
-        rows = (row.asDict(recursive=True) for row in self._wanted(found.rows).toLocalIterator())
+        # Partition by partition, because a history may not fit in memory.
+        rows = (row.asDict(recursive=True) for row in self._filtered(found.rows).toLocalIterator())
         if self.as_json:
             with JsonLines() as lines:
                 for row in rows:
@@ -106,7 +105,7 @@ class _Question(SparkFlags):
             for row in rows:
                 answer(text_of(row), indent=2)
 
-    def _wanted(self, rows: Any) -> Any:
+    def _filtered(self, rows: Any) -> Any:
         from snapshot.jobs.changes.history import covering_resource, of_principal, of_resource
 
         if self.principal is not None:
@@ -122,21 +121,21 @@ class _Question(SparkFlags):
 
 @click.group("history", cls=Group)
 def history_command() -> None:
-    """Ask the history: ACLs in force at an offset or time, changes between two."""
+    """Query the history: ACLs in force at an offset or time, and changes between two."""
 
 
 @history_command.command("in-force")
 @shared(
-    *_question_options,
+    *_history_options,
     offset_option("The state after the record at this offset.  [default: at the history's end]"),
     at_time_option,
-    *_choice_options,
+    *_filter_options,
 )
-def in_force_command(*, at_offset: int | None, at_time: datetime | None, **question: Any) -> None:
+def in_force_command(*, at_offset: int | None, at_time: datetime | None, **options: Any) -> None:
     """List the ACLs that were in force at an offset or a time.
 
-    By default those at the history's end. At an offset it gives what `aclog check --at-offset` decides on.
-    Times are those that the records carry.
+    By default it prints those at the history's end. At an offset it prints the ACLs by which `aclog check
+    --at-offset` decides. Times are those of the records.
 
     \b
     Examples:
@@ -145,31 +144,31 @@ def in_force_command(*, at_offset: int | None, at_time: datetime | None, **quest
     """
     if at_offset is not None and at_time is not None:
         raise click.UsageError("--at-offset and --at-time cannot be used together")
-    asked = _Question(**question)
-    with asked.opened() as history:
-        asked.print(history.in_force(at_offset=at_offset, at_time=at_time), _in_force_text)
+    query = _Query(**options)
+    with query.open() as history:
+        query.print(history.in_force(at_offset=at_offset, at_time=at_time), _in_force_text)
 
 
 @history_command.command("changes")
 @shared(
-    *_question_options,
+    *_history_options,
     click.option(
         "--after",
         type=POINT,
-        help=f"After the record at this offset, or after this time ({EXAMPLE_TIME}).  [default: since its "
-        "beginning]",
+        help=f"After the record at this offset, or after this time ({EXAMPLE_TIME}).  [default: the "
+        "history's start]",
     ),
     click.option(
         "--until",
         type=POINT,
-        help="Up to and with the record at this offset, or this time.  [default: the history's end]",
+        help="Up to the record at this offset, inclusive, or this time.  [default: the history's end]",
     ),
-    *_choice_options,
+    *_filter_options,
 )
-def changes_command(*, after: int | datetime | None, until: int | datetime | None, **question: Any) -> None:
+def changes_command(*, after: int | datetime | None, until: int | datetime | None, **options: Any) -> None:
     """List what changed between two offsets or times: added, replaced, removed.
 
-    A removal shows what was removed. No ACL record holds who did it.
+    For a removal it prints the removed ACL. ACL records do not name who made a change.
 
     \b
     Examples:
@@ -177,13 +176,13 @@ def changes_command(*, after: int | datetime | None, until: int | datetime | Non
       aclog spark history changes --history DIR --after 2026-11-20T00:00Z --resource-type TOPIC \\
           --resource-name orders --json
     """
-    asked = _Question(**question)
-    with asked.opened() as history:
-        asked.print(history.changed(after=after, until=until), change_text)
+    query = _Query(**options)
+    with query.open() as history:
+        query.print(history.changed(after=after, until=until), change_text)
 
 
 def _row_json(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row under the names that all commands use; an id as Kafka writes it, a time in ISO 8601."""
+    """JSON form of a row, with the names of all commands, ids in Kafka's form and times in ISO 8601."""
     return {_camel(name): _value_json(value) for name, value in row.items()}
 
 
@@ -200,8 +199,8 @@ def _value_json(value: Any) -> Any:
 
 
 def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(other.title() for other in others)
+    first, *words = name.split("_")
+    return first + "".join(word.title() for word in words)
 
 
 def _in_force_text(row: Mapping[str, Any]) -> str:
@@ -212,7 +211,7 @@ def _in_force_text(row: Mapping[str, Any]) -> str:
 
 
 def change_text(row: Mapping[str, Any]) -> str:
-    """A row of the history: what happened to which ACL, and where in the log."""
+    """Text of a row of the history: the change, the ACL and its offset."""
     before, after = row["before"], row["after"]
     text = _acl_text(after or before)
     if before is not None and after is not None and (was := _acl_text(before)) != text:

@@ -1,4 +1,4 @@
-"""From flags to a running Spark job: its logs, settings and session. pyspark is imported from here on."""
+"""Runs a Spark job: resolves its logs and settings, opens the session and prints its batches."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from snapshot.jobs.running.job import BatchReport, JobSettings, LogReport
 
 
-#: Given a Spark session, the settings and what takes each batch's report; returns when the job has ended.
+#: Runs a job to its end, given a Spark session, the settings and a callback for each batch's report.
 StartJob: TypeAlias = "Callable[[Any, JobSettings, Callable[[BatchReport], None]], None]"
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _NO_SETTINGS: Final[Mapping[str, str]] = MappingProxyType({})
-#: A snapshot store takes every other name for a cluster's; Spark passes by what begins with a dot.
+#: Begins with a dot, so that neither a snapshot store nor Spark reads it as data.
 _CHECKPOINTS: Final = ".checkpoints"
 
 
 def located(path: str) -> str:
     """A local path as a URL that Hadoop and fsspec both read as local, whatever Hadoop's default is."""
-    # As it is, not percent-encoded: neither of them decodes.
+    # Without percent-encoding, which neither of them decodes.
     return path if _SCHEME.match(path) else f"file://{Path(path).absolute()}"
 
 
@@ -52,17 +52,17 @@ def run(
     keep: int | None = None,
     conf: Mapping[str, str] = _NO_SETTINGS,
 ) -> None:
-    """Start a job, print its batches, and see it end.
+    """Run a job and print its batches.
 
     Args:
-        flags: as given.
-        workspace: the configuration under the flags.
+        flags: the job's options.
+        workspace: the configuration.
         start: see StartJob.
-        job: its name; of its checkpoint too, unless ``--checkpoint`` names one.
-        home: what it writes to; the checkpoint is kept below it.
-        store: where the states of its batches go.
-        keep: whole snapshots of each log that stay there; None for what the configuration says.
-        conf: settings of Spark that the job needs, below those of ``--conf``.
+        job: name of the job, and of its checkpoint unless ``--checkpoint`` names one.
+        home: where the job writes; the default checkpoint is below it.
+        store: where the states of its batches are stored.
+        keep: number of complete snapshots of each log to keep; None for the configured number.
+        conf: settings of Spark that the job needs; ``--conf`` overrides them.
     """
     flags.check()
     require_spark()
@@ -78,16 +78,16 @@ def run(
 def job_settings(
     flags: JobFlags, workspace: Workspace, *, job: str, home: str, store: str, keep: int | None = None
 ) -> JobSettings:
-    """What the engine is to do; arguments as those of ``run``. Each log is looked at once."""
+    """The settings of a job; arguments as of ``run``. Opens each log once."""
     from snapshot.jobs.running.job import SHARDS_DEFAULT, JobSettings
     from snapshot.jobs.sources.logs import resolve_logs
 
     interval_s = INTERVAL_S if flags.interval_s is None else flags.interval_s
     pattern = flags.followed_pattern
-    # The configuration's log counts where no flag names one.
+    # The configured log is the default.
     urls = flags.urls or (() if pattern is not None else (workspace.log_url,))
     return JobSettings(
-        # First of all: a missing directory or topic is found before anything is written.
+        # First, so that a missing directory or topic fails before anything is written.
         logs=tuple(resolve_logs(urls, kafka=workspace.config.kafka, topics_pattern=pattern)),
         checkpoint=located(flags.checkpoint) if flags.checkpoint else default_checkpoint(home, job),
         store=store,
@@ -104,9 +104,9 @@ def job_settings(
 def serving_metrics(
     flags: JobFlags, spark: Any, settings: JobSettings, on_batch: Callable[[BatchReport], None]
 ) -> Iterator[Callable[[BatchReport], None]]:
-    """Prometheus metrics of the job while the block runs, if ``--metrics-port`` wants them.
+    """Serve Prometheus metrics of the job in the block, if ``--metrics-port`` is given.
 
-    Gives what takes each batch's report then, and hands it to ``on_batch``.
+    Gives the callback for each batch's report, which also calls ``on_batch``.
     """
     if flags.metrics_port is None:
         yield on_batch
@@ -127,28 +127,28 @@ def serving_metrics(
 
 
 def note_metrics(flags: JobFlags, port: int) -> None:
-    """Say where they are: port 0 became another one."""
+    """Print a note with the URL of the metrics; the port may be 0 in the options."""
     note(f"metrics on http://{flags.metrics_host}:{port}/metrics")
 
 
 def note_start() -> None:
-    """Say that nothing will happen for a while."""
+    """Print a note that Spark starts, which takes time."""
     if shows_progress():
-        note("Spark starts; that takes some seconds ...")
+        note("Spark starts; this takes some seconds ...")
 
 
 @contextmanager
 def spark_session_of(
     flags: SparkFlags, job: str, *, needs_kafka: bool, conf: Mapping[str, str] = _NO_SETTINGS
 ) -> Iterator[Any]:
-    """A Spark session as the flags want it, or the one that is there; ``conf`` is below ``--conf``.
+    """A Spark session with the settings of the options, or the active one; ``--conf`` overrides ``conf``.
 
-    It ends with the block, unless it was there before. What Spark raises there comes out as SparkJobError.
+    A new session ends with the block. Errors of Spark in the block become SparkJobError.
     """
     from snapshot.jobs.running.failure import as_job_failure
     from snapshot.jobs.session.spark_session import has_session, spark_session
 
-    is_ours = not has_session()
+    is_new = not has_session()
     spark = spark_session(
         f"aclog {job}",
         master=flags.master,
@@ -161,7 +161,7 @@ def spark_session_of(
         with as_job_failure():
             yield spark
     finally:
-        if is_ours:
+        if is_new:
             spark.stop()
 
 
@@ -171,28 +171,28 @@ def _is_debugging() -> bool:
 
 
 def default_checkpoint(home: str, job: str) -> str:
-    """Below what the job writes to; click.UsageError where no URL of Hadoop's names that."""
+    """The default checkpoint, below ``home``; click.UsageError if that is not a local directory."""
     url = located(home)
     if not url.lower().startswith("file:"):
         raise click.UsageError(
-            f"--checkpoint: say where Spark keeps how far it is, by a URL of Hadoop's file systems "
-            f"(s3a://..., gs://..., abfss://..., hdfs://...); {home} is no local directory to keep it in"
+            f"{home} is not a local directory, so the job needs --checkpoint: a URL of a file system that "
+            "Hadoop supports (s3a://..., gs://..., abfss://..., hdfs://...), where Spark stores its position"
         )
     return f"{url.rstrip('/')}/{_CHECKPOINTS}/{job}"
 
 
 def _kafka_options(flags: JobFlags) -> dict[str, str]:
-    """The file's, with single ones over them; what is not allowed among them, the source says."""
+    """The settings of --kafka-properties, overridden by --kafka-option; the source checks them."""
     options: dict[str, str] = {}
     if flags.kafka_properties is not None:
-        # A secret may hold any letter; Java reads such a file as Latin-1.
+        # Java reads such a file as Latin-1.
         options.update(parse_properties(Path(flags.kafka_properties).read_text(encoding="latin-1")))
     options.update(flags.kafka_options)
     return options
 
 
 class Batches:
-    """Prints each batch when it is done, and at the end what all of them came to."""
+    """Prints each batch when it is stored, and totals at the end."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
@@ -201,7 +201,7 @@ class Batches:
         self._offsets = 0
 
     def show(self, report: BatchReport) -> None:
-        """A batch is stored."""
+        """Print a stored batch."""
         self._count += 1
         for log in report.logs:
             self._offsets += log.end - log.start
@@ -210,32 +210,32 @@ class Batches:
         else:
             for log in report.logs:
                 answer(f"batch {report.batch_id}: {log_text(log)}; {report.elapsed_ms:.0f} ms", indent=2)
-        # A reader of a pipe sees a batch when it is done.
+        # So that the reader of a pipe sees each batch immediately.
         sys.stdout.flush()
 
-    def end(self, made: str) -> None:
-        """The job has ended in order; ``made`` names what it wrote to. JSON has no such line."""
+    def end(self, home: str) -> None:
+        """Print the totals, unless the output is JSON; ``home``: where the job wrote."""
         if self._as_json:
             return
         if not self._offsets:
-            answer(f"nothing was left to do: {shown(made)} is up to date")
+            answer(f"nothing to do: {shown(home)} is up to date")
             return
         elapsed_s = time.perf_counter() - self._began_s
-        answer(f"batches: {self._count}, offsets: {self._offsets}, {elapsed_s:.1f} s: {shown(made)}")
+        answer(f"batches: {self._count}, offsets: {self._offsets}, {elapsed_s:.1f} s: {shown(home)}")
 
 
 def log_text(log: LogReport) -> str:
     """``WwOO...: 0 to 87, 59 ACLs, digest ...; 69 added, 0 replaced, 10 removed``."""
     counts = log.counts
-    anew = " (earlier offsets read again)" if log.is_read_again else ""
+    again = " (earlier offsets read again)" if log.is_read_again else ""
     return (
-        f"{shown(log.cluster_id)}: {log.start} to {log.end}{anew}, {log.count} ACLs, digest {log.digest}; "
+        f"{shown(log.cluster_id)}: {log.start} to {log.end}{again}, {log.count} ACLs, digest {log.digest}; "
         f"{counts.added} added, {counts.replaced} replaced, {counts.removed} removed"
     )
 
 
 def batch_json(report: BatchReport) -> dict[str, Any]:
-    """One batch."""
+    """JSON form of one batch."""
     return {
         "batch": report.batch_id,
         "elapsedMs": round(report.elapsed_ms, 1),

@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 @click.option(
     "--to-topic",
     metavar="URL",
-    help="Also write each change to this topic, kafka://HOST:PORT[,HOST:PORT...]/TOPIC, as JSON; client "
+    help="Also write each change as JSON to this topic, kafka://HOST:PORT[,HOST:PORT...]/TOPIC. Client "
     "settings are aclog.kafka.* of --config.",
 )
 @job_options
 def changes_command(*, output: str, to_topic: str | None, **flags: Any) -> None:
-    """Keep the history: one row for each ACL that was added, replaced or removed.
+    """Store the history: one row for each ACL that was added, replaced or removed.
 
-    Rows are appended exactly once, in Parquet, by cluster and date, with the content that was removed; also
-    when the log is compacted afterwards. `aclog spark history` asks them. A run goes on where the last one
-    ended, and does again what a crash, SIGTERM or Ctrl-C broke off.
+    Each row is appended exactly once, in Parquet, by cluster and date. The row of a removal has the removed
+    ACL. Rows remain when the log is compacted. `aclog spark history` queries them. A run continues where the
+    last one ended, and repeats a batch that a crash, SIGTERM or Ctrl-C interrupted.
 
     \b
     Examples:
@@ -66,11 +66,11 @@ def changes_command(*, output: str, to_topic: str | None, **flags: Any) -> None:
 @keep_option
 @job_options
 def snapshots_command(*, keep: int | None, **flags: Any) -> None:
-    """Build snapshots of one log or of many, which nodes start from.
+    """Build snapshots of one or more logs, from which nodes start.
 
-    Each batch of each log yields a snapshot of the state at its end: in the same format and with the same
-    digest as a node's own. A batch of few records writes only what changed. A run goes on where the last one
-    ended, and does again what a crash, SIGTERM or Ctrl-C broke off.
+    Each batch of each log yields a snapshot of the state at its end, with the format and digest of a node's
+    snapshots. A batch of few records writes only changes. A run continues where the last one ended, and
+    repeats a batch that a crash, SIGTERM or Ctrl-C interrupted.
 
     \b
     Examples:
@@ -105,21 +105,20 @@ _MINUTE_MS: Final = 60_000
     type=click.Choice([_PARQUET, _DELTA]),
     default=_PARQUET,
     show_default=True,
-    help="Of the tables. For delta Spark must have Delta Lake (--packages).",
+    help="Format of the tables. delta needs Delta Lake (--packages).",
 )
 @click.option(
     "--plot",
     type=click.Path(dir_okay=False),
     metavar="FILE",
-    help="When the job ends, draw the counts over time, from this run and the earlier ones, as a .png, .svg "
-    "or .pdf.",
+    help="When the job ends, plot the counts over time of this and earlier runs, as a .png, .svg or .pdf.",
 )
 @click.option(
     "--window",
     "window_ms",
     type=DURATION,
-    help="Of --plot: the shortest time between two points, whole minutes.  [default: the shortest with which "
-    "the picture has at most some 2,000]",
+    help="Of --plot: time between two points, in full minutes.  [default: the shortest with at most about "
+    "2,000 points]",
 )
 @job_options
 def counts_command(
@@ -127,9 +126,9 @@ def counts_command(
 ) -> None:
     """Count ACLs by cluster, resource type, pattern type, operation and permission.
 
-    Two tables: what is in force after each batch, and the changes of each minute by the records' own times.
-    With --metrics-port also live, as kafka_server_authorizer_aclcount, with the job's lag and rate. A run
-    goes on where the last one ended, and does again what a crash, SIGTERM or Ctrl-C broke off.
+    Writes two tables: the ACLs in force after each batch, and the changes of each minute by the times of the
+    records. --metrics-port serves the counts (kafka_server_authorizer_aclcount), and the job's lag and rate.
+    A run continues where the last one ended, and repeats a batch that a crash, SIGTERM or Ctrl-C interrupted.
 
     \b
     Examples:
@@ -138,14 +137,14 @@ def counts_command(
     """
     job = JobFlags(**flags)
     if window_ms is not None and window_ms % _MINUTE_MS:
-        raise click.BadParameter("windows are of whole minutes: 1m, 1h, 1d", param_hint="--window")
+        raise click.BadParameter("windows are full minutes: 1m, 1h, 1d", param_hint="--window")
     workspace = Workspace.given()
     home = located(output)
     require_spark()
     if plot is not None:
         from snapshot.jobs.counts.plot import require_plotting
 
-        # Before the work, not after it.
+        # Fail before the job runs.
         require_plotting(plot)
 
     def start(spark: Any, settings: JobSettings, on_batch: Callable[[BatchReport], None]) -> None:
@@ -185,7 +184,6 @@ def _conf(table_format: TableFormat) -> dict[str, str]:
     return dict(SESSION_CONF)
 
 
-#: Not on sys.path itself; spark-submit puts its directory there.
 SUBMIT_FILE: Final = Path(__file__).with_name("submit") / "aclog.py"
 
 
@@ -193,7 +191,7 @@ SUBMIT_FILE: Final = Path(__file__).with_name("submit") / "aclog.py"
 def submit_file_command() -> None:
     """Print the path of the file that spark-submit runs.
 
-    It takes what `aclog` takes, and may be copied to wherever aclog is installed.
+    The file takes the arguments of `aclog`. It can be copied to any machine where aclog is installed.
 
     \b
     Examples:

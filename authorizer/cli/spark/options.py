@@ -1,4 +1,4 @@
-"""Flags that all Spark jobs share: which logs, how batches are cut, and what Spark itself is given."""
+"""Options that all Spark jobs share: logs, batches, metrics and settings of Spark."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import click
 
 from authorizer.cli.options import completes, config_option, progress_option, quiet_option, shared
 
-#: Time between two looks at the logs of a continuous job, in seconds.
+#: Interval between two polls of the logs of a continuous job, in seconds.
 INTERVAL_S: Final = 60.0
 
 
 class _PairType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
-    """One setting, as Kafka's and Spark's own tools take it."""
+    """One setting, in the form of the tools of Kafka and Spark."""
 
     name = "KEY=VALUE"
 
@@ -25,7 +25,7 @@ class _PairType(click.ParamType):  # type: ignore[type-arg]  # not generic in cl
             return value
         key, separator, text = value.partition("=")
         if not separator or not key:
-            # The text is not repeated: it may be a secret that lost its key.
+            # The error does not repeat the text, which may be a secret without its key.
             self.fail("a setting is KEY=VALUE", param, ctx)
         return key, text
 
@@ -39,14 +39,15 @@ _logs = shared(
         metavar="URL",
         multiple=True,
         shell_complete=completes("dir"),
-        help="A metadata log: file:DIR, the directory itself, kafka://HOST:PORT[,HOST:PORT...]/TOPIC, or a "
-        "cluster's own: kraft://HOST:PORT[,HOST:PORT...], of its controllers. Repeatable: each log is of "
-        "another cluster.  [default: aclog.log.url of --config]",
+        help="A metadata log: a directory (file:DIR or DIR), a topic "
+        "(kafka://HOST:PORT[,HOST:PORT...]/TOPIC), or a cluster's metadata log by its controllers "
+        "(kraft://HOST:PORT[,HOST:PORT...]). Repeatable, one log for each cluster.  [default: aclog.log.url "
+        "of --config]",
     ),
     click.option(
         "--bootstrap-servers",
         metavar="HOST:PORT,...",
-        help="Where the brokers of --topic or --topics-pattern are.",
+        help="Brokers of --topic or --topics-pattern.",
     ),
     click.option(
         "--topic",
@@ -58,9 +59,8 @@ _logs = shared(
     click.option(
         "--topics-pattern",
         metavar="REGEX",
-        help="All topics on --bootstrap-servers whose whole name matches: a regular expression of Java's, "
-        "without lookaheads and without repetitions of what has repetitions. What its group matches is the "
-        "id of the cluster that a topic belongs to: 'acls-(.+)'.",
+        help="All topics on --bootstrap-servers whose complete name matches this Java regular expression "
+        "(without lookaheads and nested repetitions). Its group is the cluster id of the topic: 'acls-(.+)'.",
     ),
     config_option,
     click.option(
@@ -68,59 +68,59 @@ _logs = shared(
         "kafka_options",
         type=PAIR,
         multiple=True,
-        help="A setting of Spark's Kafka connector, by its Java name, over aclog.kafka.* of --config, which "
-        "it takes too; NAME= leaves one of those out. Repeatable. Secrets belong into a file.",
+        help="A setting of Spark's Kafka connector, by its Java name. It overrides aclog.kafka.* of "
+        "--config; NAME= removes one of those. Repeatable. Put secrets in a file.",
     ),
     click.option(
         "--kafka-properties",
         type=click.Path(dir_okay=False, exists=True),
         metavar="FILE",
-        help="The same from a file, as Kafka's own tools take it with --command-config.",
+        help="Settings of --kafka-option in a file, such as Kafka's tools take with --command-config.",
     ),
 )
 _batches = shared(
     click.option(
         "--checkpoint",
         metavar="DIR",
-        help="Where Spark keeps how far it is: a path, or a URL that Hadoop has a file system for. It "
-        "belongs to this job and these logs.  [default: .checkpoints/JOB below --snapshots or --output, if "
+        help="Where Spark stores its position: a path, or a URL of a file system that Hadoop supports. Use "
+        "one for each job and set of logs.  [default: .checkpoints/JOB below --snapshots or --output, if "
         "that is a local directory]",
     ),
     click.option(
-        "--once", is_flag=True, help="Take what there is, then end. The next run goes on from there."
+        "--once", is_flag=True, help="Process the available records, then end. The next run continues there."
     ),
     click.option(
         "--interval",
         "interval_s",
         type=click.FloatRange(min=0),
         metavar="SECONDS",
-        help=f"Go on until Ctrl-C, and look this often.  [default: {INTERVAL_S:g}]",
+        help=f"Run until Ctrl-C, and poll the logs at this interval.  [default: {INTERVAL_S:g}]",
     ),
     click.option(
         "--max-offsets",
         type=click.IntRange(min=1),
         metavar="N",
-        help="The most offsets in a batch.  [default: all there are]",
+        help="Maximum number of offsets in a batch.  [default: all available ones]",
     ),
     click.option(
         "--shards",
         type=click.IntRange(min=1, max=10_000),
         metavar="N",
-        help="Into how many parts the state of a log is cut; four are worked on at once.  [default: 8]",
+        help="Number of parts of a log's state; a job processes four at a time.  [default: 8]",
     ),
 )
 spark_options: Final = shared(
     click.option(
         "--master",
         metavar="URL",
-        help="Where Spark runs: local[4], yarn, k8s://...  [default: this machine; what spark-submit said]",
+        help="Where Spark runs: local[4], yarn, k8s://...  [default: this machine, or that of spark-submit]",
     ),
     click.option(
         "--packages",
         metavar="GROUP:NAME:VERSION,...",
-        help="What Spark fetches: another Kafka connector than aclog's own choice, a file system.",
+        help="Packages for Spark: a file system, or another Kafka connector than the default one.",
     ),
-    click.option("--conf", "spark_conf", type=PAIR, multiple=True, help="A setting of Spark's. Repeatable."),
+    click.option("--conf", "spark_conf", type=PAIR, multiple=True, help="A setting of Spark. Repeatable."),
 )
 _metrics = shared(
     click.option(
@@ -134,7 +134,7 @@ _metrics = shared(
         default="127.0.0.1",
         show_default=True,
         metavar="ADDRESS",
-        help="Where --metrics-port listens.",
+        help="Address of --metrics-port.",
     ),
 )
 output_option: Final = click.option(
@@ -142,7 +142,7 @@ output_option: Final = click.option(
     metavar="DIR",
     required=True,
     shell_complete=completes("dir"),
-    help="What the job writes to: a path, or a URL that both Hadoop and fsspec have a file system for.",
+    help="Where the job writes: a path, or a URL of a file system that both Hadoop and fsspec support.",
 )
 job_options: Final = shared(
     _logs,
@@ -162,7 +162,7 @@ query_options: Final = shared(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkFlags:
-    """What ``spark_options`` were given."""
+    """Values of ``spark_options``."""
 
     master: str | None = None
     packages: str | None = None
@@ -170,13 +170,13 @@ class SparkFlags:
 
     @property
     def package_list(self) -> tuple[str, ...]:
-        """``--packages``, one by one."""
+        """The packages of ``--packages``."""
         return tuple(package.strip() for package in (self.packages or "").split(",") if package.strip())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFlags(SparkFlags):
-    """What ``job_options`` were given, by click's names for them."""
+    """Values of ``job_options``, by click's parameter names."""
 
     log_urls: tuple[str, ...]
     bootstrap_servers: str | None
@@ -194,7 +194,7 @@ class JobFlags(SparkFlags):
     as_json: bool
 
     def check(self) -> None:
-        """click.UsageError where two flags do not go together."""
+        """Raise click.UsageError for options that exclude each other."""
         if self.once and self.interval_s is not None:
             raise click.UsageError("--once ends by itself; --interval is for a job that goes on")
         if (self.topics or self.topics_pattern) and self.bootstrap_servers is None:
@@ -204,12 +204,12 @@ class JobFlags(SparkFlags):
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """The logs that were named, one by one; a topic of --topic by its URL."""
+        """URLs of all named logs; those of --topic as kafka:// URLs."""
         return self.log_urls + tuple(f"kafka://{self.bootstrap_servers}/{topic}" for topic in self.topics)
 
     @property
     def followed_pattern(self) -> tuple[str, str] | None:
-        """Bootstrap servers and ``--topics-pattern``, if that chooses the logs."""
+        """Bootstrap servers and ``--topics-pattern``, if the pattern is given."""
         if self.topics_pattern is None or self.bootstrap_servers is None:
             return None
         return self.bootstrap_servers, self.topics_pattern

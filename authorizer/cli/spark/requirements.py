@@ -1,4 +1,4 @@
-"""What the Spark jobs need beside aclog itself: pyspark, and Java. Looked for before anything is started."""
+"""Checks that pyspark and Java are installed, before a Spark job starts."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Final
 
 from authorizer.cli.failure import ExitCode, Failure
 
-#: Spark 4 runs on nothing older.
+#: Minimum version for Spark 4.
 JAVA_MIN: Final = 17
-#: Set by spark-submit, which has a JVM already.
+#: Set by spark-submit, which has started a JVM.
 _GATEWAY: Final = "PYSPARK_GATEWAY_PORT"
 _VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
 _TIMEOUT_S: Final = 30
 
 
-def what_spark_lacks() -> str | None:
+def missing_requirement() -> str | None:
     """Why Spark cannot run here, in one sentence without a full stop; None if it can."""
     if find_spec("pyspark") is None:
         return "pyspark is not installed"
@@ -45,17 +45,17 @@ def what_spark_lacks() -> str | None:
 
 def require_spark() -> None:
     """Raise Failure if Spark cannot run."""
-    lack = what_spark_lacks()
-    if lack is not None:
+    missing = missing_requirement()
+    if missing is not None:
         raise Failure(
-            f"the Spark jobs cannot run: {lack}",
+            f"the Spark jobs cannot run: {missing}",
             ExitCode.USAGE,
             f"pip install 'aclog[spark]', and Java {JAVA_MIN} or newer on PATH or in JAVA_HOME.",
         )
 
 
 def _java() -> str | None:
-    """As Spark's own scripts choose it: JAVA_HOME first."""
+    """The Java that Spark's scripts choose: JAVA_HOME first."""
     if home := os.environ.get("JAVA_HOME"):
         java = Path(home) / "bin" / "java"
         return str(java) if java.is_file() else None

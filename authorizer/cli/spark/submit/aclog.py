@@ -1,8 +1,7 @@
-"""What spark-submit is given: ``spark-submit [--packages ...] aclog.py spark snapshots ...``.
+"""The program for spark-submit: ``spark-submit [--packages ...] aclog.py spark snapshots ...``.
 
-Alone in its directory, which spark-submit puts first on the path: beside the commands, ``snapshot.py`` would
-hide the package of that name. It needs nothing but an installed aclog, so that it may be copied to where a
-cluster wants it. ``aclog spark submit-file`` says where it is.
+It is alone in its directory, because spark-submit puts that first on the path, where other modules could hide
+packages. It needs only an installed aclog and can be copied. ``aclog spark submit-file`` prints its path.
 """  # noqa: INP001 - a program, and no part of a package
 
 from authorizer.cli.main import main
