@@ -30,6 +30,7 @@ REWRITTEN = (
     "authorizer/console",
     "authorizer/engine",
     "authorizer/node",
+    "authorizer/sidecar",
     "benchmarks",
     "docs/adr",
     "docs/client.md",

@@ -1,6 +1,6 @@
-"""Who asks: a bearer token's principal, else the connection's.
+"""Authentication of callers: by a bearer token, else by the connection.
 
-Tokens are those of a file of hashes (``stored_tokens``, ``tokens_file``) or an issuer's JSON Web Tokens
-(``oidc``, by the keys of ``key_set``). Requests are put to the ``authenticator``: it remembers tokens that it
-has seen, and bounds what others cost. A token that is wrong is a 401, whatever else is known of the caller.
+A token's hash is in a file (``stored_tokens``, ``tokens_file``), or the token is an issuer's JSON Web Token
+(``oidc``, with the keys of ``key_set``). ``authenticator`` caches verified tokens and limits the cost of
+others. The answer to an invalid token is 401, even if the connection identifies the caller.
 """

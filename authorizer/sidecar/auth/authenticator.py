@@ -1,14 +1,13 @@
-"""The caller of a request: by its Authorization header, else by its connection.
+"""Authenticator: identifies the caller by the Authorization header, else by the connection.
 
-- A token that was verified before costs a keyed hash and a look-up. The cache is bounded, holds no token, and
-  forgets one when it expires, when its line of the tokens file is changed or removed, and when the issuer's
-  keys change.
-- A token of the file is checked where it is read: that is one SHA-256. An issuer's token, and one whose line
-  of the file has a slow hash, is checked in a thread. The places to wait for a thread are bounded, and shared
-  fairly by address (``fair_places``); each of the two kinds has its own, and the fetch of an issuer's keys
-  holds neither.
-- A valid token is accepted however many wrong ones came from its address (``failure_rate_limit``).
-- A header that is no valid bearer token is refused, never ignored: a caller who sends one means it.
+- A verified token costs a keyed hash and a look-up. The cache is bounded, contains no token, and drops an
+  entry when it expires, when its line of the tokens file is changed or removed, or when the issuer's keys
+  change.
+- A token of the file is verified on the event loop with one SHA-256. An issuer's token, and one with a slow
+  hash, is verified in a thread. The queue for threads is bounded and shared fairly by address
+  (``fair_places``). Each of the two kinds has its own queue; fetching an issuer's keys blocks neither.
+- A valid token is accepted, however many invalid ones came from its address (``failure_rate_limit``).
+- A header that is not a valid bearer token is rejected, never ignored: its sender intends to authenticate.
 """
 
 from __future__ import annotations
@@ -49,12 +48,12 @@ if TYPE_CHECKING:
 _BEARER: Final = re.compile(rb"bearer +([A-Za-z0-9._~+/-]+=*) *", re.IGNORECASE)
 _TOKEN_BYTES_MAX: Final = 16 * 1024
 
-#: Tokens that are remembered; one more, and the one seen first is forgotten.
+#: Cached tokens; beyond them the oldest entry is dropped.
 CACHE_MAX: Final = 10_000
-#: For each kind of check: threads, and requests that wait for one of them.
+#: For each kind of verification: threads, and queued requests.
 _THREADS: Final = 2
 SLOTS: Final = 256
-#: Requests that wait for a newer key set, and how long one waits.
+#: Requests that wait for a newer key set, and how long each waits.
 KEY_SLOTS: Final = 64
 KEY_WAIT_S: Final = 5.0
 
@@ -63,7 +62,7 @@ _Result = TypeVar("_Result")
 
 
 class _CachedCaller(NamedTuple):
-    """A token that was verified: its caller, and against what."""
+    """A verified token: its caller, and the entry or key set that verified it."""
 
     principal: KafkaPrincipal
     until_ms: float
@@ -71,13 +70,13 @@ class _CachedCaller(NamedTuple):
 
 
 class Authenticator:
-    """What a sidecar's requests are put to."""
+    """Identifies the callers of a sidecar's requests. Implements ``CallerCache``."""
 
     def __init__(self, config: Config, clock: Clock | None = None) -> None:
-        """Read the files.
+        """Load the files.
 
         Raises:
-            ConfigError: one cannot be used, or PyJWT is not installed and needed.
+            ConfigError: a file is invalid, or PyJWT is needed and not installed.
         """
         self._clock = clock or SystemClock()
         self._key = secrets.token_bytes(32)
@@ -86,7 +85,7 @@ class Authenticator:
         self._slow_checks = FairExecutor(_THREADS, SLOTS, "aclog-stored-tokens")
         self._jwt_checks = FairExecutor(_THREADS, SLOTS, "aclog-issuer-tokens")
         self._key_slots = FairSlots(KEY_SLOTS)
-        # Of what replaces the cache: each follower has a thread.
+        # Protects the replacement of the cache: each reloading value has a thread.
         self._cache_lock = threading.Lock()
         self._failures = FailureRateLimit()
         self._refusals = RejectionCounter()
@@ -102,12 +101,12 @@ class Authenticator:
         self.collector = AuthenticationCollector(self._refusals, self._reloading_values())
 
     def start(self) -> None:
-        """Begin to follow the files and the issuer's keys."""
+        """Start to reload the files and the issuer's keys."""
         for each in self._reloading_values():
             each.start()
 
     def close(self) -> None:
-        """Stop that. Idempotent."""
+        """Stop reloading. Idempotent."""
         for each in self._reloading_values():
             each.close()
         self._slow_checks.close()
@@ -116,12 +115,12 @@ class Authenticator:
     def cached_caller(
         self, authorization: bytes | None, connection: KafkaPrincipal, listener: Listener
     ) -> KafkaPrincipal | None:
-        """The caller, if that takes no work; None: ask ``caller``. From the event loop only, as that.
+        """Return the caller if that needs no verification; None: use ``caller``. On the event loop only.
 
         Args:
-            authorization: the value of the request's only header of that name; None if there is none.
+            authorization: value of the request's only Authorization header; None if there is none.
             connection: the connection's principal.
-            listener: where the request came in.
+            listener: of the connection.
         """
         if authorization is None:
             if listener.requires_authentication and connection == ANONYMOUS:
@@ -135,11 +134,11 @@ class Authenticator:
         return seen.principal
 
     async def caller(self, authorization: Sequence[bytes], origin: Origin) -> KafkaPrincipal:
-        """The caller of a request with these Authorization headers.
+        """Identify the caller of a request with these Authorization headers. On the event loop only.
 
         Raises:
-            RefusalError: 401, no token where one is needed, or one that is not valid; 429, one that is not
-                valid after too many others, or no place to wait for the check.
+            RejectionError: 401, the token is missing or invalid; 429, it is invalid after too many others, or
+                the queue is full.
         """
         header = authorization[0] if authorization else None
         if len(authorization) <= 1:
@@ -155,7 +154,7 @@ class Authenticator:
             raise refusal from refused
 
     def _count_rejection(self, refusal: RejectionError, origin: Origin) -> RejectionError:
-        """The answer, once the failure was counted: from an address in debt it says that."""
+        """Count a rejection; return the answer, which is 429 after too many failures of the address."""
         now_s = self._clock.monotonic_s()
         if refusal.counts_as_failure:
             wait_s = self._failures.wait_s(origin.address, now_s)
@@ -173,7 +172,7 @@ class Authenticator:
         if not authorization:
             name = origin.listener.name
             raise RejectionError(
-                Reason.MISSING, f"listener {name} needs to know who asks: send a bearer token"
+                Reason.MISSING, f"listener {name} requires authentication: send a bearer token"
             )
         matched = _BEARER.fullmatch(authorization[0])
         if len(authorization) > 1 or matched is None or len(authorization[0]) > _TOKEN_BYTES_MAX:
@@ -188,17 +187,17 @@ class Authenticator:
             check = asyncio.ensure_future(self._check(matched[1].decode("ascii"), digest, origin.address))
             self._checks[digest] = check
             check.add_done_callback(partial(self._on_check_done, digest))
-        # A client that goes away does not end it for the others.
+        # A client that disconnects must not cancel it for the others.
         return await asyncio.shield(check)
 
     def _on_check_done(self, digest: bytes, check: asyncio.Future[_CachedCaller]) -> None:
         del self._checks[digest]
         if not check.cancelled():
-            check.exception()  # retrieved, even if everyone who waited has gone
+            check.exception()  # retrieved, even if all waiting clients have disconnected
 
     async def _check(self, token: str, digest: bytes, address: str) -> _CachedCaller:
-        # Read before what the token is checked against: a check that began before a reload must not write
-        # into the cache that came with it.
+        # Read before the tokens and keys: a verification that began before a reload must not write into the
+        # cache of the reload.
         cache = self._cache
         stored = None if self._tokens is None else self._tokens.value
         if stored is not None and (self._oidc is None or token.startswith(TOKEN_PREFIX)):
@@ -223,7 +222,7 @@ class Authenticator:
     async def _check_jwt(
         self, token: str, oidc: OidcTokens, key_set: ReloadingValue[KeySet], address: str
     ) -> tuple[dict[bytes, _CachedCaller], _CachedCaller]:
-        """The cache that the result may be written to, and the result."""
+        """Return the cache for the result, and the result."""
         cache = self._cache
         verify = partial(_verify_jwt, token, oidc, key_set)
         try:
@@ -237,12 +236,12 @@ class Authenticator:
         return cache, await self._run_check(self._jwt_checks, address, verify)
 
     async def _wait_for_keys(self, key_set: ReloadingValue[KeySet], address: str) -> None:
-        """Until it was fetched anew, was just now, or that takes too long."""
+        """Wait until the keys were fetched again, or were a short time ago, or the timeout."""
         fetched = asyncio.wrap_future(key_set.ask(self._clock.monotonic_s()))
         try:
             with self._key_slots.place(address, is_over_limit=self._is_indebted(address)) as place:
                 await asyncio.wait((fetched, place), timeout=KEY_WAIT_S, return_when=asyncio.FIRST_COMPLETED)
-                fetched.cancel()  # what is fetched goes on: others may wait for it
+                fetched.cancel()  # the fetch continues: others may wait for it
                 if place.done():
                     await place
         except NoSlotError:
@@ -264,7 +263,7 @@ class Authenticator:
         except ImportError as error:
             raise ConfigError(AUTH_OIDC_JWKS, jwks, "it takes PyJWT: pip install 'aclog[oidc]'") from error
         if "://" in jwks:
-            # Fetched by its thread, so that no start waits for it.
+            # Fetched in a thread, so that the start does not wait for it.
             every_s = config.auth_oidc_jwks_refresh_ms / 1000
             followed = ReloadingValue("jwks", partial(fetch_key_set, jwks), every_s, changed=self._drop_stale)
         else:
@@ -277,7 +276,7 @@ class Authenticator:
         return [each for each in (self._tokens, self._key_set) if each is not None]
 
     def _drop_stale(self) -> None:
-        """Keep what was verified against what is still there. In a follower's thread."""
+        """Drop cached tokens whose entry or key set was replaced. Called in a reloading thread."""
         with self._cache_lock:
             tokens = None if self._tokens is None else self._tokens.value
             keys = None if self._key_set is None else self._key_set.value
@@ -296,13 +295,13 @@ class Authenticator:
 
 
 def _verify_jwt(token: str, oidc: OidcTokens, key_set: ReloadingValue[KeySet]) -> _CachedCaller:
-    """In a thread."""
+    """Verify an issuer's token; runs in a thread."""
     keys = key_set.value
     if keys is None:
-        raise RejectionError(Reason.NO_KEYS, "the keys that tokens are checked with are not there yet")
+        raise RejectionError(Reason.NO_KEYS, "the keys that verify tokens are not loaded yet")
     principal, until_s = oidc.verify(token, keys)
     return _CachedCaller(principal, until_s * 1000, keys)
 
 
 def _busy_error() -> RejectionError:
-    return RejectionError(Reason.BUSY, "too many new tokens at once: try again")
+    return RejectionError(Reason.BUSY, "too many new tokens at a time: try again")

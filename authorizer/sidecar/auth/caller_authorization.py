@@ -1,10 +1,9 @@
-"""The caller of a request, and what it may ask (docs/http.md, "Who may ask what").
+"""Authorization of a request's caller (docs/http.md, "Who may ask what").
 
-Kafka's own ACLs guard the sidecar: anyone may ask about themselves, about others only with DESCRIBE on the
-cluster. Those of ``aclog.describe.principals`` may ask about others without an ACL, and nothing else by that:
-they may neither list ACLs nor change them. To list takes DESCRIBE on the cluster, to change ALTER. Who
-the caller is, ``authenticator`` finds out; who comes in by the socket in the log's directory could write the
-log itself, and may do everything (``binding``).
+Kafka's ACLs guard the sidecar. A caller may ask about itself; about others it needs DESCRIBE on the cluster,
+or a place in ``aclog.describe.principals``, which gives no other right. Listing ACLs needs DESCRIBE on the
+cluster, changing them ALTER. Connections to the socket in the log directory have full access, because only
+the log's owner can open it (``binding``).
 """
 
 from __future__ import annotations
@@ -37,19 +36,19 @@ class Caller(msgspec.Struct, gc=False):
 
     Attributes:
         origin: where the request comes from.
-        request_name: what the audit log calls it; one word.
+        request_name: its name in the audit log; one word.
     """
 
     _node: Node
     _state: AuthorizerState
     origin: Origin
     request_name: str
-    # Decided once for a request, and only if it is asked for: one count, one audit line.
+    # Decided once for a request, and only if needed: one count, one audit line.
     _may_ask_about_others: bool | None = None
 
     @property
     def context(self) -> HttpRequestContext:
-        """In which the caller's own rights are decided."""
+        """The context in which the caller's own rights are decided."""
         origin = self.origin
         return HttpRequestContext(
             origin.principal,
@@ -62,7 +61,7 @@ class Caller(msgspec.Struct, gc=False):
         )
 
     def may_ask_about(self, principal: KafkaPrincipal) -> bool:
-        """Whether the caller may; that it may not is a line of the audit log, once."""
+        """Whether the caller may ask about a principal; the first denial is audited."""
         origin = self.origin
         if self._may_ask_about_others or origin.listener.is_local or principal == origin.principal:
             return True
@@ -71,7 +70,7 @@ class Caller(msgspec.Struct, gc=False):
         return self._may_ask_about_others
 
     def require_may_ask_about(self, principal: KafkaPrincipal) -> None:
-        """HttpError 403 if the caller may not."""
+        """Raise HttpError 403 if the caller may not ask about a principal."""
         if self.may_ask_about(principal):
             return
         caller = self.origin.principal
@@ -85,7 +84,7 @@ class Caller(msgspec.Struct, gc=False):
         )
 
     def require_on_cluster(self, operation: AclOperation, *, log_if_allowed: bool = True) -> None:
-        """HttpError 403 unless the caller may do this to the cluster."""
+        """Raise HttpError 403 unless the caller may do an operation to the cluster."""
         if self.origin.listener.is_local:
             return
         context, action = self.context, Action(operation, _CLUSTER, log_if_allowed=log_if_allowed)
@@ -100,11 +99,11 @@ class Caller(msgspec.Struct, gc=False):
         )
 
     def may_list(self) -> bool:
-        """Whether the caller may see every ACL; not asking for it, so that a denial is no line of the log."""
+        """Whether the caller may list ACLs; neither audited nor counted as a denial."""
         return self._may_on_cluster(AclOperation.DESCRIBE)
 
     def may_alter(self) -> bool:
-        """The same of changing ACLs."""
+        """Whether the caller may change ACLs; audited as ``may_list``."""
         return self._may_on_cluster(AclOperation.ALTER)
 
     def _may_on_cluster(self, operation: AclOperation) -> bool:
@@ -114,7 +113,7 @@ class Caller(msgspec.Struct, gc=False):
         return self._node.authorizer.answer(self.context, action, self._state).is_allowed
 
     def _acls_command(self) -> str:
-        """What writes to this node's log: a broker's own directory is its cluster's to write."""
+        """The command that writes ACLs: only the cluster can write a broker's directory."""
         if self._node.log.is_read_only:
             return "kafka-acls --bootstrap-server HOST:PORT"
         return shlex.join(["aclog", "acls", "--log", self._node.config.require_log_url()])

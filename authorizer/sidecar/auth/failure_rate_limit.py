@@ -1,7 +1,7 @@
-"""The failed tries of each address: its debt. Not thread-safe: the event loop's.
+"""Rate limit of authentication failures by address. Not thread-safe: used on the event loop.
 
-The debt never keeps a valid token out. It decides what a wrong token is answered (429 in place of 401), and
-whose slow checks come last.
+A valid token is always accepted. Over the limit, invalid tokens are answered with 429 in place of 401, and
+slow verifications have the lowest priority.
 """
 
 from __future__ import annotations
@@ -9,27 +9,27 @@ from __future__ import annotations
 import ipaddress
 from typing import Final
 
-#: Failures after which an address is in debt, and how long one takes to be forgotten. More are not counted,
-#: so that the debt is over as long after the last one as it takes to forget one.
+#: Limit of failures, and the time after which one is forgotten. Further failures are not counted, so that an
+#: address is below the limit again soon after its last one.
 FAILURES_MAX: Final = 20
 FORGET_AFTER_S: Final = 1.0
-#: Beyond as many addresses the one that failed first is forgotten.
+#: Addresses that are remembered; beyond them the oldest is dropped.
 ADDRESSES_MAX: Final = 10_000
 
 
 class FailureRateLimit:
-    """Of each address: when all of its failures will be forgotten."""
+    """Knows for each address when all of its failures will be forgotten."""
 
     def __init__(self) -> None:
         self._forget_at_s: dict[str, float] = {}
 
     def wait_s(self, address: str, now_s: float) -> float:
-        """How long until one more failure is within the limit; 0 if it is now."""
+        """Return the time until one more failure is within the limit; 0 if it is now."""
         forget_at_s = self._forget_at_s.get(client_network(address), now_s)
         return max(0.0, forget_at_s - now_s - (FAILURES_MAX - 1) * FORGET_AFTER_S)
 
     def add(self, address: str, now_s: float) -> None:
-        """One more failure."""
+        """Count a failure."""
         network = client_network(address)
         forget_at_s = max(self._forget_at_s.pop(network, now_s), now_s)
         if len(self._forget_at_s) >= ADDRESSES_MAX:
@@ -39,7 +39,7 @@ class FailureRateLimit:
 
 
 def client_network(address: str) -> str:
-    """What one caller can have: a single address of IPv4, and 2^64 of IPv6."""
+    """Return the addresses of one client: a single one of IPv4, a /64 network of IPv6."""
     if ":" not in address:
         return address
     return str(ipaddress.IPv6Network((address.partition("%")[0], 64), strict=False))

@@ -1,4 +1,4 @@
-"""A value that follows its file or URL: read again by a thread of its own; a bad new one changes nothing."""
+"""ReloadingValue: a thread reloads a value from its file or URL; an invalid new value is not used."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ log = structlog.get_logger(__name__)
 
 _Value = TypeVar("_Value")
 
-#: How often a file is looked at.
+#: Interval of the checks of a file.
 FILE_POLL_INTERVAL_S: Final = 1.0
-#: The longest time between two tries after a failed one.
+#: Longest interval after a failure.
 _RETRY_INTERVAL_S: Final = 5.0
-#: A request that needs a newer value gets one at most this often.
+#: Shortest interval of reloads that requests cause.
 _REQUEST_INTERVAL_S: Final = 10.0
 
 
 class ReloadingValue(Generic[_Value]):
-    """The newest good value.
+    """The newest valid value.
 
     Attributes:
-        name: in the log and the metrics.
-        value: as it is now; None until there was a good one.
-        failures: how often there was a bad one.
-        failure: what is wrong with the newest, if it is bad.
+        name: in logs and metrics.
+        value: None until the first success.
+        failures: number of failed loads.
+        failure: error of the last load, if it failed.
     """
 
     def __init__(
         self, name: str, load: Callable[[], _Value | None], every_s: float, *, changed: Callable[[], None]
     ) -> None:
-        """What ``load`` gives, at first now.
+        """Create it without a value.
 
         Args:
-            name: in the log and the metrics.
-            load: the value; None where nothing has changed since the last call. Raises ConfigError.
-            every_s: how often.
+            name: in logs and metrics.
+            load: returns the value; None if it has not changed since the last call. Raises ConfigError.
+            every_s: interval of the loads.
             changed: called after ``value`` was replaced.
         """
         self.name = name
@@ -62,7 +62,7 @@ class ReloadingValue(Generic[_Value]):
         self._thread = threading.Thread(target=self._run, name=f"aclog-{name}", daemon=True)
 
     def load(self) -> None:
-        """Read it now. Raises ConfigError; the value stays then."""
+        """Load it now. Raises ConfigError, and then keeps the value."""
         value = self._load()
         if value is None:
             return
@@ -72,18 +72,18 @@ class ReloadingValue(Generic[_Value]):
             self._changed()
 
     def start(self) -> None:
-        """Begin to follow, at once where there is no value yet."""
+        """Start the thread; it loads immediately if there is no value yet."""
         if self.value is None:
             self._wake.set()
         self._thread.start()
 
     def close(self) -> None:
-        """Stop; what is being read is left to end by itself. Idempotent."""
+        """Stop, without waiting for a load in progress. Idempotent."""
         self._is_closed = True
         self._wake.set()
 
     def ask(self, now_s: float) -> Future[None]:
-        """Read it soon, unless that was asked a short time ago: done when it has been."""
+        """Request a reload, unless there was a request a short time ago; the future is done after it."""
         with self._lock:
             if self._requested is not None:
                 return self._requested
@@ -104,7 +104,7 @@ class ReloadingValue(Generic[_Value]):
             if not self._is_closed:
                 self._reload()
             if requested is not None:
-                # Until now others could join in.
+                # Until now further requests shared the future.
                 with self._lock:
                     self._requested = None
                 requested.set_result(None)
@@ -116,7 +116,7 @@ class ReloadingValue(Generic[_Value]):
         try:
             self.load()
         except Exception as error:
-            # Others wrote what is read: the thread goes on, whatever that is.
+            # The content is not trusted: the thread must survive any error.
             self.failures += 1
             if str(error) == self.failure:
                 return
@@ -135,10 +135,7 @@ class ReloadingValue(Generic[_Value]):
 
 
 class FileReader(Generic[_Value]):
-    """``load`` of a file: read when it was replaced or written to.
-
-    A link is followed, as Kubernetes swaps secrets by one.
-    """
+    """Loads a file when it was replaced or modified, through links: Kubernetes swaps secrets by a link."""
 
     def __init__(self, path: Path, read: Callable[[Path], _Value]) -> None:
         self._path = path

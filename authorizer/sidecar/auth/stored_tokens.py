@@ -1,13 +1,13 @@
-"""Tokens by their hashes: what a token looks like, and a line of the file that knows it.
+"""Formats of a token and of its line in the tokens file.
 
-A token is ``aclog_ID_SECRET``: the id says which hash to compare with, so that one is computed and not all;
-the secret has 256 random bits. A line of the file is
+A token is ``aclog_ID_SECRET``. The id selects the hash to compare with; the secret has 256 random bits. A
+line of the file is
 
     PRINCIPAL:ID$sha256$HASH
 
-where HASH is the SHA-256 of the whole token, in base64 without padding. No slow hash is needed: nobody can
-guess 256 random bits at any speed, and a hash that costs nothing cannot be used to keep other callers out.
-Lines that earlier versions wrote are read, too:
+where HASH is the SHA-256 of the token, in base64 without padding. A slow hash is not needed, because 256
+random bits cannot be guessed at any speed; and a fast hash cannot be used for a denial of service. Lines of
+earlier versions are supported:
 
     PRINCIPAL:ID$scrypt$ln=14,r=8,p=1$SALT$HASH
 
@@ -64,7 +64,7 @@ class ScryptCost:
             )
 
     def hash(self, token: str, salt: bytes) -> bytes:
-        """Of a whole token; it takes a while, without the interpreter's lock."""
+        """Hash a token; slow, without the interpreter's lock."""
         return hashlib.scrypt(
             token.encode(),
             salt=salt,
@@ -131,7 +131,7 @@ class StoredTokens:
 
     def __init__(self, tokens: Iterable[StoredToken] = ()) -> None:
         self._by_id = {token.id: token for token in tokens}
-        # An id that is not there costs what one costs that is.
+        # An unknown id takes as long as a known one.
         self._unmatchable = new_token(ANONYMOUS)[1]
 
     def find(self, token: str) -> StoredToken:

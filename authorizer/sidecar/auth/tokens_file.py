@@ -1,7 +1,7 @@
-"""The file of tokens' hashes: read by the sidecar, written by ``aclog token``.
+"""File of token hashes, which the sidecar reads and ``aclog token`` writes.
 
-It is replaced whole, by one writer at a time, so a reader never sees half of it. A new one is its owner's
-alone (mode 0600); one that is there keeps its owner, group and mode.
+One writer at a time replaces it atomically. A new file has the mode 0600; an existing one keeps its owner,
+group and mode.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _OWNER_ONLY: Final = stat.S_IRUSR | stat.S_IWUSR
 
 
 def read_tokens(path: Path) -> list[StoredToken]:
-    """The tokens of a file, in order.
+    """Return the tokens of a file, in order.
 
     Raises:
-        ConfigError: it cannot be read, anyone may write to it, or a line of it is wrong.
+        ConfigError: it cannot be read, everyone may write to it, or a line is invalid.
     """
     try:
         with path.open("rb") as file:
@@ -60,10 +60,10 @@ def read_tokens(path: Path) -> list[StoredToken]:
 
 
 def append_token(path: Path, token: StoredToken) -> None:
-    """Add a token; the file is made if there is none.
+    """Add a token; create the file if it does not exist.
 
     Raises:
-        ConfigError: the file is not one of tokens.
+        ConfigError: the file is not a tokens file.
         OSError: it cannot be written.
     """
     with _lock_directory(path):
@@ -72,7 +72,7 @@ def append_token(path: Path, token: StoredToken) -> None:
 
 
 def revoke_token(path: Path, token_id: str) -> StoredToken | None:
-    """Take a token out of the file; the token, or None if it is not there.
+    """Remove a token from the file; return it, or None if it does not exist.
 
     Raises:
         ConfigError, OSError: as for ``append_token``.
@@ -104,13 +104,13 @@ def _parse_tokens(data: bytes, path: Path) -> list[StoredToken]:
 
 
 def _parse_line(line: str) -> StoredToken | None:
-    """None for a comment or an empty line. Raises ValueError."""
+    """Parse a line; None for a comment or an empty line. Raises ValueError."""
     line = line.strip()
     return None if not line or line.startswith("#") else StoredToken.parse(line)
 
 
 def _lines(path: Path) -> list[str]:
-    """All of them, comments too, of a file that is one of tokens or is not there yet."""
+    """Return all lines of a valid file, also comments; none if it does not exist."""
     if not path.exists():
         return []
     read_tokens(path)
@@ -132,7 +132,7 @@ def _replace(path: Path, lines: Sequence[str]) -> None:
 
 @contextmanager
 def _lock_directory(path: Path) -> Iterator[None]:
-    """One writer at a time, by the directory's lock: the file itself is replaced."""
+    """Lock the directory, because the file itself is replaced."""
     descriptor = os.open(path.resolve().parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -396,4 +396,4 @@ class LoadLimiter(Collector):
 
     def _too_large(self, limit: Limit, why: str) -> HttpError:
         self.refused[limit] += 1
-        return HttpError(ErrorCode.CONTENT_TOO_LARGE, f"{why}: send less at once")
+        return HttpError(ErrorCode.CONTENT_TOO_LARGE, f"{why}: send less in one request")

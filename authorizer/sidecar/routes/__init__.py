@@ -1,1 +1,1 @@
-"""Endpoints of the sidecar: AuthZEN, Kafka's questions, ACLs, plans, changes, state."""
+"""Endpoints of the sidecar: AuthZEN, Kafka's queries, ACLs, plans, changes, state."""

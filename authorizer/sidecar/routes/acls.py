@@ -204,7 +204,7 @@ class AclRoutes:
         errors=GUARD_ERRORS,
     )
     async def apply(self, request: Request) -> Response:
-        """POST: carry out a plan, whole or not at all."""
+        """POST: apply a plan, completely or not at all."""
         caller = self._authorize_change(request, "ApplyPlan")
         return await self.apply_for(
             request, caller, await asyncio.to_thread(plan_of, await read_body(request))
@@ -271,7 +271,7 @@ class AclRoutes:
 
 
 async def _listing_response(request: Request, listing: Listing, end_offset: int) -> Response:
-    """A small one whole; of another one no more than a part is encoded before the client has read."""
+    """A small listing is one body; a large one is encoded in parts, as fast as the client reads."""
     parts = listing_parts(listing, end_offset)
     first = await asyncio.to_thread(next, parts)
     if len(listing) <= ACLS_PER_PART:

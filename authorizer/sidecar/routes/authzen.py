@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from authorizer.sidecar.http.errors import HttpError
     from authorizer.sidecar.routes.authzen_aliases import AuthzenAliases
 
-# Looked up once, not for each question.
+# Looked up once, not for each evaluation.
 _LITERAL: Final = PatternType.LITERAL
 
 Semantic = Literal["execute_all", "deny_on_first_deny", "permit_on_first_permit"]
@@ -54,7 +54,7 @@ _NO_CONTEXT: Final = Context()
 
 
 class Evaluation(msgspec.Struct, gc=False):
-    """One question; in a batch, absent parts come from the request's defaults."""
+    """One evaluation; in a batch, missing parts come from the request's defaults."""
 
     subject: TypedName | None = None
     action: OperationName | None = None
@@ -69,7 +69,7 @@ class Options(msgspec.Struct, gc=False):
 
 
 class EvaluationsRequest(Evaluation, gc=False):
-    """A batch; without evaluations it is a single question."""
+    """A batch; without evaluations it is a single evaluation."""
 
     evaluations: list[Evaluation] | None = None
     options: Options | None = None

@@ -1,19 +1,19 @@
-"""``/v1/changes``: what changed, as server-sent events.
+"""``/v1/changes``: changes of ACLs as server-sent events.
 
-    start       the changes that follow are those after this offset
-    change      which ACLs were removed and added; its offset is the event's id
-    current     everything up to its offset was said: once it has been, and whenever the stream is quiet
-    reload      what is held is to be forgotten: list all ACLs anew, at this offset or later
-    not-ready   the state is not to be relied on from here on, with the reason
-    ready       it is again
+    start       the following changes are those after this offset
+    change      the removed and added ACLs; its offset is the event's id
+    current     all changes up to its offset were sent: after they were, and while there are no changes
+    reload      the client must discard its ACLs and list all ACLs again, at this offset or later
+    not-ready   the state is not reliable from now on, with the reason
+    ready       the state is reliable again
 
 The rules:
 
-- Who follows may list ACLs: Describe on the cluster. The stream ends when that is taken away; and after an
-  hour, for a token may have ended or a certificate been withdrawn. A client comes again with the last id.
-- ``Last-Event-ID`` goes on behind that event, or behind a listing of that offset, as far back as changes are
-  held (``change_feed``); else the first event is a reload. So is the next one for a client that is too slow.
-- No client costs more memory than what is on the wire to it.
+- The caller needs Describe on the cluster. The stream ends when it loses that right; and after an hour,
+  because a token may have expired. A client reconnects with the last id.
+- ``Last-Event-ID`` continues after that event, or after a listing of that offset, as far back as changes are
+  retained (``change_feed``); otherwise the first event is a reload. A client that is too slow gets one, too.
+- A client needs no more memory than the events that are being sent to it.
 """
 
 from __future__ import annotations

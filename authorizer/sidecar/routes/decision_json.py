@@ -63,7 +63,7 @@ def decision_json(decided: DecidedAction, encoded: tuple[bytes, ...], *, explain
 
 
 def refusal_json(error: HttpError) -> bytes:
-    """What stands in the place of a decision in a batch, for a question that cannot be answered."""
+    """Encode the error of an invalid evaluation in a batch."""
     refusal = EvaluationError(int(error.code.status), error.code.value, error.message)
     return _encode(DecisionAnswer(False, EvaluationContext(error=refusal)))
 

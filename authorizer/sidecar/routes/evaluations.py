@@ -1,11 +1,11 @@
-"""``/access/v1/evaluation`` and ``/access/v1/evaluations``: decisions, as AuthZEN asks for them.
+"""``/access/v1/evaluation`` and ``/access/v1/evaluations``: AuthZEN's decisions.
 
 Rules:
-- Decisions are refused with 503 until the node is ready (I4), but for super users on early-start listeners;
-  never with ``decision: false``.
-- Every decision of one request is made on one state, and says at which offset (I1).
-- What can be answered at once is, in the protocol's own call (``answer_inline``). What waits for an offset
-  takes no thread, and a large batch lets others have their turn every few milliseconds.
+- Until the node is ready (I4) the answer is 503, never ``decision: false``; except for super users on
+  early-start listeners.
+- All decisions of a request are made on one state, whose offset they have (I1).
+- Small requests that need not wait are answered inline (``answer_inline``). Waiting for an offset needs no
+  thread, and a large batch yields to other requests every few milliseconds.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ _EXAMPLE: Final = {
     "context": {"host": "10.0.0.1"},
 }
 
-#: Evaluations of one request that are answered at once: a millisecond or two.
+#: Evaluations of one request that are answered inline: a millisecond or two.
 INLINE_MAX: Final = 100
-#: Evaluations about one client that the authorizer is asked at once: a tenth of a slice.
+#: Evaluations about one client in one call of the authorizer: a tenth of a slice.
 RUN_MAX: Final = 100
 #: Seconds for which a larger batch is decided before others have their turn.
 SLICE_S: Final = 0.005
@@ -167,7 +167,7 @@ class Evaluations:
         return Response(answer, media_type=JSON)
 
     def _require_batch(self, evaluation: Evaluation) -> Sequence[Evaluation]:
-        """Its evaluations; none: it is a single question itself (AuthZEN 1.0, section 7.1)."""
+        """Its evaluations; none: it is itself a single evaluation (AuthZEN 1.0, section 7.1)."""
         batch = evaluation.evaluations if isinstance(evaluation, EvaluationsRequest) else None
         if not batch:
             return ()
@@ -216,9 +216,9 @@ class Evaluations:
     def _runs_by_client(
         self, batch: Sequence[Evaluation], run_max: int
     ) -> Iterator[tuple[list[Evaluation], list[Action] | HttpError]]:
-        """The batch in its order, as runs about one client: what is decided by one call of the authorizer.
+        """Split the batch into runs about one client, each decided by one call of the authorizer.
 
-        With what they ask for; a question for nothing that can be asked for is alone.
+        Yields the evaluations and their actions; an invalid evaluation is a run of its own, with its error.
         """
         run: list[Evaluation] = []
         actions: list[Action] = []
@@ -248,7 +248,7 @@ class Evaluations:
         state: AuthorizerState,
         caller: Caller,
     ) -> tuple[bool, list[bytes]]:
-        """Whether the last is allowed, and all answers. Bad questions do not take the others' away.
+        """Return whether the last one is allowed, and all answers; an error does not affect other runs.
 
         Source: AuthZEN 1.0, section 7.2.1.
         """

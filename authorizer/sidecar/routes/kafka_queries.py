@@ -1,12 +1,12 @@
-"""Kafka's own questions, over HTTP: what, anything of a type, which of many, and why.
+"""Kafka's queries over HTTP: authorized operations, any resource of a type, filter, explain.
 
 The rules:
 
-- Anyone may ask about themselves; about others, who has Describe on the cluster (``caller.py``). That is
-  decided by the ACLs of now, also where the question is about an earlier state.
-- What only looks leaves the line of a look in the audit log: TRACE, as Kafka has it for KIP-430. What is
-  explained is neither audited nor counted.
-- An explanation shows ACLs of other principals only to who may list them.
+- A caller may ask about itself; about others it needs Describe on the cluster (``caller_authorization``). The
+  current ACLs decide that, also for a query about an earlier state.
+- Queries that access nothing are audited at TRACE, as in KIP-430. Explanations are neither audited nor
+  counted.
+- An explanation has ACLs of other principals only for callers that may list ACLs.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class KafkaQueryRoutes:
     async def _authorize(
         self, request: Request, query: AccessRequest, name: str
     ) -> tuple[AuthorizerState, Caller, HttpRequestContext]:
-        """The state, who asks, and as whom; HttpError 403 where the caller may not ask that."""
+        """Return the state, the caller and the query's context. Raises HttpError 403."""
         origin = origin_of(request)
 
         def authorized_caller(now: AuthorizerState) -> tuple[Caller, HttpRequestContext]:
@@ -185,9 +185,9 @@ def explained_decision(
     shows_all: bool,
     host_assumed: bool,
 ) -> ExplainedDecision:
-    """Why; without ACLs of other principals for who may not list them.
+    """Explain a decision, without ACLs of other principals unless ``shows_all``.
 
-    ``host_assumed``: the question named no host, so that the context's is a default.
+    ``host_assumed``: the query has no host, so the context has the default.
     """
     explanation = node.authorizer.explain(context, action, state)
     if not shows_all:

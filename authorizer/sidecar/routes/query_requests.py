@@ -1,4 +1,4 @@
-"""What Kafka's own questions are asked with: JSON bodies and queries in Kafka's terms. No state, no sockets.
+"""Requests of Kafka's queries: JSON bodies and query strings in Kafka's terms. Pure.
 
     explain                      {"principal": "User:alice", "host": "10.0.0.1", "operation": "READ",
                                   "resourceType": "TOPIC", "resourceName": "orders"}
@@ -102,7 +102,7 @@ class AccessRequest(AtOffset, rename=_CAMEL.get, kw_only=True):
     host: str | None = None
 
     def context(self, default_host: str | None, caller: HttpRequestContext) -> HttpRequestContext:
-        """The question as a request of ``caller``'s. HttpError 400: no principal, or no address."""
+        """Return the context of the request. Raises HttpError 400: no principal, or no address."""
         return HttpRequestContext(
             principal_of(self.principal, "principal"),
             address_of(self.host, default_host, "host"),

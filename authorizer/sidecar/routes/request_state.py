@@ -1,7 +1,7 @@
-"""Which state a question is answered on: the current one, or an earlier one that it names (``at_offset``).
+"""The state of a request: the current one, or the one at ``at_offset``; and waiting for ``min_offset``.
 
-The caller's rights are decided by the ACLs of now in either case: who has lost one does not get it back by
-asking about the past.
+The current ACLs decide the caller's rights in either case: a caller must not regain a lost right by a request
+about the past.
 """
 
 from __future__ import annotations

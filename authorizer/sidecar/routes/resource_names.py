@@ -1,8 +1,8 @@
 """ResourceNames: which resources exist, from a file that another program writes.
 
-One resource a line, its type and its name: ``TOPIC orders``. A cluster's own log knows its topics and no
-other resources, a log of ACLs alone none at all. The file is read again when it has changed; while it cannot
-be read, what it said last counts.
+Each line has a resource type and a name: ``TOPIC orders``. A cluster's metadata log has its topics and no
+other resources, a log of only ACLs has none. The file is reloaded when it has changed; if it cannot be read,
+the previous names stay in use.
 """
 
 from __future__ import annotations

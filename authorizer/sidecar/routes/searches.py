@@ -213,7 +213,7 @@ class SearchRoutes:
     async def _begin(
         self, request: Request, search: _Search, name: str, require: Callable[[Caller], None]
     ) -> tuple[AuthorizerState, PageToken | None, Caller]:
-        """The state that a page is of, where it begins, and who asks: with the rights of now."""
+        """Return the state of the page, the token with its start, and the caller with its current rights."""
         require_no_as_of(search.context)
         node, at_offset, token = self._node, search.context.at_offset, None
         if search.page.token:

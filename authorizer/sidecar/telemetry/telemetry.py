@@ -1,4 +1,4 @@
-"""What is sent to a collector, and when: nothing, unless the environment says where to."""
+"""Telemetry: sends metrics and traces to an OpenTelemetry collector, if the environment names one."""
 
 from __future__ import annotations
 
@@ -137,10 +137,9 @@ def _interval_s() -> float:
 
 
 def _resource(worker: int | None) -> Resource:
-    """OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES over what is said here.
+    """Defaults, overridden by OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES.
 
-    What counts by itself is an instance by itself: to the id that the environment has for all workers each
-    adds its number, or their series would be one.
+    Each worker adds its number to an instance id from the environment: otherwise their series would collide.
     """
     from opentelemetry.sdk.resources import OTELResourceDetector, Resource  # noqa: PLC0415
 
