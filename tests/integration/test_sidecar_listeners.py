@@ -329,7 +329,7 @@ def test_java_keystores_are_refused_with_a_hint(tmp_path: Path) -> None:
         ({"ssl.keystore.location": ""}, "ssl.keystore.location", "needs a private key and a certificate"),
         ({"ssl.keystore.location": "/no/such.pem"}, "ssl.keystore.location", "No such file"),
         ({"ssl.keystore.key": "x"}, "ssl.keystore.certificate.chain", "needed with ssl.keystore.key"),
-        ({"ssl.truststore.location": ""}, "ssl.client.auth", "authorities whose clients are admitted"),
+        ({"ssl.truststore.location": ""}, "ssl.client.auth", "the authorities of admitted clients"),
         ({"ssl.truststore.location": "/no/such.pem"}, "ssl.truststore.location", "No such file"),
         ({"ssl.truststore.certificates": "x"}, "ssl.truststore.location", "set one"),
         ({"ssl.enabled.protocols": "TLSv1.1"}, "ssl.enabled.protocols", "TLSv1.2, TLSv1.3 or both"),
