@@ -108,7 +108,7 @@ def written_by_a_leader_alone(quorum: KafkaQuorum, attempt: int) -> tuple[int, s
             wait_until(lambda: names_of(node) == described(quorum), "what was committed, at the leader")
         for number in followers:
             quorum.pause(number)
-        time.sleep(PARKED_S)
+        time.sleep(PARKED_S)  # open fetches of the followers are answered or time out
         write_to_leader_alone(quorum, leader, name)
         # file: shows the batch, which is the last complete one; by the controllers it is uncommitted.
         is_written = name in names_in(directory)

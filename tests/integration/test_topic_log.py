@@ -241,7 +241,7 @@ def test_the_writer_does_not_create_a_deleted_topic(log: TopicLog) -> None:
     until_s = time.monotonic() + 3
     while time.monotonic() < until_s:
         assert log.topic not in client.list_topics(timeout=SOON_S).topics
-        time.sleep(0.2)
+        time.sleep(0.2)  # the subject is time: nothing may create the topic
     with pytest.raises(LogNotFoundError, match="there is no topic"):
         log.read(0)
 

@@ -233,7 +233,7 @@ def wait_until_ready(servers: str, why_ended: Callable[[], str | None]) -> None:
         with suppress(KafkaException):  # not listening yet
             if client.list_topics(timeout=1).brokers:
                 return
-        time.sleep(0.1)
+        time.sleep(0.1)  # not wait_until: an ended broker must raise BrokerError
     raise BrokerError(f"Kafka at {servers} did not answer within {START_TIMEOUT_S} s")
 
 

@@ -19,7 +19,7 @@ from authorizer.cli.main import main
 from records.log.directory.log import DirectoryLog
 from records.log_batch import LogBatch
 
-LOOK_S = 0.005
+POLL_S = 0.005
 
 
 def slowly(permits: Path) -> Callable[..., list[LogBatch]]:
@@ -30,7 +30,7 @@ def slowly(permits: Path) -> Callable[..., list[LogBatch]]:
         name = f"{os.getpid()}.{next(numbers)}"
         (permits / f"{name}.asked").touch()
         while not (permits / f"{name}.given").exists() and not (permits / "end").exists():
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)  # polls for files, without a deadline
         return real(log, offset, **limits)[:1]
 
     return read

@@ -141,7 +141,7 @@ def main(home: Path, log: str, point: str, after: int) -> None:
                 sys.exit(f"the {job} job did not come to {point}")
     # A killed test must leave no process behind.
     while os.getppid() == test:
-        time.sleep(0.2)
+        time.sleep(0.2)  # polls the parent, without a deadline
 
 
 if __name__ == "__main__":

@@ -52,6 +52,7 @@ REWRITTEN = (
     "replay",
     "snapshot",
     "tests/data",
+    "tests/integration",
     "tests/oracle",
     "tests/scenarios",
     "tests/simulation",
