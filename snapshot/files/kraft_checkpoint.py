@@ -202,32 +202,29 @@ class _Content:
             if found is not None:
                 table, records = found
                 self.tables.append(table.without_offsets())
-        acls = [acl for logged in records if (acl := self._read(logged, position)) is not None]
+        acls: list[AppliedAcl] = []
+        for logged in records:
+            match logged.record:
+                case AccessControlEntryRecord() as acl:
+                    acls.append(AppliedAcl(acl, None, logged.timestamp_ms))
+                case FeatureLevelRecord() | OtherRecord() as other:
+                    self.metadata = self.metadata.with_record(other)
+                case ControlRecord(type=ControlType.SNAPSHOT_HEADER) as header if logged.offset == 0:
+                    self.timestamp_ms = snapshot_header_timestamp_ms(header)
+                case ControlRecord(type=ControlType.SNAPSHOT_FOOTER):
+                    self.has_footer = True
+                case ControlRecord():
+                    pass  # of the quorum: kraft.version, voters
+                case other:
+                    raise DecodeError(
+                        f"{type(other).__name__} is not allowed in a snapshot",
+                        offset=logged.offset,
+                        position=position,
+                    )
         if self.timestamp_ms is None:
             raise DecodeError("the file does not begin with a snapshot's header", position=position)
         if acls:
             self.tables.append(AclTable.of(acls))
-
-    def _read(self, logged: LogRecord, position: int) -> AppliedAcl | None:
-        """Read one record; returns it if it is an ACL."""
-        match logged.record:
-            case AccessControlEntryRecord() as acl:
-                return AppliedAcl(acl, None, logged.timestamp_ms)
-            case FeatureLevelRecord() | OtherRecord() as other:
-                self.metadata = self.metadata.with_record(other)
-            case ControlRecord(type=ControlType.SNAPSHOT_HEADER) as header if logged.offset == 0:
-                self.timestamp_ms = snapshot_header_timestamp_ms(header)
-            case ControlRecord(type=ControlType.SNAPSHOT_FOOTER):
-                self.has_footer = True
-            case ControlRecord():
-                pass  # of the quorum: kraft.version, voters
-            case other:
-                raise DecodeError(
-                    f"{type(other).__name__} is not allowed in a snapshot",
-                    offset=logged.offset,
-                    position=position,
-                )
-        return None
 
 
 def _batches(image: AclsImage) -> Iterator[bytes]:
