@@ -1,4 +1,4 @@
-"""The files of a history, what they cover, and what of them a new checkpoint may take away."""
+"""The files of a history, their coverage, and the files that a new checkpoint replaces."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def paths(store: Storage) -> list[str]:
     return sorted(file.path for file in history_files(store, CLUSTER))
 
 
-def test_what_a_transaction_undid_is_not_told() -> None:
+def test_changes_undone_within_a_transaction_are_not_reported() -> None:
     """Added and removed at one offset; removed and added again is another life of the same content."""
     new, old = acl_row(9), acl_row(3)
-    told = table(
+    changes = table(
         change(9, 1, None, new),
         change(9, 1, new, None),
         change(9, 2, old, None),
@@ -84,24 +84,24 @@ def test_what_a_transaction_undid_is_not_told() -> None:
         change(9, 4, None, acl_row(9, host="h")),
         change(9, 4, acl_row(9, host="h"), new, at_ms=5),
     ).to_pylist()
-    assert [(row["id"], row["change"]) for row in told] == [
+    assert [(row["id"], row["change"]) for row in changes] == [
         (acl_id(2), "replaced"),
         (acl_id(3), "removed"),
         (acl_id(4), "added"),
     ]
-    assert (told[0]["before"], told[0]["after"]) == (old, new)
-    assert (told[2]["after"], told[2]["timestamp_ms"]) == (new, 5)
+    assert (changes[0]["before"], changes[0]["after"]) == (old, new)
+    assert (changes[2]["after"], changes[2]["timestamp_ms"]) == (new, 5)
 
 
-def test_a_file_for_each_day_of_the_records(tmp_path: Path) -> None:
+def test_each_day_of_the_records_has_a_file(tmp_path: Path) -> None:
     """In UTC; an interval lies on the day on which it ended. A day without one has no such file."""
     store = Storage(str(tmp_path))
-    told = table(
+    changes = table(
         change(5, 1, None, acl_row(5), at_ms=20_000 * DAY_MS - 1),
         change(6, 1, acl_row(5, timestamp_ms=20_000 * DAY_MS - 1), None, at_ms=20_000 * DAY_MS),
         change(7, 2, None, acl_row(7), at_ms=-1),
     )
-    write_changes(store, "a/b", 5, 8, told)
+    write_changes(store, "a/b", 5, 8, changes)
     name = f"{5:020d}-{8:020d}.parquet"
     assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.parquet")) == [
         f"changes/cluster_id=a%2Fb/date=1969-12-31/{name}",
@@ -117,7 +117,7 @@ def test_a_file_for_each_day_of_the_records(tmp_path: Path) -> None:
     assert (interval["valid_to_time"] - interval["valid_from_time"]).total_seconds() == 0.001
 
 
-def test_messages() -> None:
+def test_messages_have_the_names_of_other_json() -> None:
     """Names as in aclog's other JSON, ids as Kafka writes them."""
     ((offset, key, value),) = messages_of("c", table(change(5, 1, acl_row(None), None, at_ms=7)))
     text = uuid_to_string(acl_id(1))
@@ -173,22 +173,22 @@ def planned(start: int, end: int) -> LogPlan:
     return plan(SnapshotStore("memory://unused"), end, base=None, start=start)
 
 
-def test_a_batch_that_comes_again_takes_away_what_it_left() -> None:
+def test_a_repeated_batch_replaces_its_earlier_files() -> None:
     """Whatever its end was then: of what counts, nothing begins where it begins."""
     store = storage()
-    told = table(change(5, 1, acl_row(1), None))
+    changes = table(change(5, 1, acl_row(1), None))
     for start, end in ((0, 5), (5, 9), (5, 12)):
-        write_changes(store, CLUSTER, start, end, told)
-    kept = {file.path for file in history_files(store, CLUSTER) if file.end == 5}
+        write_changes(store, CLUSTER, start, end, changes)
+    remaining = {file.path for file in history_files(store, CLUSTER) if file.end == 5}
     sink(store)._remove_leftovers(planned(5, 12))
-    assert set(paths(store)) == kept
+    assert set(paths(store)) == remaining
 
 
 @pytest.mark.parametrize(
     ("planned_batches", "done_batches", "expected"),
     [((), (), True), ((0,), (), True), ((0, 1), (0, 1), False), ((8, 9, 10), (9,), True)],
 )
-def test_when_a_batch_may_come_again(
+def test_a_batch_may_be_repeated_after_a_restart(
     planned_batches: tuple[int, ...], done_batches: tuple[int, ...], expected: bool
 ) -> None:
     """Under a new checkpoint, and where Spark planned one that it did not finish."""
@@ -202,11 +202,11 @@ def test_when_a_batch_may_come_again(
 
 @pytest.mark.parametrize("start", [0, 3])
 def test_a_history_beyond_the_state_is_refused(start: int) -> None:
-    """The state was lost: going on would tell everything twice. Nothing is removed."""
+    """The state was lost: to continue would report every change twice. Nothing is removed."""
     store = storage()
-    told = table(change(5, 1, acl_row(1), None))
+    changes = table(change(5, 1, acl_row(1), None))
     for begin, end in ((0, 5), (5, 9)):
-        write_changes(store, CLUSTER, begin, end, told)
+        write_changes(store, CLUSTER, begin, end, changes)
     before = paths(store)
     with pytest.raises(HistoryForeignError, match=f"ends at offset {start}. Restore the content"):
         sink(store)._remove_leftovers(planned(start, 20))

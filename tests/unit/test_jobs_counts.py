@@ -121,12 +121,12 @@ def test_shards_add_up_to_one_row_for_each_kind() -> None:
     assert {row["end_offset"] for row in rows.deltas.to_pylist()} == {9}
 
 
-def test_a_kind_that_vanished_is_counted_once_more_with_0() -> None:
-    """So that whoever draws the counts sees them go down; the batch after has no row of it."""
-    gone = count_rows(result(5, 9, {READ: 2}, {(0, WRITE): -1}), {READ_KIND: 2, WRITE_KIND: 1})
-    assert counts_of(gone) == {READ_KIND: 2, WRITE_KIND: 0}
-    assert gone.after == counts_by_kind(gone.counts) == {READ_KIND: 2}
-    assert counts_of(count_rows(result(9, 12, {READ: 2}), gone.after)) == {READ_KIND: 2}
+def test_a_vanished_kind_has_one_more_row_with_0() -> None:
+    """A graph of the counts then falls to zero; the next batch has no row of it."""
+    vanished = count_rows(result(5, 9, {READ: 2}, {(0, WRITE): -1}), {READ_KIND: 2, WRITE_KIND: 1})
+    assert counts_of(vanished) == {READ_KIND: 2, WRITE_KIND: 0}
+    assert vanished.after == counts_by_kind(vanished.counts) == {READ_KIND: 2}
+    assert counts_of(count_rows(result(9, 12, {READ: 2}), vanished.after)) == {READ_KIND: 2}
 
 
 def test_a_batch_without_any_acl_has_no_rows() -> None:
@@ -135,7 +135,7 @@ def test_a_batch_without_any_acl_has_no_rows() -> None:
     assert (len(rows.counts), len(rows.deltas)) == (0, 0)
 
 
-def test_what_the_job_began_from_is_told_at_its_own_time() -> None:
+def test_the_start_state_is_reported_at_its_time() -> None:
     """A log that starts later is counted from a node's snapshot on: its ACLs came by then."""
     base = manifest(100, 5 * MINUTE_MS + 1)
     batch = result(100, 120, {READ: 4}, {(9 * MINUTE_MS, READ): 1}, timestamp_ms=DAY_MS, base=base)
@@ -147,14 +147,14 @@ def test_what_the_job_began_from_is_told_at_its_own_time() -> None:
     assert (rows.start, rows.end, rows.date) == (100, 120, date(1970, 1, 2))
 
 
-def test_a_stored_state_beyond_the_checkpoint_is_where_telling_begins() -> None:
-    """Spark's batch is [0, 120), and the state at 100 is stored: what is below it was told before."""
+def test_reports_begin_at_a_stored_state_beyond_the_checkpoint() -> None:
+    """Spark's batch is [0, 120), and the state at 100 is stored: earlier changes are already reported."""
     rows = count_rows(result(0, 120, {READ: 4}, base=manifest(100, 0)), {READ_KIND: 4})
     assert (rows.start, len(rows.deltas)) == (100, 0)
 
 
-def test_removals_that_a_topic_forgot_are_told_at_the_end_of_the_batch() -> None:
-    """The log was read anew; what is not there any more went at some time before."""
+def test_compacted_removals_are_reported_at_the_end_of_the_batch() -> None:
+    """The log was read again; the missing ACLs were removed at an unknown earlier time."""
     rows = count_rows(result(50, 60, {READ: 1}, timestamp_ms=3 * MINUTE_MS), {READ_KIND: 3})
     assert deltas_of(rows) == {(at(3 * MINUTE_MS), READ_KIND): -2}
 
@@ -190,7 +190,7 @@ COUNTS = st.dictionaries(KINDS, st.integers(1, 5))
     ),
 )
 def test_deltas_add_up_to_the_counts_at_every_batch(first: Any, batches: list[Any]) -> None:
-    """Whatever the records told, and whatever state the job began from."""
+    """For any records and any start state."""
     total: Counter[AclKind] = Counter()
     known: Mapping[AclKind, int] = {}
     for end, (after, deltas) in enumerate([(first, {}), *batches], 1):
@@ -213,7 +213,7 @@ def test_files_are_named_after_cluster_date_and_end_offset(tmp_path: Path) -> No
     assert pq.ParquetFile(tmp_path / "counts_by_time" / name).read().equals(rows.deltas)
 
 
-def test_a_batch_that_is_done_again_writes_the_same_files(tmp_path: Path) -> None:
+def test_a_repeated_batch_writes_the_same_files_again(tmp_path: Path) -> None:
     """Byte by byte: what was written before it failed counts once."""
     rows = count_rows(result(0, 9, {READ: 1}, {(0, READ): 1}), {})
     contents = []
@@ -223,7 +223,7 @@ def test_a_batch_that_is_done_again_writes_the_same_files(tmp_path: Path) -> Non
     assert contents[0] == contents[1]
 
 
-def test_what_an_uncommitted_batch_left_gives_way_to_a_batch_with_another_end(tmp_path: Path) -> None:
+def test_files_of_an_uncommitted_batch_are_replaced_by_the_next(tmp_path: Path) -> None:
     """A new checkpoint cuts the batches elsewhere, and a record's date may be another after compaction."""
     first = count_rows(result(0, 5, {READ: 1}, {(0, READ): 1}), {})
     left = count_rows(result(5, 9, {READ: 2}, {(0, READ): 1}, timestamp_ms=DAY_MS), first.after)
@@ -244,7 +244,7 @@ def test_what_an_uncommitted_batch_left_gives_way_to_a_batch_with_another_end(tm
     ]
 
 
-def test_counts_of_another_cluster_stay(tmp_path: Path) -> None:
+def test_counts_of_another_cluster_are_kept(tmp_path: Path) -> None:
     """A batch that begins anew has nothing to do with the logs beside its own."""
     other = LogIdentity("other", IDENTITY.topic_id)
     CountFiles(str(tmp_path)).append([count_rows(result(0, 9, {READ: 1}, identity=other), {})])
@@ -253,7 +253,7 @@ def test_counts_of_another_cluster_stay(tmp_path: Path) -> None:
     assert files.counts_at("other", 9) == files.counts_at(IDENTITY.cluster_id, 3) == {READ_KIND: 1}
 
 
-def test_committed_counts_are_not_thrown_away_because_their_states_are_gone(tmp_path: Path) -> None:
+def test_committed_counts_are_kept_without_their_states(tmp_path: Path) -> None:
     """Read from its start, a compacted topic would tell another history than the one that is there."""
     sink = CountsSink(CountFiles(str(tmp_path)))
     for start, end in ((0, 5), (5, 9)):
@@ -266,7 +266,7 @@ def test_committed_counts_are_not_thrown_away_because_their_states_are_gone(tmp_
     assert paths(tmp_path) == before
 
 
-def test_a_first_batch_that_was_not_committed_gives_way(tmp_path: Path) -> None:
+def test_an_uncommitted_first_batch_is_replaced(tmp_path: Path) -> None:
     """There is one such batch at most; the job begins again."""
     for end in (5, 7):
         sink = CountsSink(CountFiles(str(tmp_path)))
@@ -275,7 +275,7 @@ def test_a_first_batch_that_was_not_committed_gives_way(tmp_path: Path) -> None:
     assert CountFiles(str(tmp_path)).ends(IDENTITY.cluster_id) == {7}
 
 
-def test_the_counts_before_a_batch_are_those_of_the_last_batch_up_to_there(tmp_path: Path) -> None:
+def test_the_counts_before_a_batch_are_those_of_the_preceding_batch(tmp_path: Path) -> None:
     """By end offset, whatever the dates; nothing before the first batch."""
     files = CountFiles(str(tmp_path))
     batches = [
@@ -297,7 +297,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
         CountFiles(str(tmp_path)).counts_at(IDENTITY.cluster_id, 9)
 
 
-def test_a_plan_with_a_later_state_to_compare_with_tells_from_there() -> None:
+def test_reports_begin_at_the_state_to_compare_with() -> None:
     """I10: the state before the rebuild says up to where the tables go."""
     batch = result(0, 9, {READ: 1})
     batch = replace(batch, plan=replace(batch.plan, before=manifest(4, 0)))

@@ -1,4 +1,4 @@
-"""What Prometheus is shown of a job: Spark's progress of its query, and the counts."""
+"""Metrics of a job for Prometheus: Spark's progress of its query, and the counts."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def samples(*collectors: Collector) -> dict[str, float]:
 
 
 def test_every_name_and_value_after_a_batch() -> None:
-    """The whole page: directories and topics by cluster, durations in seconds, no rate that is no number."""
+    """The complete page: directories and topics by cluster, durations in seconds, no invalid rate."""
     query = QueryProgress(LOGS)
     query.started(RUN)
     query.done(REPORT)
@@ -157,7 +157,7 @@ def test_before_the_first_batch_there_are_no_false_numbers() -> None:
     assert samples(query) == nothing | shown
 
 
-def test_a_look_without_a_batch_keeps_what_the_last_batch_took() -> None:
+def test_a_poll_without_a_batch_keeps_the_values_of_the_last_batch() -> None:
     """The lag and the time of the look are of now, the rest is the batch's."""
     query = QueryProgress(LOGS)
     query.started(RUN)
@@ -171,7 +171,7 @@ def test_a_look_without_a_batch_keeps_what_the_last_batch_took() -> None:
     assert samples(query)["aclog_spark_last_trigger_timestamp_seconds"] == 1795222810
 
 
-def test_the_rate_is_over_the_time_between_two_looks() -> None:
+def test_the_rate_is_over_the_time_between_two_polls() -> None:
     """Of what the job says that the batch had: to Spark a directory's batch is one row."""
     query = QueryProgress(LOGS)
     query.started(RUN)
@@ -204,7 +204,7 @@ def test_other_queries_of_the_session_are_not_counted() -> None:
     assert samples(query) == before
 
 
-def test_a_kind_without_acls_stays_with_0() -> None:
+def test_a_kind_without_acls_has_the_value_0() -> None:
     """A graph of it goes down, and does not end in the air; clusters do not mix."""
     metric = AclCountMetric()
     metric.publish("a", {READ: 2, WRITE: 1})

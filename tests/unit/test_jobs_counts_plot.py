@@ -1,4 +1,4 @@
-"""The picture of the counts: the lines that it is made of, and the picture itself, decoded and measured."""
+"""The picture of the counts: its lines, and the decoded and measured pixels."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_log_that_ends_with_its_last_change_is_shown_to_the_end_of_that_minute
     ]
 
 
-def test_what_a_review_looks_for_has_lines_of_its_own() -> None:
+def test_broad_and_denying_acls_have_separate_lines() -> None:
     """DENY, ALLOW of ALL, and ALLOW on CLUSTER, each by itself; there with 0, too."""
     rows = [
         change(0, 60_000),
@@ -89,7 +89,7 @@ def test_what_a_review_looks_for_has_lines_of_its_own() -> None:
     assert [line.last for line in cluster_lines([change(0, 1)], end_s=0).watched.values()] == [0, 0, 0]
 
 
-def test_the_most_come_first() -> None:
+def test_the_largest_area_comes_first() -> None:
     """The largest area lies at the bottom, whatever its name."""
     rows = [change(0, 1, resource_type="CLUSTER"), change(0, 9), change(0, 4, resource_type="GROUP")]
     assert list(cluster_lines(rows, end_s=0).by_resource_type) == ["TOPIC", "GROUP", "CLUSTER"]
@@ -104,7 +104,7 @@ def test_few_denies_among_many_acls_are_as_plain_as_many() -> None:
     assert count_of(without, PALE) == 0
 
 
-def test_areas_are_as_high_as_the_counts_and_change_at_once() -> None:
+def test_areas_have_the_height_of_the_counts_and_change_in_steps() -> None:
     """The first half of the time has half of the height, to its end."""
     lines = cluster_lines([change(0, 15), change(DAY_S, 15)], end_s=BEGIN_S + 2 * DAY_S)
     picture = pixels({"c": lines})[:, WIDTH // 2 :]

@@ -39,7 +39,7 @@ def frames(*values: bytes | None, start: int = 0) -> list[Row]:
     return [Row(start + at, 1000 + at, None, value) for at, value in enumerate(values)]
 
 
-def taken(*batches: list[Row]) -> list[tuple[int, int]]:
+def decoded(*batches: list[Row]) -> list[tuple[int, int]]:
     """Offset and applied offset of each ACL that a history would have."""
     changes: list[Any] = []
     store = SnapshotStore(f"memory://{uuid.uuid4().hex}")
@@ -54,23 +54,23 @@ def taken(*batches: list[Row]) -> list[tuple[int, int]]:
     return [(int(change["after"]["resource_name"][2:]), change["offset"]) for change in changes]
 
 
-def test_a_transaction_counts_from_its_end() -> None:
+def test_the_records_of_a_transaction_are_applied_at_its_end() -> None:
     """KIP-868: the records' own offsets stay, also where the transaction reaches over several batches."""
-    assert taken(frames(FRAMES[0], BEGIN, FRAMES[1], END, FRAMES[2])) == [(0, 0), (1, 3), (2, 4)]
-    assert taken(
+    assert decoded(frames(FRAMES[0], BEGIN, FRAMES[1], END, FRAMES[2])) == [(0, 0), (1, 3), (2, 4)]
+    assert decoded(
         frames(FRAMES[0], BEGIN, FRAMES[1]),
         frames(FRAMES[2], FRAMES[3], start=3),
         frames(FRAMES[4], END, FRAMES[5], start=5),
     ) == [(0, 0), (1, 6), (2, 6), (3, 6), (4, 6), (5, 7)]
 
 
-def test_an_aborted_transaction_is_no_row() -> None:
+def test_an_aborted_transaction_gives_no_rows() -> None:
     """KIP-868: what it held never existed; what stands around it did."""
-    assert taken(frames(FRAMES[0], BEGIN, FRAMES[1]), frames(FRAMES[2], ABORT, FRAMES[3], start=3)) == [
+    assert decoded(frames(FRAMES[0], BEGIN, FRAMES[1]), frames(FRAMES[2], ABORT, FRAMES[3], start=3)) == [
         (0, 0),
         (3, 5),
     ]
-    assert taken(frames(BEGIN, ABORT), frames(BEGIN, END, start=2)) == []
+    assert decoded(frames(BEGIN, ABORT), frames(BEGIN, END, start=2)) == []
 
 
 @pytest.mark.parametrize(
@@ -82,10 +82,10 @@ def test_an_aborted_transaction_is_no_row() -> None:
         ([BEGIN, FRAMES[0], BEGIN], 2, "begins within another"),
     ],
 )
-def test_a_transaction_in_pieces_ends_the_query(values: list[bytes], offset: int, reason: str) -> None:
-    """Its other part is in another batch of the query, or nowhere: no state can be told."""
+def test_an_incomplete_transaction_fails_the_query(values: list[bytes], offset: int, reason: str) -> None:
+    """Its other part is in another batch of the query, or missing: there is no state."""
     with pytest.raises(DecodeError, match=reason) as caught:
-        taken(frames(*values))
+        decoded(frames(*values))
     assert (caught.value.source, caught.value.offset) == (NAME, offset)
 
 
@@ -104,30 +104,30 @@ def test_a_transaction_in_pieces_ends_the_query(values: list[bytes], offset: int
         (None, b"\xc3\x01" + bytes(8) + encode(acl(0))[10:], UnsupportedVersionError),
     ],
 )
-def test_a_record_that_cannot_be_decoded_ends_the_query(
+def test_a_record_that_cannot_be_decoded_fails_the_query(
     key: bytes | None, value: bytes | None, cls: type[DecodeError]
 ) -> None:
     """I7: with the log and the offset; what is right around it does not help."""
     rows = [*frames(*FRAMES[:2]), Row(2, 0, key, value), *frames(*FRAMES[3:], start=3)]
     with pytest.raises(cls) as caught:
-        taken(rows)
+        decoded(rows)
     assert (caught.value.source, caught.value.offset) == (NAME, 2)
     assert f"(in {NAME}, offset 2" in str(caught.value)
 
 
-def test_a_log_that_nobody_knows_ends_the_query() -> None:
+def test_an_unknown_log_fails_the_query() -> None:
     """A topic that a pattern found after the start has no cluster id: the message names it."""
     rows = [*frames(FRAMES[0]), Row(1, 0, None, FRAMES[1], cluster_id=None, topic_id="new")]
     with pytest.raises(DecodeError, match="topic new was created after the job's start") as caught:
-        taken(rows)
+        decoded(rows)
     assert caught.value.offset == 1
 
 
-def test_other_records_pass_by() -> None:
+def test_other_records_are_skipped() -> None:
     """They are known by their header; batches of nothing else, and no batch at all, give no rows."""
-    others = [frame_of(OtherRecord(20, 0)), b"\x01\x80\x02\x09 an api key of two bytes"]
-    assert taken(frames(*others)) == taken() == taken([]) == []
-    assert taken(frames(others[0], FRAMES[0], others[1])) == [(0, 1)]
+    other_frames = [frame_of(OtherRecord(20, 0)), b"\x01\x80\x02\x09 an api key of two bytes"]
+    assert decoded(frames(*other_frames)) == decoded() == decoded([]) == []
+    assert decoded(frames(other_frames[0], FRAMES[0], other_frames[1])) == [(0, 1)]
 
 
 def test_a_tombstone_is_a_removal() -> None:

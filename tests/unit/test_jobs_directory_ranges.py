@@ -1,4 +1,4 @@
-"""Which ranges of a directory log a query reads, and how it notices that the log is not the same any more."""
+"""Ranges of a directory log that a query reads, and the detection of a replaced or truncated log."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def ends(
         ranges.close()
 
 
-def wanted(path: Path, start: int, end: int, end_epoch: int | None = 1) -> LogRange:
+def planned_range(path: Path, start: int, end: int, end_epoch: int | None = 1) -> LogRange:
     with DirectoryLog.open(path) as log:
         identity = log.identity
     return LogRange(str(path), identity.cluster_id, uuid_to_string(identity.topic_id), start, end, end_epoch)
 
 
-def test_a_limit_counts_offsets_and_keeps_batches_whole(tmp_path: Path) -> None:
+def test_a_limit_counts_offsets_and_does_not_split_batches(tmp_path: Path) -> None:
     """As many batches as fit; one at least, though it is longer."""
     write_segment(tmp_path, 0, *(batch_bytes(at, 4) for at in range(0, 40, 4)))
     assert ends(tmp_path) == [40]
@@ -68,7 +68,7 @@ def test_a_limit_counts_offsets_and_keeps_batches_whole(tmp_path: Path) -> None:
     assert ends(tmp_path, 40) == []
 
 
-def test_a_log_that_grows_ends_where_it_ended(tmp_path: Path) -> None:
+def test_records_appended_during_a_query_are_not_read(tmp_path: Path) -> None:
     """With Trigger.AvailableNow what comes later is for the next query."""
     path = write_segment(tmp_path, 0, batch_bytes(0, 4), batch_bytes(4, 4))
     append_bytes(path, batch_bytes(8, 4))
@@ -76,7 +76,7 @@ def test_a_log_that_grows_ends_where_it_ended(tmp_path: Path) -> None:
     assert ends(tmp_path, 8, below=8) == []
 
 
-def test_an_own_log_to_its_high_watermark(tmp_path: Path) -> None:
+def test_a_managed_log_is_read_to_its_high_watermark(tmp_path: Path) -> None:
     """Also one without any record."""
     with DirectoryLog.open(tmp_path, mode="create") as log:
         assert ends(tmp_path) == []
@@ -88,7 +88,7 @@ def test_an_own_log_to_its_high_watermark(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("compression", [Compression.NONE, Compression.ZSTD])
 def test_no_end_is_within_a_metadata_transaction(tmp_path: Path, compression: Compression) -> None:
-    """KIP-868: whole ones only, whatever the limit; what ends in a batch may begin anew in the same one."""
+    """KIP-868: only complete transactions, for any limit; one may begin in the batch where another ends."""
     write_segment(
         tmp_path,
         0,
@@ -122,7 +122,7 @@ def test_bytes_that_look_like_a_marker_are_none(tmp_path: Path) -> None:
     assert ends(tmp_path, max_offsets=1) == [1, 2]
 
 
-def test_what_stands_before_a_damaged_batch_is_read_first(tmp_path: Path) -> None:
+def test_records_before_a_damaged_batch_are_read_first(tmp_path: Path) -> None:
     """I7: then the query fails, naming file and offset; also where the range was planned before."""
     path = write_segment(tmp_path, 0, *(batch_bytes(at, 2) for at in range(0, 8, 2)))
     flip_bit(path, 2 * len(batch_bytes(0, 2)) + 100)
@@ -136,11 +136,11 @@ def test_what_stands_before_a_damaged_batch_is_read_first(tmp_path: Path) -> Non
         ranges.next_end(place, below=8, max_offsets=None)
     ranges.close()
     with pytest.raises(ChecksumMismatchError) as caught:
-        offsets(wanted(tmp_path, 2, 8))
+        offsets(planned_range(tmp_path, 2, 8))
     assert (caught.value.source, caught.value.offset) == (str(path), 4)
 
 
-def test_an_epoch_that_goes_back_is_refused(tmp_path: Path) -> None:
+def test_a_decreasing_epoch_is_refused(tmp_path: Path) -> None:
     """As nodes refuse it: the checksum does not cover the epoch. What stands before it is read first."""
     write_segment(
         tmp_path, 0, *(batch_bytes(at, 4, epoch=epoch) for at, epoch in ((0, 1), (4, 65281), (8, 1)))
@@ -155,13 +155,13 @@ def test_an_epoch_that_goes_back_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_record_that_cannot_be_decoded_is_named(tmp_path: Path) -> None:
-    """I7: its CRC fits, what is inside does not. Log and offset are said, once what stands before is read."""
+    """I7: its CRC is right, its content is not. The error has log and offset, after the earlier records."""
     write_segment(
         tmp_path, 0, batch_bytes(0, 2), encode_batch([b"x"], base_offset=2, epoch=1, timestamp_ms=5)
     )
     found: list[int] = []
     with pytest.raises(DecodeError) as caught:
-        found += (batch.base_offset for batch in read_ranges(wanted(tmp_path, 0, 3).to_row(), 0, {}))
+        found += (batch.base_offset for batch in read_ranges(planned_range(tmp_path, 0, 3).to_row(), 0, {}))
     assert (caught.value.source, caught.value.offset) == (str(tmp_path), 2)
 
 
@@ -169,7 +169,7 @@ def test_a_range_may_be_read_from_before_its_start(tmp_path: Path) -> None:
     """Where a stored state was lost: from its end on, or from the log's start."""
     write_segment(tmp_path, 0, *(batch_bytes(at, 2) for at in range(0, 8, 2)))
     ranges = LogRanges(str(tmp_path), None, {})
-    planned = replace(wanted(tmp_path, 4, 6), position_hint=ranges.position_hint(4))
+    planned = replace(planned_range(tmp_path, 4, 6), position_hint=ranges.position_hint(4))
     ranges.close()
     assert [offsets(planned, start) for start in (0, 2, 4)] == [[*range(6)], [2, 3, 4, 5], [4, 5]]
 
@@ -200,7 +200,7 @@ def test_a_trimmed_log_fails_loudly(tmp_path: Path) -> None:
     )
     assert "another checkpoint" in str(error)
     with pytest.raises(SparkJobError, match="the log was trimmed: it starts at offset 10"):
-        offsets(wanted(tmp_path, 5, 12))
+        offsets(planned_range(tmp_path, 5, 12))
 
 
 def test_a_truncated_log_fails_loudly(tmp_path: Path) -> None:
@@ -213,23 +213,23 @@ def test_a_truncated_log_fails_loudly(tmp_path: Path) -> None:
     with pytest.raises(
         SparkJobError, match="the log was truncated: it ends at offset 2, but the next one to read is 5"
     ):
-        offsets(wanted(tmp_path, 0, 5))
+        offsets(planned_range(tmp_path, 0, 5))
 
 
-def test_an_end_that_is_gone_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_lost_end_offset_is_not_awaited(tmp_path: Path) -> None:
     """A broker's directory: what the query saw at its start may never have been committed."""
     write_segment(tmp_path, 0, batch_bytes(0, 2), batch_bytes(2, 2))
     assert ends(tmp_path, below=9) == [4]
     assert ends(tmp_path, 4, below=9) == []
 
 
-def test_a_log_that_was_written_anew_fails_loudly(tmp_path: Path) -> None:
+def test_a_rewritten_log_fails_loudly(tmp_path: Path) -> None:
     """A new leader's records are where those were that the query has read: the epoch tells."""
     write_segment(tmp_path, 0, batch_bytes(0, 2), batch_bytes(2, 2, epoch=2), batch_bytes(4, 2, epoch=2))
     assert "epoch 1 no longer ends there" in str(failure(tmp_path, OffsetAndEpoch(4, 1)))
     with pytest.raises(LogError, match=r"was truncated and rewritten: .* now a batch of epoch 2 ends at 4"):
-        offsets(wanted(tmp_path, 0, 4, 1))
-    assert offsets(wanted(tmp_path, 0, 4, 2)) == [0, 1, 2, 3]
+        offsets(planned_range(tmp_path, 0, 4, 1))
+    assert offsets(planned_range(tmp_path, 0, 4, 2)) == [0, 1, 2, 3]
 
 
 def test_another_log_in_its_place_is_refused(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_another_log_in_its_place_is_refused(tmp_path: Path) -> None:
     with DirectoryLog.open(path, mode="create", cluster_id="c") as log:
         log.append([acl(0)])
         identity = log.identity
-    planned = wanted(path, 0, 1)
+    planned = planned_range(path, 0, 1)
     shutil.rmtree(path)
     with DirectoryLog.open(path, mode="create", cluster_id="c") as log:
         log.append([acl(0)])
@@ -251,26 +251,26 @@ def test_another_log_in_its_place_is_refused(tmp_path: Path) -> None:
             failing()
 
 
-def test_readers_are_told_where_to_look(tmp_path: Path) -> None:
-    """They read the same as those that look for themselves; a place that is none any more is met loudly."""
+def test_readers_use_position_hints(tmp_path: Path) -> None:
+    """They read the same as readers without a hint; an outdated hint is an error."""
     batches = [batch_bytes(at, 50) for at in range(0, 3000, 50)]
     path = write_segment(tmp_path, 0, *batches)
     ranges = LogRanges(str(tmp_path), None, {})
     place = ranges.next_end(OffsetAndEpoch(0, None), below=3000, max_offsets=2500)
-    near = ranges.position_hint(place.offset)
+    hint = ranges.position_hint(place.offset)
     ranges.close()
-    assert near is not None
-    assert 0 < near.position == sum(map(len, batches[: near.base_offset // 50]))
-    planned = wanted(tmp_path, place.offset, 3000)
-    told = replace(planned, position_hint=near)
-    assert offsets(told) == offsets(planned) == [*range(place.offset, 3000)]
+    assert hint is not None
+    assert 0 < hint.position == sum(map(len, batches[: hint.base_offset // 50]))
+    planned = planned_range(tmp_path, place.offset, 3000)
+    with_hint = replace(planned, position_hint=hint)
+    assert offsets(with_hint) == offsets(planned) == [*range(place.offset, 3000)]
     with DirectoryLog.open(tmp_path) as log:
-        log.use_position_hint(near)
+        log.use_position_hint(hint)
         assert log.high_watermark() == 3000
         assert log.read(7, max_bytes=1)[0].base_offset == 0
     path.write_bytes(batch_bytes(0, 2999) + batch_bytes(2999, 1))
     with pytest.raises(AclogError):
-        offsets(told)
+        offsets(with_hint)
 
 
 def test_a_range_within_batches(tmp_path: Path) -> None:
@@ -280,7 +280,7 @@ def test_a_range_within_batches(tmp_path: Path) -> None:
     )
     write_segment(tmp_path, 0, batch_bytes(0, 4), control)
     write_segment(tmp_path, 5, batch_bytes(5, 5))
-    planned = wanted(tmp_path, 0, 10)
+    planned = planned_range(tmp_path, 0, 10)
     assert offsets(planned) == [0, 1, 2, 3, 5, 6, 7, 8, 9]
     records = [logged.record for batch in read_ranges(planned.to_row(), 4, {}) for logged in batch.records]
     assert records == [acl(at) for at in range(5, 10)]

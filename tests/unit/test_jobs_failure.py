@@ -1,4 +1,4 @@
-"""What is told of a failure inside Spark: the cause's own words."""
+"""The error of a failure inside Spark: the text of its cause."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ UNKNOWN = "version 9 is not known (in the log of cluster c-1, offset 5)"
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (WORKER, UNKNOWN),
         (IN_JAVA, UNKNOWN),
@@ -71,26 +71,26 @@ UNKNOWN = "version 9 is not known (in the log of cluster c-1, offset 5)"
     ],
     ids=["worker", "java", "source", "kafka", "py4j", "java-alone", "plain"],
 )
-def test_only_the_cause_is_told(text: str, told: str) -> None:
+def test_only_the_cause_is_reported(text: str, message: str) -> None:
     """No stack, and no class of an exception."""
-    assert str(job_failure(RuntimeError(text))) == told
+    assert str(job_failure(RuntimeError(text))) == message
 
 
-def test_the_cause_may_be_further_down() -> None:
+def test_a_nested_cause_is_found() -> None:
     """A query that ended says only that it did; what it was caused by says why."""
     error = RuntimeError("[STREAM_FAILED] Query [id = 1] terminated with exception: Job aborted")
     error.__cause__ = RuntimeError(IN_JAVA)
     assert str(job_failure(error)) == UNKNOWN
 
 
-def test_a_cluster_that_is_away_is_told_apart() -> None:
-    """Whichever process of Spark's asked it."""
+def test_an_unreachable_cluster_has_its_error() -> None:
+    """In any process of Spark."""
     error = job_failure(RuntimeError(IN_A_SOURCE.replace("LogNotFoundError", "LogUnreachableError")))
     assert isinstance(error, LogUnreachableError)
     assert str(error) == "file:/logs/a: there is no log"
 
 
-def test_a_machine_that_is_too_busy_is_told_apart() -> None:
+def test_a_too_busy_machine_has_its_error() -> None:
     """It is not the log's fault; the text is Spark 4.2's."""
     error = RuntimeError("[STREAM_FAILED] Query [id = 1] terminated with exception: Job aborted")
     error.__cause__ = RuntimeError(

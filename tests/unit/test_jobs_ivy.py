@@ -1,4 +1,4 @@
-"""Jars come whole or not at all, from any place that has Maven's layout."""
+"""Jars are fetched completely or not at all, from any repository with Maven's layout."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ class Server(ThreadingHTTPServer):
     daemon_threads = False  # its end waits for theirs
 
 
-class Quiet(SimpleHTTPRequestHandler):
+class QuietHandler(SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         pass
 
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """What Maven's repository has, for a test to spoil, on a server of its own."""
+    """A copy of the jars in Maven's layout on a local server, which a test may damage."""
     root = tmp_path / "repository"
     for path, content in CONTENTS.items():
         (root / path).parent.mkdir(parents=True)
         (root / path).write_bytes(content)
-    with Server(("127.0.0.1", 0), partial(Quiet, directory=str(root))) as server:
+    with Server(("127.0.0.1", 0), partial(QuietHandler, directory=str(root))) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         monkeypatch.setattr(ivy, "_ROOT", f"http://127.0.0.1:{server.server_port}")
@@ -45,18 +45,18 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
         thread.join()
 
 
-def test_jars_come_whole_and_once(
+def test_jars_are_fetched_completely_and_once(
     repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The size is said first, and how far it is; the second call needs no network."""
+    """The size is printed first, then the progress; the second call needs no network."""
     monkeypatch.setattr(ivy, "_PROGRESS_INTERVAL_S", 0)
     directory = tmp_path / "cache" / "jars"
     assert jar_directory(directory, VARIABLE, JARS, "Example 1.0") == directory
     assert {jar.name: jar.read_bytes() for jar in directory.iterdir()} == {
         path.rpartition("/")[2]: content for path, content in CONTENTS.items()
     }
-    said = capsys.readouterr().err.splitlines()
-    assert said == [
+    progress = capsys.readouterr().err.splitlines()
+    assert progress == [
         f"Fetching Example 1.0 into {directory}: 20 jars",
         *(f"  {count} of 20" for count in range(1, 20)),
     ]

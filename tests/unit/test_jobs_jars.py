@@ -1,4 +1,4 @@
-"""The connector's jars: used only whole and as reviewed; who cannot fetch them is told the ways out."""
+"""The connector's jars: only complete, reviewed ones are used; a failed fetch has remedies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return copy
 
 
-def test_whole_jars_are_taken_as_they_are(copy: Path) -> None:
+def test_complete_jars_are_used_unchanged(copy: Path) -> None:
     assert connector_jars() == [copy / jar.file for jar in JARS]
 
 
@@ -43,17 +43,17 @@ def test_other_jars_are_refused(copy: Path, spoil: Callable[[Path], object], why
     assert f"--packages {PACKAGE}" in str(refused.value)
 
 
-def test_who_cannot_reach_maven_is_told_the_ways_out(
+def test_an_unreachable_maven_has_an_error_with_remedies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Nothing is left behind that would pass for the jars; exit code 3: out of reach."""
     monkeypatch.delenv(DIRECTORY_VARIABLE, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(ivy, "_ROOT", "http://127.0.0.1:1")  # where nobody listens
+    monkeypatch.setattr(ivy, "_ROOT", "http://127.0.0.1:1")  # a closed port
     assert main([]) == 3
-    said = capsys.readouterr().err
-    assert "Connection refused" in said
-    assert f"--packages {PACKAGE}" in said
+    output = capsys.readouterr().err
+    assert "Connection refused" in output
+    assert f"--packages {PACKAGE}" in output
     assert list(tmp_path.rglob("*.jar")) == []
 
 

@@ -1,4 +1,4 @@
-"""aclog.kafka.* by the names of the Java client; what that does not have is refused, and no value is told."""
+"""aclog.kafka.* translated to the Java client; unknown settings are refused, without their values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def translated(client: dict[str, str], **options: str) -> dict[str, str]:
     return connector_options(client, options)
 
 
-def test_nothing_is_nothing() -> None:
+def test_no_settings_give_no_options() -> None:
     assert translated({}) == {}
 
 
@@ -73,7 +73,7 @@ def test_any_password_survives_quoting(password: str) -> None:
     ],
 )
 def test_half_a_login_is_refused(client: dict[str, str]) -> None:
-    """Java would say something about a JAAS file; a JAAS configuration of the user's makes it whole."""
+    """Java's error would mention a JAAS file; a JAAS configuration of the user completes it."""
     with pytest.raises(LogError, match="must be set together") as refused:
         translated(client)
     assert SECRET not in str(refused.value)
@@ -131,7 +131,7 @@ def test_files_that_java_could_not_read_are_refused(tmp_path: Path, client: dict
 @pytest.mark.parametrize(
     "name", ["sasl.oauthbearer.config", "enable.ssl.certificate.verification", "ssl.keystore.location", "x"]
 )
-def test_what_cannot_be_translated_is_refused(name: str) -> None:
+def test_settings_without_a_translation_are_refused(name: str) -> None:
     """By name and without its value, with the way out; which is taken."""
     with pytest.raises(LogError) as refused:
         translated({name: SECRET})
@@ -155,7 +155,7 @@ def test_the_users_own_settings_win() -> None:
 
 
 @pytest.mark.parametrize("name", ["isolation.level", "bootstrap.servers", "group.id", "key.deserializer"])
-def test_what_correctness_needs_is_not_the_users(name: str) -> None:
+def test_settings_that_correctness_needs_cannot_be_overridden(name: str) -> None:
     with pytest.raises(LogError, match=f"--kafka-option {name} cannot be set"):
         connector_options({}, {name: SECRET})
 

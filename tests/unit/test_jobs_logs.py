@@ -1,4 +1,4 @@
-"""Which logs a job follows, and which checkpoints are refused to it (I9)."""
+"""The logs of a job, and the checkpoints that it refuses (I9)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def directory_log(directory: Path, cluster_id: str) -> str:
 
 
 def topic_log(cluster_id: str, *, servers: str = "a:9092", topic_id: Uuid = OLD) -> FollowedLog:
-    """As it would be found; nothing here looks at the cluster."""
+    """A topic log as the job finds it; these tests do not contact the cluster."""
     return FollowedLog(
         url=f"kafka://{servers}/acls-{cluster_id}",
         identity=LogIdentity(cluster_id, topic_id),
@@ -44,7 +44,7 @@ def sources(text: str) -> list[FollowedLog]:
     return [topic_log(name, servers=servers[name == "x"]) for names in text.split("|") for name in names]
 
 
-def test_a_log_is_known_by_what_is_in_it(tmp_path: Path) -> None:
+def test_a_log_is_identified_by_its_content(tmp_path: Path) -> None:
     """Not by its place: the identity is the log's own, and it opens as that."""
     first = directory_log(tmp_path / "one", "first")
     second = directory_log(tmp_path / "two", "second")
@@ -65,7 +65,7 @@ def test_two_logs_of_one_cluster_are_refused(tmp_path: Path) -> None:
         resolve_logs([one, one])
 
 
-def test_what_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_log_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(LogNotFoundError, match="no segments"):
         resolve_logs([f"file:{tmp_path}"])
     with pytest.raises(LogError, match="no log to follow"):
@@ -81,7 +81,7 @@ def test_what_is_not_there_is_an_error(tmp_path: Path) -> None:
         ("acls-((?:[a-z]+-?)+)", "Java, which matches it here, may never be done"),
     ],
 )
-def test_a_pattern_that_says_nothing_is_refused(regex: str, why: str) -> None:
+def test_an_invalid_pattern_is_refused(regex: str, why: str) -> None:
     """Before any cluster is asked."""
     with pytest.raises(LogError, match=why):
         resolve_logs([], topics_pattern=("localhost:9092", regex))

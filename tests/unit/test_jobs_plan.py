@@ -1,4 +1,4 @@
-"""What a batch goes on from: the newest stored state that its log continues."""
+"""The base of a batch: the newest stored state that its log continues."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DAY_MS = 86_400_000
 MINUTE_MS = 60_000
 
 
-class Compacted(SimLog):
+class CompactedLog(SimLog):
     """A log that forgets removals after a day, and shows what is committed before everything below it is."""
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ def test_the_newest_state_up_to_the_end_is_taken() -> None:
     assert world.states.next_state(7, end_time_ms=None) is None
 
 
-def test_a_state_before_the_logs_start_is_none() -> None:
+def test_a_state_before_the_logs_start_is_not_used() -> None:
     """I11: what came between the two is gone."""
     world = World()
     world.snapshot(4)
@@ -114,7 +114,7 @@ def test_a_state_before_the_logs_start_is_none() -> None:
     assert world.base_end(8) == 5
 
 
-def test_a_state_of_a_history_that_was_cut_off_is_none() -> None:
+def test_a_state_of_a_truncated_history_is_not_used() -> None:
     """I9, I11: the log has another epoch there."""
     world = World()
     world.snapshot(3)
@@ -125,7 +125,7 @@ def test_a_state_of_a_history_that_was_cut_off_is_none() -> None:
     assert world.base_end(9) == 3
 
 
-def test_a_damaged_state_is_passed_over() -> None:
+def test_a_damaged_state_is_skipped() -> None:
     """The one before it is good enough."""
     world = World()
     world.snapshot(3)
@@ -134,7 +134,7 @@ def test_a_damaged_state_is_passed_over() -> None:
     assert world.base_end(9) == 3
 
 
-def test_a_state_with_a_damaged_part_is_passed_over() -> None:
+def test_a_state_with_a_damaged_part_is_skipped() -> None:
     """Though its size is right: executors would fail on it again and again."""
     world = World()
     world.snapshot(3)
@@ -148,7 +148,7 @@ def test_a_state_with_a_damaged_part_is_passed_over() -> None:
 
 def test_an_outdated_state_is_only_compared_with() -> None:
     """I10: the log may have forgotten removals since; everything is read again."""
-    world = World(Compacted())
+    world = World(CompactedLog())
     world.snapshot(3, log_end_time_ms=NOW_MS - DAY_MS)
     stale = world.snapshot(6, log_end_time_ms=NOW_MS - DAY_MS // 2)
     state = world.next_state(9)
@@ -162,14 +162,14 @@ def test_an_outdated_state_is_only_compared_with() -> None:
 
 def test_a_stale_state_at_the_batchs_end_is_that_batchs() -> None:
     """The program ended between its manifest and Spark's commit, long ago: what it wrote counts."""
-    world = World(Compacted())
+    world = World(CompactedLog())
     world.snapshot(7, log_end_time_ms=NOW_MS - DAY_MS)
     assert world.states.next_state(7, end_time_ms=None) is None
 
 
 def test_a_state_made_past_a_gap_needs_what_the_gap_may_hide() -> None:
     """I6: where the log does not reach there any more, it was truncated."""
-    world = World(Compacted())
+    world = World(CompactedLog())
     world.snapshot(6, gap_until=11)
     assert world.base_end(9) is None
     world.log.append_uncommitted([acl_named("k")])
@@ -188,9 +188,9 @@ def test_the_log_is_still_the_one_that_is_followed() -> None:
         world.next_state(10)
 
 
-def test_when_the_batchs_end_was_the_logs_end() -> None:
+def test_the_time_of_the_batchs_end_is_known() -> None:
     """I10: now; when Spark planned the batch; else when the state before was; else when reading began."""
-    world = World(Compacted())
+    world = World(CompactedLog())
     assert world.next_state(10, end_time_ms=5).log_end_time_ms == NOW_MS
     assert world.next_state(9, end_time_ms=NOW_MS - 5).log_end_time_ms == NOW_MS - 5
     assert world.next_state(9).log_end_time_ms == NOW_MS
@@ -199,8 +199,8 @@ def test_when_the_batchs_end_was_the_logs_end() -> None:
     assert world.next_state(9, end_time_ms=NOW_MS - 90).log_end_time_ms == NOW_MS - 70
 
 
-def test_the_place_is_that_of_the_last_record() -> None:
-    """Behind it may be markers and compacted records; below the base nothing is looked at."""
+def test_the_position_is_that_of_the_last_record() -> None:
+    """Markers and compacted records may follow it; records below the base are not read."""
     world = World()
     for _ in range(40):
         world.log.append([acl_named("j")])
@@ -213,9 +213,9 @@ def test_the_place_is_that_of_the_last_record() -> None:
     assert world.next_state(49).provenance == Provenance(49, 1, base.provenance.timestamp_ms, 37)
 
 
-def test_what_a_gap_may_hide() -> None:
+def test_a_gap_may_hide_records_up_to_the_end() -> None:
     """Up to the end of everything, as it is once the rows were read; only where a log compacts."""
-    world = World(Compacted())
+    world = World(CompactedLog())
     assert world.states.gap_until(10) == 0
     world.log.append_uncommitted([acl_named("k")])
     assert (world.states.gap_until(10), world.states.gap_until(11)) == (11, 0)
@@ -225,9 +225,9 @@ def test_what_a_gap_may_hide() -> None:
         world.states.gap_until(10)
 
 
-def test_a_quiet_logs_state_stays_fresh() -> None:
+def test_the_state_of_an_idle_log_is_refreshed() -> None:
     """I10: only the newest, only at the log's end, and once a minute."""
-    for log in (Compacted(), SimLog()):
+    for log in (CompactedLog(), SimLog()):
         world = World(log)
         world.snapshot(4)
         newest = world.snapshot(10)
@@ -247,8 +247,8 @@ def test_a_quiet_logs_state_stays_fresh() -> None:
 
 
 def test_a_log_out_of_reach_ends_no_job_that_waits() -> None:
-    """The next batch will say what is wrong; another log in its state is said at once."""
-    world = World(Compacted())
+    """The next batch will report the error; another log at its URL is reported immediately."""
+    world = World(CompactedLog())
     newest = world.snapshot(10)
     world.now_ms += MINUTE_MS
     world.log.fail_reads(LogStorageError("out of reach"))
@@ -260,7 +260,7 @@ def test_a_log_out_of_reach_ends_no_job_that_waits() -> None:
         world.states.freshen()
 
 
-def test_where_a_job_begins_is_decided_once(tmp_path: Path) -> None:
+def test_the_start_of_a_job_is_decided_once(tmp_path: Path) -> None:
     """At the newest state; the checkpoint keeps it, with a name for what the job writes."""
     world = World()
     world.snapshot(7)

@@ -65,16 +65,18 @@ def test_a_connector_of_the_users_is_respected(key: str, value: str, monkeypatch
     assert "spark.jars" not in own_jvm({key: value})
 
 
-def test_errors_only_unless_somebody_configured_logging(nothing_given: Path) -> None:
+def test_spark_logs_only_errors_unless_logging_is_configured(nothing_given: Path) -> None:
     options = own_jvm({"spark.driver.extraJavaOptions": "-Xss4m"}, needs_kafka=False)
     assert options["spark.driver.extraJavaOptions"].startswith("-Xss4m -Dlog4j2.configurationFile=file:///")
-    mine = {"spark.driver.extraJavaOptions": "-Dlog4j2.configurationFile=mine"}
-    assert own_jvm(mine, needs_kafka=False) == {}
+    user_settings = {"spark.driver.extraJavaOptions": "-Dlog4j2.configurationFile=mine"}
+    assert own_jvm(user_settings, needs_kafka=False) == {}
     (nothing_given / "log4j2.properties").touch()
     assert own_jvm({}, needs_kafka=False) == {}
 
 
-def test_what_spark_reads_itself_is_known(nothing_given: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_that_spark_reads_itself_are_known(
+    nothing_given: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Our defaults must not hide it."""
     assert spark_session._defaults_file() == {}
     (nothing_given / "spark-defaults.conf").write_text(

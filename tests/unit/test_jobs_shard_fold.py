@@ -1,4 +1,4 @@
-"""What the fold of a log refuses, and what it does not write anew."""
+"""The fold of a log: refused inputs, and parts that it does not rewrite."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def test_a_shard_that_did_not_change_is_copied(store: SnapshotStore) -> None:
     assert len({*changed.parts} - {*base.parts}) == 1
 
 
-def test_a_batch_that_changes_little_says_only_that(store: SnapshotStore) -> None:
-    """Added, replaced, gone, and back again as it was; the next batch goes on from it, and so does a node."""
+def test_a_small_change_is_stored_as_changes(store: SnapshotStore) -> None:
+    """Added, replaced, removed and restored ACLs; the next batch and a node continue from it."""
     base = committed(store, [acl(number) for number in range(40)], shards=1)
     (part,) = base.parts
-    gone: list[MetadataRecord] = [RemoveAccessControlEntryRecord(acl_id(number)) for number in (3, 4)]
-    first = committed(store, [acl(1, host="h"), acl(99), *gone], base, shards=1)
+    removals: list[MetadataRecord] = [RemoveAccessControlEntryRecord(acl_id(number)) for number in (3, 4)]
+    first = committed(store, [acl(1, host="h"), acl(99), *removals], base, shards=1)
     (changed,) = first.parts
     assert (changed.name, changed.sha256, changed.rows) == (part.name, part.sha256, 40)
     assert changed.changes is not None
@@ -67,7 +67,9 @@ def test_a_batch_that_changes_little_says_only_that(store: SnapshotStore) -> Non
         RemoveAccessControlEntryRecord(acl_id(5)),
     ]
     second = committed(store, again, first, shards=1)
-    expected = replayed([*(acl(number) for number in range(40)), acl(1, host="h"), acl(99), *gone, *again])
+    expected = replayed(
+        [*(acl(number) for number in range(40)), acl(1, host="h"), acl(99), *removals, *again]
+    )
     for manifest in (first, second):
         assert store.verify(manifest.ref, IDENTITY) == ()
     assert contents(store.read(second.ref).image) == contents(expected)
@@ -77,7 +79,7 @@ def test_a_batch_that_changes_little_says_only_that(store: SnapshotStore) -> Non
     assert second.parts[0].changes.rows == 4
 
 
-def test_a_part_is_written_whole_when_much_has_changed(store: SnapshotStore) -> None:
+def test_a_large_change_rewrites_the_part(store: SnapshotStore) -> None:
     """More than an eighth of its rows; what an old aclog cannot read stays rare."""
     base = committed(store, [acl(number) for number in range(40)], shards=1)
     few = committed(store, [acl(number, host="h") for number in range(5)], base, shards=1)
@@ -147,5 +149,5 @@ def test_a_shards_part_has_each_id_once(store: SnapshotStore) -> None:
 
 
 def test_a_shards_part_is_named_for_its_shard() -> None:
-    """Whoever continues it with as many shards reads that part alone."""
+    """A job with the same number of shards reads only that part."""
     assert shard_part_name(3, 8, "job-1") == "part-00003-of-00008-job-1.parquet"

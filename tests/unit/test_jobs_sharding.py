@@ -1,4 +1,4 @@
-"""Which shard an ACL belongs to."""
+"""The shard of an ACL."""
 
 from __future__ import annotations
 

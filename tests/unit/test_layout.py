@@ -191,8 +191,8 @@ def _is_by_kind(node: ast.expr | ast.pattern) -> bool:
     match node:
         case ast.Call(func=ast.Name(id="isinstance" | "issubclass"), args=[_, kinds]):
             return any(_last_name(part).endswith("Log") for part in ast.walk(kinds))
-        case ast.Call(func=ast.Name(id="getattr" | "hasattr"), args=[asked, *_]):
-            return _last_name(asked).lower().endswith("log")
+        case ast.Call(func=ast.Name(id="getattr" | "hasattr"), args=[subject, *_]):
+            return _last_name(subject).lower().endswith("log")
         case ast.MatchClass(cls=kind):
             return _last_name(kind).endswith("Log")
         case ast.Name(id="runtime_checkable") | ast.Attribute(attr="runtime_checkable"):
@@ -271,7 +271,7 @@ def is_endpoint(definition: Definition) -> bool:
     return any(isinstance(called, ast.Name) and called.id == "declare_endpoint" for called in calls)
 
 
-def test_nothing_is_there_for_tests_alone() -> None:
+def test_the_product_has_no_code_for_tests_alone() -> None:
     """A function or class that no command, job or other part of the product uses is none of the product."""
     used: Counter[str] = Counter()
     defined: dict[str, str] = {}

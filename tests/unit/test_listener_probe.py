@@ -1,4 +1,4 @@
-"""A port with TLS that is spoken to in the clear, and the other way round: the error says which it is."""
+"""A TLS mismatch with a port: the error says which side uses TLS."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def tls(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Calla
 @pytest.mark.parametrize("url", URLS)
 @pytest.mark.parametrize("protocol", [None, "PLAINTEXT", "SASL_PLAINTEXT"])
 def test_a_tls_port_is_named(url: str, protocol: str | None, tls: Callable[[socket.socket], None]) -> None:
-    """Nothing is sent but the first question; the error says what to set."""
+    """Only the first request is sent; the error says what to set."""
     client = {} if protocol is None else {"security.protocol": protocol}
     if protocol == "SASL_PLAINTEXT":
         client |= {"sasl.mechanisms": "PLAIN", "sasl.username": "a", "sasl.password": "b"}
@@ -98,7 +98,7 @@ def test_a_wrong_certificate_is_no_mismatch(tls: Callable[[socket.socket], None]
 
 
 @pytest.mark.parametrize("has_tls", [True, False])
-def test_what_does_not_answer_is_no_mismatch(has_tls: bool) -> None:
+def test_a_silent_port_is_no_mismatch(has_tls: bool) -> None:
     """A port that hangs up, or one where nobody listens."""
     with listening(lambda _: None) as address:
         assert tls_mismatch(address, has_tls=has_tls, setting=SETTING) is None

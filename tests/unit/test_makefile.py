@@ -1,4 +1,4 @@
-"""Set-up: each target installs what it needs and no more, and says how much that is before it fetches."""
+"""Set-up: each target installs only what it needs, and prints the size before a download."""
 
 from __future__ import annotations
 
@@ -57,23 +57,23 @@ def test_testing_installs_all(fresh: Path, target: str) -> None:
 
 
 @pytest.mark.parametrize("target", ["run", "test"])
-def test_sizes_are_said_before_each_fetch(fresh: Path, target: str) -> None:
-    """And nothing that is fetched is fetched silently."""
-    said = False
+def test_sizes_are_printed_before_each_fetch(fresh: Path, target: str) -> None:
+    """No download is silent."""
+    message = False
     fetches = 0
     for line in planned(fresh, target).splitlines():
         if line.startswith("printf"):
-            said = bool(SAYS_SIZE.search(line))
+            message = bool(SAYS_SIZE.search(line))
         if FETCHES.search(line) and "--editable" not in line:
             fetches += 1
-            assert said, line
+            assert message, line
     assert fetches >= 2
 
 
 @pytest.mark.parametrize(
     "target", ["run", "test", "test-containers", "stand-in-images", "bench", "lock", "clean"]
 )
-def test_what_is_said_is_said_whole(fresh: Path, target: str) -> None:
+def test_messages_are_printed_completely(fresh: Path, target: str) -> None:
     """To the last word, with commas: sizes and reasons stand at the end."""
     for folder in ("records", "replay", "authorizer", "tests", "benchmarks", "examples"):
         (fresh / folder).mkdir(exist_ok=True)
@@ -83,15 +83,15 @@ def test_what_is_said_is_said_whole(fresh: Path, target: str) -> None:
     assert lines
     for line in lines:
         done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True)
-        said = done.stdout.removeprefix("\x1b[1m==> ").removesuffix("\x1b[0m\n")
-        assert said in [text.replace("$(VENV)", ".venv") for text in texts]
+        message = done.stdout.removeprefix("\x1b[1m==> ").removesuffix("\x1b[0m\n")
+        assert message in [text.replace("$(VENV)", ".venv") for text in texts]
 
 
 @pytest.mark.parametrize(
     "target", ["help", "run", "test", "test-containers", "stand-in-images", "bench", "lock"]
 )
 def test_every_recipe_is_a_program(fresh: Path, target: str) -> None:
-    """An apostrophe in what is said, for one, would make it none."""
+    """An apostrophe in a message, for example, would break the recipe."""
     done = subprocess.run(
         ["bash", "-n"], input=planned(fresh, target), capture_output=True, text=True, check=False
     )

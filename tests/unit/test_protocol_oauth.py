@@ -1,4 +1,4 @@
-"""Tokens for OAUTHBEARER: where they come from, how long they are kept, and why there is none."""
+"""Tokens for OAUTHBEARER: their source, their lifetime in the cache, and errors."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_file_is_read_for_each_connection(tmp_path: Path) -> None:
 
 
 def test_an_endpoint_grants_one_for_id_and_secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is kept for most of its life, whatever the wall clock does, and then asked for again."""
+    """It is cached for most of its lifetime, for any wall clock, and then requested again."""
     with token_endpoint("aclog") as endpoint:
         settings = settings_of(endpoint.url, **{"sasl.oauthbearer.scope": "kafka acls"})
         token = token_of(settings)
@@ -95,8 +95,8 @@ def test_no_token_is_an_error_without_the_secret(
         ("sasl.oauthbearer.method", "default", "oidc"),
     ],
 )
-def test_a_setting_that_cannot_be_names_the_key(key: str, value: str, why: str) -> None:
-    """Before anybody is asked."""
+def test_an_invalid_setting_names_its_key(key: str, value: str, why: str) -> None:
+    """It is refused before any request."""
     with pytest.raises(LogError, match=why):
         settings_of("https://issuer.example.org/token", **{key: value})
 

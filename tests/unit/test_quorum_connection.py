@@ -107,9 +107,7 @@ def listener(*answers: bytes, keeps_open: bool = False) -> Iterator[Address]:
         ((b"\0\0\0\4\0\0\0\x09",), False, "malformed response"),
     ],
 )
-def test_what_is_no_controller_is_an_error_in_time(
-    answers: tuple[bytes, ...], keeps_open: bool, why: str
-) -> None:
+def test_another_server_is_an_error_in_time(answers: tuple[bytes, ...], keeps_open: bool, why: str) -> None:
     """It hangs, hangs up, is a TLS or a web server; memory is not reserved for what a length claims."""
     with listener(*answers, keeps_open=keeps_open) as address, pytest.raises(LogUnreachableError, match=why):
         Connection(address, QUICK, FAILURE)
@@ -135,8 +133,8 @@ def test_a_plain_listener_is_no_tls() -> None:
         ({"socket.timeout.ms": "0"}, "from 1 to"),
     ],
 )
-def test_a_setting_that_cannot_be_names_the_key(client: dict[str, str], why: str) -> None:
-    """Before anybody is asked."""
+def test_an_invalid_client_setting_names_its_key(client: dict[str, str], why: str) -> None:
+    """It is refused before any request."""
     with pytest.raises(LogError, match=why):
         protocol_settings(client)
 

@@ -86,7 +86,7 @@ def test_removals() -> None:
     assert avro.decode(value) == REMOVE
 
 
-def test_a_newer_value_is_read_by_who_knows_its_schema() -> None:
+def test_a_newer_value_is_read_with_its_schema() -> None:
     """Today's reader skips the field that it does not have."""
     assert AvroCodec(known=[NEWER_ACL_SCHEMA]).decode(NEWER_VALUE) == ACL
     by_full_name = {**NEWER_ACL_SCHEMA, "name": "aclog.records.AccessControlEntryRecord"}
@@ -112,7 +112,7 @@ def test_todays_values_are_read_under_a_newer_schema() -> None:
     assert newer.decode_fields(NEWER_VALUE)[1]["comment"] == "of a later version"
 
 
-def test_a_field_that_is_gone_cannot_be_read() -> None:
+def test_a_schema_without_a_required_field_is_refused() -> None:
     """A newer schema without the host: today's record would not know whom to deny."""
     poorer = copy.deepcopy(ACCESS_CONTROL_ENTRY_SCHEMA)
     poorer["fields"] = [field for field in poorer["fields"] if field["name"] != "host"]
@@ -179,7 +179,7 @@ def test_codes_are_int8(field: str, code: int) -> None:
         (RemoveAccessControlEntryRecord(Uuid(b"")), "id has 0 bytes, not 16"),
     ],
 )
-def test_what_a_record_cannot_hold_is_an_encode_error(record: AclRecord, message: str) -> None:
+def test_values_that_a_record_cannot_hold_are_encode_errors(record: AclRecord, message: str) -> None:
     with pytest.raises(EncodeError, match=message):
         avro.encode(record)
 

@@ -210,7 +210,7 @@ def test_timestamps_of_records() -> None:
 
 
 def test_compaction_leaves_gaps() -> None:
-    """Offsets are those of the records that are left; the batch still covers its whole range."""
+    """Offsets are those of the records that are left; the batch still covers its full range."""
     body = raw_record(FRAMES[1], delta=2) + raw_record(FRAMES[2], delta=300)
     log_batch = to_log_batch(decode_batch(with_body(body, 2, last_delta=500)))
     assert [record.offset for record in log_batch.records] == [102, 400]
@@ -224,7 +224,7 @@ def test_a_batch_may_have_lost_all_its_records() -> None:
     assert log_batch.end_offset == 110
 
 
-def test_headers_are_passed_over() -> None:
+def test_record_headers_are_skipped() -> None:
     headers = b"\x04" + b"\x02k\x02v" + b"\x00\x01"
     body = raw_record(FRAMES[0], headers=headers) + raw_record(FRAMES[1], delta=1)
     batch = decode_batch(with_body(body, 2))
@@ -256,7 +256,7 @@ def test_a_flipped_bit_before_what_the_crc_covers_gives_a_batch_or_an_error() ->
     assert refused == {0, 8, 9, 10, 11, 16}  # byte 0: an offset below zero
 
 
-def test_every_cut_is_a_torn_tail() -> None:
+def test_every_cut_is_a_truncated_tail() -> None:
     for size in range(len(BATCH)):
         with pytest.raises(TruncatedRecordError) as caught:
             decode_batch(b"??" + BATCH[:size], 2)
@@ -264,8 +264,8 @@ def test_every_cut_is_a_torn_tail() -> None:
         assert caught.value.offset == (100 if size >= HEADER_BYTES else None)
 
 
-def test_what_is_cut_inside_of_a_whole_batch_is_no_torn_tail() -> None:
-    """I7: a log cuts torn tails off; a whole batch with half a record in it must stop the reader."""
+def test_a_truncated_record_in_a_complete_batch_is_no_truncated_tail() -> None:
+    """I7: a log drops truncated tails; a complete batch with half a record must stop the reader."""
     for compression in (Compression.NONE, Compression.LZ4):
         data = encode_batch(
             [FRAMES[1], FRAMES[0][:-3]],
@@ -328,7 +328,7 @@ def test_an_unknown_version_in_a_batch_keeps_its_kind() -> None:
         ),
     ],
 )
-def test_headers_that_cannot_be(batch: bytes, error: type[DecodeError], message: str) -> None:
+def test_invalid_headers_are_refused(batch: bytes, error: type[DecodeError], message: str) -> None:
     with pytest.raises(error, match=message) as caught:
         decode_batch(batch)
     assert caught.value.position == 0
@@ -376,7 +376,7 @@ ONE = raw_record(FRAMES[1])
     ],
 )
 def test_records_that_do_not_fit_their_batch(body: bytes, count: int, message: str) -> None:
-    """With a right CRC: a writer's mistake, or worse. Never a torn tail, whatever is missing."""
+    """With a right CRC it is an error of the writer, and never a truncated tail."""
     for batch in (
         with_body(body, count),
         changed(with_body(compress(Compression.GZIP, body), count), ATTRIBUTES_AT, b"\x00\x01"),
@@ -419,14 +419,14 @@ def test_tiny_records_take_no_memory_before_they_are_refused() -> None:
     assert peak_bytes < 5 * len(body)  # it was 13 times as much, for the places of all records
 
 
-def test_what_is_wrong_first_is_said() -> None:
-    """A batch is decoded in one walk: what comes after a bad record is not looked at."""
+def test_the_first_error_is_reported() -> None:
+    """A batch is decoded in one pass: records after a damaged one are not read."""
     body = raw_record(None) + b"\xff" * 20
     with pytest.raises(DecodeError, match="without a value"):
         to_log_batch(decode_batch(with_body(body, 2)))
 
 
-def test_what_does_not_fit_is_an_encode_error() -> None:
+def test_values_that_do_not_fit_are_encode_errors() -> None:
     with pytest.raises(EncodeError, match="524288 records at most, not 524289"):
         encode_batch([b"x"] * (RECORDS_MAX + 1), base_offset=0, epoch=1, timestamp_ms=0)
     with pytest.raises(EncodeError, match="one record at least"):

@@ -1,4 +1,4 @@
-"""Batches decoded by column: which ones are, and that they hold what they hold one record after another."""
+"""Batches decoded by column: their conditions, and the same content as one record after another."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ RECORD_AT = 40 + 2  # behind the header and the first record's size, which has t
         (1, 8),  # log append time
     ],
 )
-def test_batches_of_other_shapes_are_not(at: int, value: int) -> None:
+def test_batches_of_other_shapes_are_decoded_singly(at: int, value: int) -> None:
     """Keys, headers, times of their own, missing offsets, wrong sizes."""
     covered = bytearray(COVERED)
     covered[at] = value
@@ -174,8 +174,8 @@ QUIET = encode_frame(acl(1, id=Uuid(bytes(range(16, 32)))))
     ("place", "old", "new"),
     [
         (0, b"", b"\x00"),  # a byte before the first record
-        (0, b"\x58", b"\x5a"),  # the first record is said to reach into the second
-        (45, b"\x58", b"\x56"),  # the last record is said to end before its end
+        (0, b"\x58", b"\x5a"),  # the size of the first record reaches into the second
+        (45, b"\x58", b"\x56"),  # the size of the last record ends before its end
         (90, b"", b"\x00"),  # a byte behind the last record
     ],
     ids=["before", "longer", "shorter", "behind"],
@@ -203,7 +203,7 @@ def test_records_that_do_not_follow_one_another(at: int, place: int, old: bytes,
         bytes.fromhex("02 00 00 00 01 00 00 00 01"),
         bytes.fromhex("84 01 00 00 80 01 01"),
     ],
-    ids=["one", "two in a row", "a whole start", "two with sizes", "in two bytes each"],
+    ids=["one", "two in a row", "a full start", "two with sizes", "in two bytes each"],
 )
 def test_ids_that_look_like_starts_of_records(middle: bytes) -> None:
     """Whatever an id holds, its batch is plain."""
@@ -213,7 +213,7 @@ def test_ids_that_look_like_starts_of_records(middle: bytes) -> None:
     assert by_column(batches) == one_by_one(batches)
 
 
-def test_compressed_batches_are_not() -> None:
+def test_compressed_batches_are_not_decoded_by_column() -> None:
     """They are decoded all the same."""
     packed = decode_batch(
         encode_batch([FRAME] * 3, base_offset=0, epoch=1, timestamp_ms=5, compression=Compression.ZSTD)
@@ -229,7 +229,7 @@ def test_offset_deltas_of_three_bytes() -> None:
     assert by_column([most, more]) == one_by_one([most, more])
 
 
-def test_no_batches() -> None:
+def test_no_batches_give_no_records() -> None:
     """Nothing in, nothing out."""
     assert table_records([]) == []
     assert by_column([]) == ([], None)

@@ -52,7 +52,7 @@ def test_what_kafka_compressed_is_read(kind: Compression) -> None:
 
 
 def test_what_we_write_has_kafkas_framing() -> None:
-    """Kafka's Java client reads no other; tests/integration lets it read the whole."""
+    """Kafka's Java client reads no other; tests/integration compares both."""
     assert compress(Compression.LZ4, TEXT)[:7].hex() == BY_KAFKA[Compression.LZ4][:14]
     assert compress(Compression.SNAPPY, TEXT)[:16].hex() == BY_KAFKA[Compression.SNAPPY][:32]
 
@@ -113,7 +113,7 @@ def test_every_flipped_bit_gives_bytes_or_a_decode_error(kind: Compression) -> N
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("data", [b"", b"\x00", b"neither of them, whatever it is", bytes(64)])
-def test_what_was_never_compressed_is_refused(kind: Compression, data: bytes) -> None:
+def test_uncompressed_data_is_refused(kind: Compression, data: bytes) -> None:
     if kind is Compression.SNAPPY and data == b"\x00":
         assert decompress(kind, data) == b""
         return

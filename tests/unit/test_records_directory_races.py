@@ -1,4 +1,4 @@
-"""Another process changes the directory while it is read: at each place where it may, and each change."""
+"""Changes of the directory by another process during a read: every change at every step."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def prepare(directory: Path) -> None:
 
 
 def checkpoint(directory: Path, *, end_offset: int, log_end: int = END) -> None:
-    """The broker's snapshot of all below; it appears whole."""
+    """The broker's snapshot of all below; it appears atomically."""
     home = directory.parent / "made"
     shutil.rmtree(home, ignore_errors=True)
     write_segment(home, 0, batch_bytes(0, log_end))
@@ -73,8 +73,8 @@ def roll(base_offset: int, *batches: bytes) -> Step:
 
 
 def delete_first(directory: Path) -> None:
-    gone = segment_path(directory, 0)
-    gone.rename(gone.with_suffix(".log.deleted"))
+    removed = segment_path(directory, 0)
+    removed.rename(removed.with_suffix(".log.deleted"))
 
 
 def delete_second(directory: Path) -> None:
@@ -97,11 +97,11 @@ def write_on(base_offset: int, *batches: bytes) -> Step:
     return step
 
 
-#: What another process may do, each as one step or several that follow at once.
+#: What another process may do, each as one step or several consecutive ones.
 CHANGES: dict[str, list[Step]] = {
     "append": [append(batch_bytes(8, 2))],
     "append some": [append(batch_bytes(8)), append(batch_bytes(9)), append(batch_bytes(10, 3))],
-    "append some at once": [append(batch_bytes(8), batch_bytes(9), batch_bytes(10, 3))],
+    "append some together": [append(batch_bytes(8), batch_bytes(9), batch_bytes(10, 3))],
     "append a part": [append(batch_bytes(8), batch_bytes(9)[:80])],
     "append less than a header": [append(batch_bytes(8)[:20])],
     "append zeros": [append(bytes(300))],
@@ -143,7 +143,7 @@ def records(directory: Path) -> list[AccessControlEntryRecord]:
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_state_is_one_that_the_log_had(change: str, tmp_path: Path) -> None:
-    """Wherever the change comes between two looks: no error, and never a mixture."""
+    """At any step of the read: no error, and never a mixture of two states."""
     directory, steps = tmp_path / "log", CHANGES[change]
     prepare(directory)
     states = [records(directory)]
@@ -167,14 +167,14 @@ def test_a_state_is_one_that_the_log_had(change: str, tmp_path: Path) -> None:
     assert found[-1] == states[0]
 
 
-def test_an_own_log_is_read_up_to_what_was_acknowledged(tmp_path: Path) -> None:
-    """Its writer appends, begins segments and a new epoch: whole batches, and none is missing."""
+def test_a_managed_log_is_read_up_to_the_acknowledged_end(tmp_path: Path) -> None:
+    """Its writer appends, begins segments and a new epoch: complete batches, and none is missing."""
     made, directory = tmp_path / "made", tmp_path / "log"
     with DirectoryLog.open(made, mode="create", segment_bytes=400) as log:
         log.append_batches([(acls(0, 2), None), (acls(2, 4), None), (acls(4, 8), None)])
     found: list[int] = []
 
-    def prepare_own() -> None:
+    def prepare_managed() -> None:
         shutil.rmtree(directory, ignore_errors=True)
         shutil.copytree(made, directory)
 
@@ -189,14 +189,14 @@ def test_an_own_log_is_read_up_to_what_was_acknowledged(tmp_path: Path) -> None:
         assert state == acls(0, len(state))
         found.append(len(state))
 
-    assert interleave_at_every_access(prepare_own, write, read) > 15
+    assert interleave_at_every_access(prepare_managed, write, read) > 15
     assert found[0] == 21
     assert found[-1] == 8
     assert set(found) <= {8, 21}
 
 
 def test_a_log_is_read_while_it_is_created(tmp_path: Path) -> None:
-    """Who comes too early finds no log; who finds one reads it."""
+    """An early reader finds no log; a later one reads it."""
     directory = tmp_path / "log"
     found: list[int | None] = []
 

@@ -1,4 +1,4 @@
-"""Reading directories of segments: real brokers' and such as no broker should leave."""
+"""Reading directories of segments: those of real brokers, and damaged ones."""
 
 from __future__ import annotations
 
@@ -132,14 +132,14 @@ def test_a_trimmed_log_starts_where_its_first_segment_does() -> None:
 
 
 def test_a_brokers_high_watermark_is_a_guess_and_says_so() -> None:
-    """Without a high-watermark file the last whole batch counts as committed."""
+    """Without a high-watermark file the last complete batch counts as committed."""
     with DirectoryLog.open(real_log("kraft-small")) as log:
         assert log.uncommitted_from is not None
         assert log.high_watermark() == 281
 
 
-def test_leftovers_and_indexes_are_passed_by(small: Path) -> None:
-    """Only names of whole segments and checkpoints count."""
+def test_leftovers_and_indexes_are_ignored(small: Path) -> None:
+    """Only names of segments and checkpoints count."""
     before = read_path(small)
     segment = segment_path(small, 0).read_bytes()
     for name in (
@@ -299,8 +299,8 @@ def test_an_undecodable_record_stops_the_log_before_it(tmp_path: Path) -> None:
     assert_holds_acls(log.read(3), 3, 4)
 
 
-def test_a_closed_segment_with_a_torn_end_is_an_error(tmp_path: Path) -> None:
-    """Only the last segment may be unfinished: nobody writes to the others."""
+def test_a_closed_segment_with_a_truncated_end_is_an_error(tmp_path: Path) -> None:
+    """Only the last segment may be unfinished: no process writes to the others."""
     whole = batch_bytes(1)
     write_segment(tmp_path, 0, batch_bytes(0), whole[:-1])
     write_segment(tmp_path, 2, batch_bytes(2))
@@ -376,7 +376,7 @@ def test_other_urls_say_what_is_wrong(url: str, match: str) -> None:
         open_log(url)
 
 
-def test_what_is_not_there_is_not_found(tmp_path: Path, small: Path) -> None:
+def test_a_missing_log_is_not_found(tmp_path: Path, small: Path) -> None:
     """No directory, no segments in it, or a broker's log.dir instead of its metadata log."""
     with pytest.raises(LogNotFoundError, match="nowhere"):
         DirectoryLog.open(tmp_path / "nowhere")

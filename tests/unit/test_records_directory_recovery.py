@@ -1,4 +1,4 @@
-"""Opening an own log for writing after anything may have happened to it."""
+"""Opening a managed log for writing after a crash or damage."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FIRST, LAST = batch_bytes(0, 2), batch_bytes(2, 2)
 
 @pytest.fixture
 def log_path(tmp_path: Path) -> Path:
-    """An own log with a batch of offsets 0 and 1; nobody has it open."""
+    """A closed managed log with a batch of offsets 0 and 1."""
     with DirectoryLog.open(tmp_path / "log", mode="create") as log:
         log.append(acls(0, 2))
     return tmp_path / "log"
@@ -46,7 +46,7 @@ def record_high_watermark(directory: Path, offset: int) -> None:
     recorder.close()
 
 
-def test_a_torn_append_is_cut(log_path: Path) -> None:
+def test_a_truncated_append_is_removed(log_path: Path) -> None:
     """A crash in the middle of an append, at any byte: the append never was, and the log goes on."""
     segment = segment_path(log_path, 0)
     whole = segment.read_bytes()
@@ -60,7 +60,7 @@ def test_a_torn_append_is_cut(log_path: Path) -> None:
     assert_holds_acls(read_path(log_path), 0, 3)
 
 
-def test_a_damaged_append_is_cut(log_path: Path, subtests: pytest.Subtests) -> None:
+def test_a_damaged_append_is_removed(log_path: Path, subtests: pytest.Subtests) -> None:
     """All bytes are there, but not all are right, and nothing was acknowledged: cut, with what follows."""
     for position in range(0, len(LAST), 16):
         with subtests.test(position=position):
@@ -74,7 +74,7 @@ def test_a_damaged_append_is_cut(log_path: Path, subtests: pytest.Subtests) -> N
             assert_holds_acls(read_path(directory), 0, 3)
 
 
-def test_a_whole_append_that_was_not_acknowledged_is_kept(log_path: Path) -> None:
+def test_a_complete_unacknowledged_append_is_retained(log_path: Path) -> None:
     """A crash between the sync and the high watermark: readers see it when a writer has committed it."""
     append_bytes(segment_path(log_path, 0), LAST, batch_bytes(4), batch_bytes(5)[:-1])
     assert_holds_acls(read_path(log_path), 0, 2)
@@ -94,7 +94,7 @@ def test_the_next_epoch_is_beyond_all_that_was_written(log_path: Path) -> None:
     assert (log_path / "leader-epoch-checkpoint").read_text() == "0\n2\n1 0\n10 3\n"
 
 
-def test_nothing_acknowledged_is_ever_cut(log_path: Path) -> None:
+def test_acknowledged_records_are_never_removed(log_path: Path) -> None:
     """A segment shorter than the high watermark: not opened for writing, no byte changed, and what to do."""
     segment = segment_path(log_path, 0)
     for length in reversed(range(len(FIRST))):
@@ -162,7 +162,7 @@ def test_one_spoiled_line_of_the_high_watermark_is_the_one_not_acknowledged(
     counted = read_high_watermark(path)
     assert counted in (0, 2)
     with DirectoryLog.open(log_path, mode="write") as log:
-        assert log.high_watermark() == 2  # what was behind the older line was whole
+        assert log.high_watermark() == 2  # the batch behind the older line was complete
         log.append([acl(2)])
     lines = path.read_bytes().splitlines()
     assert {bytes(text[:20]) for text in lines} <= {b"%020d" % offset for offset in (0, 2, 3)}
@@ -178,14 +178,14 @@ def test_a_recorder_never_overwrites_the_line_that_counts(tmp_path: Path) -> Non
         before = path.read_bytes()
         record_high_watermark(tmp_path, offset)
         after = path.read_bytes()
-        kept = [line for line in before.splitlines() if line in after.splitlines()]
-        assert kept
-        assert max(int(line[:20]) for line in kept) == offset - 1
+        retained = [line for line in before.splitlines() if line in after.splitlines()]
+        assert retained
+        assert max(int(line[:20]) for line in retained) == offset - 1
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"7\n", b"0" * 60, "x" * 60, "²" * 30])
 def test_a_high_watermark_that_makes_no_sense_is_corrupt(log_path: Path, content: bytes | str) -> None:
-    """Nobody guesses what was committed: reading and writing name the file."""
+    """The committed end is not guessed: reading and writing name the file."""
     path = log_path / "high-watermark"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(LogCorruptError, match="high-watermark: neither line"):
@@ -204,7 +204,7 @@ def test_a_high_watermark_that_makes_no_sense_is_corrupt(log_path: Path, content
     ],
 )
 def test_a_creation_that_crashed_is_completed(tmp_path: Path, lost: tuple[str, ...]) -> None:
-    """After any step of a creation: readers see an empty log, the next writer gets a whole one."""
+    """After any step of a creation: readers see an empty log, the next writer gets a complete one."""
     with DirectoryLog.open(tmp_path, mode="create") as log:
         identity = log.identity
     for name in lost:

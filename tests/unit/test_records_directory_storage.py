@@ -1,4 +1,4 @@
-"""When the operating system or the disk refuses: the error names the path, and nothing is half done."""
+"""Errors of the operating system or the disk: they name the path, and no change is left incomplete."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_an_import_that_does_not_fit_keeps_whole_segments(tmp_path: Path) -> Non
     assert_holds_acls(read_path(tmp_path), 0, end)
 
 
-def test_of_appends_that_share_a_sync_only_the_ones_that_failed_say_so(tmp_path: Path) -> None:
+def test_only_the_failed_appends_of_a_shared_sync_fail(tmp_path: Path) -> None:
     """Two threads' appends are committed together; the disk has room for the first one's segment only."""
     answers: dict[str, object] = {}
     with DirectoryLog.open(tmp_path, mode="create", segment_bytes=1) as log:

@@ -1,4 +1,4 @@
-"""Following a log that another process writes: torn tails, damage, rolls, trims and truncations."""
+"""Following a log that another process writes: truncated tails, damage, rolls, trims and truncations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ EPOCH_BYTES = range(12, 16)
 
 @pytest.fixture
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between two looks at a file that nobody writes to."""
+    """No pauses between two reads of an unchanged file."""
     monkeypatch.setattr(time, "sleep", lambda _: None)
 
 
@@ -57,7 +57,7 @@ def settle(*paths: Path) -> None:
 
 
 def test_a_last_batch_is_seen_when_all_of_it_is_there(tmp_path: Path) -> None:
-    """At every byte length of the last batch but the whole, the log ends before it, without an error."""
+    """At every shorter length of the last batch, the log ends before it, without an error."""
     path = write_segment(tmp_path, 0, batch_bytes(0, 2))
     last = batch_bytes(2, 2)
     with DirectoryLog.open(tmp_path) as log:
@@ -72,29 +72,29 @@ def test_a_last_batch_is_seen_when_all_of_it_is_there(tmp_path: Path) -> None:
         assert_holds_acls(log.read(2), 2, 4)
 
 
-def test_a_torn_tail_of_a_dead_log_is_not_there(tmp_path: Path) -> None:
-    """A new reader of an old directory passes over a torn tail of any length, as Kafka does."""
-    whole, last = batch_bytes(0, 2), batch_bytes(2, 2)
+def test_a_truncated_tail_of_an_idle_log_is_ignored(tmp_path: Path) -> None:
+    """A new reader of an old directory ignores a truncated tail of any length, as Kafka does."""
+    complete, last = batch_bytes(0, 2), batch_bytes(2, 2)
     for length in range(len(last)):
-        path = write_segment(tmp_path, 0, whole, last[:length])
+        path = write_segment(tmp_path, 0, complete, last[:length])
         settle(path)
         batches, error = read_until_error(DirectoryLog.open(tmp_path))
         assert error is None
         assert_holds_acls(batches, 0, 2)
 
 
-@pytest.mark.parametrize("whole", [b"", batch_bytes(0, 2)], ids=["alone", "behind a batch"])
+@pytest.mark.parametrize("complete", [b"", batch_bytes(0, 2)], ids=["alone", "behind a batch"])
 @pytest.mark.parametrize("junk", [b"hello", b"\xff", b"x" * 60, b"{}\n" * 100, bytes(range(256)) * 20])
-def test_what_no_batch_begins_with_is_an_error(tmp_path: Path, whole: bytes, junk: bytes) -> None:
+def test_bytes_that_begin_no_batch_are_an_error(tmp_path: Path, complete: bytes, junk: bytes) -> None:
     """However short it is: no writer leaves that, so the log is not taken for one that ends before it."""
-    path = write_segment(tmp_path, 0, whole, junk)
+    path = write_segment(tmp_path, 0, complete, junk)
     settle(path)
     with DirectoryLog.open(tmp_path) as log:
         batches, error = read_until_error(log)
-    assert_holds_acls(batches, 0, 2 if whole else 0)
+    assert_holds_acls(batches, 0, 2 if complete else 0)
     assert isinstance(error, DecodeError)
     assert not isinstance(error, UnsupportedVersionError)
-    assert (error.source, error.position) == (str(path), len(whole))
+    assert (error.source, error.position) == (str(path), len(complete))
 
 
 @pytest.mark.parametrize("size_bytes", [12, 61, 500])
@@ -106,10 +106,10 @@ def test_a_log_of_zeros_is_no_empty_log(tmp_path: Path, size_bytes: int) -> None
 
 
 def test_trailing_bytes_are_named(tmp_path: Path) -> None:
-    """At every length of a torn batch: where they begin, how many they are, that nobody writes them."""
-    whole, last = batch_bytes(0, 2), batch_bytes(2, 2)
+    """At every length of a truncated batch: their position, their number, and that no process writes them."""
+    complete, last = batch_bytes(0, 2), batch_bytes(2, 2)
     for length in range(len(last)):
-        path = write_segment(tmp_path, 0, whole, last[:length])
+        path = write_segment(tmp_path, 0, complete, last[:length])
         settle(path)
         with DirectoryLog.open(tmp_path) as log:
             found = log.trailing_bytes()
@@ -117,7 +117,12 @@ def test_trailing_bytes_are_named(tmp_path: Path) -> None:
             assert found is None
             continue
         assert found is not None
-        assert (found.path, found.position, found.size_bytes, found.offset) == (path, len(whole), length, 2)
+        assert (found.path, found.position, found.size_bytes, found.offset) == (
+            path,
+            len(complete),
+            length,
+            2,
+        )
         assert not found.is_being_written
 
 
@@ -125,10 +130,10 @@ def test_trailing_bytes_that_change_are_being_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a broker's directory that is all that shows; what stands still for long enough is not."""
-    whole, last = batch_bytes(0, 2), batch_bytes(2, 2)
-    path = write_segment(tmp_path, 0, whole, last[:100])
-    ahead = time.time() + 3600
-    os.utime(path, (ahead, ahead))
+    complete, last = batch_bytes(0, 2), batch_bytes(2, 2)
+    path = write_segment(tmp_path, 0, complete, last[:100])
+    later = time.time() + 3600
+    os.utime(path, (later, later))
     with DirectoryLog.open(tmp_path) as log:
         found = log.trailing_bytes(settle_s=0.01)
         assert found is not None
@@ -142,7 +147,7 @@ def test_trailing_bytes_that_change_are_being_written(
         assert log.trailing_bytes(settle_s=60) is None
 
 
-def test_trailing_bytes_of_an_own_log_are_its_writers_while_it_is_open(tmp_path: Path) -> None:
+def test_trailing_bytes_of_a_managed_log_belong_to_its_open_writer(tmp_path: Path) -> None:
     """The lock says so; the next writer cuts them."""
     with DirectoryLog.open(tmp_path, mode="create") as log:
         log.append(acls(0, 3))
@@ -160,7 +165,7 @@ def test_trailing_bytes_of_an_own_log_are_its_writers_while_it_is_open(tmp_path:
         assert reader.trailing_bytes() is None
 
 
-def test_who_asks_for_the_lock_keeps_no_writer_away(tmp_path: Path) -> None:
+def test_a_check_of_the_lock_does_not_block_a_writer(tmp_path: Path) -> None:
     """A reader looks whether there is a writer just when one comes: that one gets the log."""
     DirectoryLog.open(tmp_path, mode="create").close()
     stop = threading.Event()
@@ -209,7 +214,7 @@ def test_a_wrong_last_batch_of_a_live_log_is_given_time(tmp_path: Path) -> None:
     assert tail.end_offset() == 4
 
 
-def test_a_wrong_last_batch_that_stays_wrong_is_reported(tmp_path: Path) -> None:
+def test_a_last_batch_that_remains_wrong_is_reported(tmp_path: Path) -> None:
     """Who follows a live log meets the error when its time is over; what precedes is read."""
     path = write_segment(tmp_path, 0, batch_bytes(0, 2), batch_bytes(2))
     flip_bit(path, len(batch_bytes(0, 2)) + 70)
@@ -276,12 +281,12 @@ def test_a_last_offset_that_is_too_small_is_no_hole(tmp_path: Path) -> None:
         log.read(3)
 
 
-def test_a_file_that_changes_under_a_read_is_looked_at_again(
+def test_a_file_that_changes_during_a_read_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a reader met may be half a truncation: an error counts when it is still there at the next look."""
+    """An error may come from a concurrent truncation: it counts if the next read has it, too."""
     path = write_segment(tmp_path, 0, batch_bytes(0), batch_bytes(1), batch_bytes(2))
-    whole = path.read_bytes()
+    complete = path.read_bytes()
     flip_bit(path, len(batch_bytes(0)) + 100)
     with DirectoryLog.open(tmp_path) as log:
         assert_holds_acls(log.read(0), 0, 1)
@@ -289,15 +294,15 @@ def test_a_file_that_changes_under_a_read_is_looked_at_again(
 
         def other_process(pause_s: float) -> None:
             pauses.append(pause_s)
-            path.write_bytes(whole)
+            path.write_bytes(complete)
 
         monkeypatch.setattr(time, "sleep", other_process)
         assert_holds_acls(log.read(1), 1, 3)
         assert len(pauses) == 1
 
 
-def test_a_length_beyond_the_end_is_no_torn_tail_where_batches_follow(tmp_path: Path) -> None:
-    """A damaged length may swallow what follows: whole batches found there tell."""
+def test_a_length_beyond_the_end_is_damage_if_batches_follow(tmp_path: Path) -> None:
+    """A damaged length may cover later batches; complete batches there prove the damage."""
     path = write_segment(tmp_path, 0, batch_bytes(0), batch_bytes(1), batch_bytes(2), batch_bytes(3))
     flip_bit(path, len(batch_bytes(0)) + 8, 4)
     batches, error = read_until_error(DirectoryLog.open(tmp_path))
@@ -306,8 +311,8 @@ def test_a_length_beyond_the_end_is_no_torn_tail_where_batches_follow(tmp_path: 
     assert error.offset == 1
 
 
-def test_a_checkpoint_tells_how_far_the_log_went(tmp_path: Path) -> None:
-    """A broker makes checkpoints of committed records: a log that is torn below one is damaged."""
+def test_a_checkpoint_proves_the_earlier_end_of_the_log(tmp_path: Path) -> None:
+    """A broker makes checkpoints of committed records: a log truncated below one is damaged."""
     path = write_segment(tmp_path, 0, batch_bytes(0, 2), batch_bytes(2, 2)[:-1])
     settle(path)
     (tmp_path / f"{3:020}-{1:010}.checkpoint").touch()
@@ -318,7 +323,7 @@ def test_a_checkpoint_tells_how_far_the_log_went(tmp_path: Path) -> None:
     assert isinstance(error, TruncatedRecordError)
 
 
-def test_a_log_that_ends_below_its_checkpoint_goes_on_there(tmp_path: Path) -> None:
+def test_a_log_that_ends_below_its_checkpoint_continues_there(tmp_path: Path) -> None:
     """A follower that fetched a snapshot has not begun its new segment yet: what was asked for is trimmed."""
     write_segment(tmp_path, 0, batch_bytes(0, 2))
     (tmp_path / f"{9:020}-{1:010}.checkpoint").touch()
@@ -348,16 +353,16 @@ def test_new_batches_and_segments_are_followed(tmp_path: Path) -> None:
         assert_holds_acls(batches, 3, 6)
 
 
-def test_old_segments_may_go(tmp_path: Path) -> None:
-    """Trimming moves the start; who is beyond it reads on, who is below it is told where the log starts."""
+def test_old_segments_may_be_removed(tmp_path: Path) -> None:
+    """Trimming moves the start; a reader beyond it continues, one below it gets an error with the start."""
     for base in (0, 10, 20):
         write_segment(tmp_path, base, batch_bytes(base, 5), batch_bytes(base + 5, 5))
-    with DirectoryLog.open(tmp_path) as behind, DirectoryLog.open(tmp_path) as ahead:
+    with DirectoryLog.open(tmp_path) as behind, DirectoryLog.open(tmp_path) as later:
         assert_holds_acls(behind.read(0, max_bytes=1), 0, 5)
-        assert_holds_acls(ahead.read(10), 10, 20)
+        assert_holds_acls(later.read(10), 10, 20)
         segment_path(tmp_path, 0).rename(tmp_path / "00000000000000000000.log.deleted")
         segment_path(tmp_path, 10).unlink()
-        assert_holds_acls(ahead.read(20), 20, 30)
+        assert_holds_acls(later.read(20), 20, 30)
         with pytest.raises(OffsetOutOfRangeError) as caught:
             behind.read(5)
         assert (caught.value.start, caught.value.end) == (20, 30)
@@ -366,7 +371,7 @@ def test_old_segments_may_go(tmp_path: Path) -> None:
 
 
 def test_a_truncated_log_is_out_of_range(tmp_path: Path) -> None:
-    """A follower cut its tail: the reader beyond the end is told, and a wait for more ends at once."""
+    """A follower cut its tail: the reader beyond the end gets an error, and a wait ends immediately."""
     path = write_segment(tmp_path, 0, batch_bytes(0, 2), batch_bytes(2, 2))
     with DirectoryLog.open(tmp_path) as log:
         assert_holds_acls(log.read(0), 0, 4)
@@ -445,7 +450,7 @@ def test_a_log_begun_anew_behind_a_snapshot_is_trimmed(tmp_path: Path) -> None:
         assert_holds_acls(log.read(50), 50, 51)
 
 
-def test_a_log_that_goes_away_is_not_found(tmp_path: Path) -> None:
+def test_a_removed_log_is_not_found(tmp_path: Path) -> None:
     """Its last segment, or its directory, is gone for good."""
     directory = tmp_path / "log"
     path = write_segment(directory, 0, batch_bytes(0))
@@ -459,7 +464,7 @@ def test_a_log_that_goes_away_is_not_found(tmp_path: Path) -> None:
 
 
 def test_a_wait_sees_another_process_writing(tmp_path: Path) -> None:
-    """The wait ends soon after a batch is whole, not after half of it; a wait for nothing times out."""
+    """The wait ends soon after a batch is complete, not after half of it; a wait for nothing times out."""
     path = write_segment(tmp_path, 0, batch_bytes(0))
     with DirectoryLog.open(tmp_path) as log:
         assert log.wait(0, 0)
@@ -491,8 +496,8 @@ def test_a_close_ends_a_wait(tmp_path: Path) -> None:
     assert answers == [False]
 
 
-def test_a_large_batch_is_read_whole(tmp_path: Path) -> None:
-    """A batch larger than a read asks for, and than what is read of a file at once."""
+def test_a_large_batch_is_read_completely(tmp_path: Path) -> None:
+    """A batch larger than a read asks for, and than one read of a file."""
     values = [encode_frame(record) for record in acls(0, 5_000)]
     large = encode_batch(values, base_offset=0, epoch=1, timestamp_ms=TIMESTAMP_MS)
     write_segment(tmp_path, 0, large, batch_bytes(5_000))

@@ -1,4 +1,4 @@
-"""Own logs: creating, appending, rolling, locking, and who may write what."""
+"""Managed logs: creating, appending, rolling, locking, and permissions to write."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def create(directory: Path, **options: object) -> DirectoryLog:
     return DirectoryLog.open(directory, mode="create", **options)  # type: ignore[arg-type]
 
 
-def test_what_is_appended_is_read(tmp_path: Path) -> None:
+def test_appended_records_are_read(tmp_path: Path) -> None:
     """Appends return their ends; the writer, a reader beside it and one after it read the same."""
     with create(tmp_path / "log") as log:
         assert (log.start_offset(), log.high_watermark(), log.read(0)) == (0, 0, [])
@@ -81,7 +81,7 @@ def test_what_is_appended_is_read(tmp_path: Path) -> None:
     assert_holds_acls(read_path(tmp_path / "log"), 0, 5)
 
 
-def test_an_append_of_nothing_is_nothing(tmp_path: Path) -> None:
+def test_an_empty_append_writes_no_batch(tmp_path: Path) -> None:
     """No records make no batch."""
     with create(tmp_path) as log:
         log.append([acl(0)])
@@ -90,8 +90,8 @@ def test_an_append_of_nothing_is_nothing(tmp_path: Path) -> None:
     assert len(read_path(tmp_path)) == 1
 
 
-def test_an_append_upon_an_end_that_is_not_the_logs_writes_nothing(tmp_path: Path) -> None:
-    """Also of many threads at once, whose appends are committed together: one of them is first."""
+def test_an_append_after_another_end_offset_writes_nothing(tmp_path: Path) -> None:
+    """Also of concurrent threads with a shared commit: only one of them succeeds."""
     with create(tmp_path / "log") as log:
         log.append(acls(0, 2))
         for after in (0, 1, 3):
@@ -224,7 +224,7 @@ def test_a_segment_has_a_possible_size(tmp_path: Path, segment_bytes: int) -> No
         create(tmp_path, segment_bytes=segment_bytes)
 
 
-def test_what_cannot_be_encoded_is_not_appended(tmp_path: Path) -> None:
+def test_records_that_cannot_be_encoded_are_not_appended(tmp_path: Path) -> None:
     """A record the format cannot hold, or a batch that is too long: EncodeError, and the log is as it was."""
     with create(tmp_path) as log:
         log.append([acl(0)])
@@ -242,7 +242,7 @@ def test_what_cannot_be_encoded_is_not_appended(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_second_writer_is_refused(tmp_path: Path, mode: str) -> None:
-    """It is told the directory and the process that writes; the lock ends with the log; readers need none."""
+    """The error names the directory and the writing process; readers need no lock."""
     log = create(tmp_path)
     with pytest.raises(LogLockedError) as caught:
         DirectoryLog.open(tmp_path, mode=mode)  # type: ignore[arg-type]
@@ -322,8 +322,8 @@ def test_creating_makes_the_way_there(tmp_path: Path) -> None:
     assert read_path(tmp_path / "a" / "b" / "c") == []
 
 
-def test_readers_do_not_see_what_is_not_committed(tmp_path: Path) -> None:
-    """Bytes behind the high watermark are not there yet, however whole."""
+def test_readers_do_not_see_uncommitted_records(tmp_path: Path) -> None:
+    """Bytes after the high watermark are not visible, even if they are complete."""
     with create(tmp_path) as log:
         log.append(acls(0, 2))
         append_bytes(segment_path(tmp_path, 0), batch_bytes(2), batch_bytes(3)[:40])
@@ -333,12 +333,12 @@ def test_readers_do_not_see_what_is_not_committed(tmp_path: Path) -> None:
             assert_holds_acls(read_batches(reader), 0, 2)
             with pytest.raises(OffsetOutOfRangeError):
                 reader.read(3)
-        log.append([acl(2)])  # over what the crash of nobody left
+        log.append([acl(2)])  # over the uncommitted bytes
         assert_holds_acls(read_batches(log), 0, 3)
 
 
-def test_what_is_missing_below_the_high_watermark_is_an_error(tmp_path: Path) -> None:
-    """A reader of an own log that was cut below what was acknowledged does not take that for its end."""
+def test_missing_records_below_the_high_watermark_are_an_error(tmp_path: Path) -> None:
+    """A reader of a managed log that was cut below its acknowledged end reports an error."""
     with create(tmp_path) as log:
         log.append(acls(0, 2))
         log.append(acls(2, 4))
@@ -352,8 +352,8 @@ def test_what_is_missing_below_the_high_watermark_is_an_error(tmp_path: Path) ->
             log.read(2)
 
 
-def test_offsets_missing_in_an_own_log_are_an_error(tmp_path: Path) -> None:
-    """An own log is never trimmed or compacted: a jump is damage."""
+def test_missing_offsets_in_a_managed_log_are_an_error(tmp_path: Path) -> None:
+    """A managed log is never trimmed or compacted: a jump is damage."""
     with create(tmp_path, segment_bytes=1) as log:
         for number in range(4):
             log.append([acl(number)])
@@ -365,8 +365,8 @@ def test_offsets_missing_in_an_own_log_are_an_error(tmp_path: Path) -> None:
             log.read(2)
 
 
-def test_a_batch_across_the_high_watermark_of_an_own_log_is_corrupt(tmp_path: Path) -> None:
-    """A batch is acknowledged whole or not at all; what precedes it is read."""
+def test_a_batch_across_the_high_watermark_of_a_managed_log_is_corrupt(tmp_path: Path) -> None:
+    """A batch is acknowledged completely or not at all; earlier batches are read."""
     with create(tmp_path) as log:
         log.append([acl(0)])
         log.append(acls(1, 4))
@@ -382,7 +382,7 @@ def test_a_batch_across_the_high_watermark_of_an_own_log_is_corrupt(tmp_path: Pa
 
 
 def test_appends_of_many_threads_share_their_syncs(tmp_path: Path) -> None:
-    """All that was acknowledged is there, each append whole and at the offset it was told."""
+    """Every acknowledged append is complete and at its reported offset."""
     ends: dict[int, int] = {}
     with create(tmp_path, segment_bytes=4_000) as log:
 
@@ -406,7 +406,7 @@ def test_appends_of_many_threads_share_their_syncs(tmp_path: Path) -> None:
 
 
 def test_a_wait_ends_with_the_append(tmp_path: Path) -> None:
-    """A thread that waits on the writer's own log is told at once, and let go by a close."""
+    """A thread that waits on the writer's log is woken immediately, and released by a close."""
     with create(tmp_path) as log:
         answers: list[bool] = []
 
@@ -454,8 +454,8 @@ def test_any_kind_of_log_opens_by_url(tmp_path: Path) -> None:
         open_log(f"file:{tmp_path}/log").append([acl(1)])
 
 
-def test_an_own_log_that_lost_its_high_watermark_can_be_read(tmp_path: Path) -> None:
-    """As a broker's: up to the last whole batch, saying that this is a guess. It is not written to."""
+def test_a_managed_log_without_its_high_watermark_can_be_read(tmp_path: Path) -> None:
+    """Like a broker's log: up to the last complete batch, marked as a guess. It is not written to."""
     with create(tmp_path) as log:
         log.append(acls(0, 2))
     (tmp_path / "high-watermark").unlink()
@@ -467,7 +467,7 @@ def test_an_own_log_that_lost_its_high_watermark_can_be_read(tmp_path: Path) -> 
 
 
 def test_a_foreign_segment_beside_nothing_is_a_brokers(tmp_path: Path) -> None:
-    """One segment is enough to make a directory somebody's log."""
+    """One segment suffices to make a directory the log of a broker."""
     write_segment(tmp_path, 0)
     with pytest.raises(LogReadOnlyError):
         create(tmp_path)

@@ -1,6 +1,6 @@
-"""Java's patterns: what is taken, what is refused and why, and that no text can prolong a match.
+"""Java's patterns: accepted and refused ones, and the linear time of a match.
 
-That they mean what they mean in Java is compared with Java itself: test_sidecar_distinguished_name.py.
+test_sidecar_distinguished_name.py compares them with Java.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ from records.java_pattern import TEXT_MAX, JavaPattern
         (r"\Qab\E+", "a quantifier after \\E"),
     ],
 )
-def test_what_cannot_be_expressed_is_refused_by_its_name(pattern: str, why: str) -> None:
+def test_unsupported_constructs_are_refused_by_name(pattern: str, why: str) -> None:
     with pytest.raises(ValueError, match=r".") as refused:
         JavaPattern.compile(pattern)
     assert why in str(refused.value)
@@ -87,7 +87,7 @@ for pattern in sys.argv[1:]:
 """
 
 
-def test_no_text_prolongs_a_match() -> None:
+def test_no_text_slows_down_a_match() -> None:
     """Of patterns that Java and Python would never be done with; the time limit ends a run that hangs."""
     patterns = [
         "(a+)+b",
@@ -121,7 +121,7 @@ def test_no_text_prolongs_a_match() -> None:
         (r"a\B", "é", False),
     ],
 )
-def test_texts_about_which_javas_answer_is_not_known(pattern: str, text: str, is_covered: bool) -> None:
+def test_texts_with_an_unknown_answer_of_java_are_refused(pattern: str, text: str, is_covered: bool) -> None:
     compiled = JavaPattern.compile(pattern)
     assert compiled.covers(text) is is_covered
     if not is_covered:
@@ -142,7 +142,7 @@ def test_texts_about_which_javas_answer_is_not_known(pattern: str, text: str, is
         ("((a|b)c)+", True),
     ],
 )
-def test_patterns_that_java_itself_may_never_be_done_with(pattern: str, backtracks: bool) -> None:
+def test_patterns_with_catastrophic_backtracking_in_java_are_detected(pattern: str, backtracks: bool) -> None:
     assert JavaPattern.compile(pattern).backtracks is backtracks
 
 

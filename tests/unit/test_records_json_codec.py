@@ -1,4 +1,4 @@
-"""kafka-dump-log's JSON: what is read, what is refused and how that is said."""
+"""kafka-dump-log's JSON: accepted and refused lines, and their errors."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_half_of_a_surrogate_pair_is_refused() -> None:
 
 
 def test_an_unknown_field_is_refused() -> None:
-    """It may be what somebody meant by another one."""
+    """It may be a misspelt name of another field."""
     with pytest.raises(DecodeError, match=r"^ACCESS_CONTROL_ENTRY_RECORD has no field 'principle'$"):
         from_json(payload("ACCESS_CONTROL_ENTRY_RECORD", ACL_DATA | {"principle": "User:x"}))
 
@@ -195,7 +195,7 @@ def test_an_unknown_field_is_refused() -> None:
         ),
     ],
 )
-def test_what_is_no_record_is_a_decode_error(line: str | bytes, message: str) -> None:
+def test_an_invalid_record_is_a_decode_error(line: str | bytes, message: str) -> None:
     with pytest.raises(DecodeError, match=message) as caught:
         loads(line)
     assert len(str(caught.value)) < 200
@@ -205,7 +205,7 @@ def test_what_is_no_record_is_a_decode_error(line: str | bytes, message: str) ->
     "record_type",
     ["ACCESS_CONTROL_ENTRY_RECORD", "ABORT_TRANSACTION_RECORD"],
 )
-def test_other_versions_of_what_decides_are_refused(record_type: str) -> None:
+def test_other_versions_of_acl_records_are_refused(record_type: str) -> None:
     """I7, as in the log itself."""
     with pytest.raises(UnsupportedVersionError, match=f"{record_type} version 1"):
         from_json(payload(record_type, {}, version=1))

@@ -221,7 +221,7 @@ def field(schema: str, name: str) -> str:
 
 
 @pytest.mark.parametrize("api_key", [18, 19, 23, 24, 25])
-def test_other_versions_of_what_decides_are_refused(api_key: int) -> None:
+def test_other_versions_of_acl_and_feature_records_are_refused(api_key: int) -> None:
     """I7: to pass over a version 1 of these could drop a DENY."""
     with pytest.raises(UnsupportedVersionError, match=f"{record_type_name(api_key)} version 1") as caught:
         decode_frame(bytes((1, api_key, 1)) + bytes(40))
@@ -284,7 +284,7 @@ def test_a_short_input_is_a_truncated_record() -> None:
         (FeatureLevelRecord("x", 32768), "feature level 32768 does not fit into 2 bytes"),
     ],
 )
-def test_what_the_format_cannot_hold_is_an_encode_error(record: MetadataRecord, message: str) -> None:
+def test_values_that_the_format_cannot_hold_are_encode_errors(record: MetadataRecord, message: str) -> None:
     with pytest.raises(EncodeError, match=message):
         encode_frame(record)
 

@@ -1,4 +1,4 @@
-"""Which kind of log a URL names, and what a machine without the Kafka client is told."""
+"""The kind of log that a URL names, and the errors of a machine without the Kafka client."""
 
 from __future__ import annotations
 

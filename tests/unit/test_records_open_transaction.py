@@ -1,4 +1,4 @@
-"""What is said of an open transaction, with as much of it as is known."""
+"""The description of an open transaction, with all known facts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TOOL = "kafka-transactions.sh --bootstrap-server b:9092"
 ABORT = f"`{TOOL} abort --topic acls --partition 0 --start-offset 9`"
 
 
-def said_of(owner: TransactionOwner | None) -> str:
+def description_of(owner: TransactionOwner | None) -> str:
     return OpenTransaction(9, 1_795_367_303_610, owner).described(WHERE)
 
 
@@ -39,7 +39,7 @@ def said_of(owner: TransactionOwner | None) -> str:
             f"gone: `{TOOL} forceTerminateTransaction --transactionalId 'it'\"'\"'s me'` or {ABORT}",
         ),
         (
-            # It would be a command of its own on somebody's terminal.
+            # It would be a separate command on a user's terminal.
             TransactionOwner(4, 2, "x\n\x1b[2Jrm -r .\n", 1000),
             r"It is that of transactional id 'x\n\x1b[2Jrm -r .\n', producer id 4, epoch 2.",
             "with its timeout of 1 s.",
@@ -48,12 +48,12 @@ def said_of(owner: TransactionOwner | None) -> str:
     ],
     ids=["not asked", "not listed", "quoted", "not printable"],
 )
-def test_what_is_known_is_said_and_how_to_end_it(
+def test_the_description_has_the_known_facts_and_a_remedy(
     owner: TransactionOwner | None, whose: str, timeout: str, ways: str
 ) -> None:
     """Since when, whose, until when, and commands that can be pasted."""
-    said = said_of(owner)
-    assert said.startswith("a transaction is open since 2026-11-22T17:08:23Z, from offset 9 on. ")
-    assert whose in said
-    assert timeout in said
-    assert said.endswith(ways)
+    text = description_of(owner)
+    assert text.startswith("a transaction is open since 2026-11-22T17:08:23Z, from offset 9 on. ")
+    assert whose in text
+    assert timeout in text
+    assert text.endswith(ways)

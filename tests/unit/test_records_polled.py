@@ -1,4 +1,4 @@
-"""What polls are kept in: whole answers, one batch or transaction each, whatever interrupts them."""
+"""The store of polls: complete answers, one batch or transaction each, despite interruptions."""
 
 from __future__ import annotations
 
@@ -46,28 +46,30 @@ def in_force(log: DirectoryLog) -> set[AclContent]:
 
 @given(answers=st.lists(st.sets(st.sampled_from("abcdef")), max_size=6))
 @settings(max_examples=15, deadline=None)
-def test_each_answer_is_what_is_in_force(answers: list[set[str]]) -> None:
+def test_each_answer_replaces_the_acls_in_force(answers: list[set[str]]) -> None:
     """And a new opening goes on from there; what did not change is not written."""
     with tempfile.TemporaryDirectory() as home:
         for names in answers:
-            kept = PollStore.open_or_create(Path(home, "kept"), "cluster")
-            with closing(kept):
-                before, was = kept.log.high_watermark(), in_force(kept.log)
+            store = PollStore.open_or_create(Path(home, "polled"), "cluster")
+            with closing(store):
+                before, was = store.log.high_watermark(), in_force(store.log)
                 wanted = {acl(name, 99) for name in names}
-                kept.save(answer(wanted), None, NOW_MS)
-                kept.save(answer(wanted), None, NOW_MS)
-                kept.save(DescribedAcls(kept.digest, None), None, NOW_MS)
-                assert in_force(kept.log) == wanted
-                assert kept.log.high_watermark() - before == len(was ^ wanted)
-                assert kept.last_poll_ms() == NOW_MS
+                store.save(answer(wanted), None, NOW_MS)
+                store.save(answer(wanted), None, NOW_MS)
+                store.save(DescribedAcls(store.digest, None), None, NOW_MS)
+                assert in_force(store.log) == wanted
+                assert store.log.high_watermark() - before == len(was ^ wanted)
+                assert store.last_poll_ms() == NOW_MS
 
 
-def test_a_large_answer_counts_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_answer_counts_completely_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is a transaction; what is written of it by halves does not count, and the next is taken."""
     monkeypatch.setattr(kept_module, "_BATCH_BYTES", 300)
     many = [acl(f"t{number}") for number in range(20)]
-    with closing(PollStore.open_or_create(tmp_path / "kept", "cluster")) as kept:
-        kept.save(answer([acl("first")]), None, NOW_MS)
+    with closing(PollStore.open_or_create(tmp_path / "polled", "cluster")) as store:
+        store.save(answer([acl("first")]), None, NOW_MS)
         append = Writer.append
 
         def interrupted(self: Writer, batches: object, *, after: int | None = None) -> int:
@@ -78,16 +80,16 @@ def test_a_large_answer_counts_whole_or_not_at_all(tmp_path: Path, monkeypatch: 
         with monkeypatch.context() as patched:
             patched.setattr(Writer, "append", interrupted)
             with pytest.raises(LogStorageError):
-                kept.save(answer(many), None, NOW_MS)
-        records = [logged.record for batch in kept.log.read(0) for logged in batch.records]
+                store.save(answer(many), None, NOW_MS)
+        records = [logged.record for batch in store.log.read(0) for logged in batch.records]
         assert any(isinstance(record, BeginTransactionRecord) for record in records)
-    with closing(PollStore.open_or_create(tmp_path / "kept", None)) as kept:
-        assert in_force(kept.log) == {acl("first")}
-        kept.save(answer(many), None, NOW_MS)
-        assert in_force(kept.log) == set(many)
-    with closing(PollStore.open_or_create(tmp_path / "kept", None)) as kept:
-        kept.save(answer([]), None, NOW_MS)
-        assert in_force(kept.log) == set()
+    with closing(PollStore.open_or_create(tmp_path / "polled", None)) as store:
+        assert in_force(store.log) == {acl("first")}
+        store.save(answer(many), None, NOW_MS)
+        assert in_force(store.log) == set(many)
+    with closing(PollStore.open_or_create(tmp_path / "polled", None)) as store:
+        store.save(answer([]), None, NOW_MS)
+        assert in_force(store.log) == set()
 
 
 def test_one_opening_writes_and_others_read(tmp_path: Path) -> None:
@@ -110,7 +112,7 @@ def test_one_opening_writes_and_others_read(tmp_path: Path) -> None:
 def test_a_directory_of_another_kind_is_left_alone(tmp_path: Path) -> None:
     """A log that people write to would lose its ACLs to the first answer."""
     with closing(DirectoryLog.open(tmp_path / "own", mode="create")) as log:
-        PollStore.open_or_create(tmp_path / "kept", "cluster").close()
+        PollStore.open_or_create(tmp_path / "polled", "cluster").close()
         log.append([BeginTransactionRecord()])
     with pytest.raises(LogError, match=f"{LAST_POLL_FILE} is missing"):
         PollStore.open_existing(tmp_path / "own")
@@ -121,7 +123,7 @@ def test_a_directory_of_another_kind_is_left_alone(tmp_path: Path) -> None:
     assert PollStore.open_existing(tmp_path / "nothing") is None
 
 
-def test_what_a_url_says() -> None:
+def test_a_url_has_servers_and_interval() -> None:
     where = parse_polled_url("describe://one:9092,[::1]:9093/var/lib/aclog/shop")
     assert [str(broker) for broker in where.brokers] == ["one:9092", "[::1]:9093"]
     assert where.directory == Path("/var/lib/aclog/shop")
@@ -134,28 +136,28 @@ def test_what_a_url_says() -> None:
         open_log("describe://one:9092", client={"acls.refresh.interval.ms": "1"})
 
 
-def test_the_release_of_each_broker_is_kept(tmp_path: Path) -> None:
+def test_the_release_of_each_broker_is_stored(tmp_path: Path) -> None:
     """As records that tell the release; what did not change is not written, also by a new opening."""
     old, new = SupportedLevels(7, 30), SupportedLevels(7, 33)
     several = ClusterLevels(30, {1: old, 2: new})
-    with closing(PollStore.open_or_create(tmp_path / "kept", "cluster")) as kept:
-        kept.save(answer([acl("t")]), several, NOW_MS)
-        assert load_image(kept.log).image.metadata.brokers == {1: old, 2: new}
-        assert load_image(kept.log).image.metadata.metadata_version == 30
-        end = kept.log.high_watermark()
-        kept.save(answer([acl("t")]), several, NOW_MS)
-        kept.save(answer([acl("t")]), None, NOW_MS)
-        assert kept.log.high_watermark() == end
-    with closing(PollStore.open_or_create(tmp_path / "kept", None)) as kept:
-        assert kept.brokers == {1: old, 2: new}
-        kept.save(answer([acl("t")]), several, NOW_MS)
-        assert kept.log.high_watermark() == end
-        kept.save(answer([acl("t")]), ClusterLevels(33, {2: new}), NOW_MS)
-        assert load_image(kept.log).image.metadata.brokers == {2: new}
-        assert in_force(kept.log) == {acl("t")}
-        kept.save(answer([acl("t")]), ClusterLevels(None, {}), NOW_MS)
-        assert load_image(kept.log).image.metadata.brokers == {}
-        assert load_image(kept.log).image.metadata.metadata_version is None
+    with closing(PollStore.open_or_create(tmp_path / "polled", "cluster")) as store:
+        store.save(answer([acl("t")]), several, NOW_MS)
+        assert load_image(store.log).image.metadata.brokers == {1: old, 2: new}
+        assert load_image(store.log).image.metadata.metadata_version == 30
+        end = store.log.high_watermark()
+        store.save(answer([acl("t")]), several, NOW_MS)
+        store.save(answer([acl("t")]), None, NOW_MS)
+        assert store.log.high_watermark() == end
+    with closing(PollStore.open_or_create(tmp_path / "polled", None)) as store:
+        assert store.brokers == {1: old, 2: new}
+        store.save(answer([acl("t")]), several, NOW_MS)
+        assert store.log.high_watermark() == end
+        store.save(answer([acl("t")]), ClusterLevels(33, {2: new}), NOW_MS)
+        assert load_image(store.log).image.metadata.brokers == {2: new}
+        assert in_force(store.log) == {acl("t")}
+        store.save(answer([acl("t")]), ClusterLevels(None, {}), NOW_MS)
+        assert load_image(store.log).image.metadata.brokers == {}
+        assert load_image(store.log).image.metadata.metadata_version is None
 
 
 class SilentBrokers(Brokers):
@@ -177,7 +179,7 @@ class SilentBrokers(Brokers):
         return self.supported.get(address.host)
 
 
-def test_each_broker_is_asked_and_a_silent_one_is_not_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_broker_is_queried_and_a_silent_one_is_not_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
     """For a while it is what it was before; one that was never known leaves all of them open."""
     brokers = SilentBrokers()
     old, new = brokers.supported.values()

@@ -119,7 +119,7 @@ FRAME, AVRO = encode_frame(ACL), encode(ACL)
         (b"short", AVRO),
     ],
 )
-def test_all_else_is_left_to_others(key: bytes | None, value: bytes | None) -> None:
+def test_other_rows_are_left_to_the_general_decoders(key: bytes | None, value: bytes | None) -> None:
     """What is unusual or wrong; what stands beside it is not."""
     for sound in (AVRO, FRAME):
         found = read((KEY, sound), (key, value), (KEY, sound))
@@ -134,7 +134,7 @@ def test_where_a_text_is_not_utf_8_all_acls_are_left_to_others(value: bytes) -> 
     assert (found.acls.tolist(), found.removals.tolist(), found.unread.tolist()) == ([], [2], [0, 1])
 
 
-def test_no_rows() -> None:
+def test_no_rows_give_an_empty_table() -> None:
     """Nothing in, nothing out."""
     found = read()
     assert (len(found.acls), len(found.removals), len(found.unread), found.table.ids) == (0, 0, 0, b"")

@@ -1,4 +1,4 @@
-"""records.log.topic.transaction_assembler: what becomes visible together."""
+"""records.log.topic.transaction_assembler: records that become visible together."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def spans(batches: list[LogBatch]) -> list[tuple[int, int, int]]:
     return [(batch.base_offset, batch.end_offset, len(batch.records)) for batch in batches]
 
 
-def test_headers_say_what_belongs_together() -> None:
+def test_headers_group_the_records_of_a_transaction() -> None:
     """One for each record, and they are read back."""
     headers = transaction_headers("00ff", 2)
     assert headers == [b"00ff:0:2", b"00ff:1:2"]
@@ -47,13 +47,13 @@ def test_headers_say_what_belongs_together() -> None:
 
 
 @pytest.mark.parametrize("value", [None, b"", b"a", b"a:0", b"a:2:2", b"a:-1:2", b"a:x:2", b"a:0:2:3"])
-def test_a_header_that_makes_no_sense(value: bytes | None) -> None:
+def test_an_invalid_header_is_an_error(value: bytes | None) -> None:
     """Nobody knows what belongs together then: it is not passed over (I7)."""
     with pytest.raises(DecodeError, match=r"aclog\.tx"):
         parse_transaction_header(value)
 
 
-def test_what_comes_before_a_header_that_makes_no_sense_is_added() -> None:
+def test_records_before_an_invalid_header_are_added() -> None:
     """I7: up to there all is known."""
     made = assembler()
     logged = tuple(LogRecord(offset, 0, acl_named("a")) for offset in range(3))
@@ -65,22 +65,22 @@ def test_what_comes_before_a_header_that_makes_no_sense_is_added() -> None:
     assert spans(made.take(None)) == [(0, 2, 2)]
 
 
-def test_few_headers_of_a_long_transaction_are_looked_at() -> None:
+def test_few_headers_of_a_long_transaction_are_read() -> None:
     """They lie between two of it with as many offsets between them: to look at all would cost a third."""
     count = 500
     made = TransactionAssembler(0, 0, lambda: count)
     headers = [header.encode() for header in map("t:{}:500".format, range(count))]
-    asked: list[int] = []
+    read_places: list[int] = []
 
     def header(place: int) -> bytes:
-        asked.append(place)
+        read_places.append(place)
         return headers[place]
 
     logged = tuple(LogRecord(offset, 0, acl_named("a")) for offset in range(count))
     zeros = [0] * count
     assert made.add(FetchedRecords(logged, range(count), zeros, zeros, zeros, header)) == (count, None)
     assert spans(made.take(count)) == [(0, count, count)]
-    assert len(asked) < 15
+    assert len(read_places) < 15
 
 
 def test_half_of_a_transaction_is_held_back() -> None:
@@ -98,7 +98,7 @@ def test_half_of_a_transaction_is_held_back() -> None:
 
 
 def test_a_transaction_whose_last_records_were_compacted_away() -> None:
-    """It is whole once the position passes the log's uncommitted end as it was at its first record."""
+    """It is complete when the position passes the uncommitted end that the log had at its first record."""
     made = assembler()
     add(made, 1, "t:0:3")
     assert spans(made.take(UNCOMMITTED_END - 1)) == []

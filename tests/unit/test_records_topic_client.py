@@ -53,7 +53,7 @@ def test_a_url_names_servers_and_a_topic(url: str, servers: str, topic: str) -> 
         ("kafka://h:1/..", "cannot be a topic"),
     ],
 )
-def test_a_url_that_makes_no_sense(url: str, reason: str) -> None:
+def test_an_invalid_url_is_refused(url: str, reason: str) -> None:
     """The error names what is wrong with it."""
     with pytest.raises(LogError, match=reason):
         parse_topic_url(url)
@@ -76,7 +76,7 @@ def test_settings_are_passed_through() -> None:
 @pytest.mark.parametrize(
     "key", ["bootstrap.servers", "group.id", "isolation.level", "acks", "transactional.id"]
 )
-def test_what_is_not_the_users(key: str) -> None:
+def test_reserved_settings_are_refused(key: str) -> None:
     """The error says why."""
     with pytest.raises(LogError, match=rf"aclog\.kafka\.{key} cannot be set: "):
         ClientSettings(WHERE, {key: "x"}, ClientErrors())
@@ -110,7 +110,7 @@ def test_a_timeout_says_why() -> None:
     assert "timed out: wrong password; see aclog.kafka.security.protocol" in str(error)
 
 
-def test_silence_is_a_cluster_out_of_reach() -> None:
+def test_a_silent_cluster_is_unreachable() -> None:
     """Nobody raised anything: no answer came, or there is nobody to give one."""
     errors = ClientErrors()
     errors(KafkaError(KafkaError._TRANSPORT, "connection refused"))

@@ -61,7 +61,7 @@ def test_records_without_an_acl_may_have_any_key() -> None:
         (KEY, encode_frame(ACL)[:-2], "permission type needs 1 bytes"),
     ],
 )
-def test_what_cannot_be_decoded(key: bytes | None, value: bytes | None, reason: str) -> None:
+def test_an_undecodable_message_is_an_error(key: bytes | None, value: bytes | None, reason: str) -> None:
     """I7: an error that says what is wrong."""
     with pytest.raises(DecodeError, match=reason):
         decode_message(key, value)

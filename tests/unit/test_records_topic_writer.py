@@ -1,4 +1,4 @@
-"""records.log.topic.writer: what is refused before anything is sent."""
+"""records.log.topic.writer: errors before anything is sent."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def writer() -> TopicWriter:
     return TopicWriter(WHERE, settings, TopicErrors(WHERE, errors), 1_000, lambda: False)
 
 
-def test_a_cluster_out_of_reach_beforehand_says_that_nothing_was_written() -> None:
-    """Which log it is cannot be told then; the caller may try again without a doubt."""
+def test_an_unreachable_cluster_means_that_nothing_was_written() -> None:
+    """The identity of the log is unknown then; the caller may retry safely."""
 
     def check() -> None:
         raise LogUnreachableError("looking at the topic: timed out")
@@ -30,8 +30,8 @@ def test_a_cluster_out_of_reach_beforehand_says_that_nothing_was_written() -> No
         writer().append([acl(1)], check)
 
 
-def test_a_record_that_the_topic_does_not_take() -> None:
-    """It is refused before the topic is even looked at."""
+def test_an_unsupported_record_is_refused() -> None:
+    """It is refused before the topic is read."""
 
     def check() -> None:
         raise AssertionError

@@ -1,4 +1,4 @@
-"""KIP-868: what metadata transactions hide, and from where on it counts."""
+"""KIP-868: records that metadata transactions hide, and the offsets from which they count."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def counted(log: list[Marker | str]) -> tuple[list[tuple[int, str]], bool]:
         ([BEGIN, "b", END, BEGIN, END], [(2, "b")], False),
     ],
 )
-def test_what_a_transaction_holds_counts_from_its_end(
+def test_the_records_of_a_transaction_count_from_its_end(
     log: list[Marker | str], expected: list[tuple[int, str]], is_open: bool
 ) -> None:
     """All of it or, aborted, nothing; while it is open, nothing yet."""
@@ -77,7 +77,7 @@ def test_only_markers_open_and_close(is_open: bool) -> None:
     assert is_open_after(FeatureLevelRecord("metadata.version", 1), is_open=is_open) is is_open
 
 
-def test_where_transactions_begin() -> None:
+def test_the_starts_of_transactions_are_found() -> None:
     """Ends are no beginnings."""
     markers: list[Marker] = [END, BEGIN, ABORT, BEGIN]
     records = [LogRecord(offset, 0, marker) for offset, marker in enumerate(markers, 7)]

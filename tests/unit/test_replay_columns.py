@@ -80,7 +80,7 @@ def test_a_batch_behind_a_gap() -> None:
 
 
 def test_counts_of_a_batch_of_all_kinds() -> None:
-    """Added, repeated, replaced, removed, unknown, ignored: told with what is published."""
+    """Added, repeated, replaced, removed, unknown and ignored records are counted in the publication."""
     remove = RemoveAccessControlEntryRecord
     records: list[MetadataRecord] = [acl(1), acl(1), acl(2), acl(2, host="h"), OtherRecord(20, 0), acl(3)]
     records += [remove(acl_id(1)), remove(acl_id(9)), remove(acl_id(9))]
@@ -91,7 +91,7 @@ def test_counts_of_a_batch_of_all_kinds() -> None:
     assert (counts.removed, counts.unknown_removals, publish.manifest.records) == (1, 2, 9)
 
 
-def test_the_first_writing_of_repeated_content_stays_on_record() -> None:
+def test_repeated_content_keeps_the_offset_of_its_first_record() -> None:
     """I8: the ACL's offset is that of the record which put it in force."""
     core = begun()
     (publish,) = read(core, raw_batches([[acl(1)], [acl(1)], [acl(2), acl(1)]]), 4)
@@ -111,7 +111,7 @@ def test_batches_are_equal_however_they_were_decoded() -> None:
     assert by_columns != by_column(raw_batches([[acl(1), acl(3)]]))[0][0]
 
 
-def test_many_plain_records_become_columns_at_once() -> None:
+def test_many_plain_records_become_columns_directly() -> None:
     """Above the limit of a large step, the image has them in its columns, and no changes beside them."""
     records = [acl(number) for number in range(3000)]
     core = begun()

@@ -1,4 +1,4 @@
-"""replay.core: what scenarios cannot say. The rules themselves are in tests/scenarios/replay."""
+"""replay.core: details that scenarios cannot express; tests/scenarios/replay has the rules."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_snapshot_beyond_the_logs_end_is_the_drivers_fault() -> None:
         Core().step(recovered(4, snapshot=snapshot))
 
 
-def test_a_log_that_forgets_at_once_cannot_be_followed() -> None:
+def test_a_log_that_forgets_immediately_cannot_be_followed() -> None:
     """I10 with no time at all would mean to begin anew for ever."""
     with pytest.raises(InvariantError, match="drops removals immediately"):
         Core().step(recovered(0, removal_retention_ms=0))

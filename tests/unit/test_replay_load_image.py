@@ -1,4 +1,4 @@
-"""replay.load_image: the state at one moment, and what is in the way of it."""
+"""replay.load_image: the state at an offset, and its errors."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_what_precedes_a_transaction_in_its_batch_counts() -> None:
 
 
 @pytest.mark.parametrize("at_offset", [3, 100])
-def test_an_offset_that_is_not_in_the_log_yet(at_offset: int) -> None:
+def test_an_offset_beyond_the_log_is_refused(at_offset: int) -> None:
     """The error says what the last one is."""
     with pytest.raises(OffsetUnavailableError, match="the log's last offset is 2") as caught:
         load_image(log_of("+a", "+b +c"), at_offset=at_offset)
@@ -137,7 +137,7 @@ def test_a_snapshot_saves_the_replay_of_what_is_below_it() -> None:
     assert result.refused == ("snapshot 3-1: part 0 is missing",)
 
 
-def test_a_log_whose_beginning_is_gone() -> None:
+def test_a_log_without_its_start_is_refused() -> None:
     """Without an offset: nothing covers its start."""
     log = log_of("+a", "+b", "+c")
     log.trim(2)
@@ -145,7 +145,7 @@ def test_a_log_whose_beginning_is_gone() -> None:
         load_image(log)
 
 
-def test_an_offset_that_nothing_leads_to_any_more() -> None:
+def test_an_offset_before_the_earliest_state_is_refused() -> None:
     """The error names the earliest one that something does lead to."""
     log = log_of("+a", "+b", "+c", "+d", "+e", "+f")
     log.trim(3)
@@ -169,7 +169,7 @@ def test_a_snapshot_that_ends_with_the_very_offset_needs_no_log() -> None:
     assert names(load_image(log, [store], at_offset=1)) == ["a", "b"]
 
 
-def test_a_record_that_cannot_be_decoded() -> None:
+def test_an_undecodable_record_is_raised() -> None:
     """I7: raised, if it is needed for the answer."""
     log = log_of("+a", "+b", "+c")
     log.damage(1)
@@ -178,7 +178,7 @@ def test_a_record_that_cannot_be_decoded() -> None:
     assert names(load_image(log, at_offset=0)) == ["a"]
 
 
-def test_a_log_that_contradicts_itself() -> None:
+def test_an_inconsistent_log_is_an_error() -> None:
     """An End without a Begin is raised with its offset."""
     with pytest.raises(ReplayError, match=r"ends that never began \(offset 1\)"):
         load_image(log_of("+a", "end"))

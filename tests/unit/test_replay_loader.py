@@ -1,4 +1,4 @@
-"""replay.loader, turn by turn: what it tells publishers, reports, logs and counts."""
+"""replay.loader without its thread: publications, status, log lines and counters."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Sim:
         raise AssertionError("the loader does not come to rest")
 
 
-class Raising(Witness):
+class RaisingPublisher(Witness):
     """Raises in the calls that are listed, once each."""
 
     def __init__(self, *calls: str, name: str = "raising") -> None:
@@ -179,7 +179,7 @@ def test_a_log_out_of_reach_makes_the_state_old_but_not_wrong() -> None:
     assert (status.lag_ms, status.error) == (0, None)
 
 
-def test_before_the_first_look_lag_is_the_time_since_the_start() -> None:
+def test_before_the_first_poll_lag_is_the_time_since_the_start() -> None:
     """So it is for as long as a log is out of reach from the beginning."""
     sim = Sim()
     sim.clock.advance(700)
@@ -187,7 +187,7 @@ def test_before_the_first_look_lag_is_the_time_since_the_start() -> None:
     assert (status.ready, status.end_offset, status.lag_records, status.lag_ms) == (False, None, None, 700)
 
 
-def test_a_look_long_ago_proves_nothing() -> None:
+def test_lag_grows_with_the_age_of_the_last_poll() -> None:
     """A thread that hangs in the log's client must not report that there is no lag."""
     sim = Sim()
     sim.run()
@@ -216,8 +216,8 @@ def test_a_damaged_batch_makes_the_node_not_ready_until_it_can_be_read() -> None
     assert sim.witness.updates == [(2, True)]
 
 
-def test_publishers_hear_what_keeps_a_node_from_loading() -> None:
-    """Who asks them gets it as an answer; and no more once the log can be read."""
+def test_publishers_get_the_reason_of_a_failed_load() -> None:
+    """Callers get it as an answer, until the log is readable."""
     sim = Sim()
     sim.append("a")
     sim.log.fail_reads(LogStorageError("connection refused"), LogHeldUpError("a transaction is open"))
@@ -233,7 +233,7 @@ def test_publishers_hear_what_keeps_a_node_from_loading() -> None:
     assert (status.ready, status.reason, status.error) == (True, None, None)
 
 
-def test_whoever_hears_that_the_node_is_not_ready_finds_the_error() -> None:
+def test_on_not_ready_finds_the_error_in_the_status() -> None:
     """The status never says that the node is not ready for an error and holds that error back."""
     sim = Sim()
     seen: list[str | None] = []
@@ -268,7 +268,7 @@ def test_a_damaged_batch_while_following() -> None:
     assert sim.witness.calls[-3:] == ["on_not_ready", "on_update", "on_ready"]
 
 
-def test_a_truncated_log_is_reloaded_and_the_way_back_is_counted(lines: Lines) -> None:
+def test_a_truncated_log_is_reloaded_and_counted(lines: Lines) -> None:
     """I11: never silently."""
     sim = Sim()
     for name in "abc":
@@ -282,8 +282,8 @@ def test_a_truncated_log_is_reloaded_and_the_way_back_is_counted(lines: Lines) -
     assert sim.witness.ready
     metrics = sim.loader.metrics
     assert (metrics.reloads, metrics.offset_regressions, metrics.publishes) == (1, 1, 2)
-    (went_back,) = [line for line in lines if line["event"] == "offset_went_back"]
-    assert (went_back["offset"], went_back["before"]) == (1, 3)
+    (decreased,) = [line for line in lines if line["event"] == "offset_went_back"]
+    assert (decreased["offset"], decreased["before"]) == (1, 3)
     assert "reload" in events(lines)
 
 
@@ -346,7 +346,7 @@ def test_a_publisher_that_comes_late_gets_the_whole_state() -> None:
 
 
 def test_a_publisher_that_comes_late_to_a_node_that_is_not_ready() -> None:
-    """It is told why."""
+    """It gets the reason."""
     sim = Sim()
     sim.append("a")
     sim.run()
@@ -368,7 +368,7 @@ def test_two_publishers_cannot_share_a_name() -> None:
 
 def test_a_publisher_that_raises_does_not_harm_the_others() -> None:
     """Nobody is answered until it has taken the whole state (fail closed); the others have the update."""
-    raising = Raising("on_update")
+    raising = RaisingPublisher("on_update")
     sim = Sim(raising)
     sim.append("a")
     with capture_logs() as lines:
@@ -388,7 +388,7 @@ def test_a_publisher_that_raises_does_not_harm_the_others() -> None:
 
 def test_a_publisher_that_missed_an_update_gets_all_of_the_next() -> None:
     """Its delta is based on nothing, since nobody knows what it holds."""
-    raising = Raising()
+    raising = RaisingPublisher()
     sim = Sim(raising)
     sim.append("a")
     sim.run()
@@ -403,9 +403,9 @@ def test_a_publisher_that_missed_an_update_gets_all_of_the_next() -> None:
     assert len(raising.image) == 3
 
 
-def test_a_state_that_is_lost_is_given_to_nobody() -> None:
+def test_a_lost_state_is_given_to_no_publisher() -> None:
     """A publisher that failed, or comes, while the log is being reloaded waits for the new state."""
-    raising = Raising()
+    raising = RaisingPublisher()
     sim = Sim(raising)
     for name in "abc":
         sim.append(name)
@@ -474,7 +474,7 @@ def test_a_gap_is_news_only_where_gaps_are_rare(retention_ms: int | None, level:
 
 def test_a_harmless_publisher_may_fail_while_the_node_is_ready() -> None:
     """As the fault handler says; it is still given the state again."""
-    raising = Raising("on_update")
+    raising = RaisingPublisher("on_update")
     sim = Sim(raising, harmless=("raising",))
     sim.append("a")
     sim.run()
@@ -487,7 +487,7 @@ def test_a_harmless_publisher_may_fail_while_the_node_is_ready() -> None:
 
 def test_a_publisher_that_cannot_take_the_news_is_not_ready() -> None:
     """A failed on_ready counts like a failed update."""
-    raising = Raising("on_ready")
+    raising = RaisingPublisher("on_ready")
     sim = Sim(raising)
     sim.append("a")
     sim.loader.iterate()
@@ -556,7 +556,7 @@ def test_a_long_load_reports_progress(lines: Lines) -> None:
     assert published["elapsed_ms"] == 5000
 
 
-def test_counters() -> None:
+def test_counters_have_the_records_and_their_effects() -> None:
     """What was read and what it did."""
     sim = Sim()
     sim.append("a", "b", "a2", "a2")

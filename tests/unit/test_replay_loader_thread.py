@@ -1,4 +1,4 @@
-"""replay.loader with its thread: waiting, closing, and what becomes of a fault of the loader itself."""
+"""replay.loader with its thread: waiting, closing, and faults of the loader."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from support.sim_scenario import acl_named
 from support.waiting import wait_until
 
 #: Far longer than anything here takes.
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 
 
 @contextmanager
@@ -40,30 +40,30 @@ def test_a_write_can_be_waited_for() -> None:
     log = SimLog()
     witness = Witness(lambda: log.history)
     with running(Loader(log, (), [witness])) as loader:
-        assert loader.wait_until_ready(PATIENCE_S)
+        assert loader.wait_until_ready(TIMEOUT_S)
         for number in range(50):
             end_offset = log.append([acl_named(f"t{number}")])
-            assert loader.wait_for(end_offset, PATIENCE_S)
+            assert loader.wait_for(end_offset, TIMEOUT_S)
             assert witness.updates[-1][0] >= end_offset
         assert not loader.wait_for(51, 0.01)
 
 
-def test_what_becomes_visible_is_waited_for_without_a_thread() -> None:
+def test_visibility_futures_need_no_thread() -> None:
     """Each future is done at its own offset; one that is not waited for any more does not matter."""
     log = SimLog()
     loader = Loader(log)
     with running(loader):
-        assert loader.wait_until_ready(PATIENCE_S)
+        assert loader.wait_until_ready(TIMEOUT_S)
         soon, later, cancelled, never = (loader.visible(end_offset) for end_offset in (1, 2, 2, 100))
         assert cancelled.cancel()
         assert log.append([acl_named("a")]) == 1
-        assert soon.result(PATIENCE_S)
+        assert soon.result(TIMEOUT_S)
         assert not later.done()
         assert loader.visible(1).done()
         log.append([acl_named("b")])
-        assert later.result(PATIENCE_S)
+        assert later.result(TIMEOUT_S)
         assert not never.done()
-    assert never.result(PATIENCE_S) is False
+    assert never.result(TIMEOUT_S) is False
     assert loader.visible(100).result(0) is False
     assert loader.visible(2).result(0) is True
 
@@ -77,10 +77,10 @@ class _SlowToBeReady(Witness):
 
 
 def test_ready_is_only_seen_once_every_publisher_knows() -> None:
-    """Whoever waited until ready may write at once: the writer, a publisher too, is no longer refusing."""
+    """A caller may write directly after the wait: the writer is a publisher, too, and accepts it."""
     witness = _SlowToBeReady()
     with running(Loader(SimLog(), (), [witness])) as loader:
-        assert loader.wait_until_ready(PATIENCE_S)
+        assert loader.wait_until_ready(TIMEOUT_S)
         assert witness.ready
         assert loader.status().ready
 
@@ -91,15 +91,15 @@ def test_close_ends_the_thread_and_everything_that_waits() -> None:
     witness = Witness()
     loader = Loader(log, (), [witness])
     loader.start()
-    assert loader.wait_until_ready(PATIENCE_S)
+    assert loader.wait_until_ready(TIMEOUT_S)
     answers: list[bool] = []
-    waiting = threading.Thread(target=lambda: answers.append(loader.wait_for(1, PATIENCE_S)))
+    waiting = threading.Thread(target=lambda: answers.append(loader.wait_for(1, TIMEOUT_S)))
     waiting.start()
     began_s = time.monotonic()
     loader.close()
     loader.close()
-    waiting.join(PATIENCE_S)
-    assert time.monotonic() - began_s < PATIENCE_S / 2
+    waiting.join(TIMEOUT_S)
+    assert time.monotonic() - began_s < TIMEOUT_S / 2
     assert answers == [False]
     assert witness.closed == 1
     assert "aclog-loader" not in {thread.name for thread in threading.enumerate()}
@@ -113,7 +113,7 @@ def test_close_interrupts_a_pause_after_a_failure() -> None:
     loader = Loader(log)
     loader.start()
     with pytest.raises(DecodeError):
-        loader.wait_until_ready(PATIENCE_S)
+        loader.wait_until_ready(TIMEOUT_S)
     loader.close()
 
 
@@ -123,7 +123,7 @@ def test_a_loader_that_was_never_started_can_be_closed() -> None:
     loader = Loader(SimLog(), (), [witness])
     loader.close()
     assert witness.closed == 1
-    assert not loader.wait_until_ready(PATIENCE_S)
+    assert not loader.wait_until_ready(TIMEOUT_S)
 
 
 def test_a_loader_starts_once() -> None:
@@ -132,27 +132,27 @@ def test_a_loader_starts_once() -> None:
         loader.start()
 
 
-def test_waiting_for_readiness_tells_what_is_in_the_way() -> None:
-    """I7: raised to whoever waits, while the loader goes on trying."""
+def test_waiting_for_readiness_raises_the_error() -> None:
+    """I7: the waiting caller gets the error, while the loader retries."""
     log = SimLog()
     log.append([acl_named("a")])
     log.append([acl_named("b")])
     log.damage(1)
     with running(Loader(log)) as loader:
         with pytest.raises(DecodeError, match=r"CRC does not fit \(in sim:log, offset 1\)"):
-            loader.wait_until_ready(PATIENCE_S)
+            loader.wait_until_ready(TIMEOUT_S)
         log.repair()
-        assert loader.wait_for(2, PATIENCE_S)
-        assert loader.wait_until_ready(PATIENCE_S)
+        assert loader.wait_for(2, TIMEOUT_S)
+        assert loader.wait_until_ready(TIMEOUT_S)
 
 
-def test_a_log_that_is_out_of_reach_is_waited_for() -> None:
+def test_an_unreachable_log_is_retried() -> None:
     """That is no reason to give up; only time is."""
     log = SimLog()
     log.fail_reads(LogStorageError("connection refused"), OSError("connection reset"))
     log.append([acl_named("a")])
     with running(Loader(log)) as loader:
-        assert loader.wait_until_ready(PATIENCE_S)
+        assert loader.wait_until_ready(TIMEOUT_S)
         assert loader.metrics.read_errors == 2
 
 
@@ -169,16 +169,16 @@ class _FaultyLog(SimLog):
 
 
 def test_a_fault_of_the_loader_makes_it_start_over() -> None:
-    """The node is not ready until the whole state was built anew; publishers get it whole."""
+    """The node is not ready until the state is rebuilt; publishers get the complete state."""
     log = _FaultyLog()
     log.append([acl_named("a")])
     witness = Witness(lambda: log.history)
     faults = LoggingFaultHandler()
     with running(Loader(log, (), [witness], fault_handler=faults)) as loader:
-        assert loader.wait_for(1, PATIENCE_S)
+        assert loader.wait_for(1, TIMEOUT_S)
         log.fault = KeyError("what is this")
-        assert loader.wait_for(log.append([acl_named("b")]), PATIENCE_S)
-        assert loader.wait_until_ready(PATIENCE_S)
+        assert loader.wait_for(log.append([acl_named("b")]), TIMEOUT_S)
+        assert loader.wait_until_ready(TIMEOUT_S)
     assert witness.updates == [(1, True), (2, True)]
     assert witness.calls == ["on_not_ready", "on_update", "on_ready"] * 2 + ["close"]
     assert faults.faults == {"loader": 1}
@@ -201,7 +201,7 @@ def test_a_publisher_may_close_the_loader() -> None:
     closing = _Closing()
     closing.loader = Loader(SimLog(), (), [closing])
     closing.loader.start()
-    assert not closing.loader.wait_for(1, PATIENCE_S)
+    assert not closing.loader.wait_for(1, TIMEOUT_S)
     closing.loader.close()
     wait_until(lambda: closing.closed)
     assert closing.closed == 1
@@ -212,7 +212,7 @@ def test_publishers_can_be_added_while_it_runs() -> None:
     log = SimLog()
     log.append([acl_named("a")])
     with running(Loader(log)) as loader:
-        assert loader.wait_until_ready(PATIENCE_S)
+        assert loader.wait_until_ready(TIMEOUT_S)
         late = Witness(lambda: log.history)
         loader.add_publisher(late)
         log.append([acl_named("b")])

@@ -1,4 +1,4 @@
-"""replay.recovery: which snapshot a log is continued from, and why not from a newer one."""
+"""replay.recovery: the snapshot from which a log is continued, and the reasons against newer ones."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_snapshot_before_the_logs_start_is_refused() -> None:
     assert end_offset(recovered(of, store(snapshot(4), snapshot(5)))) == 5
 
 
-def test_a_snapshot_of_a_history_that_was_cut_off_is_refused() -> None:
+def test_a_snapshot_of_a_truncated_history_is_refused() -> None:
     """I9, I11: the log has another epoch where the snapshot ends. One within the common part is fine."""
     of = log()
     of.truncate(4)
@@ -222,7 +222,7 @@ def test_a_source_that_cannot_be_listed_is_reported() -> None:
     assert (end_offset(found), found.refused) == (3, ("bucket not reachable",))
 
 
-def test_a_later_snapshot_than_asked_for_is_not_refused_but_left() -> None:
+def test_a_later_snapshot_than_requested_is_ignored() -> None:
     """For a state in the past; the log is taken to end there."""
     found = recovered(log(), store(snapshot(3), snapshot(7)), max_end_offset=5)
     assert (end_offset(found), found.high_watermark, found.refused) == (3, 5, ())

@@ -1,4 +1,4 @@
-"""replay.snapshot_generator: when snapshots are written, when not, and that nobody waits for them."""
+"""replay.snapshot_generator: conditions of a snapshot; a write never delays updates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from support.sim_scenario import acl_named
 from support.sim_store import SimStore
 from support.waiting import wait_until
 
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 HOUR_MS = 3_600_000
 MINUTE_MS = 60_000
 
@@ -159,7 +159,7 @@ def test_none_is_written_while_an_error_stands(sims: Callable[..., Sim]) -> None
     sim = sims()
     sim.store.allow.clear()
     sim.append(10)
-    assert sim.store.writing.wait(PATIENCE_S)
+    assert sim.store.writing.wait(TIMEOUT_S)
     sim.append(10)
     sim.log.append([acl_named("c")])
     sim.log.damage(20)
@@ -209,7 +209,7 @@ def test_a_failed_write_is_counted_and_the_next_one_tried(sims: Callable[..., Si
 
 
 def test_a_full_store_is_tried_and_complained_about_once_a_minute(sims: Callable[..., Sim]) -> None:
-    """However often a snapshot would be due: at once, then each minute, until there is room."""
+    """It is tried immediately, then each minute, until there is room."""
     sim = sims(bytes_between=1)
     sim.store.errors = [OSError(errno.ENOSPC, "No space left on device") for _ in range(3)]
     with capture_logs() as lines:
@@ -245,12 +245,12 @@ def test_time_alone_makes_a_failed_write_due_again(monkeypatch: pytest.MonkeyPat
     loader.close()
 
 
-def test_nobody_waits_for_a_slow_write(sims: Callable[..., Sim]) -> None:
+def test_a_slow_write_delays_no_update(sims: Callable[..., Sim]) -> None:
     """Updates go on; what became due meanwhile is written after it, once, with the newest state."""
     sim = sims()
     sim.store.allow.clear()
     sim.append(10)
-    assert sim.store.writing.wait(PATIENCE_S)
+    assert sim.store.writing.wait(TIMEOUT_S)
     sim.append(25)
     assert sim.witness.updates[-1][0] == 35
     sim.store.allow.set()
@@ -263,7 +263,7 @@ def test_close_waits_for_a_write(sims: Callable[..., Sim]) -> None:
     sim = sims()
     sim.store.allow.clear()
     sim.append(10)
-    assert sim.store.writing.wait(PATIENCE_S)
+    assert sim.store.writing.wait(TIMEOUT_S)
     sim.append(10)
     threading.Timer(0.05, sim.store.allow.set).start()
     sim.loader.close()
@@ -275,10 +275,10 @@ def test_close_leaves_a_write_that_hangs_behind(sims: Callable[..., Sim]) -> Non
     sim = sims()
     sim.store.allow.clear()
     sim.append(10)
-    assert sim.store.writing.wait(PATIENCE_S)
+    assert sim.store.writing.wait(TIMEOUT_S)
     began_s = time.monotonic()
     sim.loader.close()
-    assert time.monotonic() - began_s < PATIENCE_S / 2
+    assert time.monotonic() - began_s < TIMEOUT_S / 2
     assert sim.ends == []
     sim.store.allow.set()
     wait_until(lambda: sim.generator.metrics.written == 1)

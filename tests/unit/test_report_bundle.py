@@ -1,4 +1,4 @@
-"""The console's modules as one script: all of what they need, and nothing of a module's own syntax."""
+"""The console's modules as one script: complete, and without module syntax."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from authorizer.console.report import bundle
 
 
-def test_every_module_that_the_page_needs_is_there_once_and_whole() -> None:
+def test_the_bundle_has_every_needed_module_once() -> None:
     """Also that what a file has in place of the console's own has all that is asked of it."""
     script = bundle.script()
     modules = re.findall(r'^\$\["([\w.-]+)"\] = ', script, re.MULTILINE)
@@ -32,7 +32,7 @@ def test_every_module_that_the_page_needs_is_there_once_and_whole() -> None:
         ("export default 1;", "is not supported"),
     ],
 )
-def test_what_would_fail_in_the_browser_fails_here(
+def test_code_that_fails_in_the_browser_fails_here(
     source: str, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = bundle._sources
