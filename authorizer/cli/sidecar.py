@@ -68,7 +68,7 @@ def require_one_source(sidecar: str | None, *of_a_log: str) -> None:
     """click.UsageError if options name a node and a log, or have credentials without a node."""
     if sidecar is not None and words(*of_a_log):
         raise click.UsageError(
-            "--sidecar cannot be used with --log or --snapshots: the node has its own log and store"
+            "--sidecar cannot be used with --log or --snapshots: the node has a log and a store"
         )
     if sidecar is None and (flags := words(*_CREDENTIALS)):
         raise click.UsageError(f"{flags[0]} is for a node: name it with --sidecar")

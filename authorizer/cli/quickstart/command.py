@@ -1,4 +1,4 @@
-"""``aclog quickstart``: an embedded log with a real broker's ACLs, served, and one decision that flips."""
+"""``aclog quickstart``: a node on a log with a real broker's ACLs, and a decision that one ACL changes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _TOPIC: Final = ResourcePattern(ResourceType.TOPIC, "orders", PatternType.LITERA
 _GRANT: Final = AclBinding(
     _TOPIC, AccessControlEntry(str(_WHO), "*", AclOperation.READ, AclPermissionType.ALLOW)
 )
-#: All that the console shows takes Describe on the cluster.
+#: The console needs Describe on the cluster to show everything.
 _SEES_ALL: Final = AclBinding(
     ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL),
     AccessControlEntry(str(ANONYMOUS), "*", AclOperation.DESCRIBE, AclPermissionType.ALLOW),
@@ -82,28 +82,33 @@ _SEES_ALL: Final = AclBinding(
     type=click.Path(file_okay=False, path_type=Path),
     default="aclog-quickstart",
     show_default=True,
-    help="Where the embedded log and the snapshots are kept; a second run goes on with what is there.",
+    help="Directory of the embedded log and the snapshots; a second run continues with them.",
 )
-@click.option("--fresh", is_flag=True, help="Delete what an earlier quickstart left in the directory first.")
+@click.option(
+    "--fresh", is_flag=True, help="First delete the files of an earlier quickstart in the directory."
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     help=f"Port on 127.0.0.1; 0 for any free one.  [default: {_PORT}, or any if that is taken]",
 )
-@click.option("--stay/--exit", default=True, show_default=True, help="Go on serving after the tour, or end.")
+@click.option(
+    "--stay/--exit", default=True, show_default=True, help="Continue to serve after the tour, or end."
+)
 @click.option(
     "--spark/--no-spark",
     default=True,
     show_default=True,
-    help="Also run the Spark jobs on the log, once, where pyspark and Java are there.",
+    help="Also run the Spark jobs on the log once, if pyspark and Java are installed.",
 )
 def quickstart_command(*, directory: Path, fresh: bool, port: int | None, stay: bool, spark: bool) -> None:
     """Run a node, its console and the Spark jobs on an example log.
 
     Imports a real broker's metadata log into an embedded one, replays it, serves decisions over HTTP, and
-    shows how one ACL turns a DENIED into an ALLOWED, with the explanations. The console is a page that has
-    all of it. Then Spark makes snapshots, counts and the history of the same log. No Kafka is needed. Stays
-    up until Ctrl-C.
+    shows with explanations how one ACL changes a decision from DENIED to ALLOWED. It also serves the console.
+    Then Spark builds snapshots, counts and the history of the same log. Needs no Kafka. Runs until Ctrl-C.
+
+    Exit code 0: done; 2: wrong usage, such as a port that is in use.
 
     \b
     Examples:
@@ -139,7 +144,7 @@ def quickstart_command(*, directory: Path, fresh: bool, port: int | None, stay: 
 
 
 def _delete(directory: Path) -> None:
-    """Only what a quickstart made: a mistyped --directory must not cost anything."""
+    """Delete only files of a quickstart, so that a mistyped --directory does no harm."""
     if not directory.exists():
         return
     if not (directory / _PROPERTIES).is_file():
@@ -151,7 +156,7 @@ def _delete(directory: Path) -> None:
 
 
 def _import_example(directory: Path) -> None:
-    """Copy what aclog understands of the broker's log, batch by batch, with the original times."""
+    """Copy the records that aclog understands, batch by batch, with the original times."""
     from records.log.directory import DirectoryLog
 
     if directory.exists():
@@ -167,7 +172,7 @@ def _import_example(directory: Path) -> None:
                 records: list[MetadataRecord] = [
                     logged.record
                     for logged in batch.records
-                    # What only a broker can write passes by.
+                    # Without records that only a broker can write.
                     if not isinstance(logged.record, ControlRecord | OtherRecord)
                 ]
                 kinds.update(type(record).__name__ for record in records)
@@ -185,7 +190,7 @@ def _import_example(directory: Path) -> None:
 
 
 def _settings(directory: Path, port: int) -> Config:
-    """A file that other commands can take too; flags over everything, whatever the environment says."""
+    """Write a file that other commands can use; its values override the environment here."""
     from authorizer.configuration.load import load_config
 
     # A plaintext listener does not authenticate its callers.
@@ -207,7 +212,7 @@ def _settings(directory: Path, port: int) -> Config:
 
 
 def _open_sidecar(config: Config, directory: Path, port: int | None) -> Sidecar:
-    """On the port asked for; without one, on the usual port or any that is free."""
+    """Listen on the given port, else on the default port or any free one."""
     from authorizer.console.routes.in_process_console import InProcessConsole
     from authorizer.sidecar.server import Sidecar
 
@@ -242,7 +247,7 @@ def _start(node: Node, sidecar: Sidecar) -> None:
 
 
 class _Tour:
-    """One question, answered before and after an ACL."""
+    """One request, decided before and after an ACL is added."""
 
     def __init__(self, node: Node, url: str, log_flags: tuple[str, str]) -> None:
         self._node = node
@@ -253,13 +258,13 @@ class _Tour:
 
     def run(self) -> None:
         self._remove_earlier()
-        step(f"3. A question: may {_WHO} read the topic {_TOPIC.name}?")
+        step(f"3. A request: may {_WHO} read the topic {_TOPIC.name}?")
         self._explain()
         step("4. An ACL")
         self._add(_GRANT)
-        step("5. The same question")
+        step("5. The same request")
         self._explain()
-        step("6. The same question over HTTP (AuthZEN)")
+        step("6. The same request over HTTP (AuthZEN)")
         self._ask_over_http()
         step("7. The console: who may do what, why, and since when")
         self._add(_SEES_ALL)
@@ -273,7 +278,7 @@ class _Tour:
             say(*lines.split("\n"))
 
     def _remove_earlier(self) -> None:
-        """A second run meets the ACL of the first one."""
+        """Remove the ACL that an earlier run added."""
         pattern, entry = _GRANT.pattern, _GRANT.entry
         wanted = AclBindingFilter(
             ResourcePatternFilter(pattern.resource_type, pattern.name, pattern.pattern_type),
@@ -302,22 +307,22 @@ class _Tour:
     def _ask_over_http(self) -> None:
         from authorizer.client.calls import Call
 
-        question = {
+        evaluation = {
             "subject": {"type": _WHO.principal_type, "id": _WHO.name},
             "action": {"name": AclOperation.READ.name},
             "resource": {"type": ResourceType.TOPIC.name, "id": _TOPIC.name},
             "context": {"host": _HOST},
         }
-        body = json.dumps(question)
+        body = json.dumps(evaluation)
         path = "/access/v1/evaluation"
         say_command("curl", "-s", self._url + path, "-H", "content-type: application/json", "-d", body)
         with sidecar_client(self._url) as client:
-            # In one piece, however wide: it is JSON.
+            # JSON is not wrapped.
             click.echo(MARGIN + client.ask(Call("POST", path, bytes.decode, body.encode())))
 
 
 def _spark(node: Node, directory: Path) -> int | None:
-    """The same log through Spark: its exit code, None if it was left out."""
+    """Run the Spark jobs on the log; returns the exit code, None if they were skipped."""
     from snapshot.digest import digest_to_string
     from snapshot.store.snapshot_store import SnapshotStore
 
@@ -338,8 +343,8 @@ def _more(directory: Path, url: str, *, made_by_spark: bool) -> None:
     step("More")
     say_command("curl", "-s", f"{url}/v1/state")
     say_command("curl", "-s", f"{url}/metrics")
-    question = f"--principal {_WHO} --operation Write --topic {_TOPIC.name} --explain"
-    _say_aclog("check", "--log", log, *question.split())
+    request = f"--principal {_WHO} --operation Write --topic {_TOPIC.name} --explain"
+    _say_aclog("check", "--log", log, *request.split())
     _say_aclog("acls", "--log", log, "--list", "--topic", _TOPIC.name, "--resource-pattern-type", "match")
     _say_aclog("log", "dump", "--log", log, "--from", 80)
     _say_aclog("snapshot", "create", "--config", config)

@@ -1,6 +1,6 @@
-"""What ``aclog quickstart`` shows of Spark: snapshots, counts and changes of its log, made beside the node.
+"""The Spark jobs of ``aclog quickstart``: snapshots, counts and changes of its log.
 
-In a process of its own, so that the node's stays small, and in one Spark session, so that Spark starts once:
+They run in a separate process, to save memory of the node, and in one Spark session, which starts once:
 ``python -m authorizer.cli.quickstart.spark_jobs CONFIG``.
 """
 
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
     from snapshot.jobs.running.job import LogReport
 
-#: What the jobs write to, in the quickstart's directory, beside its snapshots.
+#: Output directories of the jobs, in the quickstart's directory.
 COUNTS: Final = "counts"
 CHANGES: Final = "changes"
 
-#: For ending in order; what is killed is taken up again by the next run.
+#: Time to end in order before the process is killed; the next run continues either way.
 _END_S: Final = 10.0
 _ROWS: Final = 5
 
 
 def run_spark_beside(config_file: Path) -> int | None:
-    """Run the three jobs in a process of their own; its exit code, None where Spark cannot run.
+    """Run the three jobs in a separate process; returns its exit code, None if Spark cannot run.
 
     Prints what is missing. If this function ends by an exception, it ends the process.
     """
@@ -66,7 +66,7 @@ def run_spark_beside(config_file: Path) -> int | None:
 
 
 class _Jobs:
-    """The three jobs, one after the other, each on what is in the log."""
+    """The three jobs; each processes the complete log."""
 
     def __init__(self, spark: Any, config_file: Path) -> None:
         self._spark = spark
@@ -74,7 +74,7 @@ class _Jobs:
         self._workspace = Workspace(load_config(config_file))
 
     def snapshots(self) -> None:
-        """Into the node's own store."""
+        """Write snapshots to the node's store."""
         from snapshot.jobs.snapshots.snapshots_job import run_snapshots
 
         store = self._workspace.store().url
@@ -84,7 +84,7 @@ class _Jobs:
             say(f"  end offset {log.end}, {log.count} ACLs, digest {log.digest}")
 
     def counts(self) -> None:
-        """And the most frequent kinds."""
+        """Count the ACLs, and print the most frequent kinds."""
         from snapshot.jobs.counts.count_tables import read_counts
         from snapshot.jobs.counts.counts_job import run_counts
 
@@ -108,7 +108,7 @@ class _Jobs:
             say(f"  {-negative:>4} {kind}")
 
     def changes(self) -> None:
-        """And the newest ones."""
+        """Store the changes, and print the newest ones."""
         from snapshot.jobs.changes.changes_job import run_changes
         from snapshot.jobs.changes.history import History
 
@@ -125,7 +125,7 @@ class _Jobs:
         say(*(f"  {change_text(row.asDict(recursive=True))}" for row in newest))
 
     def _run(self, start: StartJob, job: str, home: str, store: str) -> LogReport | None:
-        """Where the log stands then; None if nothing was left to do."""
+        """Run a job; returns the report of the log, None if there was nothing to do."""
         from snapshot.jobs.running.job import JobSettings
         from snapshot.jobs.sources.logs import resolve_logs
 
@@ -149,7 +149,7 @@ def _timed(what: str) -> Iterator[None]:
 
 
 def main(config_file: Path) -> None:
-    """The process's program."""
+    """Run the jobs in this process."""
     began_s = time.perf_counter()
     try:
         with spark_session_of(SparkFlags(), "quickstart", needs_kafka=False) as spark:
