@@ -86,9 +86,9 @@ def test_the_deciding_acls_of_a_class_equal_brute_force() -> None:
                 continue
             decision = decide_witness(state, request_class.witness, request_class.operations[0])
             assert decision.acl is not None
-            others = acls.other_acls(request_class, decision, is_allowed=True)
-            assert others.is_complete
-            named = {decision.acl.record.content, *(each.content for each in others.acls)}
+            found = acls.other_acls(request_class, decision, is_allowed=True)
+            assert found.is_complete
+            named = {decision.acl.record.content, *(each.content for each in found.acls)}
             assert named == deciding_acls(records, request_class), (records, request_class)
             classes_with_several += len(named) > 1
     assert classes_with_several > SETS // 10

@@ -89,8 +89,8 @@ def findings(paths: list[Path]) -> list[Finding]:
     for path in paths:
         files = sorted(path.rglob("*")) if path.is_dir() else [path]
         for file in files:
-            if file.resolve() == Path(__file__).resolve():
-                continue  # its patterns contain the words
+            if file.name in ("language.py", "test_language.py"):
+                continue  # their patterns and samples contain the words
             if file.suffix == ".py":
                 found.extend(_of_python(file))
             elif file.suffix in PAGES:

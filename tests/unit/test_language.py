@@ -46,13 +46,7 @@ REWRITTEN = (
     "records",
     "replay",
     "snapshot",
-    "tests/data",
-    "tests/integration",
-    "tests/oracle",
-    "tests/scenarios",
-    "tests/simulation",
-    "tests/support",
-    "tests/typing",
+    "tests",
 )  # fmt: skip
 
 

@@ -39,8 +39,8 @@ def test_defaults_of_a_new_acl_are_kafka_acls() -> None:
     assert bindings_of(request(wanted)) == [topic_acl("t")] * 2
 
 
-def test_a_share_goes_along_with_a_plan_and_is_no_part_of_it() -> None:
-    """The plan's checksum is of the plan alone; without a share the body is the file's own."""
+def test_a_share_is_sent_with_a_plan_and_is_no_part_of_it() -> None:
+    """The plan's checksum covers only the plan; without a share the body is the file."""
     origin = PlanOrigin("file:x", "c", "t", 3)
     changed = ChangedAcls(AclTable.of(()), AclTable.of(()))
     plan = AclPlan.of(origin, AclsImage.EMPTY, changed, AuthorizerSettings())
@@ -55,7 +55,7 @@ def test_a_share_goes_along_with_a_plan_and_is_no_part_of_it() -> None:
             plan_of(body)
 
 
-def test_what_a_filter_leaves_out_is_any() -> None:
+def test_missing_fields_of_a_filter_match_any_value() -> None:
     assert filters_of(request({"filters": [{}]})) == [AclBindingFilter()]
     assert listing_of(b"") == (AclBindingFilter(), None, None)
     assert listing_of(b"min_offset=7&at_offset=5") == (AclBindingFilter(), 7, 5)
@@ -77,7 +77,7 @@ def test_what_a_filter_leaves_out_is_any() -> None:
         ({"acls": [{**ACL, "patternType": "UNKNOWN"}]}, r"acls\[0\].patternType `UNKNOWN`"),
     ],
 )
-def test_a_bad_body_of_a_creation(body: Any, message: str) -> None:
+def test_an_invalid_body_of_a_creation_is_refused(body: Any, message: str) -> None:
     with pytest.raises(HttpError, match=message) as raised:
         bindings_of(request(body))
     assert raised.value.code.status == HTTPStatus.BAD_REQUEST
@@ -92,8 +92,8 @@ def test_a_bad_body_of_a_creation(body: Any, message: str) -> None:
         ({"filters": [{"permissionType": "MAYBE"}]}, r"filters\[0\].permissionType `MAYBE`"),
     ],
 )
-def test_a_filter_that_would_remove_more_than_was_meant(body: Any, message: str) -> None:
-    """A mistyped field is not passed over: without it the filter means every ACL."""
+def test_a_filter_with_an_unknown_field_is_refused(body: Any, message: str) -> None:
+    """A mistyped field is not ignored: without it the filter matches every ACL."""
     with pytest.raises(HttpError, match=message) as raised:
         filters_of(request(body))
     assert raised.value.code.status == HTTPStatus.BAD_REQUEST
@@ -112,14 +112,14 @@ def test_a_filter_that_would_remove_more_than_was_meant(body: Any, message: str)
         (b"at_offset=" + b"9" * 5000, r"at `\$.at_offset`"),
     ],
 )
-def test_a_bad_query(query: bytes, message: str) -> None:
+def test_an_invalid_query_is_refused(query: bytes, message: str) -> None:
     with pytest.raises(HttpError, match=message) as raised:
         listing_of(query)
     assert raised.value.code.status == HTTPStatus.BAD_REQUEST
 
 
 def test_no_more_items_than_one_operation_takes() -> None:
-    """More could only fail as a whole."""
+    """A larger request could only fail completely."""
     many = RECORDS_PER_OPERATION_MAX + 1
     for read, body in ((bindings_of, {"acls": [ACL] * many}), (filters_of, {"filters": [{}] * many})):
         with pytest.raises(HttpError, match="at most 10000") as raised:

@@ -1,4 +1,4 @@
-"""Who a request's caller is: the cache, reloads, tries, and what is waited for."""
+"""The caller of a request: the token cache, reloads, failed tries, and waits."""
 
 from __future__ import annotations
 
@@ -91,10 +91,10 @@ def origin(
     return Origin(listener, principal, address)
 
 
-async def asked(
+async def caller_of(
     authenticator: Authenticator, *headers: bytes, of: Origin | None = None
 ) -> KafkaPrincipal | Reason:
-    """The caller, or why there is none."""
+    """The caller, or the reason of the refusal."""
     try:
         return await authenticator.caller(headers, of or origin())
     except RejectionError as refusal:
@@ -110,23 +110,23 @@ async def eventually(condition: Callable[[], Coroutine[Any, Any, bool]]) -> None
         await asyncio.sleep(0.01)
 
 
-def test_without_a_token_the_caller_is_the_connections() -> None:
+def test_without_a_token_the_caller_is_that_of_the_connection() -> None:
     with authenticating() as authenticator:
         assert authenticator.cached_caller(None, ANONYMOUS, OPEN) == ANONYMOUS
         assert authenticator.cached_caller(None, OF_CERTIFICATE, REQUIRED) == OF_CERTIFICATE
-        assert running(asked(authenticator, of=origin(REQUIRED))) is Reason.MISSING
+        assert running(caller_of(authenticator, of=origin(REQUIRED))) is Reason.MISSING
         with pytest.raises(RejectionError) as refusal:
             running(authenticator.caller([], origin(REQUIRED)))
         assert refusal.value.headers == {"www-authenticate": 'Bearer realm="aclog"'}
 
 
-def test_a_token_is_checked_once_then_known_without_waiting(stored: tuple[Path, str, StoredToken]) -> None:
+def test_a_token_is_checked_once_and_then_cached(stored: tuple[Path, str, StoredToken]) -> None:
     path, token, _ = stored
     with authenticating(tokens_file=path) as authenticator:
         assert authenticator.cached_caller(bearer(token), ANONYMOUS, OPEN) is None
-        assert running(asked(authenticator, bearer(token))) == GATEWAY
+        assert running(caller_of(authenticator, bearer(token))) == GATEWAY
         assert authenticator.cached_caller(bearer(token), ANONYMOUS, REQUIRED) == GATEWAY
-        # The token is who asks, not the proxy that passes it on.
+        # The token is that of the caller, not of the proxy.
         assert authenticator.cached_caller(bearer(token), OF_CERTIFICATE, OPEN) == GATEWAY
         assert authenticator.cached_caller(bearer(token[:-1] + "x"), ANONYMOUS, OPEN) is None
         assert token.encode() not in b"".join(authenticator._cache)
@@ -145,11 +145,11 @@ def test_a_token_is_checked_once_then_known_without_waiting(stored: tuple[Path, 
         ([b"Bearer abc"], Reason.UNKNOWN_TOKEN),
     ],
 )
-def test_a_header_that_is_no_token_is_never_passed_over(headers: list[bytes], reason: Reason) -> None:
+def test_a_header_without_a_valid_token_is_refused(headers: list[bytes], reason: Reason) -> None:
     """Also where no tokens are configured, and where the connection has a principal of its own."""
     with authenticating() as authenticator:
-        assert running(asked(authenticator, *headers)) is reason
-        assert running(asked(authenticator, *headers, of=origin(principal=OF_CERTIFICATE))) is reason
+        assert running(caller_of(authenticator, *headers)) is reason
+        assert running(caller_of(authenticator, *headers, of=origin(principal=OF_CERTIFICATE))) is reason
 
 
 def test_a_token_on_an_open_network_is_refused_even_if_it_is_known(
@@ -158,8 +158,8 @@ def test_a_token_on_an_open_network_is_refused_even_if_it_is_known(
     path, token, _ = stored
     seen_by_all = replace(OPEN, carries_tokens=False)
     with authenticating(tokens_file=path) as authenticator:
-        assert running(asked(authenticator, bearer(token))) == GATEWAY
-        assert running(asked(authenticator, bearer(token), of=origin(seen_by_all))) is Reason.UNPROTECTED
+        assert running(caller_of(authenticator, bearer(token))) == GATEWAY
+        assert running(caller_of(authenticator, bearer(token), of=origin(seen_by_all))) is Reason.UNPROTECTED
 
 
 def test_a_revoked_token_is_refused_from_the_reload_on(stored: tuple[Path, str, StoredToken]) -> None:
@@ -167,13 +167,13 @@ def test_a_revoked_token_is_refused_from_the_reload_on(stored: tuple[Path, str, 
     other_token, other = new_token(OF_CERTIFICATE)
 
     async def run(authenticator: Authenticator) -> None:
-        assert await asked(authenticator, bearer(token)) == GATEWAY
+        assert await caller_of(authenticator, bearer(token)) == GATEWAY
         append_token(path, other)
         await eventually(lambda: is_answer(authenticator, other_token, OF_CERTIFICATE))
-        assert await asked(authenticator, bearer(token)) == GATEWAY
+        assert await caller_of(authenticator, bearer(token)) == GATEWAY
         revoke_token(path, in_file.id)
         await eventually(lambda: is_answer(authenticator, token, Reason.UNKNOWN_TOKEN))
-        assert await asked(authenticator, bearer(other_token)) == OF_CERTIFICATE
+        assert await caller_of(authenticator, bearer(other_token)) == OF_CERTIFICATE
 
     with authenticating(tokens_file=path) as authenticator:
         running(run(authenticator))
@@ -184,10 +184,10 @@ async def is_answer(
 ) -> bool:
     # Each try from an address of its own: tries are limited.
     address = address or f"10.9.{time.monotonic_ns() // 256 % 256}.{time.monotonic_ns() % 256}"
-    return await asked(authenticator, bearer(token), of=origin(address=address)) == expected
+    return await caller_of(authenticator, bearer(token), of=origin(address=address)) == expected
 
 
-def test_a_token_that_was_checked_during_a_reload_is_not_remembered_after_it(
+def test_a_token_checked_during_a_reload_is_not_cached(
     stored: tuple[Path, str, StoredToken], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The check began on the old file; what it found must not outlive that."""
@@ -204,7 +204,7 @@ def test_a_token_that_was_checked_during_a_reload_is_not_remembered_after_it(
 
     async def run(authenticator: Authenticator) -> None:
         monkeypatch.setattr(StoredToken, "matches", slow)
-        check = asyncio.create_task(asked(authenticator, bearer(token)))
+        check = asyncio.create_task(caller_of(authenticator, bearer(token)))
         await asyncio.to_thread(begun.wait, SOON_S)
         before = authenticator._cache
         revoke_token(path, in_file.id)
@@ -212,13 +212,13 @@ def test_a_token_that_was_checked_during_a_reload_is_not_remembered_after_it(
             await asyncio.sleep(0.01)
         go_on.set()
         assert await check == GATEWAY
-        assert await asked(authenticator, bearer(token)) is Reason.UNKNOWN_TOKEN
+        assert await caller_of(authenticator, bearer(token)) is Reason.UNKNOWN_TOKEN
 
     with authenticating(tokens_file=path) as authenticator:
         running(run(authenticator))
 
 
-def test_a_bad_file_changes_nothing_and_is_warned_of_and_counted(
+def test_an_invalid_file_changes_nothing_and_is_logged_and_counted(
     stored: tuple[Path, str, StoredToken],
 ) -> None:
     path, token, _ = stored
@@ -228,13 +228,13 @@ def test_a_bad_file_changes_nothing_and_is_warned_of_and_counted(
         assert tokens is not None
         path.write_text("User:a\n")
         wait_until(lambda: tokens.failure is not None)
-        assert running(asked(authenticator, bearer(token))) == GATEWAY
+        assert running(caller_of(authenticator, bearer(token))) == GATEWAY
         metrics = exposed(authenticator)
         assert 'aclog_authentication_reload_failures_total{source="tokens"} 1.0' in metrics
         assert 'aclog_authentication_reload_failed{source="tokens"} 1.0' in metrics
         path.unlink()
         wait_until(lambda: tokens.failures == 2)
-        assert running(asked(authenticator, bearer(token))) == GATEWAY
+        assert running(caller_of(authenticator, bearer(token))) == GATEWAY
         path.write_bytes(good)
         path.chmod(0o600)
         wait_until(lambda: tokens.failure is None)
@@ -242,10 +242,10 @@ def test_a_bad_file_changes_nothing_and_is_warned_of_and_counted(
     assert "line 1" in logs[0]["reason"]
 
 
-def test_what_nobody_thought_of_does_not_end_the_following(
+def test_an_unexpected_error_does_not_end_the_reloads(
     stored: tuple[Path, str, StoredToken], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else a revoked token would be good for as long as the process runs."""
+    """Otherwise a revoked token would be valid until the process ends."""
     path, token, in_file = stored
     with capture_logs() as logs, authenticating(tokens_file=path) as authenticator:
         tokens = authenticator._tokens
@@ -256,7 +256,7 @@ def test_what_nobody_thought_of_does_not_end_the_following(
             wait_until(lambda: tokens.failure is not None)
         revoke_token(path, in_file.id)
         wait_until(lambda: tokens.failure is None)
-        assert running(asked(authenticator, bearer(token))) is Reason.UNKNOWN_TOKEN
+        assert running(caller_of(authenticator, bearer(token))) is Reason.UNKNOWN_TOKEN
     assert isinstance(logs[0]["exc_info"], TypeError)
 
 
@@ -282,7 +282,7 @@ def wrong_secret(token: str) -> str:
 async def indebted(authenticator: Authenticator, token: str) -> None:
     """Fail so often from ``origin`` that it is in debt."""
     for _ in range(FAILURES_MAX):
-        assert await asked(authenticator, bearer(wrong_secret(token))) is Reason.UNKNOWN_TOKEN
+        assert await caller_of(authenticator, bearer(wrong_secret(token))) is Reason.UNKNOWN_TOKEN
 
 
 def test_wrong_tokens_are_429_from_an_address_that_sent_too_many(
@@ -299,19 +299,19 @@ def test_wrong_tokens_are_429_from_an_address_that_sent_too_many(
             assert refusal.value.reason is Reason.TOO_MANY_TRIES
             assert refusal.value.code.status == 429
             assert refusal.value.headers["retry-after"] == "1"
-        assert await asked(authenticator) == ANONYMOUS
+        assert await caller_of(authenticator) == ANONYMOUS
         other = origin(address="10.0.0.2")
-        assert await asked(authenticator, bearer(wrong_secret(token)), of=other) is Reason.UNKNOWN_TOKEN
+        assert await caller_of(authenticator, bearer(wrong_secret(token)), of=other) is Reason.UNKNOWN_TOKEN
         # However many there were, the debt is over as soon.
         clock.now_s += 1
-        assert await asked(authenticator, bearer(wrong_secret(token))) is Reason.UNKNOWN_TOKEN
-        assert await asked(authenticator, bearer(wrong_secret(token))) is Reason.TOO_MANY_TRIES
+        assert await caller_of(authenticator, bearer(wrong_secret(token))) is Reason.UNKNOWN_TOKEN
+        assert await caller_of(authenticator, bearer(wrong_secret(token))) is Reason.TOO_MANY_TRIES
 
     with authenticating(clock, tokens_file=path) as authenticator:
         running(run(authenticator))
 
 
-def test_a_valid_token_passes_whatever_its_address_owes(stored: tuple[Path, str, StoredToken]) -> None:
+def test_a_valid_token_is_accepted_from_an_indebted_address(stored: tuple[Path, str, StoredToken]) -> None:
     """Seen before or not, of each kind: it cannot be locked out by who shares its address."""
     path, token, _ = stored
     slow, in_file = slow_token(OF_CERTIFICATE)
@@ -321,11 +321,11 @@ def test_a_valid_token_passes_whatever_its_address_owes(stored: tuple[Path, str,
 
     async def run(authenticator: Authenticator) -> None:
         await indebted(authenticator, token)
-        assert await asked(authenticator, bearer(wrong_secret(token))) is Reason.TOO_MANY_TRIES
+        assert await caller_of(authenticator, bearer(wrong_secret(token))) is Reason.TOO_MANY_TRIES
         for each, principal in ((token, GATEWAY), (slow, OF_CERTIFICATE), (issued(), GATEWAY)):
-            assert await asked(authenticator, bearer(each)) == principal
+            assert await caller_of(authenticator, bearer(each)) == principal
             assert authenticator.cached_caller(bearer(each), ANONYMOUS, OPEN) == principal
-        assert await asked(authenticator, bearer(wrong_secret(token))) is Reason.TOO_MANY_TRIES
+        assert await caller_of(authenticator, bearer(wrong_secret(token))) is Reason.TOO_MANY_TRIES
 
     with authenticating(Time(), tokens_file=path, oidc_jwks=keys) as authenticator:
         running(run(authenticator))
@@ -339,18 +339,18 @@ def test_malformed_credentials_are_no_failed_tries(
 
     async def run(authenticator: Authenticator) -> None:
         for _ in range(10 * FAILURES_MAX):
-            assert await asked(authenticator, header) is Reason.MALFORMED
+            assert await caller_of(authenticator, header) is Reason.MALFORMED
         unprotected = origin(replace(OPEN, carries_tokens=False))
         for _ in range(10 * FAILURES_MAX):
-            assert await asked(authenticator, bearer(token), of=unprotected) is Reason.UNPROTECTED
-        assert await asked(authenticator, bearer(wrong_secret(token))) is Reason.UNKNOWN_TOKEN
-        assert await asked(authenticator, bearer(token)) == GATEWAY
+            assert await caller_of(authenticator, bearer(token), of=unprotected) is Reason.UNPROTECTED
+        assert await caller_of(authenticator, bearer(wrong_secret(token))) is Reason.UNKNOWN_TOKEN
+        assert await caller_of(authenticator, bearer(token)) == GATEWAY
 
     with authenticating(Time(), tokens_file=path) as authenticator:
         running(run(authenticator))
 
 
-def test_a_change_of_the_file_forgets_changed_tokens_alone(stored: tuple[Path, str, StoredToken]) -> None:
+def test_a_change_of_the_file_invalidates_only_changed_tokens(stored: tuple[Path, str, StoredToken]) -> None:
     """Else all the others would be new again, each time that one is made or revoked."""
     path, token, in_file = stored
     renamed_token, renamed = new_token(OF_CERTIFICATE)
@@ -367,7 +367,7 @@ def test_a_change_of_the_file_forgets_changed_tokens_alone(stored: tuple[Path, s
 
     async def run(authenticator: Authenticator) -> None:
         for each in (token, renamed_token, slow, of_issuer):
-            await asked(authenticator, bearer(each))
+            await caller_of(authenticator, bearer(each))
         assert known(authenticator) == [GATEWAY, OF_CERTIFICATE, OF_CERTIFICATE, GATEWAY]
         cache = authenticator._cache
         text = path.read_text().replace(renamed.line(), replace(renamed, principal=GATEWAY).line())
@@ -375,21 +375,21 @@ def test_a_change_of_the_file_forgets_changed_tokens_alone(stored: tuple[Path, s
         while authenticator._cache is cache:  # noqa: ASYNC110 - another thread's
             await asyncio.sleep(0.01)
         assert known(authenticator) == [None, None, OF_CERTIFICATE, GATEWAY]
-        assert await asked(authenticator, bearer(token)) is Reason.UNKNOWN_TOKEN
-        assert await asked(authenticator, bearer(renamed_token)) == GATEWAY
+        assert await caller_of(authenticator, bearer(token)) is Reason.UNKNOWN_TOKEN
+        assert await caller_of(authenticator, bearer(renamed_token)) == GATEWAY
         # The issuer's keys: its tokens alone.
         cache = authenticator._cache
         keys.write_bytes(key_set("one", "two"))
         while authenticator._cache is cache:  # noqa: ASYNC110 - another thread's
             await asyncio.sleep(0.01)
         assert known(authenticator) == [None, GATEWAY, OF_CERTIFICATE, None]
-        assert await asked(authenticator, bearer(of_issuer)) == GATEWAY
+        assert await caller_of(authenticator, bearer(of_issuer)) == GATEWAY
 
     with authenticating(tokens_file=path, oidc_jwks=keys) as authenticator:
         running(run(authenticator))
 
 
-def test_equal_tokens_are_checked_once_and_places_are_shared_by_address(
+def test_equal_tokens_are_checked_once_and_queue_places_are_shared(
     stored: tuple[Path, str, StoredToken], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of slow checks; what needs none, or is known, waits for nothing meanwhile."""
@@ -411,14 +411,14 @@ def test_equal_tokens_are_checked_once_and_places_are_shared_by_address(
         monkeypatch.setattr(StoredToken, "matches", held)
         # An id that was found out, with secrets that are guesses, all from one address.
         guesses = [f"{token[:-4]}{number:04}" for number in range(20)]
-        flood = [asyncio.create_task(asked(authenticator, bearer(guess))) for guess in guesses]
+        flood = [asyncio.create_task(caller_of(authenticator, bearer(guess))) for guess in guesses]
         same = [
-            asyncio.create_task(asked(authenticator, bearer(other), of=origin(address="10.0.0.2")))
+            asyncio.create_task(caller_of(authenticator, bearer(other), of=origin(address="10.0.0.2")))
             for _ in range(100)
         ]
         await asyncio.sleep(0)
-        assert await asked(authenticator, bearer(quick)) == GATEWAY
-        assert await asked(authenticator) == ANONYMOUS
+        assert await caller_of(authenticator, bearer(quick)) == GATEWAY
+        assert await caller_of(authenticator) == ANONYMOUS
         same[0].cancel()
         go_on.set()
         assert set(await asyncio.gather(*same[1:])) == {OF_CERTIFICATE}
@@ -433,7 +433,7 @@ def test_equal_tokens_are_checked_once_and_places_are_shared_by_address(
         running(run(authenticator))
 
 
-def test_a_fetch_of_keys_that_hangs_holds_up_no_token_whose_key_is_known(
+def test_a_hanging_fetch_of_keys_delays_no_token_with_a_known_key(
     stored: tuple[Path, str, StoredToken], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither one of the file nor one of the issuer's; and those who wait for keys share places, too."""
@@ -452,12 +452,12 @@ def test_a_fetch_of_keys_that_hangs_holds_up_no_token_whose_key_is_known(
 
     async def run(authenticator: Authenticator) -> None:
         await eventually(lambda: is_answer(authenticator, issued(), GATEWAY))
-        waiting = [asyncio.create_task(asked(authenticator, bearer(issued(f"x{n}")))) for n in range(20)]
+        waiting = [asyncio.create_task(caller_of(authenticator, bearer(issued(f"x{n}")))) for n in range(20)]
         await asyncio.to_thread(hangs.wait, SOON_S)
         there = origin(address="10.0.0.2")
-        new = asyncio.create_task(asked(authenticator, bearer(issued("new")), of=there))
+        new = asyncio.create_task(caller_of(authenticator, bearer(issued("new")), of=there))
         for each, principal in ((token, GATEWAY), (slow, OF_CERTIFICATE), (issued(jti="n"), GATEWAY)):
-            assert await asked(authenticator, bearer(each)) == principal
+            assert await caller_of(authenticator, bearer(each)) == principal
         assert not new.done()
         go_on.set()
         assert await new == GATEWAY
@@ -471,7 +471,7 @@ def test_a_fetch_of_keys_that_hangs_holds_up_no_token_whose_key_is_known(
         running(run(authenticator))
 
 
-def test_nobody_waits_for_keys_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_wait_for_keys_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where what ends a fetch does not work, as while a name is looked up."""
     go_on = threading.Event()
     fetched: list[str] = []
@@ -484,7 +484,7 @@ def test_nobody_waits_for_keys_for_ever(monkeypatch: pytest.MonkeyPatch) -> None
 
     async def run(authenticator: Authenticator) -> None:
         await eventually(lambda: is_answer(authenticator, issued(), GATEWAY))
-        assert await asked(authenticator, bearer(issued("new"))) is Reason.UNKNOWN_KEY
+        assert await caller_of(authenticator, bearer(issued("new"))) is Reason.UNKNOWN_KEY
         assert not go_on.is_set()
 
     monkeypatch.setattr(module, "KEY_WAIT_S", 0.1)
@@ -505,7 +505,7 @@ def test_the_cache_is_bounded(stored: tuple[Path, str, StoredToken], monkeypatch
     async def run(authenticator: Authenticator) -> None:
         tokens = [token, *(issued(sub=f"user{number}") for number in range(3))]
         for each in tokens:
-            await asked(authenticator, bearer(each))
+            await caller_of(authenticator, bearer(each))
         known = [authenticator.cached_caller(bearer(each), ANONYMOUS, OPEN) for each in tokens]
         assert known == [None, None, KafkaPrincipal("User", "user1"), KafkaPrincipal("User", "user2")]
 
@@ -519,7 +519,7 @@ def test_a_known_token_expires(tmp_path: Path) -> None:
 
     async def run(authenticator: Authenticator) -> None:
         token = issued(exp=int(clock.now_s) + 2)
-        assert await asked(authenticator, bearer(token)) == GATEWAY
+        assert await caller_of(authenticator, bearer(token)) == GATEWAY
         clock.now_s += 6.9  # the leeway is 5 s
         assert authenticator.cached_caller(bearer(token), ANONYMOUS, OPEN) == GATEWAY
         clock.now_s += 0.2
@@ -530,12 +530,12 @@ def test_a_known_token_expires(tmp_path: Path) -> None:
         running(run(authenticator))
 
 
-def test_keys_are_fetched_in_the_background_and_anew_for_a_key_that_is_not_known() -> None:
+def test_keys_are_fetched_in_the_background_and_again_for_an_unknown_key() -> None:
     clock = Time()
 
     async def run(authenticator: Authenticator) -> None:
         # Nothing is known yet: the token may be right, so it is no 401.
-        assert await asked(authenticator, bearer(issued())) is Reason.NO_KEYS
+        assert await caller_of(authenticator, bearer(issued())) is Reason.NO_KEYS
         server.body = key_set("one")
         await eventually(lambda: is_answer(authenticator, issued(), GATEWAY))
         # The issuer's keys change: the first token with the new one brings it in.
@@ -562,13 +562,13 @@ def test_keys_are_fetched_in_the_background_and_anew_for_a_key_that_is_not_known
             running(run(authenticator))
 
 
-def test_a_token_of_a_withdrawn_key_is_forgotten(tmp_path: Path) -> None:
+def test_a_token_of_a_withdrawn_key_is_invalidated(tmp_path: Path) -> None:
     keys = tmp_path / "keys.json"
     keys.write_bytes(key_set("one"))
 
     async def run(authenticator: Authenticator) -> None:
         token = issued("one")
-        assert await asked(authenticator, bearer(token)) == GATEWAY
+        assert await caller_of(authenticator, bearer(token)) == GATEWAY
         keys.write_text(json.dumps({"keys": [public_jwk("two")]}))
         await eventually(lambda: is_answer(authenticator, token, Reason.UNKNOWN_KEY))
 
@@ -576,7 +576,7 @@ def test_a_token_of_a_withdrawn_key_is_forgotten(tmp_path: Path) -> None:
         running(run(authenticator))
 
 
-def test_refusals_are_counted_all_and_logged_at_times_without_any_token(
+def test_refusals_are_counted_and_logged_rarely_without_tokens(
     stored: tuple[Path, str, StoredToken],
 ) -> None:
     path, token, _ = stored
@@ -585,10 +585,10 @@ def test_refusals_are_counted_all_and_logged_at_times_without_any_token(
 
     async def run(authenticator: Authenticator) -> None:
         for _ in range(3):
-            await asked(authenticator, bearer(wrong))
-        await asked(authenticator, of=origin(REQUIRED))
+            await caller_of(authenticator, bearer(wrong))
+        await caller_of(authenticator, of=origin(REQUIRED))
         clock.now_s += 10
-        await asked(authenticator, bearer(wrong))
+        await caller_of(authenticator, bearer(wrong))
 
     with capture_logs() as logs, authenticating(clock, tokens_file=path) as authenticator:
         running(run(authenticator))

@@ -68,10 +68,10 @@ def name(*rdns: Sequence[bytes]) -> bytes:
 
 def java(lines: Sequence[Sequence[str]]) -> list[str | None]:
     """What it answers to each; None for an error."""
-    asked = "".join(" ".join(line) + "\n" for line in lines)
+    inputs = "".join(" ".join(line) + "\n" for line in lines)
     done = subprocess.run(
         java_command(str(SSL_NAMES)),
-        input=asked,
+        input=inputs,
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -145,7 +145,7 @@ def cases() -> list[bytes]:
     return made
 
 
-def test_a_subject_is_written_as_java_writes_it() -> None:
+def test_a_subject_has_the_text_of_java() -> None:
     """Every escape, every kind of string, numbers for what has no name, several values in one part."""
     names = cases()
     expected = java([("subject", der(0x30, content).hex()) for content in names])
@@ -160,8 +160,8 @@ def test_a_subject_is_written_as_java_writes_it() -> None:
     assert wrong == []
 
 
-def test_the_subject_of_a_certificate(tmp_path: Path) -> None:
-    """Found in the whole of it, beside the issuer's name and whatever else."""
+def test_the_subject_of_a_certificate_is_found(tmp_path: Path) -> None:
+    """It is found among the issuer's name and all other fields."""
     client = Authority("CN=Root,O=aclog").issue(subject("CN=client\\, 1,OU=x+UID=y,O=é"))
     assert certificate_subject(client.der) == "CN=client\\, 1,OU=x+UID=y,O=é"
 
@@ -253,39 +253,39 @@ NAMES = (
 )
 
 
-def test_names_are_mapped_as_kafka_maps_them() -> None:
-    """Whole matches only, groups in the replacement, the first rule that is about the name."""
-    asked = [(rules, each) for rules in RULES for each in NAMES]
-    expected = java([("map", rules.encode().hex(), each.encode().hex()) for rules, each in asked])
-    found = [mapped_name(parse_principal_rules(rules, key="k"), each) for rules, each in asked]
+def test_names_are_mapped_as_in_kafka() -> None:
+    """Only full matches, groups in the replacement, the first matching rule."""
+    inputs = [(rules, each) for rules in RULES for each in NAMES]
+    expected = java([("map", rules.encode().hex(), each.encode().hex()) for rules, each in inputs])
+    found = [mapped_name(parse_principal_rules(rules, key="k"), each) for rules, each in inputs]
     wrong = [
         (case, kafkas, ours)
-        for case, kafkas, ours in zip(asked, expected, found, strict=True)
+        for case, kafkas, ours in zip(inputs, expected, found, strict=True)
         if kafkas != ours
     ]
     assert wrong == []
     assert sum(each is not None for each in expected) > 30
 
 
-def test_real_rules_are_taken_and_map_as_kafka_maps() -> None:
-    asked = [(rules, each) for rules in REAL_RULES for each in (*REAL_NAMES, *NAMES)]
-    expected = java([("map", rules.encode().hex(), each.encode().hex()) for rules, each in asked])
-    found = [mapped_name(parse_principal_rules(rules, key="k"), each) for rules, each in asked]
+def test_real_rules_map_names_as_in_kafka() -> None:
+    inputs = [(rules, each) for rules in REAL_RULES for each in (*REAL_NAMES, *NAMES)]
+    expected = java([("map", rules.encode().hex(), each.encode().hex()) for rules, each in inputs])
+    found = [mapped_name(parse_principal_rules(rules, key="k"), each) for rules, each in inputs]
     wrong = [
         (case, kafkas, ours)
-        for case, kafkas, ours in zip(asked, expected, found, strict=True)
+        for case, kafkas, ours in zip(inputs, expected, found, strict=True)
         if kafkas != ours
     ]
     assert wrong == []
     assert sum(each is not None for each in expected) > 300
 
 
-def test_random_patterns_map_as_kafka_maps() -> None:
+def test_random_patterns_map_names_as_in_kafka() -> None:
     """All that is taken: where a pattern matches, what its groups are, and each match after the first."""
     rng = random.Random(25)
-    asked: list[tuple[str, str, str | None]] = []
+    inputs: list[tuple[str, str, str | None]] = []
     refused = 0
-    while len(asked) < 6000:
+    while len(inputs) < 6000:
         pattern, groups = random_pattern(rng)
         groups_shown = "".join(f"|${number}" for number in range(1, groups + 1))
         rules = f"RULE:{pattern}/<$0{groups_shown}>/"
@@ -295,9 +295,9 @@ def test_random_patterns_map_as_kafka_maps() -> None:
             refused += 1
             continue
         texts = [text for text in (random_text(rng) for _ in range(6)) if covers(parsed, text)]
-        asked += [(rules, text, mapped_name(parsed, text)) for text in texts]
-    expected = java([("map", rules.encode().hex(), text.encode().hex()) for rules, text, _ in asked])
-    wrong = [(*case, kafkas) for case, kafkas in zip(asked, expected, strict=True) if case[2] != kafkas]
+        inputs += [(rules, text, mapped_name(parsed, text)) for text in texts]
+    expected = java([("map", rules.encode().hex(), text.encode().hex()) for rules, text, _ in inputs])
+    wrong = [(*case, kafkas) for case, kafkas in zip(inputs, expected, strict=True) if case[2] != kafkas]
     assert wrong == []
     assert sum(each is not None for each in expected) > 1000
     assert refused < 1000
@@ -308,14 +308,14 @@ def covers(rules: Sequence[PrincipalRule], text: str) -> bool:
 
 
 @pytest.mark.parametrize("name", ["CN=a\nb", "CN=a\r", "CN=a\x85", "CN=a\u2028b", "CN=" + "a" * 5000])
-def test_a_name_whose_mapping_is_not_known_is_nobodys(name: str) -> None:
+def test_a_name_with_an_unknown_mapping_has_no_principal(name: str) -> None:
     """And no later rule's: that might make another principal of it than a broker does."""
     rules = parse_principal_rules("RULE:^CN=(.*)$/$1/,DEFAULT", key="k")
     assert mapped_name(rules, name) is None
     assert mapped_name(parse_principal_rules("DEFAULT", key="k"), name) == name
 
 
-def test_no_name_prolongs_its_mapping() -> None:
+def test_no_name_slows_down_its_mapping() -> None:
     """The time limit only ends a run that hangs: with Python's own engine this one would take years."""
     program = (
         "from authorizer.configuration.principal_rules import mapped_name, parse_principal_rules\n"
@@ -343,7 +343,7 @@ def test_no_name_prolongs_its_mapping() -> None:
         ("RULE:^CN=([a-z&&[^b]]*)$/$1/", "a class within a class"),
     ],
 )
-def test_rules_that_cannot_be_are_refused_at_the_start(rules: str, why: str) -> None:
+def test_invalid_rules_are_refused_at_the_start(rules: str, why: str) -> None:
     """Kafka finds some of these out with the first client."""
     with pytest.raises(ConfigError, match=why) as raised:
         parse_principal_rules(rules, key="ssl.principal.mapping.rules")

@@ -1,4 +1,4 @@
-"""Evaluations without a server: what is answered at once, and how large batches give others a turn."""
+"""Evaluations without a server: inline answers, and large batches that yield to other tasks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CONTEXT = RequestContext(KafkaPrincipal("User", "a"), "10.0.0.1")
 WAIT_S = 0.05
 
 
-#: Of one request, by default.
+#: Evaluations of one request, by default.
 EVALUATIONS_MAX = 10_000
 
 
@@ -79,7 +79,7 @@ def encoded(value: object) -> bytes:
     return json.dumps(value).encode()
 
 
-async def answered_beside_another(evaluations: Evaluations, body: bytes) -> tuple[bytes, list[float]]:
+async def answered_with_another_task(evaluations: Evaluations, body: bytes) -> tuple[bytes, list[float]]:
     """The answer, and the CPU seconds of this thread between two turns of another task."""
     turns: list[float] = []
 
@@ -99,14 +99,14 @@ async def answered_beside_another(evaluations: Evaluations, body: bytes) -> tupl
 def test_a_large_batch_does_not_hold_the_event_loop(node: Node) -> None:
     """In CPU time of the loop's thread: a busy machine does not count."""
     evaluations = evaluations_of(node)
-    answer, held_s = asyncio.run(answered_beside_another(evaluations, batch(EVALUATIONS_MAX)))
+    answer, held_s = asyncio.run(answered_with_another_task(evaluations, batch(EVALUATIONS_MAX)))
     answers = json.loads(answer)["evaluations"]
     assert [each["decision"] for each in answers] == [True, False] * (EVALUATIONS_MAX // 2)
     assert max(held_s) < WAIT_S
     assert len(held_s) > sum(held_s) / SLICE_S / 5
 
 
-def test_a_batch_is_decided_on_one_state_whatever_comes_between(node: Node) -> None:
+def test_a_batch_is_decided_on_one_state(node: Node) -> None:
     """I1, also where others have their turn meanwhile."""
     evaluations = evaluations_of(node)
     end = node.status().end_offset
@@ -142,7 +142,7 @@ CONTEXTS = [
 ]
 
 
-def test_a_batch_is_answered_as_its_questions_are_one_by_one(node: Node) -> None:
+def test_a_batch_is_answered_like_single_requests(node: Node) -> None:
     """However those of one client stand beside one another, and whichever cannot be answered."""
     evaluations = evaluations_of(node)
     drawn = random.Random(17)
@@ -158,23 +158,23 @@ def test_a_batch_is_answered_as_its_questions_are_one_by_one(node: Node) -> None
             items.append({name: drawn.choice(values) for name, values in parts.items()})
         else:
             items.append(items[-1] | {"resource": drawn.choice(RESOURCES)})
-    asked = [{name: part for name, part in item.items() if part is not None} for item in items]
+    requests = [{name: part for name, part in item.items() if part is not None} for item in items]
     alone = []
-    for each in asked:
+    for each in requests:
         try:
             alone.append(
                 json.loads(evaluations.answer_one_inline(EVALUATION_PATH, encoded(each), ORIGIN) or b"")
             )
         except HttpError as error:
             alone.append(json.loads(refusal_json(error)))
-    together = asyncio.run(evaluations.answer(EVALUATIONS_PATH, encoded({"evaluations": asked}), ORIGIN))
+    together = asyncio.run(evaluations.answer(EVALUATIONS_PATH, encoded({"evaluations": requests}), ORIGIN))
     assert json.loads(together)["evaluations"] == alone
     assert {True, False} == {each["decision"] for each in alone}
     assert len({each["context"]["error"]["message"] for each in alone if "error" in each["context"]}) >= 8
 
 
 @pytest.mark.parametrize("semantic", ["deny_on_first_deny", "permit_on_first_permit"])
-def test_nothing_is_decided_after_what_stops_a_batch(node: Node, semantic: str) -> None:
+def test_nothing_is_decided_after_the_end_of_a_batch(node: Node, semantic: str) -> None:
     evaluations = evaluations_of(node)
     body = json.loads(batch(50)) | {"options": {"evaluations_semantic": semantic}}
     answer = evaluations.answer_inline(EVALUATIONS_PATH, encoded(body), ORIGIN)
@@ -185,14 +185,14 @@ def test_nothing_is_decided_after_what_stops_a_batch(node: Node, semantic: str) 
 
 @pytest.mark.parametrize(("count", "inline"), [(INLINE_MAX, True), (INLINE_MAX + 1, False)])
 def test_only_a_small_batch_is_answered_inline(node: Node, count: int, *, inline: bool) -> None:
-    """A larger one is left undecided: nothing is counted or audited twice."""
+    """A larger batch is not decided inline, so that nothing is counted or audited twice."""
     answer = evaluations_of(node).answer_inline(EVALUATIONS_PATH, batch(count), ORIGIN)
     assert (answer is not None) is inline
     metrics = node.authorizer.metrics
     assert metrics.allowed + metrics.denied == (count if inline else 0)
 
 
-def test_addresses_are_remembered_in_bounds() -> None:
+def test_the_cache_of_addresses_is_bounded() -> None:
     addresses = Addresses(default=None)
     for number in range(5000):
         assert addresses[f"::{number:x}"] == f"0:0:0:0:0:0:0:{number:x}"
@@ -208,12 +208,12 @@ def test_addresses_are_remembered_in_bounds() -> None:
 
 
 @pytest.mark.parametrize("end_offset", [0, 7, 1 << 62])
-def test_a_decision_says_its_rule_and_the_offset_it_was_made_at(node: Node, end_offset: int) -> None:
+def test_a_decision_has_its_rule_and_its_offset(node: Node, end_offset: int) -> None:
     authorizer = node.authorizer
     allowed = authorizer.answer(CONTEXT, Action(AclOperation.READ, topic("orders")))
     denied = authorizer.answer(CONTEXT, Action(AclOperation.READ, topic("t")))
     for decided, rule in ((allowed, "MatchingAcl"), (denied, "DefaultDeny")):
-        said = json.loads(decision_json(decided, encoded_decisions_at(end_offset), explained=True))
-        assert said["decision"] is decided.is_allowed
-        assert (said["context"]["rule"], said["context"]["offset"]) == (rule, end_offset)
-        assert ("acl" in said["context"]) is decided.is_allowed
+        answer = json.loads(decision_json(decided, encoded_decisions_at(end_offset), explained=True))
+        assert answer["decision"] is decided.is_allowed
+        assert (answer["context"]["rule"], answer["context"]["offset"]) == (rule, end_offset)
+        assert ("acl" in answer["context"]) is decided.is_allowed

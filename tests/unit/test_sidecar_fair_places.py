@@ -61,7 +61,7 @@ def test_addresses_take_turns() -> None:
     running(run())
 
 
-def test_who_is_in_debt_comes_last() -> None:
+def test_indebted_addresses_come_last() -> None:
     async def run() -> None:
         waiting = Waiting(10)
         with waiting.stack:

@@ -1,4 +1,4 @@
-"""The Host header: read whole, or not at all."""
+"""The Host header: parsed completely, or refused."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_names_and_addresses(header: str, host: str) -> None:
         "localho\u017ft",
     ],
 )
-def test_what_is_no_host_is_nobodys(header: str) -> None:
+def test_an_invalid_host_is_refused(header: str) -> None:
     assert parse_host(header) is None
     assert not LISTENER.is_addressed(header)
 

@@ -189,9 +189,7 @@ _JSON = st.recursive(
     ),
     header=st.dictionaries(st.sampled_from(("kid", "typ", "crit", "b64", "cty", "x5c")), _JSON, max_size=3),
 )
-def test_whatever_a_signed_token_says_it_is_valid_or_refused(
-    claims: dict[str, Any], header: dict[str, Any]
-) -> None:
+def test_any_signed_token_is_valid_or_refused(claims: dict[str, Any], header: dict[str, Any]) -> None:
     """Its issuer may sign what it likes: no answer is an error of the server."""
     text = signed({"alg": "ES256", "kid": "one", **header}, {**valid_claims(), **claims})
     verified: tuple[KafkaPrincipal, float] | None = None
@@ -238,7 +236,7 @@ def test_a_token_need_not_name_the_only_key() -> None:
     assert oidc().verify(token(None), KeySet.parse(key_set("one")))[0].name == "gateway"
 
 
-def test_keys_that_verify_nothing_are_passed_by() -> None:
+def test_unusable_keys_are_ignored() -> None:
     secret = {"kty": "oct", "kid": "hmac", "k": "c2VjcmV0", "alg": "HS256"}
     short: Any = rsa.generate_private_key(65537, 1024).public_key()
     keys = [
@@ -262,7 +260,7 @@ def test_a_set_without_keys_is_refused(text: bytes) -> None:
         fetch_key_set(server.url)
 
 
-def test_keys_come_from_where_they_were_said_to_be() -> None:
+def test_keys_come_from_the_configured_url() -> None:
     with key_set_server(key_set("one")) as server:
         assert fetch_key_set(server.url) == KeySet.parse(key_set("one"))
         with pytest.raises(ConfigError, match="redirects"):
@@ -279,7 +277,7 @@ def test_keys_come_from_where_they_were_said_to_be() -> None:
 
 @pytest.mark.parametrize("drips", ["head", "body"])
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_fetch_ends_though_the_server_goes_on(
+def test_a_fetch_from_an_endless_server_is_ended(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, drips: str, scheme: str
 ) -> None:
     """Each byte in time, and never all of them: what a socket's own timeout does not end."""

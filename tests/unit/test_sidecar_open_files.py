@@ -27,7 +27,7 @@ UNLIMITED = resource.RLIM_INFINITY
         (64, 64, 1, None),
     ],
 )
-def test_files_are_kept_for_others(soft: int, hard: int, admitted: int, raised_to: int | None) -> None:
+def test_other_uses_have_reserved_files(soft: int, hard: int, admitted: int, raised_to: int | None) -> None:
     with (
         patch.object(resource, "getrlimit", return_value=(soft, hard)),
         patch.object(resource, "setrlimit") as raised,
@@ -54,8 +54,8 @@ def test_connections_follow_the_limit_of_open_files_and_so_do_those_of_an_addres
         admitted = [each for each in admissions if each is not None]
         assert sum(not each.is_extra for each in admitted) == 336 // 2
         assert load.refused[Limit.CONNECTIONS_PER_IP] == 1000 - 336 // 2
-        others = [load.admit(listener, f"10.0.1.{number % 200}") for number in range(1000)]
-        assert sum(each is not None and not each.is_extra for each in others) == 336 - 336 // 2
+        admissions = [load.admit(listener, f"10.0.1.{number % 200}") for number in range(1000)]
+        assert sum(each is not None and not each.is_extra for each in admissions) == 336 - 336 // 2
         assert load.connections == {"PLAINTEXT": 336 + EXTRA_CONNECTIONS}
     # A new configuration is as far as the files go.
     with patch.object(resource, "getrlimit", return_value=(10_000, 10_000)):

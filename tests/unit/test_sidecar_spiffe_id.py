@@ -21,7 +21,7 @@ from authorizer.sidecar.http.certificate_names import find_spiffe_id
         (["spiffe://prod/" + "a" * 2034], "spiffe://prod/" + "a" * 2034),
     ],
 )
-def test_the_id_that_there_is(uris: list[str], spiffe_id: str | None) -> None:
+def test_the_only_id_is_found(uris: list[str], spiffe_id: str | None) -> None:
     assert find_spiffe_id(uris) == spiffe_id
 
 
@@ -42,6 +42,6 @@ def test_the_id_that_there_is(uris: list[str], spiffe_id: str | None) -> None:
         (["spiffe://prod/" + "a" * 2035], "at most 2048 characters"),
     ],
 )
-def test_an_id_that_cannot_be_told_is_an_error(uris: list[str], why: str) -> None:
+def test_an_ambiguous_or_invalid_id_is_an_error(uris: list[str], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         find_spiffe_id(uris)

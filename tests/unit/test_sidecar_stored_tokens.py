@@ -1,4 +1,4 @@
-"""Tokens by their hashes: what is made, what is believed, and what a line may be."""
+"""Tokens by their hashes: creation, checks, and valid lines."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_line_says_all_but_the_token(principal: KafkaPrincipal) -> None:
     assert token.split("_", 2)[2] not in line
 
 
-def test_wrong_secrets_other_ids_and_what_is_cut_off_are_nobodys() -> None:
+def test_wrong_secrets_unknown_ids_and_truncated_tokens_are_refused() -> None:
     token, stored = new_token(GATEWAY)
     tokens = StoredTokens([stored])
     changed = token[:-2] + ("AA" if not token.endswith("AA") else "BB")

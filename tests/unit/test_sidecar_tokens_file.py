@@ -1,4 +1,4 @@
-"""The file of tokens: read whole or not at all, written by one at a time."""
+"""The file of tokens: read completely or not at all, written by one process at a time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_new_file_is_its_owners_alone(path: Path) -> None:
     assert mode_of(path) == 0o600
 
 
-def test_tokens_are_appended_and_taken_out_and_comments_stay(path: Path) -> None:
+def test_tokens_are_appended_and_removed_and_comments_remain(path: Path) -> None:
     one, two = stored("one"), stored("two")
     path.write_text("# made by hand\n\n")
     path.chmod(0o640)
@@ -61,7 +61,7 @@ def test_a_line_that_another_wrote_is_revoked_too(path: Path) -> None:
     assert read_tokens(path) == []
 
 
-def test_a_link_stays_a_link(path: Path, tmp_path: Path) -> None:
+def test_a_link_remains_a_link(path: Path, tmp_path: Path) -> None:
     """As a directory of settings that links to where secrets are kept."""
     append_token(path, stored("one"))
     link = tmp_path / "link"

@@ -1,4 +1,4 @@
-"""The socket in a log's directory: who may connect, what a killed node leaves, paths of any length."""
+"""The socket in a log's directory: permissions, sockets of killed nodes, paths of any length."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_path_at_the_kernels_limit(tmp_path: Path, bytes_of_path: int) -> None
 
 
 def test_only_the_owner_may_connect(tmp_path: Path) -> None:
-    """Whatever the umask: from before the first moment at which it listens."""
+    """For any umask, and before it listens."""
     with bind_local(tmp_path) as bound:
         assert stat.S_IMODE((tmp_path / NAME).stat().st_mode) == 0o600
         with pytest.raises(ConnectionRefusedError):
@@ -54,7 +54,7 @@ def test_only_the_owner_may_connect(tmp_path: Path) -> None:
         connect_unix(tmp_path / NAME, 10).close()
 
 
-def test_what_a_killed_node_left_is_replaced(tmp_path: Path) -> None:
+def test_the_socket_of_a_killed_node_is_replaced(tmp_path: Path) -> None:
     """A socket without a listener; nobody takes it for a node either."""
     bind_local(tmp_path).close()
     assert (tmp_path / NAME).is_socket()

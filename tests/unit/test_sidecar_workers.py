@@ -1,4 +1,4 @@
-"""What several workers have counted, added up; and what each of them goes on from."""
+"""Metrics of several workers: their sums, and the counts from which a new worker continues."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ KEY = "listeners"
 def registry(count: int, level: float, took_s: float) -> CollectorRegistry:
     """A counter, a gauge and a histogram."""
     made = CollectorRegistry()
-    counter = Counter("asked", "Questions.", ["result"], registry=made)
+    counter = Counter("asked", "Requests.", ["result"], registry=made)
     counter.labels("allowed").inc(count)
     Gauge("level", "Now.", registry=made).set(level)
     Histogram("took_s", "Times.", buckets=(0.1, 1), registry=made).observe(took_s)
     return made
 
 
-def text(*families: Family) -> list[str]:
+def text(*metric_families: Family) -> list[str]:
     """As Prometheus reads it, without what counters and histograms say of their making."""
-    lines = generate_latest(MergedFamilies(families)).decode().splitlines()
+    lines = generate_latest(MergedFamilies(metric_families)).decode().splitlines()
     return [line for line in lines if not line.startswith("#") and "_created" not in line]
 
 
@@ -141,7 +141,7 @@ for number in range(300):
 """
 
 
-def test_lines_longer_than_a_pipe_takes_at_once_stay_whole(tmp_path: Path) -> None:
+def test_lines_longer_than_an_atomic_write_are_not_interleaved(tmp_path: Path) -> None:
     """Of processes that write to one pipe."""
     command = [sys.executable, "-c", WRITE, str(tmp_path / "lock")]
     with subprocess.Popen([*command, "a"], stderr=subprocess.PIPE) as one:
@@ -168,8 +168,8 @@ def test_the_lock_is_given_back_when_it_was_taken_several_times(tmp_path: Path) 
         handler.release()
 
 
-def test_without_a_writer_it_is_said_that_nothing_was_written(tmp_path: Path) -> None:
-    """After half of the time; and at once when the worker ends."""
+def test_without_a_writer_the_error_says_that_nothing_was_written(tmp_path: Path) -> None:
+    """After half of the timeout, or immediately when the worker ends."""
     writes = ForwardedWrites(SocketDirectory(tmp_path), 200, writable=True)
     (result,) = writes.create_acls([topic_acl("t")])
     assert "Nothing was written" in str(result.result(10).exception)

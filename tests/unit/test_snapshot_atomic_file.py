@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Files that appear completely or not at all."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
     assert sorted(path.name for path in target.parent.iterdir()) == ["f", "g"]
 
 
-def test_a_device_stays_a_device(tmp_path: Path) -> None:
+def test_a_device_remains_a_device(tmp_path: Path) -> None:
     """It is written to, also through a link; as root it could be replaced."""
     before = Path("/dev/null").stat()
     (tmp_path / "null").symlink_to("/dev/null")
@@ -151,7 +151,7 @@ def test_a_directory_or_a_socket_is_refused(tmp_path: Path) -> None:
             pass
 
 
-def test_errors_name_the_file_that_was_asked_for(tmp_path: Path) -> None:
+def test_errors_name_the_requested_file(tmp_path: Path) -> None:
     """And not the one that it is written under."""
     path = tmp_path / "no" / "f"
     with pytest.raises(FileNotFoundError) as raised, atomic_write(path):
@@ -159,7 +159,7 @@ def test_errors_name_the_file_that_was_asked_for(tmp_path: Path) -> None:
     assert raised.value.filename == str(path)
 
 
-def test_what_is_there_stays_if_only_new_is_wanted(tmp_path: Path) -> None:
+def test_an_existing_file_is_kept_if_it_must_be_new(tmp_path: Path) -> None:
     """Also what came while the other was written."""
     path = tmp_path / "f"
     with pytest.raises(FileExistsError), atomic_write(path, only_new=True):
@@ -168,7 +168,7 @@ def test_what_is_there_stays_if_only_new_is_wanted(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_what_killed_writers_left_goes(tmp_path: Path) -> None:
+def test_files_of_killed_writers_are_removed(tmp_path: Path) -> None:
     """With the next file in the same directory, once it is surely nobody's."""
     old, young = (tmp_path / f"{TEMPORARY_PREFIX}{name}" for name in ("old", "young"))
     for path in (old, young):

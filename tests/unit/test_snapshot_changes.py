@@ -55,7 +55,7 @@ def test_a_node_reads_the_part_with_its_changes(tmp_path: Path) -> None:
     assert SnapshotStore(tmp_path).verify(manifest.ref, IDENTITY) == ()
 
 
-def test_the_changes_go_with_the_snapshot(tmp_path: Path) -> None:
+def test_the_changes_are_removed_with_the_snapshot(tmp_path: Path) -> None:
     """Nothing is left of it, and nothing of another one is touched."""
     store = SnapshotStore(tmp_path)
     manifest = stored(store)
@@ -93,13 +93,13 @@ def test_damaged_changes_are_damage(tmp_path: Path, damage: Callable[[Path], obj
 
 
 def test_changes_that_do_not_fit_their_part_are_damage(tmp_path: Path) -> None:
-    """Whole files, and sealed; but what they leave is not what the manifest says."""
+    """Complete and sealed files, whose result contradicts the manifest."""
     store = SnapshotStore(tmp_path)
     manifest = stored(store)
     path = changes_path(tmp_path, manifest)
     part = manifest.parts[0]
     assert part.changes is not None
-    # An id goes that the part does not have.
+    # The changes remove an id that the part does not have.
     data = encode_changes(AclColumns.of([AppliedAcl(acl(1, host="h"), 20, 1)]), acl_id(77))
     path.write_bytes(data)
     sealed = ChangePart(part.changes.name, 2, len(data), hashlib.sha256(data).hexdigest(), part.changes.count)
@@ -110,7 +110,7 @@ def test_changes_that_do_not_fit_their_part_are_damage(tmp_path: Path) -> None:
         folded(plan(store, 40, base=wrong), logged([acl(3)], start=22))
 
 
-def test_a_copy_of_the_directory_is_the_whole_snapshot(tmp_path: Path) -> None:
+def test_a_copy_of_the_directory_is_a_complete_snapshot(tmp_path: Path) -> None:
     """Into another store, by whatever copies files."""
     manifest = stored(SnapshotStore(tmp_path / "from"))
     shutil.copytree(tmp_path / "from" / manifest.ref.directory, tmp_path / "to" / manifest.ref.directory)

@@ -224,14 +224,14 @@ def test_damage_is_named_and_the_one_before_is_taken(
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.id)
 def test_nothing_but_damage_is_none(store: SnapshotStore, tmp_path: Path, damage: Damage) -> None:
-    """With no snapshot before it, there is none, and the reason is heard all the same."""
+    """Without an earlier snapshot there is none, and the reason is reported."""
     store.write(image_of(*range(4)), IDENTITY, log_end_time_ms=1)
     store.write(image_of(*range(5)), IDENTITY, log_end_time_ms=1)
     damage.inflict(newest(tmp_path))
     shutil.rmtree(min((tmp_path / CLUSTER).iterdir()))
-    heard: list[SkippedSnapshot] = []
-    assert store.latest(IDENTITY, on_skipped=heard.append) is None
-    assert [type(skipped.error) for skipped in heard] == [damage.error]
+    skipped_snapshots: list[SkippedSnapshot] = []
+    assert store.latest(IDENTITY, on_skipped=skipped_snapshots.append) is None
+    assert [type(skipped.error) for skipped in skipped_snapshots] == [damage.error]
 
 
 REPAIRED = [
@@ -243,7 +243,7 @@ REPAIRED = [
 
 @pytest.mark.parametrize("damage", REPAIRED, ids=lambda damage: damage.id)
 def test_writing_again_repairs_what_is_damaged(store: SnapshotStore, tmp_path: Path, damage: Damage) -> None:
-    """On a log where nothing happens the next snapshot has the same place: it must become whole."""
+    """On an idle log the next snapshot has the same offset, and must repair the damaged one."""
     store.write(image_of(*range(4)), IDENTITY, log_end_time_ms=1)
     ref = store.write(image_of(*range(5)), IDENTITY, log_end_time_ms=1)
     damage.inflict(newest(tmp_path))

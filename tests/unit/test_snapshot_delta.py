@@ -73,7 +73,7 @@ def test_replacing_an_acl_of_the_image_shows_before_and_after() -> None:
 
 
 @pytest.mark.parametrize("in_image", [False, True])
-def test_same_id_with_same_content_stays_as_first_written(*, in_image: bool) -> None:
+def test_same_id_with_same_content_keeps_the_first_record(*, in_image: bool) -> None:
     """I8: a repeated record changes nothing but the count; the first writing stays on record."""
     image = image_of(1) if in_image else AclsImage.EMPTY
     delta = delta_of([acl(1)] if in_image else [acl(1), acl(1)], image)
@@ -131,7 +131,7 @@ def test_removed_and_added_again_within_a_delta_is_in_force() -> None:
     assert list(delta.changed()) == [(AppliedAcl(acl(1), 0, 0), AppliedAcl(acl(1), 2, 2_000))]
 
 
-def test_replaced_then_removed_within_a_delta_is_gone() -> None:
+def test_replaced_then_removed_within_a_delta_is_removed() -> None:
     """What the delta made of the image's ACL is what is removed, in the digest too."""
     delta = delta_of([acl(1, host="h"), remove(1)], image_of(1, 2))
     image = delta.apply(NOWHERE)
@@ -190,17 +190,17 @@ def test_other_records_pass_by_counted(record: MetadataRecord | ControlRecord) -
 
 
 def test_older_images_stay_as_they_were() -> None:
-    """I1: an image is immutable, whatever is made of it, a million times or at once."""
+    """I1: an image is immutable, whatever is made of it, by many deltas or by one."""
     first = image_of(1, 2)
-    kept = contents(first)
+    earlier = contents(first)
     second = replayed([remove(1), acl(3), acl(2, host="h")], first)
     replayed([remove(2), remove(3)], second)
-    assert contents(first) == kept
+    assert contents(first) == earlier
     assert (len(first), first.digest) == (2, digest_of([acl(1), acl(2)]))
     assert {found.record for found in second} == {acl(3), acl(2, host="h")}
 
 
-def test_a_delta_that_goes_on_does_not_change_the_image_it_made() -> None:
+def test_later_records_of_a_delta_do_not_change_its_image() -> None:
     """apply() is a picture: later records of the same delta do not reach into it."""
     delta = delta_of([acl(1)])
     image = delta.apply(NOWHERE)
@@ -212,7 +212,7 @@ def test_a_delta_that_goes_on_does_not_change_the_image_it_made() -> None:
 def test_changes_are_merged_into_new_columns_when_they_are_many() -> None:
     """Beyond a share of the columns (1,024 at least) changes are merged; nothing but their cost differs."""
     image = image_of(*range(3_000))
-    assert not image.changes  # 3,000 changes of no columns: merged at once
+    assert not image.changes  # 3,000 changes of no columns: merged immediately
     small = replayed([remove(0), acl(5_000)], image)
     assert len(small.changes) == 2
     assert small.columns is image.columns
@@ -258,7 +258,7 @@ def test_an_image_settles_where_nobody_has_an_index_of_it() -> None:
     assert settled.merged() is settled
 
 
-def test_an_id_added_since_the_base_and_removed_again_is_gone() -> None:
+def test_an_id_added_after_the_base_and_removed_again_is_not_found() -> None:
     """Neither iteration nor look-up find an id whose addition and removal are both in the map of changes."""
     image = replayed([remove(9_999)], replayed([acl(9_999)], image_of(*range(2_000))))
     assert image.get(acl_id(9_999)) is None

@@ -1,4 +1,4 @@
-"""The fold of many records at once: each way in which an id can be known already."""
+"""The fold of many records by column: each way in which an id can be known already."""
 
 from __future__ import annotations
 
@@ -127,11 +127,11 @@ CASES = list(cases())
 def test_the_fold_at_once_is_the_fold(
     _name: str, image: AclsImage, batches: list[list[MetadataRecord]], by_itself: set[int]
 ) -> None:
-    """Content, digest, counts, offsets and what publishers are told are those of the fold one by one."""
+    """Content, digest, counts, offsets and publications are those of the fold by record."""
     folded(image, batches, by_itself)
 
 
-def test_what_a_log_adds_stays_rows() -> None:
+def test_added_acls_remain_rows() -> None:
     """No object is made of an ACL, whatever becomes of it later in the log."""
     delta = AclsDelta(AclsImage.EMPTY, fold_at=FOLD_AT)
     many = [acl(number) for number in range(5, 12)]
@@ -152,7 +152,7 @@ def test_what_a_log_adds_stays_rows() -> None:
     assert astuple(delta.counts) == (13, 3, 2, 8, 1, 0)
 
 
-def test_what_the_image_knows_is_looked_at() -> None:
+def test_ids_of_the_image_are_found() -> None:
     """Ids of its rows and changes: its columns are not written anew for each fold."""
     delta = AclsDelta(IMAGE_WITH_CHANGES)
     batches, _ = by_column(raw_batches([[acl(3, host="h"), acl(5, host="h"), *map(acl, range(11, 16))]]))
@@ -192,7 +192,7 @@ def test_the_delta_from_nothing(rows: tuple[int, ...], monkeypatch: pytest.Monke
 
 
 def test_batches_that_are_left_out() -> None:
-    """What one read holds need not be folded whole: a batch that waits for a transaction is not."""
+    """A part of one read may be left out, such as a batch that waits for a transaction."""
     batches, _ = by_column(raw_batches([[acl(1), acl(2)], [acl(3), removal(1)], [acl(4)]]))
     delta = AclsDelta(AclsImage.EMPTY, fold_at=FOLD_AT)
     delta.replay_batch(batches[0])

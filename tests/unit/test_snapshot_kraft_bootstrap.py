@@ -1,4 +1,4 @@
-"""What a new cluster begins with: which file that is, what stays in it, and what is refused."""
+"""The bootstrap file of a new cluster: its name, its existing records, and refused inputs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def kafkas_file(*records: MetadataRecord) -> bytes:
     return control + data + footer
 
 
-def test_what_is_there_stays_and_the_acls_come_before_the_footer(tmp_path: Path) -> None:
+def test_existing_records_are_kept_and_acls_come_before_the_footer(tmp_path: Path) -> None:
     """Voters and SCRAM users too, byte by byte; the file's mode as well."""
     directory = formatted(tmp_path)
     before = kafkas_file(*LEVELS)
@@ -79,7 +79,7 @@ def test_which_file_a_controller_begins_with(tmp_path: Path) -> None:
     assert add_to_formatted(IMAGE, directory)[0] == directory / ZERO
 
 
-def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
+def test_invalid_exports_are_refused(tmp_path: Path) -> None:
     """And nothing is changed then."""
     directory = formatted(tmp_path)
     path = directory / BOOTSTRAP_NAME
@@ -117,10 +117,10 @@ def test_the_command_chooses_features(tmp_path: Path) -> None:
     ):
         done = export("--bootstrap", "--output", tmp_path, "--json", *flags)
         assert done.exit_code == 0, done.output
-        said = json.loads(done.stdout)
-        assert (said["file"], said["features"]) == (str(tmp_path / BOOTSTRAP_NAME), expected)
+        result = json.loads(done.stdout)
+        assert (result["file"], result["features"]) == (str(tmp_path / BOOTSTRAP_NAME), expected)
         image = read_checkpoint(tmp_path / BOOTSTRAP_NAME)
-        assert (image.metadata.features, len(image)) == (expected, said["count"])
+        assert (image.metadata.features, len(image)) == (expected, result["count"])
     for args, why in (
         (("--bootstrap", "--metadata-version", "5.9"), "`5.9` is no metadata.version"),
         (("--metadata-version", "4.0"), "needs --bootstrap"),

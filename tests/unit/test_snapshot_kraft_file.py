@@ -315,7 +315,7 @@ def test_a_removed_feature_is_none() -> None:
         ),
         pytest.param(header() + values_batch(None) + footer(2), "without a value", id="null value"),
         pytest.param(header() + values_batch(b"\x01\x12\x00abc") + footer(2), "offset 1", id="short record"),
-        pytest.param(header() + footer(1)[:-1], "", id="torn footer"),
+        pytest.param(header() + footer(1)[:-1], "", id="truncated footer"),
         pytest.param(header() + footer(1) + b"\0" * 20, "", id="bytes after the footer"),
     ],
 )

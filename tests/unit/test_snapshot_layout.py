@@ -27,7 +27,7 @@ def test_snapshot_name_is_kafkas() -> None:
     ["", "266-1", "00000000000000000266-0000000001.checkpoint", " 0000000000000000266-0000000001", "x" * 31],
 )
 def test_other_names_are_no_snapshots(name: str) -> None:
-    """Directories that somebody put there are passed by."""
+    """Other directories are ignored."""
     assert parse_snapshot_name(name) is None
 
 
@@ -61,7 +61,7 @@ def test_newest_is_by_epoch_then_by_end_offset() -> None:
     ],
 )
 def test_cluster_ids_are_percent_encoded(cluster_id: str, directory: str) -> None:
-    """Kafka's own ids stay, what could name another place does not, and the id can be told from the name."""
+    """Kafka's ids do not change, unsafe characters are encoded, and the name decodes to the id."""
     assert cluster_directory(cluster_id) == directory
     assert parse_cluster_directory(directory) == cluster_id
 

@@ -75,7 +75,7 @@ def test_changes_make_it_a_manifest_that_an_older_build_refuses() -> None:
             SnapshotManifest.from_json(sealed(formatVersion=2, parts=parts), source="m")
 
 
-def test_an_empty_tail_is_said_only_where_there_is_one() -> None:
+def test_an_empty_tail_is_written_only_if_there_is_one() -> None:
     """Markers at the end of a topic; older builds know no such field."""
     tailed = replace(MANIFEST, provenance=Provenance(266, 1, 1_795_222_871_590, 3))
     assert json.loads(tailed.to_json())["emptyTail"] == 3
@@ -86,7 +86,7 @@ def test_an_empty_tail_is_said_only_where_there_is_one() -> None:
             SnapshotManifest.from_json(sealed(emptyTail=wrong), source="m")
 
 
-def test_a_gap_is_said_only_where_it_matters() -> None:
+def test_a_gap_is_written_only_if_it_matters() -> None:
     """I6: a state that may lack records that count says until where; older builds know no such field."""
     past_gap = replace(MANIFEST, gap_until=300)
     assert not past_gap.is_exact
@@ -112,7 +112,7 @@ def test_resealed_manifest_is_read() -> None:
 
 
 def test_a_newer_format_is_named() -> None:
-    """Nothing else of it is looked at: a newer format may have any fields."""
+    """Nothing else of it is read: a newer format may have any fields."""
     with pytest.raises(SnapshotUnsupportedError, match=r"m has format version 3; .* reads up to 2"):
         SnapshotManifest.from_json(b'{"formatVersion": 3, "new": true}', source="m")
 

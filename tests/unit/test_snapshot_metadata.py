@@ -45,7 +45,7 @@ KNOWN: list[MetadataRecord] = [
 ]
 
 
-def test_what_the_log_says_is_kept() -> None:
+def test_metadata_of_the_log_is_stored() -> None:
     """And gone with its removal; what cannot be read is counted by type and version."""
     image = replayed(KNOWN)
     known = image.metadata

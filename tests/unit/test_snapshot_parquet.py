@@ -177,18 +177,18 @@ print("pandas" in sys.modules)
 def test_changes_come_back() -> None:
     """Rows with their ACLs, and ids of rows that are gone."""
     columns = AclColumns.of([AppliedAcl(acl(number), None if number else 7, number) for number in range(3)])
-    gone = acl_id(8) + acl_id(9)
-    data = encode_changes(columns, gone)
+    removed_ids = acl_id(8) + acl_id(9)
+    data = encode_changes(columns, removed_ids)
     rows, ids = decode_changes(data, rows=5, source="p")
-    assert (list(rows), ids) == (list(columns), gone)
-    rows, ids = decode_changes(encode_changes(AclColumns.EMPTY, gone), rows=2, source="p")
-    assert (len(rows), ids) == (0, gone)
+    assert (list(rows), ids) == (list(columns), removed_ids)
+    rows, ids = decode_changes(encode_changes(AclColumns.EMPTY, removed_ids), rows=2, source="p")
+    assert (len(rows), ids) == (0, removed_ids)
     # It is no part: what it leaves out would be taken for not there.
     with pytest.raises(SnapshotCorruptError, match="holds nulls"):
         decode_part(data, rows=5, source="p")
 
 
-def test_a_row_that_is_gone_has_its_id_alone() -> None:
+def test_a_removed_row_has_only_its_id() -> None:
     """Half an ACL is damage."""
     whole = pq.read_table(io.BytesIO(encode_changes(AclColumns.EMPTY, acl_id(8))))
     for name in ("host", "timestamp_ms", "operation"):
@@ -224,12 +224,12 @@ def decoded_bytes(data: bytes, rows: int) -> int:
     return int(pool.max_memory() or 0)
 
 
-@pytest.mark.parametrize("said", [3_000_000, 2_999_999, 1000])
-def test_a_file_of_many_rows_is_refused_by_its_footer(said: int) -> None:
+@pytest.mark.parametrize("claimed_rows", [3_000_000, 2_999_999, 1000])
+def test_a_file_of_many_rows_is_refused_by_its_footer(claimed_rows: int) -> None:
     """A hundred kilobytes would decode to a hundred megabytes; what the manifest says does not help."""
     data = bomb(3_000_000)
     assert len(data) < 200_000
-    assert decoded_bytes(data, said) < 1_000_000
+    assert decoded_bytes(data, claimed_rows) < 1_000_000
 
 
 def test_a_long_name_in_every_row_is_refused() -> None:

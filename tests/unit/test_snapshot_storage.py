@@ -1,4 +1,4 @@
-"""Storage: what it promises on local disks, and where a client library stands between."""
+"""Storage: its guarantees on local disks, and with client libraries."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class ObjectStore(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no type
         return "/" + str(path).partition("://")[2].lstrip("/") if "://" in str(path) else str(path)
 
     def ls(self, path: str, detail: bool = True, **options: Any) -> Any:
-        self._asked(path)
+        self._check_path(path)
         return super().ls(path, detail, **options)
 
     def info(self, path: str, **options: Any) -> Any:
-        self._asked(path)
+        self._check_path(path)
         is_bucket = "/" not in path.strip("/")
         return {"name": path, "type": "directory", "size": 0} if is_bucket else super().info(path, **options)
 
     def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **options: Any) -> None:
-        self._asked(path)
+        self._check_path(path)
         if mode == "create" and not ObjectStore.knows_conditions:
             raise OSError(
                 errno.ENOSYS, "A header you provided implies functionality that is not implemented."
@@ -50,7 +50,7 @@ class ObjectStore(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no type
     def makedirs(self, path: str, exist_ok: bool = False) -> None:
         ObjectStore.buckets_made += 1
 
-    def _asked(self, path: str) -> None:
+    def _check_path(self, path: str) -> None:
         if ObjectStore.fails_with is not None:
             raise ObjectStore.fails_with
         if path.strip("/").partition("/")[0] != "bucket":
@@ -77,7 +77,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path, object_store: str) -> st
     ]
 
 
-def test_what_is_there_is_not_written_over(url: str) -> None:
+def test_an_existing_file_is_not_overwritten(url: str) -> None:
     """By put_new; put does."""
     storage = Storage(url)
     assert storage.put_new("a/f", b"1") is True
@@ -88,8 +88,8 @@ def test_what_is_there_is_not_written_over(url: str) -> None:
     assert list(storage.files("a")) == ["f"]
 
 
-def test_of_several_that_put_at_once_one_writes(tmp_path: Path) -> None:
-    """And what it wrote is what stays."""
+def test_one_of_several_concurrent_puts_writes(tmp_path: Path) -> None:
+    """Its content remains."""
     url = str(tmp_path)
     wrote: list[bytes] = []
     barrier = threading.Barrier(8)
@@ -151,7 +151,7 @@ def test_a_missing_bucket_is_no_empty_store(object_store: str) -> None:
 
 
 def test_a_missing_directory_is_no_store(tmp_path: Path) -> None:
-    """Whoever only reads is told; a first put makes it."""
+    """A reader gets an error; the first put creates it."""
     storage = Storage(str(tmp_path / "x"))
     with pytest.raises(SnapshotStoreMissingError, match=f"snapshot store {tmp_path / 'x'} does not exist"):
         storage.require()
@@ -160,7 +160,7 @@ def test_a_missing_directory_is_no_store(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "message"),
     [
         (LibraryError("Could not connect to the endpoint URL"), "Could not connect to the endpoint URL"),
         (PermissionError("The signature does not match"), "access denied: The signature does not match"),
@@ -168,7 +168,7 @@ def test_a_missing_directory_is_no_store(tmp_path: Path) -> None:
         (LibraryError(), "LibraryError"),
     ],
 )
-def test_whatever_a_client_library_raises(object_store: str, error: Exception, said: str) -> None:
+def test_errors_of_client_libraries_are_translated(object_store: str, error: Exception, message: str) -> None:
     """One class of errors, which names the store and what the library said."""
     storage = Storage(object_store)
     ObjectStore.fails_with = error
@@ -177,10 +177,10 @@ def test_whatever_a_client_library_raises(object_store: str, error: Exception, s
         lambda: storage.put("a/f", b""),
         lambda: storage.put_new("f", b""),
     ):
-        with pytest.raises(SnapshotStoreUnavailableError, match=f"cannot .* {object_store}.*{said}"):
+        with pytest.raises(SnapshotStoreUnavailableError, match=f"cannot .* {object_store}.*{message}"):
             use()
     if not isinstance(error, PermissionError):
-        with pytest.raises(SnapshotStoreUnavailableError, match=said):
+        with pytest.raises(SnapshotStoreUnavailableError, match=message):
             storage.require()
 
 

@@ -126,9 +126,9 @@ def test_beyond_the_logs_end_is_refused(store: SnapshotStore) -> None:
         (beyond, SnapshotForeignError)
     ]
     assert "ends at offset 3, beyond 2" in str(found.skipped[0].error)
-    heard: list[SkippedSnapshot] = []
-    assert store.latest(IDENTITY, max_end_offset=1, on_skipped=heard.append) is None
-    assert [skipped.ref for skipped in heard] == [beyond, before]
+    skipped_snapshots: list[SkippedSnapshot] = []
+    assert store.latest(IDENTITY, max_end_offset=1, on_skipped=skipped_snapshots.append) is None
+    assert [skipped.ref for skipped in skipped_snapshots] == [beyond, before]
 
 
 def test_another_topic_is_another_log(store: SnapshotStore) -> None:
@@ -150,7 +150,7 @@ def test_another_topic_is_another_log(store: SnapshotStore) -> None:
 
 
 def test_another_log_in_the_same_place_is_not_overwritten(store: SnapshotStore) -> None:
-    """Two logs of one cluster need two stores: the second writer is told, the first loses nothing."""
+    """Two logs of one cluster need two stores: the second writer gets an error, the first loses nothing."""
     ref = write(store, image_of(1))
     with pytest.raises(SnapshotForeignError, match="topic id"):
         write(store, image_of(2), identity=OTHER_TOPIC)
@@ -170,7 +170,7 @@ def test_clusters_do_not_see_each_other(store: SnapshotStore) -> None:
 
 
 def test_writing_again_is_a_success_and_changes_nothing(store: SnapshotStore, url: str) -> None:
-    """Put once: the second node finds the first one's files whole and leaves every byte as it is."""
+    """Put once: the second node finds complete files of the first and leaves every byte as it is."""
     ref = write(store, image_of(1, 2))
     fs, root = fsspec.url_to_fs(url)
     before = {path: fs.cat_file(path) for path in fs.find(root)}
@@ -229,7 +229,7 @@ def test_an_image_that_contradicts_itself_is_refused(store: SnapshotStore) -> No
     assert store.latest(IDENTITY) is None
 
 
-def test_what_does_not_fit_leaves_nothing_behind(store: SnapshotStore, url: str) -> None:
+def test_a_failed_write_leaves_nothing_behind(store: SnapshotStore, url: str) -> None:
     """A failing write removes the parts that it had put."""
     image = replayed([*(acl(n) for n in range(5)), acl(6, host="\ud800")])
     with pytest.raises(EncodeError):
@@ -245,14 +245,14 @@ def test_at_least_one_is_kept(store: SnapshotStore, keep: int) -> None:
         write(store, image_of(1), keep=keep)
 
 
-def test_nodes_that_write_at_once_end_with_one_whole_snapshot(url: str) -> None:
-    """Two nodes sharing a store: no file of one is half the other's, whoever is later."""
+def test_concurrent_nodes_write_one_complete_snapshot(url: str) -> None:
+    """Two nodes share a store: no file mixes their contents, in any order."""
     image = image_of(*range(10))
     for _ in range(10):
-        at_once = threading.Barrier(2)
+        barrier = threading.Barrier(2)
         failed: list[BaseException] = []
 
-        def node(start: Callable[[], Any] = at_once.wait, failed: list[BaseException] = failed) -> None:
+        def node(start: Callable[[], Any] = barrier.wait, failed: list[BaseException] = failed) -> None:
             store = SnapshotStore(url, rows_per_part=4)
             start()
             try:

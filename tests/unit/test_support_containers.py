@@ -72,6 +72,6 @@ def test_without_docker_there_is_no_image(tmp_path: Path, monkeypatch: pytest.Mo
         docker("info")
 
 
-def test_what_docker_says_is_in_the_error(engine: Path) -> None:
+def test_the_error_has_the_message_of_docker(engine: Path) -> None:
     with pytest.raises(ContainerError, match=r"docker frobnicate it exited with 125:\nno such command"):
         docker("frobnicate", "it")

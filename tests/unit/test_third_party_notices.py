@@ -42,7 +42,7 @@ def test_the_notices_have_the_licences_texts() -> None:
 
 
 def test_nothing_else_in_the_packages_is_minified() -> None:
-    """What a program wrote is probably someone else's, and has to be recorded."""
+    """Generated code is probably of a third party, and must be recorded."""
     found = {
         path.name
         for package in ("records", "snapshot", "replay", "authorizer")
