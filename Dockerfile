@@ -19,6 +19,7 @@ COPY records records
 COPY snapshot snapshot
 COPY replay replay
 COPY authorizer authorizer
+COPY aclog aclog
 RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir dist . \
     && /opt/build/bin/pip --python /opt/aclog/bin/python install --no-deps dist/*.whl \
     && /opt/aclog/bin/aclog --version

@@ -21,7 +21,7 @@ GO_PROGRAMS_STAMP := $(VENV)/.go-programs
 PYTHON ?= python3.13 python3.12 python3.11 python3
 
 # What the linters and mypy read: the four layers and whatever else holds Python.
-CODE := $(wildcard records snapshot replay authorizer tests benchmarks examples)
+CODE := $(wildcard records snapshot replay authorizer aclog tests benchmarks examples)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # What is fetched stays in .venv until it is installed: one file system, so it is linked and not copied, and a set-up
 # that was interrupted goes on where it was.

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-LAYERS = ("records", "snapshot", "replay", "authorizer")
+LAYERS = ("records", "snapshot", "replay", "authorizer", "aclog")
 NOT_SHIPPED = {"tests", "benchmarks", "examples", "docs"}
 
 # Distributions whose module has another name.
