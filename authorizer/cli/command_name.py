@@ -22,6 +22,7 @@ COMPLETE_VARIABLE: Final = "_ACLOG_COMPLETE"
 #: The commands, in the order of ``aclog --help``.
 COMMANDS: Final = (
     "quickstart",
+    "connect",
     "check",
     "acls",
     "log",

@@ -37,6 +37,9 @@ _COMMANDS: Final = {
     "quickstart": _Command(
         "quickstart.command", "Run a node, its console and the Spark jobs on an example log."
     ),
+    "connect": _Command(
+        "connect", "Find out how a cluster can be followed, and write the configuration for it."
+    ),
     "check": _Command(
         "check.command", "Decide whether a principal may do an operation, as the broker would."
     ),

@@ -56,7 +56,7 @@ def shared(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Co
     return decorate
 
 
-log_option: Final = click.option(
+log_url_option: Final = click.option(
     "--log",
     metavar="URL",
     expose_value=False,
@@ -66,6 +66,35 @@ log_option: Final = click.option(
     "a cluster's metadata log by its controllers (kraft://HOST:PORT[,HOST:PORT...]), or polls of its "
     "brokers, stored in DIR (describe://HOST:PORT[,HOST:PORT...][/DIR]).  [default: aclog.log.url of "
     "--config, else the log.dirs of a broker's own file]",
+)
+bootstrap_controller_option: Final = click.option(
+    "--bootstrap-controller",
+    metavar="HOST:PORT[,...]",
+    expose_value=False,
+    callback=remember,
+    help="Instead of --log: the cluster of these controllers, as --log kraft://HOST:PORT.",
+)
+command_config_option: Final = click.option(
+    "--command-config",
+    metavar="FILE",
+    expose_value=False,
+    callback=remember,
+    shell_complete=completes("file"),
+    help="The connection to the cluster, as for Kafka's tools: Java's client.properties (security.protocol, "
+    "sasl.jaas.config, ssl.truststore.location, ...). With bootstrap.servers it also names the cluster.",
+)
+#: The log, or the cluster as Kafka's tools name it.
+log_option: Final = shared(
+    log_url_option,
+    click.option(
+        "--bootstrap-server",
+        metavar="HOST:PORT[,...]",
+        expose_value=False,
+        callback=remember,
+        help="Instead of --log: the cluster of these brokers, as --log describe://HOST:PORT.",
+    ),
+    bootstrap_controller_option,
+    command_config_option,
 )
 snapshots_option: Final = click.option(
     "--snapshots",

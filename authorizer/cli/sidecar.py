@@ -61,7 +61,7 @@ sidecar_options: Final = shared(
     ),
     credentials_options,
 )
-_CREDENTIALS: Final = ("--token-file", "--ca-file", "--certificate-file")
+CREDENTIALS: Final = ("--token-file", "--ca-file", "--certificate-file")
 
 
 def require_one_source(sidecar: str | None, *of_a_log: str) -> None:
@@ -70,7 +70,7 @@ def require_one_source(sidecar: str | None, *of_a_log: str) -> None:
         raise click.UsageError(
             "--sidecar cannot be used with --log or --snapshots: the node has a log and a store"
         )
-    if sidecar is None and (flags := words(*_CREDENTIALS)):
+    if sidecar is None and (flags := words(*CREDENTIALS)):
         raise click.UsageError(f"{flags[0]} is for a node: name it with --sidecar")
 
 

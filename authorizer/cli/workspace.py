@@ -18,7 +18,7 @@ import click
 from authorizer.api.kafka_version import KAFKA_VERSION_CONFIG
 from authorizer.cli.invocation import given
 from authorizer.cli.rendering.output import Progress, Waiting, note, shown
-from authorizer.configuration.keys.names import LOG_URL, SNAPSHOT_STORE
+from authorizer.configuration.keys.names import COMMAND_CONFIG, LOG_URL, SNAPSHOT_STORE
 from authorizer.configuration.keys.table import BY_NAME
 from records.errors import LogStorageError
 from records.log.open import POLLED, QUORUM, TOPIC, open_log
@@ -40,6 +40,12 @@ _NO_FLAGS: Final[Mapping[str, str | None]] = MappingProxyType({})
 #: Readers see a commit within milliseconds; a command waits at most this long for it.
 _READABLE_TIMEOUT_S: Final = 5.0
 _POLL_INTERVAL_S: Final = 0.01
+#: What begins the log's URL, by the option that names the rest.
+_LOG_FORMS: Final = {
+    "--log": "",
+    "--bootstrap-server": f"{POLLED}://",
+    "--bootstrap-controller": f"{QUORUM}://",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +62,24 @@ class Workspace:
 
     @classmethod
     def given(cls, flags: Mapping[str, str | None] = _NO_FLAGS) -> Workspace:
-        """From --log, --snapshots and --config of the running command; ``flags``: its other settings by key.
+        """From the options of the running command; ``flags``: its other settings by key.
 
         Raises:
             ConfigError: a file cannot be read, or a value is not allowed.
+            click.UsageError: two options name a log.
         """
         from authorizer.configuration.load import load_config
 
         named = {
-            LOG_URL: given("--log"),
+            LOG_URL: _log_url(),
+            COMMAND_CONFIG: given("--command-config"),
             SNAPSHOT_STORE: given("--snapshots"),
             KAFKA_VERSION_CONFIG: given("--as"),
             **flags,
         }
         config = load_config(given("--config"), flags=named)
+        if config.unused_client_keys:
+            note(f"note: {config.command_config}: {', '.join(config.unused_client_keys)}: no effect in aclog")
         return cls(config, is_store_from_option=given("--snapshots") is not None)
 
     @contextmanager
@@ -241,6 +251,14 @@ def is_log(url: str) -> bool:
         return True
     directory = Path(url.removeprefix("file:"))
     return (directory / "aclog.properties").exists() or any(directory.glob("*.log"))
+
+
+def _log_url() -> str | None:
+    """The log that --log, --bootstrap-server or --bootstrap-controller names."""
+    urls = {flag: f"{form}{servers}" for flag, form in _LOG_FORMS.items() if (servers := given(flag))}
+    if len(urls) > 1:
+        raise click.UsageError(f"{' and '.join(urls)} cannot be used together: each names a log")
+    return next(iter(urls.values()), None)
 
 
 def _missing(flag: str, key: str) -> str:

@@ -19,6 +19,10 @@ from authorizer.api.errors import ConfigError
 from authorizer.configuration.authentication import require_complete_authentication
 from authorizer.configuration.broker_file import BrokerLog, broker_log_of, is_broker_file
 from authorizer.configuration.client_keys import refuse_client_keys
+from authorizer.configuration.client_properties.client_settings import (
+    JavaClientSettings,
+    java_client_settings,
+)
 from authorizer.configuration.clusters import (
     cluster_key,
     cluster_key_of_variable,
@@ -39,6 +43,7 @@ from authorizer.configuration.keys.names import (
     ACLOG_LISTENERS,
     BYTES_IN_FLIGHT,
     CLUSTERS,
+    COMMAND_CONFIG,
     CONSOLE_LISTENERS,
     CONTROLLER_LISTENER_NAMES,
     EARLY_START_LISTENERS,
@@ -134,6 +139,7 @@ class Config(ConfigKeys):
         broker_log: the metadata log of the broker whose own file was read, if it was one.
         kafka: settings for the Kafka client, without ``aclog.kafka.``; they may contain secrets.
         decision_log_kafka: the same of ``aclog.decision.log.kafka.``.
+        unused_client_keys: keys of ``command_config`` that have no effect here.
         properties: every key and text as merged, for ``Authorizer.configure``; they may contain secrets.
         sources: the source of each of them: ``file``, ``environment``, ``flag`` or ``put``.
         inputs: what the configuration was computed from.
@@ -149,6 +155,7 @@ class Config(ConfigKeys):
     kafka: Mapping[str, str] = field(repr=False)
     decision_log_kafka: Mapping[str, str] = field(repr=False)
     properties: Mapping[str, str] = field(repr=False)
+    unused_client_keys: tuple[str, ...]
     sources: Mapping[str, str]
     inputs: ConfigInputs
 
@@ -229,6 +236,13 @@ def load_config(
 
 
 def _config(inputs: ConfigInputs, merged: Mapping[str, str], sources: Mapping[str, str]) -> Config:
+    java = _java_client(merged.get(COMMAND_CONFIG))
+    if java is not None:
+        from_java = {f"{CLIENT_PREFIX}{name}": text for name, text in java.settings.items()}
+        if java.log_url is not None and not is_broker_file(inputs.file):
+            from_java[LOG_URL] = java.log_url
+        merged = {**from_java, **merged}
+        sources = {**dict.fromkeys(from_java, sources[COMMAND_CONFIG]), **sources}
     values = {key.name: key.read(merged.get(key.name)) for key in KEYS}
     _refuse_unknown(merged, values[CLUSTERS])
     if values[BYTES_IN_FLIGHT] < values[REQUEST_BYTES]:
@@ -245,6 +259,7 @@ def _config(inputs: ConfigInputs, merged: Mapping[str, str], sources: Mapping[st
         console_listeners=console_listeners(values[CONSOLE_LISTENERS], listeners, key=CONSOLE_LISTENERS),
         broker_log=broker_log_of(inputs.file) if inputs.cluster is None else None,
         kafka=_below(CLIENT_PREFIX, merged),
+        unused_client_keys=() if java is None else java.unused_keys,
         decision_log_kafka=_below(DECISION_CLIENT_PREFIX, merged),
         properties=MappingProxyType(
             merged if inputs.cluster is None else {**merged, CLUSTER_NAME: inputs.cluster}
@@ -252,6 +267,16 @@ def _config(inputs: ConfigInputs, merged: Mapping[str, str], sources: Mapping[st
         sources=MappingProxyType(dict(sources)),
         inputs=inputs,
     )
+
+
+def _java_client(path: str | None) -> JavaClientSettings | None:
+    if path is None:
+        return None
+    try:
+        return java_client_settings(read_properties(path, COMMAND_CONFIG))
+    except ConfigError as error:
+        error.add_note(f"see {path}")
+        raise
 
 
 def _listeners(
@@ -283,11 +308,11 @@ def _listeners(
     return key, listeners
 
 
-def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
+def read_properties(path: str | os.PathLike[str], key: str = CONFIG_FLAG) -> dict[str, str]:
     r"""Return the keys and texts of a Java properties file; of equal keys the last one counts, as in Java.
 
     The bytes are decoded as UTF-8 if they are valid UTF-8, else as Latin-1, as in Java; ``\uXXXX`` works in
-    both.
+    both. ``key`` names the file in errors.
 
     Raises:
         ConfigError: the file cannot be read, or has a malformed ``\u`` escape.
@@ -297,7 +322,7 @@ def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
         with open(path, "rb") as file:  # noqa: PTH123 - any path-like
             data = file.read()
     except OSError as error:
-        raise ConfigError(CONFIG_FLAG, os.fspath(path), f"{allowed}: {error.strerror}") from error
+        raise ConfigError(key, os.fspath(path), f"{allowed}: {error.strerror}") from error
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -305,7 +330,7 @@ def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
     try:
         return parse_properties(text)
     except ValueError as error:
-        raise ConfigError(CONFIG_FLAG, os.fspath(path), f"{allowed}: {error}") from error
+        raise ConfigError(key, os.fspath(path), f"{allowed}: {error}") from error
 
 
 def _below(prefix: str, merged: Mapping[str, str]) -> Mapping[str, str]:

@@ -50,6 +50,13 @@ def kind_of(url: str) -> str:
     return scheme
 
 
+def polled_servers(url: str | None) -> str | None:
+    """The brokers of a ``describe://`` log, as bootstrap servers; None for any other log."""
+    if url is None or kind_of(url) != POLLED:
+        return None
+    return url.partition("://")[2].partition("/")[0]
+
+
 def open_log(
     url: str, *, mode: Mode = "read", client: Mapping[str, str] = _NO_SETTINGS, lazily: bool = False
 ) -> MetadataLog:

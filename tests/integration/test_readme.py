@@ -14,7 +14,7 @@ import pytest
 
 from support.kafka_broker import HOST, free_ports
 from support.kafka_cluster import KafkaCluster
-from support.pasted_commands import commands, run_pasted
+from support.pasted_commands import commands, run_pasted, section
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group("broker")]
 
@@ -24,6 +24,9 @@ README = ROOT / "README.md"
 ELSEWHERE = {
     ".venv/bin/python -m examples.cluster": "tests/integration/test_examples_cluster.py",
     "docker compose up": "tests/unit/test_deploy_files.py",
+    **dict.fromkeys(
+        commands(section(README.read_text(), "Your cluster")), "tests/integration/test_cli_first_hour.py"
+    ),
 }
 
 

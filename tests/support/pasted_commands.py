@@ -30,6 +30,11 @@ def commands(text: str) -> list[str]:
     return [re.sub(r"^    ", "", command, flags=re.MULTILINE) for command in found]
 
 
+def section(text: str, heading: str) -> str:
+    """The text below a heading of the second level."""
+    return text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+
+
 def script(lines: list[str]) -> str:
     """One shell script with job control; it prints the number and exit code of each command."""
     parts = [CURL, "set -m"]

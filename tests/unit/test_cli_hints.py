@@ -17,7 +17,7 @@ from records.errors import LogAuthenticationError, LogRefusedError
 from support.cli_commands import command_at, every_command
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("records", "snapshot", "replay", "authorizer")
+PACKAGES = ("records", "snapshot", "replay", "authorizer", "aclog")
 PAGE = re.compile(r"\b(docs/[\w.-]+\.md|README\.md|ARCHITECTURE\.md)(?:#([\w-]+))?")
 COMMAND = re.compile(r"`aclog ((?:--)?[a-z][^`\n]*)`|^ +aclog ([a-z][^\n]*)$", re.MULTILINE)
 ENDS = {"|", "&&", ">", "<", "\\", ";"}

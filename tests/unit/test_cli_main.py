@@ -25,6 +25,7 @@ def test_the_commands_are_the_documented_ones() -> None:
     """The commands of docs/cli.md of this version, and their shell completion."""
     assert set(every_command()) == {
         ("quickstart",),
+        ("connect",),
         ("check",),
         ("acls",),
         ("diff",),

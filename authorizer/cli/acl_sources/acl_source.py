@@ -26,6 +26,7 @@ class AclSet(NamedTuple):
         origin: the log for which plans are made; None for a source that is not a target.
         is_own: whether the log is managed by aclog, so that no broker decides by these ACLs.
         acls_flags: options of `aclog acls` that name the source; None if they cannot change it.
+        is_changed_by_brokers: whether it is the directory of a broker, which only the broker writes.
     """
 
     name: str
@@ -34,6 +35,7 @@ class AclSet(NamedTuple):
     origin: PlanOrigin | None = None
     is_own: bool = False
     acls_flags: tuple[str, ...] | None = None
+    is_changed_by_brokers: bool = False
 
     @property
     def plan_origin(self) -> PlanOrigin:

@@ -14,7 +14,7 @@ from authorizer.cli.workspace import load_state
 from authorizer.node.writing.cluster_plan import NOT_ATOMIC, ClusterPlan
 from authorizer.node.writing.cluster_requests import BrokerRequests
 from records.ids import uuid_to_string
-from records.log.open import open_cluster_acls
+from records.log.open import open_cluster_acls, polled_servers
 
 if TYPE_CHECKING:
     from authorizer.analysis.plan import AclPlan
@@ -36,8 +36,11 @@ class ClusterAcls:
         """As AclSource. Raises LogError: the cluster does not answer, or refuses the request."""
         cluster_id = self._cluster.cluster_id()
         config = self._workspace.config
-        if config.log_url is None and config.broker_log is None:
-            found = NamedAcls(self._cluster.url, self._workspace).load()
+        is_polled = polled_servers(config.log_url) is not None
+        if is_polled or (config.log_url is None and config.broker_log is None):
+            # Polls have offsets of their own, so only the cluster identifies the target.
+            name = config.log_url if is_polled and config.log_url else self._cluster.url
+            found = NamedAcls(name, self._workspace).load()
             return found._replace(origin=PlanOrigin(found.name, cluster_id))
         with self._workspace.log() as log:
             if log.identity.cluster_id != cluster_id:

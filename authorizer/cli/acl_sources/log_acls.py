@@ -104,7 +104,8 @@ class LogAcls:
             topic_id = uuid_to_string(log.identity.topic_id)
             url = log.url if log.directory is None else str(log.directory)
             origin = PlanOrigin(url, log.identity.cluster_id, topic_id, end_offset)
-            return AclSet(url, image, origin.cluster_id, origin)
+            is_brokers = log.is_read_only and log.is_cluster_metadata_log
+            return AclSet(url, image, origin.cluster_id, origin, is_changed_by_brokers=is_brokers)
 
     def apply(self, plan: AclPlan, max_removed_percent: int | None) -> tuple[int, PlanResult]:
         """As AclTarget: one batch, appended to the state that was checked. Raises as ``create``."""

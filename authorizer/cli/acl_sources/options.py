@@ -6,15 +6,18 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from authorizer.cli.invocation import words
 from authorizer.cli.options import acls_option, config_option, json_option, log_option, release_option, shared
 from authorizer.cli.rendering.output import note
-from authorizer.cli.sidecar import credentials_options, require_one_source
+from authorizer.cli.sidecar import CREDENTIALS, credentials_options, require_one_source
 from authorizer.cli.workspace import Workspace
+from records.log.open import polled_servers
 
 if TYPE_CHECKING:
     from authorizer.cli.acl_sources.acl_source import AclSet, AclSource, AclTarget, EditableAcls
     from authorizer.engine.decisions.state import AuthorizerSettings
 
+_LOG_FLAGS: Final = ("--log", "--bootstrap-controller", "--command-config", "--config")
 #: A set of ACLs, and how it is printed.
 set_source_options: Final = shared(
     log_option,
@@ -48,15 +51,29 @@ def acl_source(workspace: Workspace, *, acls: str | None) -> AclSource:
 
 
 def acl_target(workspace: Workspace, *, sidecar: str | None, bootstrap_servers: str | None) -> AclTarget:
-    """The target that --bootstrap-server or --sidecar names, else the log."""
+    """The target that --bootstrap-server or --sidecar names, else the log.
+
+    A log of polled ACLs (describe://) is changed through the brokers that it polls.
+    """
     if sidecar is not None and bootstrap_servers is not None:
         raise click.UsageError("--sidecar and --bootstrap-server cannot be used together")
+    if bootstrap_servers is None and sidecar is None:
+        bootstrap_servers = polled_servers(workspace.config.log_url)
     if bootstrap_servers is None:
         return editable_acls(workspace, sidecar=sidecar)
     from authorizer.cli.acl_sources.cluster_acls import ClusterAcls
 
     require_one_source(None)
     return ClusterAcls(bootstrap_servers, workspace)
+
+
+def target_words(before: AclSet, *, sidecar: str | None, bootstrap_servers: str | None) -> tuple[str, ...]:
+    """The options that name this command's target, for the command that applies its plan."""
+    named = {"--sidecar": sidecar, "--bootstrap-server": bootstrap_servers}
+    found = [word for flag, value in named.items() if value is not None for word in (flag, value)]
+    if before.is_changed_by_brokers and not found:
+        found = ["--bootstrap-server", "HOST:PORT"]
+    return (*words(*_LOG_FLAGS, *CREDENTIALS), *found)
 
 
 def editable_acls(workspace: Workspace, *, sidecar: str | None) -> EditableAcls:

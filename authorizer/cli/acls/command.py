@@ -112,20 +112,6 @@ _entry_options = shared(
 )
 
 
-def _refuse_broker_option(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-    if value is not None:
-        raise click.UsageError(f"{param.opts[0]} is an option of kafka-acls; here --log names the log", ctx)
-
-
-# Options of kafka-acls that name the cluster: the error names the option to use instead.
-_broker_options = shared(
-    *(
-        click.option(flag, hidden=True, expose_value=False, callback=_refuse_broker_option)
-        for flag in ("--bootstrap-server", "--bootstrap-controller", "--command-config")
-    )
-)
-
-
 @click.command("acls", cls=Command)
 @_action_options
 @log_option
@@ -136,7 +122,6 @@ _broker_options = shared(
 @config_option
 @json_option
 @progress_option
-@_broker_options
 def acls_command(*, sidecar: str | None, as_json: bool, force: bool, **flags: Any) -> None:
     """Add, remove or list ACLs, with the flags and output of kafka-acls.
 

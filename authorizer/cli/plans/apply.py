@@ -11,7 +11,15 @@ from authorizer.api.errors import PlanOutdatedError, SidecarRefusedError
 from authorizer.cli.acl_sources.options import acl_target, bootstrap_option, max_removed_option
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure, failure_of
-from authorizer.cli.options import config_option, json_option, log_option, progress_option, snapshots_option
+from authorizer.cli.options import (
+    bootstrap_controller_option,
+    command_config_option,
+    config_option,
+    json_option,
+    log_url_option,
+    progress_option,
+    snapshots_option,
+)
 from authorizer.cli.rendering.acls import print_changed_acls
 from authorizer.cli.rendering.output import answer, print_json
 from authorizer.cli.sidecar import sidecar_options
@@ -29,7 +37,9 @@ if TYPE_CHECKING:
     help="Apply a plan that removes a larger share of the ACLs than --max-removed-percent.",
 )
 @max_removed_option
-@log_option
+@log_url_option
+@bootstrap_controller_option
+@command_config_option
 @sidecar_options
 @bootstrap_option
 @snapshots_option

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,16 +10,23 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from authorizer.analysis.files.parsing import RESOURCES, parse_names
-from authorizer.cli.acl_sources.options import acl_target, bootstrap_option, max_removed_option
+from authorizer.cli.acl_sources.options import (
+    acl_target,
+    bootstrap_option,
+    max_removed_option,
+    target_words,
+)
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.input import STDIN, bad_line, read_lines
 from authorizer.cli.options import (
     PRINCIPAL,
+    bootstrap_controller_option,
+    command_config_option,
     completes,
     config_option,
     json_option,
-    log_option,
+    log_url_option,
     progress_option,
     shared,
     snapshots_option,
@@ -74,7 +82,9 @@ _scope_options = shared(
     help="Accept a FILE without an ACL in the scope (--all, ...): the plan removes all ACLs of the scope.",
 )
 @max_removed_option
-@log_option
+@log_url_option
+@bootstrap_controller_option
+@command_config_option
 @sidecar_options
 @bootstrap_option
 @snapshots_option
@@ -171,8 +181,9 @@ def plan_command(
         with Waiting("computing the effective permissions"):
             plan = AclPlan.of(before.plan_origin, before.image, changed, settings)
         write_plan(plan, output)
-        consent = " --allow-mass-removal" if counts.is_mass_removal(limit) else ""
-        note(f"note: the plan is in {output}: `aclog apply {output}{consent}` carries it out")
+        where = target_words(before, sidecar=sidecar, bootstrap_servers=bootstrap_servers)
+        consent = ("--allow-mass-removal",) if counts.is_mass_removal(limit) else ()
+        note(f"note: to apply the plan: `{shlex.join(['aclog', 'apply', str(output), *where, *consent])}`")
     if len(changed.added) or len(changed.removed):
         raise click.exceptions.Exit(ExitCode.NO)
 

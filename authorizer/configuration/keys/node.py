@@ -28,6 +28,7 @@ from authorizer.configuration.keys.names import (
     AUDIT_LEVEL,
     AUDIT_QUEUE,
     CLUSTERS,
+    COMMAND_CONFIG,
     DECISION_FILE_MAX,
     DECISION_LOG,
     DECISION_LOG_LEVEL,
@@ -72,6 +73,17 @@ class NodeKeys(KeyGroup):
         f"`{CLIENT_PREFIX}*` are the settings of the connection to a cluster. Unset in a broker's own file: "
         f"the broker's metadata log, see {METADATA_LOG_DIR}.",
         type_name="url",
+        is_per_cluster=True,
+    )
+    command_config = text_key(
+        COMMAND_CONFIG,
+        "a readable client.properties of Java",
+        "The connection to the log's cluster as for Kafka's tools (`--command-config`): security.protocol, "
+        "sasl.jaas.config of PLAIN, SCRAM and OAUTHBEARER, key stores of type PEM, PKCS12 and JKS. "
+        f"`{CLIENT_PREFIX}*` override it. If {LOG_URL} is unset and the file has bootstrap.servers, the log "
+        "is `describe://` with these servers; with bootstrap.controllers it is `kraft://`. A key that aclog "
+        "cannot honour is an error.",
+        type_name="path",
         is_per_cluster=True,
     )
     kafka_version = OptionalKey(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from records.log.bootstrap_servers import Address
     from records.log.cluster_writer import AclFilterContent, Refusal, Removal
     from records.log.protocol.response_values import DescribedAcls
-    from records.log.protocol.responses import ResponseDecoder
+    from records.log.protocol.responses import DescribedQuorum, ResponseDecoder
     from records.log.protocol.settings import ProtocolSettings
 
 #: A million ACLs are some 100 MB, which the broker assembles first.
@@ -119,11 +119,19 @@ class Brokers:
 
         Raises as ``acls``, and LogUnreachableError if no leader knows it.
         """
-        doing = "the end of the metadata log"
-        epoch, end = self._send(requests.describe_quorum(), responses.DESCRIBE_QUORUM, doing)
-        if end < 0:
+        quorum = self._quorum()
+        if quorum.high_watermark < 0:
             raise self._errors.no_committed_end()
-        return epoch, end
+        return quorum.leader_epoch, quorum.high_watermark
+
+    def controllers(self) -> tuple[Address, ...]:
+        """Listeners of the controllers, where the quorum's voters name them (KIP-853). Raises as ``acls``."""
+        return self._quorum().controllers
+
+    def _quorum(self) -> DescribedQuorum:
+        return self._send(
+            requests.describe_quorum(), responses.DESCRIBE_QUORUM, "the end of the metadata log"
+        )
 
     def levels(self, known: Mapping[int, SupportedLevels]) -> ClusterLevels:
         """The cluster's metadata.version, and the levels that each broker's binary supports.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import socket
 import ssl
@@ -192,7 +193,7 @@ class Connection:
 
 def _tls(settings: ProtocolSettings) -> ssl.SSLContext:
     """Raises OSError, of which ssl.SSLError is one."""
-    context = ssl.create_default_context(cafile=settings.ca_location)
+    context = ssl.create_default_context(cafile=settings.ca_location, cadata=settings.ca_pem)
     context.check_hostname = settings.checks_host_name and settings.checks_certificate
     if not settings.checks_certificate:
         context.verify_mode = ssl.CERT_NONE
@@ -200,4 +201,14 @@ def _tls(settings: ProtocolSettings) -> ssl.SSLContext:
         context.load_cert_chain(
             settings.certificate_location, settings.key_location, password=settings.key_password
         )
+    elif settings.certificate_pem is not None:
+        _load_pem_texts(context, settings)
     return context
+
+
+def _load_pem_texts(context: ssl.SSLContext, settings: ProtocolSettings) -> None:
+    """Load the certificate and key from memory: ssl takes files only, and the key must not be on a disk."""
+    with os.fdopen(os.memfd_create("aclog-client-key"), "wb") as file:
+        file.write(f"{settings.key_pem or ''}{settings.certificate_pem}".encode("ascii"))
+        file.flush()
+        context.load_cert_chain(f"/proc/self/fd/{file.fileno()}", password=settings.key_password)

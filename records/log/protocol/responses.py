@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from kio.schema.errors import ErrorCode
 
@@ -205,8 +205,22 @@ def _described_acls(known: bytes, reader: MessageReader) -> tuple[str, Described
     return error, DescribedAcls(digest, acls)
 
 
-def _described_quorum(reader: MessageReader) -> tuple[str, tuple[int, int]]:
-    """(error, (leader epoch, high watermark)); -1: not known."""
+class DescribedQuorum(NamedTuple):
+    """The quorum of the metadata log; -1: not known.
+
+    Attributes:
+        leader_epoch: of the leader.
+        high_watermark: as the leader knows it.
+        controllers: listeners of the voters (KIP-853); empty if the voters are configured statically.
+    """
+
+    leader_epoch: int
+    high_watermark: int
+    controllers: tuple[Address, ...]
+
+
+def _described_quorum(reader: MessageReader) -> tuple[str, DescribedQuorum]:
+    """An error and the quorum."""
     error = _error(reader)
     reader.nullable_string("error message")
     found: list[tuple[str, tuple[int, int]]] = []
@@ -214,16 +228,19 @@ def _described_quorum(reader: MessageReader) -> tuple[str, tuple[int, int]]:
         reader.string("topic")
         found += [_described_partition(reader) for _ in reader.array("partitions")]
         reader.skip_tagged_fields()
+    controllers: list[Address] = []
     for _ in reader.array("nodes"):
         reader.signed(4, "node id")
         for _ in reader.array("listeners"):
             reader.string("name")
-            reader.string("host")
-            reader.uint16("port")
+            controllers.append(Address(reader.string("host"), reader.uint16("port")))
             reader.skip_tagged_fields()
         reader.skip_tagged_fields()
     reader.skip_tagged_fields()
-    return (error, (-1, -1)) if error != NO_ERROR else _only(found)
+    if error == NO_ERROR:
+        error, (epoch, high_watermark) = _only(found)
+        return error, DescribedQuorum(epoch, high_watermark, tuple(controllers))
+    return error, DescribedQuorum(-1, -1, ())
 
 
 def _described_partition(reader: MessageReader) -> tuple[str, tuple[int, int]]:

@@ -41,8 +41,11 @@ KEYS: Final = (
     _ENDPOINT,
     "https.ca.location",
     "ssl.ca.location",
+    "ssl.ca.pem",
     "ssl.certificate.location",
+    "ssl.certificate.pem",
     "ssl.key.location",
+    "ssl.key.pem",
     "ssl.key.password",
     "ssl.endpoint.identification.algorithm",
     "enable.ssl.certificate.verification",
@@ -53,7 +56,7 @@ KEYS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtocolSettings:
-    """Attributes have the names of their keys; ``password`` and ``key_password`` are never shown.
+    """Attributes have the names of their keys; ``password`` and ``key_*`` are never shown.
 
     ``tokens`` provides a token for each connection with OAUTHBEARER.
     """
@@ -65,8 +68,11 @@ class ProtocolSettings:
     password: str | None
     tokens: FileTokens | GrantedTokens | None
     ca_location: str | None
+    ca_pem: str | None
     certificate_location: str | None
+    certificate_pem: str | None
     key_location: str | None
+    key_pem: str | None
     key_password: str | None
     checks_host_name: bool
     checks_certificate: bool
@@ -121,8 +127,11 @@ def protocol_settings(client: Mapping[str, str]) -> ProtocolSettings:
         password=client.get("sasl.password"),
         tokens=tokens,
         ca_location=client.get("ssl.ca.location"),
+        ca_pem=client.get("ssl.ca.pem"),
         certificate_location=client.get("ssl.certificate.location"),
+        certificate_pem=client.get("ssl.certificate.pem"),
         key_location=client.get("ssl.key.location"),
+        key_pem=client.get("ssl.key.pem"),
         key_password=client.get("ssl.key.password"),
         checks_host_name=_one_of(
             client, "ssl.endpoint.identification.algorithm", "https", ("https", "none"), str.lower

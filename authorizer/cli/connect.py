@@ -1,0 +1,231 @@
+"""``aclog connect``: how a cluster can be followed with the rights at hand, and the configuration for it."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from authorizer.api.principal_lists import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
+from authorizer.cli.command import Command
+from authorizer.cli.failure import ExitCode, Failure
+from authorizer.cli.options import completes, json_option, log_option, quiet_option
+from authorizer.cli.rendering.output import Waiting, answer, note, print_json, say_command, shown
+from authorizer.cli.workspace import Workspace, load_state
+from authorizer.configuration.keys.names import COMMAND_CONFIG, LOG_URL
+from records.errors import LogError, LogRefusedError
+from records.log.open import POLLED, QUORUM, kind_of, open_log
+from records.properties import escape_property
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from authorizer.configuration.load import Config
+
+_STORE: Final = "/aclog-acls"
+_BROKER_KEYS: Final = (SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG)
+_EXAMPLE: Final = ("--principal", "User:alice", "--operation", "Read", "--topic", "orders", "--explain")
+#: What a way to follow a cluster gives.
+_WAYS: Final = {
+    "file": "reads the log of this machine",
+    "kafka": "reads a topic with ACLs",
+    POLLED: "polls the ACLs of the brokers; the history begins with the first poll",
+    QUORUM: "follows each record as it is committed, with its offset, and can change ACLs",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One way to follow the cluster.
+
+    Attributes:
+        url: of the log.
+        acl_count: None if it does not work.
+        cluster_id: None if it does not work.
+        release: of the brokers; None if unknown.
+        problem: why it does not work, and the way out.
+    """
+
+    url: str
+    acl_count: int | None = None
+    cluster_id: str | None = None
+    release: str | None = None
+    problem: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "log": self.url,
+            "works": self.problem is None,
+            "aclCount": self.acl_count,
+            "problem": self.problem,
+        }
+
+
+@click.command("connect", cls=Command)
+@log_option
+@quiet_option
+@click.option(
+    "--super-users",
+    metavar="USERS",
+    help="super.users of the brokers, such as 'User:admin;User:ops'; '' if there are none.",
+)
+@click.option(
+    "--allow-everyone/--no-allow-everyone",
+    default=None,
+    help="allow.everyone.if.no.acl.found of the brokers.",
+)
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default="aclog.properties",
+    show_default=True,
+    metavar="FILE",
+    shell_complete=completes("file"),
+    help="The configuration to write, for --config of the other commands.",
+)
+@click.option("--force", is_flag=True, help="Overwrite --output.")
+@json_option
+def connect_command(
+    *,
+    super_users: str | None,
+    allow_everyone: bool | None,
+    output: Path,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Find out how a cluster can be followed, and write the configuration for it.
+
+    Connects to the brokers (or controllers) as Kafka's tools do, with the same client.properties. Prints each
+    way to follow the cluster: whether it works with these rights, and what is missing. Then writes a
+    configuration that uses the best one and names the client.properties; it contains no secrets.
+
+    The brokers do not tell clients super.users and allow.everyone.if.no.acl.found: give them here. Until they
+    are known, every DENIED says so.
+
+    Exit code 0: a configuration was written; 3: the cluster cannot be followed yet.
+
+    \b
+    Examples:
+      aclog connect --bootstrap-server HOST:9093 --command-config client.properties --super-users User:admin
+      aclog connect --bootstrap-controller HOST:9094 --command-config client.properties
+      aclog check --config aclog.properties --principal User:alice --operation Read --topic orders
+    """
+    if output.exists() and not force:
+        raise Failure(f"{output} exists", ExitCode.USAGE, "Use --force to overwrite it, or another --output.")
+    config = Workspace.given().config
+    ways = _ways(config)
+    working = [way for way in ways if way.problem is None]
+    if not working:
+        raise Failure(
+            "\n".join(f"{way.url}: {way.problem}" for way in ways),
+            ExitCode.NOT_READY,
+            "Grant one of the rights, or correct the settings, then run the command again.",
+        )
+    best = working[-1]
+    properties = _properties(best, config, super_users, allow_everyone, output)
+    unknown = [key for key in _BROKER_KEYS if key not in properties]
+    _write(output, _file_text(properties), force=force)
+    if as_json:
+        print_json(
+            {
+                "clusterId": best.cluster_id,
+                "release": best.release,
+                "log": best.url,
+                "ways": [way.to_json() for way in ways],
+                "unknown": unknown,
+                "output": str(output),
+            }
+        )
+        return
+    _print(ways, best, unknown, output, config)
+
+
+def _ways(config: Config) -> list[_Way]:
+    """The way that the options name and, if the brokers know their controllers, that of the controllers."""
+    url = config.require_log_url()
+    ways = [_try(url, config)]
+    if kind_of(url) == POLLED and ways[0].problem is None:
+        controllers = _controllers(url, config.kafka)
+        if controllers:
+            ways.append(_try(f"{QUORUM}://{controllers}", config))
+    return ways
+
+
+def _try(url: str, config: Config) -> _Way:
+    from authorizer.engine.decisions.state import AuthorizerSettings
+
+    try:
+        with Waiting(f"connecting to {shown(url)}"), closing(open_log(url, client=config.kafka)) as log:
+            image = load_state(log).image
+            release = AuthorizerSettings().version_for(image).label
+            return _Way(url, len(image), log.identity.cluster_id, release)
+    except LogError as error:
+        if kind_of(url) != QUORUM and not isinstance(error, LogRefusedError):
+            raise
+        # The text begins with the URL, which is printed next to it.
+        return _Way(url, problem=str(error).removeprefix(f"{url}: "))
+
+
+def _controllers(url: str, client: Mapping[str, str]) -> str:
+    """Listeners of the controllers as the brokers know them; empty if they do not tell."""
+    from records.log.polled.url import parse_polled_url
+    from records.log.protocol.brokers import Brokers
+    from records.log.protocol.settings import protocol_settings
+
+    brokers = Brokers(url, parse_polled_url(url).brokers, protocol_settings(client), threading.Event())
+    try:
+        return ",".join(map(str, brokers.controllers()))
+    except LogError:
+        return ""
+    finally:
+        brokers.abort()
+
+
+def _properties(
+    best: _Way, config: Config, super_users: str | None, allow_everyone: bool | None, output: Path
+) -> dict[str, str]:
+    # A node needs a directory for what it polls.
+    store = f"{output.parent.resolve()}{_STORE}" if kind_of(best.url) == POLLED else ""
+    found = {LOG_URL: best.url + store}
+    if config.command_config is not None:
+        found[COMMAND_CONFIG] = str(Path(config.command_config).resolve())
+    if super_users is not None:
+        found[SUPER_USERS_CONFIG] = super_users
+    if allow_everyone is not None:
+        found[ALLOW_EVERYONE_CONFIG] = str(allow_everyone).lower()
+    return found
+
+
+def _file_text(properties: Mapping[str, str]) -> str:
+    lines = ["# Written by aclog connect."]
+    lines += [f"{key}={escape_property(value)}" for key, value in properties.items()]
+    unknown = [key for key in _BROKER_KEYS if key not in properties]
+    if unknown:
+        lines += [
+            "# As in the brokers' server.properties; until it is set every DENIED says that it is unknown:"
+        ]
+        lines += [f"#{key}=" for key in unknown]
+    return "\n".join(lines) + "\n"
+
+
+def _write(path: Path, text: str, *, force: bool) -> None:
+    # "x" refuses a file that another process has created meanwhile.
+    with path.open("w" if force else "x", encoding="utf-8") as file:
+        file.write(text)
+
+
+def _print(ways: list[_Way], best: _Way, unknown: list[str], output: Path, config: Config) -> None:
+    protocol = config.kafka.get("security.protocol", "PLAINTEXT")
+    answer(f"Cluster {best.cluster_id}, Kafka {best.release}, over {protocol}")
+    for way in ways:
+        state = "missing" if way.acl_count is None else f"works, {way.acl_count} ACLs"
+        answer(f"{way.url}: {state}")
+        answer(f"  {way.problem or _WAYS[kind_of(way.url)]}", indent=2)
+    if unknown:
+        note(f"note: {' and '.join(unknown)} of the brokers cannot be known from here: set them in {output}")
+    answer(f"Wrote {output}. Next:")
+    say_command("aclog", "check", "--config", str(output), *_EXAMPLE)

@@ -1,0 +1,1 @@
+"""Settings of Kafka's Java clients (client.properties), translated for aclog's own clients."""

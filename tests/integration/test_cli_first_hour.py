@@ -1,0 +1,304 @@
+"""The first hour with a cluster: a real broker with SASL_SSL, and a Java client.properties as it is."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
+from authorizer.cli.main import cli
+from support.certificates import Authority
+from support.kafka_broker import jar_broker, write_properties
+from support.pasted_commands import commands, section
+from support.sasl_clients import PASSWORD
+from support.waiting import wait_until
+
+ROOT = Path(__file__).parents[2]
+_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+_STORE_PASSWORD = "store-secret"
+_WAIT_S = 60.0
+_ANY = AclBindingFilter(
+    ResourceType.ANY,
+    None,  # type: ignore[arg-type]  # any
+    ResourcePatternType.ANY,
+    None,  # type: ignore[arg-type]
+    None,  # type: ignore[arg-type]
+    AclOperation.ANY,
+    AclPermissionType.ANY,
+)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Attributes: addresses of the TLS, the plaintext and the controllers' listener; a folder of files."""
+
+    secure: str
+    plaintext: str
+    controllers: str
+    home: Path
+
+    def client_properties(self, name: str, **changes: str | None) -> Path:
+        """A client.properties of alice, who logs in by SCRAM; ``changes``: keys with _ for dots."""
+        properties: dict[str, str | None] = {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.jaas.config": f'{_SCRAM} required username="alice" password="alice-secret";',
+            "ssl.truststore.location": str(self.home / "trust.p12"),
+            "ssl.truststore.password": _STORE_PASSWORD,
+            "ssl.truststore.type": "PKCS12",
+            **{key.replace("_", "."): value for key, value in changes.items()},
+        }
+        path = self.home / f"{name}.properties"
+        write_properties(path, {key: value for key, value in properties.items() if value is not None})
+        return path
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Users alice (SCRAM) and bob (PLAIN); alice has Describe on the cluster and may read orders."""
+    home = tmp_path_factory.mktemp("first-hour")
+    authority = Authority()
+    authority.issue("CN=broker").write(home / "store.pem")
+    (home / "ca.pem").write_text(authority.pem, encoding="ascii")
+    for kind in ("p12", "jks"):
+        subprocess.run(
+            ["keytool", "-importcert", "-noprompt", "-alias", "ca", "-file", home / "ca.pem", "-keystore",
+             home / f"trust.{kind}", "-storetype", {"p12": "PKCS12", "jks": "JKS"}[kind],
+             "-storepass", _STORE_PASSWORD], check=True, capture_output=True)  # fmt: skip
+    settings = {
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL:SASL_SSL",
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
+        "listener.name.sasl.scram-sha-512.sasl.jaas.config": f"{_SCRAM} required;",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(home / "store.pem"),
+    }
+    with jar_broker(settings, users=("bob",)) as broker:
+        assert broker.sasl_servers is not None
+        assert broker.controllers is not None
+        plaintext = broker.bootstrap_servers
+        admin = AdminClient({"bootstrap.servers": plaintext, "log_level": 0})
+        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+        upsertion = UserScramCredentialUpsertion("alice", info, b"alice-secret", b"salt")
+        for future in admin.alter_user_scram_credentials([upsertion]).values():
+            future.result(_WAIT_S)
+        grants = [
+            (ResourceType.BROKER, "kafka-cluster", AclOperation.DESCRIBE),
+            (ResourceType.TOPIC, "orders", AclOperation.READ),
+        ]
+        literal, allow = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
+        bindings = [
+            AclBinding(kind, name, literal, "User:alice", "*", operation, allow)
+            for kind, name, operation in grants
+        ]
+        for created in admin.create_acls(bindings).values():
+            created.result(_WAIT_S)
+        wait_until(lambda: len(admin.describe_acls(_ANY).result(_WAIT_S)) == len(bindings), "the ACLs")
+        yield Cluster(broker.sasl_servers, plaintext, broker.controllers, home)
+
+
+def aclog(*args: object, code: int = 0) -> Result:
+    result = CliRunner().invoke(cli, [*map(str, args)])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def check(*where: object, code: int = 0) -> Result:
+    request = ("--principal", "User:alice", "--operation", "Read", "--topic", "orders")
+    return aclog("check", *where, *request, code=code)
+
+
+def test_the_readmes_three_commands_lead_to_an_explained_answer(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With no file written by hand but Kafka's own client.properties; the shown output is what they print."""
+    monkeypatch.chdir(tmp_path)
+    cluster.client_properties("client").rename("client.properties")
+    text = section((ROOT / "README.md").read_text(encoding="utf-8"), "Your cluster")
+
+    lines = [line.replace("broker.example.org:9093", cluster.secure) for line in commands(text)]
+    assert [shlex.split(line)[1] for line in lines] == ["connect", "check", "what-can"]
+    output = "".join(aclog(*shlex.split(line)[1:]).stdout for line in lines)
+
+    cluster_id = re.search(r"Cluster (\S+),", output)
+    assert cluster_id is not None
+    printed = output.replace(cluster.secure, "broker.example.org:9093")
+    printed = printed.replace(cluster_id[1], "x1mJc4Y4RfyQpTO4sDfTqg")
+    shown = [line for line in text.partition("```text\n")[2].partition("```")[0].splitlines() if line]
+    assert len(shown) > 5
+    assert [line for line in shown if line not in printed.splitlines()] == []
+    assert "alice-secret" not in Path("aclog.properties").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"ssl_truststore_type": "JKS", "ssl_truststore_location": "trust.jks"},
+        {
+            "ssl_truststore_type": "PEM",
+            "ssl_truststore_location": "ca.pem",
+            "ssl_truststore_password": None,
+        },
+        {
+            "sasl_mechanism": "PLAIN",
+            "sasl_jaas_config": f'{_PLAIN} required username="bob" password="{PASSWORD}";',
+        },
+    ],
+    ids=["PKCS12", "JKS", "PEM", "PLAIN"],
+)
+def test_a_java_file_is_taken_as_it_is(cluster: Cluster, changes: dict[str, str | None]) -> None:
+    location = changes.get("ssl_truststore_location", "trust.p12")
+    changes = {**changes, "ssl_truststore_location": str(cluster.home / str(location))}
+    properties = cluster.client_properties("taken", **changes)
+    may_describe = "PLAIN" not in str(changes.get("sasl_mechanism"))
+
+    done = check(
+        "--bootstrap-server", cluster.secure, "--command-config", properties, code=0 if may_describe else 3
+    )
+
+    if may_describe:
+        assert done.output.startswith("ALLOWED")
+    else:
+        assert "User:bob is not allowed" in done.output
+        assert "--operation Describe --cluster" in done.output
+
+
+def test_the_file_may_name_the_cluster(cluster: Cluster) -> None:
+    properties = cluster.client_properties("named", bootstrap_servers=cluster.secure)
+
+    assert check("--command-config", properties).output.startswith("ALLOWED")
+
+
+def test_keys_without_effect_are_reported(cluster: Cluster) -> None:
+    properties = cluster.client_properties("unused", client_id="admin", retries="3")
+
+    done = check("--bootstrap-server", cluster.secure, "--command-config", properties)
+
+    assert f"{properties}: client.id, retries: no effect in aclog" in done.output
+
+
+def test_controllers_are_followed_with_the_same_options(cluster: Cluster) -> None:
+    assert check("--bootstrap-controller", cluster.controllers).output.startswith("ALLOWED")
+
+
+class TestMistakes:
+    """Each ends with one message that names the cause and the way out."""
+
+    def test_a_tls_port_in_the_clear(self, cluster: Cluster) -> None:
+        done = check("--bootstrap-server", cluster.secure, code=3)
+
+        assert f"{cluster.secure} is a TLS port" in done.output
+        assert "security.protocol" in done.output
+
+    def test_a_plaintext_port_with_tls(self, cluster: Cluster) -> None:
+        properties = cluster.client_properties("clear")
+
+        done = check("--bootstrap-server", cluster.plaintext, "--command-config", properties, code=3)
+
+        assert f"{cluster.plaintext} is a port without TLS" in done.output
+
+    def test_a_wrong_password(self, cluster: Cluster) -> None:
+        wrong = f'{_SCRAM} required username="alice" password="wrong-secret";'
+        properties = cluster.client_properties("wrong", sasl_jaas_config=wrong)
+
+        done = check("--bootstrap-server", cluster.secure, "--command-config", properties, code=3)
+
+        assert "SCRAM-SHA-512" in done.output
+        assert "invalid credentials" in done.output
+        assert "wrong-secret" not in done.output
+
+    def test_a_missing_authority(self, cluster: Cluster) -> None:
+        properties = cluster.client_properties(
+            "untrusted",
+            ssl_truststore_location=None,
+            ssl_truststore_password=None,
+            ssl_truststore_type=None,
+        )
+
+        done = check("--bootstrap-server", cluster.secure, "--command-config", properties, code=3)
+
+        assert "TLS: " in done.output
+        assert "certificate" in done.output.lower()
+
+    def test_an_unknown_key(self, cluster: Cluster) -> None:
+        properties = cluster.client_properties("unknown", securityprotocol="SSL")
+
+        done = check("--bootstrap-server", cluster.secure, "--command-config", properties, code=2)
+
+        assert "`securityprotocol`" in done.output
+        assert str(properties) in done.output
+
+    def test_two_sources(self, cluster: Cluster) -> None:
+        done = check("--bootstrap-server", cluster.secure, "--log", "file:./acls", code=2)
+
+        assert "--log and --bootstrap-server cannot be used together" in done.output
+
+    def test_an_existing_configuration_is_not_overwritten(self, cluster: Cluster, tmp_path: Path) -> None:
+        config = tmp_path / "aclog.properties"
+        config.write_text("# mine\n", encoding="utf-8")
+
+        done = aclog("connect", "--bootstrap-server", cluster.plaintext, "--output", config, code=2)
+
+        assert "--force" in done.output
+        assert config.read_text(encoding="utf-8") == "# mine\n"
+
+
+def test_connect_answers_in_json(cluster: Cluster, tmp_path: Path) -> None:
+    config = tmp_path / "aclog.properties"
+
+    done = CliRunner().invoke(
+        cli, ["connect", "--bootstrap-server", cluster.plaintext, "--output", str(config), "--json"]
+    )
+
+    assert done.exit_code == 0, done.output
+    answer = json.loads(done.stdout)
+    assert answer["ways"][0] == {
+        "log": f"describe://{cluster.plaintext}",
+        "works": True,
+        "aclCount": 2,
+        "problem": None,
+    }
+    assert answer["unknown"] == ["super.users", "allow.everyone.if.no.acl.found"]
+    assert answer["output"] == str(config)
+
+
+@pytest.mark.parametrize(
+    "way", ["--log describe", "--bootstrap-server", "--bootstrap-controller", "--log kraft"]
+)
+def test_a_plan_prints_the_command_that_applies_it(cluster: Cluster, tmp_path: Path, way: str) -> None:
+    """And that command runs as it is printed."""
+    flag, _, scheme = way.partition(" ")
+    server = cluster.controllers if "kraft" in way or "controller" in way else cluster.plaintext
+    where = (flag, f"{scheme}://{server}" if scheme else server)
+    plan, changes = tmp_path / "plan.json", tmp_path / "changes.txt"
+
+    for action in ("--add", "--remove --force"):
+        changes.write_text(
+            f"{action} --allow-principal User:carol --operation Write --topic orders\n", encoding="utf-8"
+        )
+        planned = aclog("plan", changes, *where, "--output", plan, code=1)
+        command = shlex.split(planned.stderr.partition("to apply the plan: `")[2].partition("`")[0])
+        assert command[:2] == ["aclog", "apply"]
+        applied = aclog(*command[1:], *(["--allow-mass-removal"] if "remove" in action else []))
+        assert ("1 ACLs removed" if "remove" in action else "1 added") in applied.output
+        plan.unlink()
