@@ -13,7 +13,7 @@ import click
 from authorizer.api.principal_lists import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.options import completes, json_option, log_option, quiet_option
+from authorizer.cli.options import command_config_option, completes, json_option, log_option, quiet_option
 from authorizer.cli.rendering.output import Waiting, answer, note, print_json, say_command, shown
 from authorizer.cli.workspace import Workspace, load_state
 from authorizer.configuration.keys.names import COMMAND_CONFIG, LOG_URL
@@ -67,6 +67,7 @@ class _Way:
 
 @click.command("connect", cls=Command)
 @log_option
+@command_config_option
 @quiet_option
 @click.option(
     "--super-users",

@@ -74,15 +74,6 @@ bootstrap_controller_option: Final = click.option(
     callback=remember,
     help="Instead of --log: the cluster of these controllers, as --log kraft://HOST:PORT.",
 )
-command_config_option: Final = click.option(
-    "--command-config",
-    metavar="FILE",
-    expose_value=False,
-    callback=remember,
-    shell_complete=completes("file"),
-    help="The connection to the cluster, as for Kafka's tools: Java's client.properties (security.protocol, "
-    "sasl.jaas.config, ssl.truststore.location, ...). With bootstrap.servers it also names the cluster.",
-)
 #: The log, or the cluster as Kafka's tools name it.
 log_option: Final = shared(
     log_url_option,
@@ -94,7 +85,6 @@ log_option: Final = shared(
         help="Instead of --log: the cluster of these brokers, as --log describe://HOST:PORT.",
     ),
     bootstrap_controller_option,
-    command_config_option,
 )
 snapshots_option: Final = click.option(
     "--snapshots",
@@ -133,6 +123,15 @@ quiet_option: Final = click.option(
     help="Print no notes and no progress on stderr, only errors.",
 )
 # With --quiet, because commands that take --config print notes.
+command_config_option: Final = click.option(
+    "--command-config",
+    metavar="FILE",
+    expose_value=False,
+    callback=remember,
+    shell_complete=completes("file"),
+    help="The connection to the cluster, as for Kafka's tools: Java's client.properties (security.protocol, "
+    "sasl.jaas.config, ssl.truststore.location, ...). With bootstrap.servers it also names the cluster.",
+)
 config_option: Final = shared(
     click.option(
         "--config",
@@ -144,6 +143,7 @@ config_option: Final = shared(
         "unchanged. aclog.kafka.* are settings of the Kafka client (SASL, TLS). Variables ACLOG_... override "
         "the file, and options override both.",
     ),
+    command_config_option,
     quiet_option,
 )
 acls_option: Final = click.option(

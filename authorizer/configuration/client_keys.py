@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.keys.key import CLIENT_PREFIX
+from authorizer.configuration.keys.names import COMMAND_CONFIG
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,20 +51,14 @@ _BROKER_SASL: Final = (
 #: Also keys of aclog's listeners with TLS.
 _STORES: Final = ("ssl.truststore.", "ssl.keystore.", "ssl.key.")
 
-_SERVERS: Final = "--log kafka://HOST:PORT/TOPIC, kraft://HOST:PORT or describe://HOST:PORT says where it is"
-_USER: Final = f"write {CLIENT_PREFIX}sasl.username and {CLIENT_PREFIX}sasl.password"
-_AUTHORITIES: Final = f"write {CLIENT_PREFIX}ssl.ca.location, the authorities in PEM"
-_CERTIFICATE: Final = (
-    f"write {CLIENT_PREFIX}ssl.certificate.location and {CLIENT_PREFIX}ssl.key.location, files in PEM"
+#: Prefixes of keys that librdkafka, and so ``aclog.kafka.``, does not have.
+_JAVA_ONLY: Final = (
+    "bootstrap.",
+    "metadata.broker.list",
+    "sasl.jaas.config",
+    "ssl.keystore.",
+    "ssl.truststore.",
 )
-#: How to write keys whose names differ between Java's client and librdkafka, by the prefix of Java's name.
-_ADVICE: Final = {
-    "bootstrap.": _SERVERS,
-    "metadata.broker.list": _SERVERS,
-    "sasl.jaas.config": _USER,
-    "ssl.truststore.": _AUTHORITIES,
-    "ssl.keystore.": _CERTIFICATE,
-}
 
 
 def refuse_client_keys(properties: Mapping[str, str], *, has_tls_listener: bool) -> None:
@@ -77,13 +72,13 @@ def refuse_client_keys(properties: Mapping[str, str], *, has_tls_listener: bool)
     if not refused:
         return
     name = refused[0]
-    advice = next((text for prefix, text in _ADVICE.items() if name.startswith(prefix)), None)
+    prefixed = "" if name.startswith(_JAVA_ONLY) else f", or write {CLIENT_PREFIX}{name}"
     more = f". The same applies to {', '.join(refused[1:])}" if len(refused) > 1 else ""
     raise ConfigError(
         name,
         properties[name],
-        "without a prefix it is a setting of another Kafka client, which nothing here reads; "
-        f"{advice or f'write {CLIENT_PREFIX}{name}'}{more}",
+        "without a prefix it is a setting of a Kafka client, which --config does not read: give Kafka's own "
+        f"file with --command-config (or as {COMMAND_CONFIG}){prefixed}{more}",
     )
 
 

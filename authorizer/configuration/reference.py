@@ -58,8 +58,9 @@ Settings for the Kafka client of a log in a topic, passed through without this p
 Java clients have (`sasl.jaas.config`, `ssl.truststore.location`) are errors. Secrets are never printed.
 
 Without the prefix these keys are errors in a file that is not a broker's: they would have no effect, and a
-TLS port would be contacted in the clear. So a `client.properties` of Kafka's own tools needs the prefix on
-each line. If TLS is on at only one end of a connection, the error says so.
+TLS port would be contacted in the clear. A `client.properties` of Kafka's own tools goes into
+[`aclog.command.config`](#aclogcommandconfig) or `--command-config`, unchanged. If TLS is on at only one end
+of a connection, the error says so.
 
 aclog's own client of Kafka's protocol (`kraft://`, `describe://`) uses some of them, and two more:
 `cluster.id` and `acls.refresh.interval.ms` ([Follow a cluster](how-to/follow-a-cluster.md)). With

@@ -416,18 +416,14 @@ def test_a_value_can_be_replaced() -> None:
 @pytest.mark.parametrize(
     ("lines", "key", "way"),
     [
-        ("security.protocol=SSL", "security.protocol", "write aclog.kafka.security.protocol"),
-        ("sasl.mechanism=PLAIN", "sasl.mechanism", "write aclog.kafka.sasl.mechanism"),
-        (
-            "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required;",
-            "sasl.jaas.config",
-            "write aclog.kafka.sasl.username and aclog.kafka.sasl.password",
-        ),
-        ("ssl.truststore.location=/ca.jks", "ssl.truststore.location", "aclog.kafka.ssl.ca.location"),
-        ("ssl.keystore.location=/k.jks", "ssl.keystore.location", "aclog.kafka.ssl.certificate.location"),
-        ("ssl.ca.location=/ca.pem", "ssl.ca.location", "write aclog.kafka.ssl.ca.location"),
-        ("bootstrap.servers=b1:9093", "bootstrap.servers", "--log kafka://HOST:PORT/TOPIC"),
-        ("node.id=1\nsecurity.protocol=SSL", "security.protocol", "write aclog.kafka.security.protocol"),
+        ("security.protocol=SSL", "security.protocol", ", or write aclog.kafka.security.protocol"),
+        ("sasl.mechanism=PLAIN", "sasl.mechanism", ", or write aclog.kafka.sasl.mechanism"),
+        ("sasl.jaas.config=x required;", "sasl.jaas.config", "(or as aclog.command.config)"),
+        ("ssl.truststore.location=/ca.jks", "ssl.truststore.location", "(or as aclog.command.config)"),
+        ("ssl.keystore.location=/k.jks", "ssl.keystore.location", "(or as aclog.command.config)"),
+        ("ssl.ca.location=/ca.pem", "ssl.ca.location", ", or write aclog.kafka.ssl.ca.location"),
+        ("bootstrap.servers=b1:9093", "bootstrap.servers", "(or as aclog.command.config)"),
+        ("node.id=1\nsecurity.protocol=SSL", "security.protocol", ", or write aclog.kafka.security.protocol"),
         (
             "client.id=me\nsecurity.protocol=SASL_SSL\nsasl.mechanism=PLAIN",
             "client.id",
@@ -439,7 +435,7 @@ def test_a_clients_own_file_is_refused(lines: str, key: str, way: str, tmp_path:
     """Its keys would be ignored, and connections to the cluster would be insecure or fail."""
     error = refusal(lines, tmp_path)
     assert error.key == key
-    assert "which nothing here reads" in str(error)
+    assert "give Kafka's own file with --command-config" in str(error)
     assert way in str(error)
 
 

@@ -144,7 +144,7 @@ def acls_command(*, sidecar: str | None, as_json: bool, force: bool, **flags: An
       aclog acls --log DIR --list --topic orders --resource-pattern-type match
       aclog acls --log DIR --add --allow-principal User:alice --consumer --topic orders --group app
       aclog acls --log DIR --remove --topic orders --force
-      aclog acls --log kafka://HOST:9092/acls --config client.properties --list
+      aclog acls --log kafka://HOST:9092/acls --command-config client.properties --list
       aclog acls --sidecar http://127.0.0.1:8180 --list
       aclog acls --sidecar https://acls.example.org --token-file admin.token --list
     """

@@ -81,7 +81,7 @@ def copy_command(
     \b
     Examples:
       aclog log copy DIR kafka://HOST:9092/acls --dry-run
-      aclog log copy kraft://c1:9093 file:/var/lib/aclog/log --create --config client.properties
+      aclog log copy kraft://c1:9093 file:/var/lib/aclog/log --create --command-config client.properties
       aclog log copy describe://old:9092 kraft://new:9093 --config old.properties --to-config new.properties
       aclog log copy /backup/00000000000000004711-0000000003.checkpoint kraft://c1:9093 --others remove
     """

@@ -74,7 +74,7 @@ def create_command(
     \b
     Examples:
       aclog log create --log file:/var/lib/aclog/log
-      aclog log create --log kafka://b1:9092,b2:9092,b3:9092/acls --config client.properties
+      aclog log create --log kafka://b1:9092,b2:9092,b3:9092/acls --command-config client.properties
       aclog log create --log kafka://localhost:9092/acls --replication-factor 1 --min-insync-replicas 1
     """
     workspace = Workspace.given()

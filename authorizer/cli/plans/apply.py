@@ -13,7 +13,6 @@ from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure, failure_of
 from authorizer.cli.options import (
     bootstrap_controller_option,
-    command_config_option,
     config_option,
     json_option,
     log_url_option,
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
 @max_removed_option
 @log_url_option
 @bootstrap_controller_option
-@command_config_option
 @sidecar_options
 @bootstrap_option
 @snapshots_option
@@ -80,7 +78,7 @@ def apply_command(
     Examples:
       aclog apply plan.json --log DIR
       aclog apply plan.json --sidecar http://127.0.0.1:8180 --token-file admin.token
-      aclog apply plan.json --bootstrap-server HOST:9092 --config client.properties
+      aclog apply plan.json --bootstrap-server HOST:9092 --command-config client.properties
     """
     from authorizer.analysis.plan_checks import ALL_PERCENT
     from authorizer.cli.acl_sources.plan_file import read_plan

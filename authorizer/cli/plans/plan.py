@@ -22,7 +22,6 @@ from authorizer.cli.input import STDIN, bad_line, read_lines
 from authorizer.cli.options import (
     PRINCIPAL,
     bootstrap_controller_option,
-    command_config_option,
     completes,
     config_option,
     json_option,
@@ -84,7 +83,6 @@ _scope_options = shared(
 @max_removed_option
 @log_url_option
 @bootstrap_controller_option
-@command_config_option
 @sidecar_options
 @bootstrap_option
 @snapshots_option
@@ -134,7 +132,7 @@ def plan_command(
       aclog plan changes.txt --log DIR --output plan.json
       aclog plan alice.jsonl --principal User:alice --log kafka://HOST:9092/acls
       aclog plan changes.txt --log DIR --requests /var/log/kafka/kafka-authorizer.log
-      aclog plan wanted.csv --topic 'pii-*' --bootstrap-server HOST:9092 --config client.properties
+      aclog plan wanted.csv --topic 'pii-*' --bootstrap-server HOST:9092 --command-config client.properties
     """
     from authorizer.analysis.decision_changes import decision_changes_by
     from authorizer.analysis.files.desired_state import DesiredStateFile

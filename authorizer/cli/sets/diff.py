@@ -60,7 +60,7 @@ def diff_command(*, before: str, after: str | None, releases: tuple[str, ...], a
       aclog diff file:DIR@281 file:DIR
       aclog diff file:DIR --as 4.3 --as 4.4
       aclog diff s3://bucket/snapshots http://127.0.0.1:8180 --config server.properties
-      aclog diff describe://HOST:9092 wanted-acls.txt --config client.properties
+      aclog diff describe://HOST:9092 wanted-acls.txt --command-config client.properties
       kafka-acls --bootstrap-server HOST:9092 --list | aclog diff - kafka://HOST:9092/acls --json
     """
     from authorizer.analysis.acl_comparison import ChangedAcls, principals_with_networks
