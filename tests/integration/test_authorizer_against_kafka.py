@@ -101,16 +101,16 @@ def test_unusual_states_have_the_real_authorizers_answers() -> None:
     """Result, named ACL, audit level and by-resource-type, where order, empty names and codes matter most."""
     rng = random.Random(SEED)
     states = [state(rng) for _ in range(STATES)]
-    for state, expected in zip(states, ask_kafka_authorizer(states), strict=True):
+    for case, expected in zip(states, ask_kafka_authorizer(states), strict=True):
         replayed = Replayed(
             {
-                "super.users": state["superUsers"],
-                "allow.everyone.if.no.acl.found": str(state["allowEveryone"]),
+                "super.users": case["superUsers"],
+                "allow.everyone.if.no.acl.found": str(case["allowEveryone"]),
             }
         )
         replayed.apply(
             AccessControlEntryRecord(Uuid(number.to_bytes(16)), *each.values())
-            for number, each in enumerate(state["acls"])
+            for number, each in enumerate(case["acls"])
         )
-        for each, wanted in zip(state["queries"], expected, strict=True):
-            assert aclog_answer(replayed, each) == wanted, (each, state["acls"])
+        for each, wanted in zip(case["queries"], expected, strict=True):
+            assert aclog_answer(replayed, each) == wanted, (each, case["acls"])

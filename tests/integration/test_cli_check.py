@@ -222,7 +222,7 @@ def test_json_is_one_line_and_marks_guesses() -> None:
     answer = json.loads(result.stdout)
     assert (answer["result"], answer["offset"], answer["highWatermarkIsGuess"]) == ("ALLOWED", 281, True)
     assert "does not say what is committed" in result.stderr
-    assert "certain up to 264 alone" in result.stderr
+    assert "up to 264 are certain" in result.stderr
     assert answer["uncommittedFrom"] == 264
 
 

@@ -38,7 +38,7 @@ from authorizer.node.writing import cluster_requests
 from records.log.directory.log import DirectoryLog
 from records.log.quorum.writer import QuorumWriter
 from records.log.topic.writer import TopicWriter
-acl_copy.BATCH = cluster_requests._ITEMS = 2
+acl_copy.BATCH = cluster_requests._ACLS_PER_REQUEST = 2
 left = [int(sys.argv[1])]
 def killing(write):
     def counted(*args, **keywords):
@@ -61,7 +61,7 @@ import sys, time
 from pathlib import Path
 from authorizer.node.writing import cluster_requests
 from records.log.quorum.writer import QuorumWriter
-cluster_requests._ITEMS = 2
+cluster_requests._ACLS_PER_REQUEST = 2
 reached, go, asked, create = Path(sys.argv[1]), Path(sys.argv[2]), [], QuorumWriter.create
 def held(*args):
     asked.append(args)

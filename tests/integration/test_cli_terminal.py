@@ -414,7 +414,7 @@ def test_the_shell_has_completion_and_history(tmp_path: Path) -> None:
         ">> ls /image\nacls     delegationToken  provenance  topics\ncluster  features         scram\n"
         in output
     )
-    assert "`nothing` is no command" in output
+    assert "`nothing` is not a command" in output
     history = tmp_path / "aclog" / "shell_history"
     assert history.read_text(encoding="utf-8").splitlines()[-1] == "nothing"
     code, output = on_terminal(shell, env=env, prompt=">> ", typed=["\x1b[A\x1b[A\x1b[A\n", "exit\n"])

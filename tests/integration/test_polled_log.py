@@ -99,7 +99,9 @@ class Advertising(Brokers):
     nodes: Mapping[int, Address]
 
     def _send(self, request: Any, decoder: Any, doing: str, **limits: Any) -> Any:
-        return self.nodes if doing == "the brokers" else super()._send(request, decoder, doing, **limits)
+        return (
+            (-1, self.nodes) if doing == "the brokers" else super()._send(request, decoder, doing, **limits)
+        )
 
 
 def test_each_broker_reports_its_release_on_its_listener(cluster: Broker) -> None:
