@@ -100,7 +100,9 @@ class Advertising(Brokers):
 
     def _send(self, request: Any, decoder: Any, doing: str, **limits: Any) -> Any:
         return (
-            (-1, self.nodes) if doing == "the brokers" else super()._send(request, decoder, doing, **limits)
+            (self.cluster_id, self.nodes)
+            if doing == "the brokers"
+            else super()._send(request, decoder, doing, **limits)
         )
 
 
