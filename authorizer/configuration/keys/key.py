@@ -29,14 +29,6 @@ _INT32_MAX: Final = 2**31 - 1
 _INT64_MAX: Final = 2**63 - 1
 
 
-class KeyGroup:
-    """Base class of groups of keys, whose class attributes are ConfigKeys.
-
-    An instance (``load.Config``) has the keys' values under the same names in its ``__dict__``, so that
-    reading one is a plain attribute access.
-    """
-
-
 @dataclass(frozen=True, kw_only=True)
 class ConfigKey(Generic[_T]):
     """The single definition of a key, for reading, validation and docs/configuration.md.
@@ -65,18 +57,13 @@ class ConfigKey(Generic[_T]):
     is_per_cluster: bool = False
     attribute: str = field(default="", init=False)
 
-    def __set_name__(self, _group: type, attribute: str) -> None:
-        object.__setattr__(self, "attribute", attribute)
-
     @overload
     def __get__(self, config: None, group: type) -> Self: ...
     @overload
     def __get__(self, config: KeyGroup, group: type) -> _T: ...
     def __get__(self, config: KeyGroup | None, group: type) -> Self | _T:
-        # An instance's __dict__ has precedence, so a Config with its values never gets here.
-        if config is not None:
-            raise AttributeError(self.attribute)
-        return self
+        # For type checkers: at run time a group has no attributes for its keys.
+        raise NotImplementedError
 
     @property
     def variable(self) -> str:
@@ -105,9 +92,38 @@ class OptionalKey(ConfigKey[_T | None]):
     default: str | None = field(default=None, init=False)
 
 
+class _KeyGroupType(type):
+    """Takes the keys out of a group's attributes, and finds them again when the class is asked for one.
+
+    A class attribute would slow down each read of a value: the interpreter caches only attributes that the
+    class does not have.
+    """
+
+    keys: dict[str, ConfigKey[Any]]
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> _KeyGroupType:
+        keys = {attribute: key for attribute, key in namespace.items() if isinstance(key, ConfigKey)}
+        attributes = {attribute: value for attribute, value in namespace.items() if attribute not in keys}
+        group = super().__new__(mcs, name, bases, attributes)
+        group.keys = keys
+        for attribute, key in keys.items():
+            object.__setattr__(key, "attribute", attribute)
+        return group
+
+    def __getattr__(cls, attribute: str) -> ConfigKey[Any]:
+        for group in cls.__mro__:
+            if isinstance(group, _KeyGroupType) and attribute in group.keys:
+                return group.keys[attribute]
+        raise AttributeError(attribute)
+
+
+class KeyGroup(metaclass=_KeyGroupType):
+    """Base class of groups of keys: ``Config.log_mode`` is the key, ``config.log_mode`` its value."""
+
+
 def keys_of(group: type[KeyGroup]) -> tuple[ConfigKey[Any], ...]:
     """Return the keys of a group, in the order of their declaration."""
-    return tuple(value for value in vars(group).values() if isinstance(value, ConfigKey))
+    return tuple(group.keys.values())
 
 
 def integer_key(
