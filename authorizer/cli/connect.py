@@ -18,11 +18,11 @@ from authorizer.cli.rendering.output import Waiting, answer, note, print_json, s
 from authorizer.cli.workspace import Workspace, load_state
 from authorizer.configuration.keys.names import COMMAND_CONFIG, LOG_URL
 from records.errors import LogError, LogRefusedError
-from records.log.open import POLLED, QUORUM, kind_of, open_log
+from records.log.open import POLLED, QUORUM, kind_of, open_log, polled_servers
 from records.properties import escape_property
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from authorizer.configuration.load import Config
 
@@ -129,7 +129,7 @@ def connect_command(
     best = working[-1]
     properties = _properties(best, config, super_users, allow_everyone, output)
     unknown = [key for key in _BROKER_KEYS if key not in properties]
-    _write(output, _file_text(properties), force=force)
+    _write(output, _file_text(properties, unknown), force=force)
     if as_json:
         print_json(
             {
@@ -189,9 +189,11 @@ def _controllers(url: str, client: Mapping[str, str]) -> str:
 def _properties(
     best: _Way, config: Config, super_users: str | None, allow_everyone: bool | None, output: Path
 ) -> dict[str, str]:
-    # A node needs a directory for what it polls.
-    store = f"{output.parent.resolve()}{_STORE}" if kind_of(best.url) == POLLED else ""
-    found = {LOG_URL: best.url + store}
+    url = best.url
+    if url == f"{POLLED}://{polled_servers(url)}":
+        # A node needs a directory for what it polls.
+        url += f"{output.parent.resolve()}{_STORE}"
+    found = {LOG_URL: url}
     if config.command_config is not None:
         found[COMMAND_CONFIG] = str(Path(config.command_config).resolve())
     if super_users is not None:
@@ -201,14 +203,11 @@ def _properties(
     return found
 
 
-def _file_text(properties: Mapping[str, str]) -> str:
+def _file_text(properties: Mapping[str, str], unknown: Sequence[str]) -> str:
     lines = ["# Written by aclog connect."]
     lines += [f"{key}={escape_property(value)}" for key, value in properties.items()]
-    unknown = [key for key in _BROKER_KEYS if key not in properties]
     if unknown:
-        lines += [
-            "# As in the brokers' server.properties; until it is set every DENIED says that it is unknown:"
-        ]
+        lines += ["# As in server.properties of the brokers; a DENIED says if one of these is unknown:"]
         lines += [f"#{key}=" for key in unknown]
     return "\n".join(lines) + "\n"
 
@@ -223,10 +222,10 @@ def _print(ways: list[_Way], best: _Way, unknown: list[str], output: Path, confi
     protocol = config.kafka.get("security.protocol", "PLAINTEXT")
     answer(f"Cluster {best.cluster_id}, Kafka {best.release}, over {protocol}")
     for way in ways:
-        state = "missing" if way.acl_count is None else f"works, {way.acl_count} ACLs"
+        state = "does not work" if way.acl_count is None else f"works, {way.acl_count} ACLs"
         answer(f"{way.url}: {state}")
         answer(f"  {way.problem or _WAYS[kind_of(way.url)]}", indent=2)
     if unknown:
-        note(f"note: {' and '.join(unknown)} of the brokers cannot be known from here: set them in {output}")
+        note(f"note: unknown from here: {' and '.join(unknown)} of the brokers; set in {output}")
     answer(f"Wrote {output}. Next:")
     say_command("aclog", "check", "--config", str(output), *_EXAMPLE)

@@ -23,6 +23,7 @@ from authorizer.cli.rendering.streams import InputClosedError, OutputClosedError
 from authorizer.cli.rendering.terminal import bad, width, wrapped
 from authorizer.configuration.keys.names import (
     ACLOG_LISTENERS,
+    COMMAND_CONFIG,
     CONSOLE_LISTENERS,
     DESCRIBE_PRINCIPALS,
     LISTENERS,
@@ -84,6 +85,7 @@ class Failure(click.ClickException):
 #: The option that sets a configuration key.
 SETTING_FLAGS: Final = {
     LOG_URL: "--log",
+    COMMAND_CONFIG: "--command-config",
     SNAPSHOT_STORE: "--snapshots",
     LISTENERS: "`aclog serve --listener` or `--port`",
     ACLOG_LISTENERS: "`aclog serve --listener` or `--port`",

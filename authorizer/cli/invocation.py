@@ -14,8 +14,10 @@ import click
 
 _KEY: Final = "authorizer.cli.invocation"
 
+#: Options that name a log, or the cluster that keeps it.
+LOG_FLAGS: Final = ("--log", "--bootstrap-server", "--bootstrap-controller", "--command-config")
 #: In a hint ``aclog log verify {log}`` becomes ``aclog log verify --log DIR``.
-_PLACEHOLDERS: Final = {"{log}": ("--log", "--config"), "{store}": ("--snapshots", "--config")}
+_PLACEHOLDERS: Final = {"{log}": (*LOG_FLAGS, "--config"), "{store}": ("--snapshots", "--config")}
 
 
 def remember(ctx: click.Context, param: click.Parameter, value: Any) -> Any:

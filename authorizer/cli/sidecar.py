@@ -11,7 +11,7 @@ import click
 
 from authorizer.api.errors import SidecarUnavailableError
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.invocation import given, remember, words
+from authorizer.cli.invocation import LOG_FLAGS, given, remember, words
 from authorizer.cli.options import completes, shared
 
 if TYPE_CHECKING:
@@ -64,11 +64,15 @@ sidecar_options: Final = shared(
 CREDENTIALS: Final = ("--token-file", "--ca-file", "--certificate-file")
 
 
-def require_one_source(sidecar: str | None, *of_a_log: str) -> None:
-    """click.UsageError if options name a node and a log, or have credentials without a node."""
-    if sidecar is not None and words(*of_a_log):
+def require_one_source(sidecar: str | None, *more_flags: str) -> None:
+    """click.UsageError if options name a node and a log, or have credentials without a node.
+
+    ``more_flags``: of the log's, in addition to those that name it and its snapshots.
+    """
+    if sidecar is not None and (flags := words(*LOG_FLAGS, "--snapshots", *more_flags)):
         raise click.UsageError(
-            "--sidecar cannot be used with --log or --snapshots: the node has a log and a store"
+            f"--sidecar cannot be used with --log or --snapshots: the node has a log and a store; "
+            f"remove {flags[0]}"
         )
     if sidecar is None and (flags := words(*CREDENTIALS)):
         raise click.UsageError(f"{flags[0]} is for a node: name it with --sidecar")

@@ -19,10 +19,6 @@ from authorizer.api.errors import ConfigError
 from authorizer.configuration.authentication import require_complete_authentication
 from authorizer.configuration.broker_file import BrokerLog, broker_log_of, is_broker_file
 from authorizer.configuration.client_keys import refuse_client_keys
-from authorizer.configuration.client_properties.client_settings import (
-    JavaClientSettings,
-    java_client_settings,
-)
 from authorizer.configuration.clusters import (
     cluster_key,
     cluster_key_of_variable,
@@ -67,6 +63,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from authorizer.api.authorizer_api import Endpoint
+    from authorizer.configuration.client_properties.client_settings import JavaClientSettings
 
 _T = TypeVar("_T")
 
@@ -272,11 +269,17 @@ def _config(inputs: ConfigInputs, merged: Mapping[str, str], sources: Mapping[st
 def _java_client(path: str | None) -> JavaClientSettings | None:
     if path is None:
         return None
+    # Few configurations have one.
+    from authorizer.configuration.client_properties.client_settings import (  # noqa: PLC0415
+        java_client_settings,
+    )
+
+    properties = read_properties(path, COMMAND_CONFIG)
     try:
-        return java_client_settings(read_properties(path, COMMAND_CONFIG))
+        return java_client_settings(properties)
     except ConfigError as error:
-        error.add_note(f"see {path}")
-        raise
+        # Under aclog's key: the file may have names that are also keys of a listener.
+        raise ConfigError(COMMAND_CONFIG, path, str(error)) from error
 
 
 def _listeners(

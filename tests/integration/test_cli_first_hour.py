@@ -26,6 +26,7 @@ from confluent_kafka.admin import (
 )
 
 from authorizer.cli.main import cli
+from records.properties import escape_property
 from support.certificates import Authority
 from support.kafka_broker import jar_broker, write_properties
 from support.pasted_commands import commands, section
@@ -253,6 +254,13 @@ class TestMistakes:
 
         assert "--log and --bootstrap-server cannot be used together" in done.output
 
+    def test_a_node_and_a_cluster(self, cluster: Cluster) -> None:
+        node = ("--sidecar", "http://127.0.0.1:1")
+
+        for where in (("--bootstrap-server", cluster.secure), ("--command-config", cluster.home / "x")):
+            done = check(*node, *where, code=2)
+            assert f"the node has a log and a store; remove {where[0]}" in done.output
+
     def test_an_existing_configuration_is_not_overwritten(self, cluster: Cluster, tmp_path: Path) -> None:
         config = tmp_path / "aclog.properties"
         config.write_text("# mine\n", encoding="utf-8")
@@ -261,6 +269,16 @@ class TestMistakes:
 
         assert "--force" in done.output
         assert config.read_text(encoding="utf-8") == "# mine\n"
+
+
+def test_connect_stores_polls_where_the_log_says(cluster: Cluster, tmp_path: Path) -> None:
+    config, url = tmp_path / "aclog.properties", f"describe://{cluster.secure}{tmp_path}/polls"
+    properties = cluster.client_properties("polls")
+
+    aclog("connect", "--log", url, "--command-config", properties, "--output", config)
+
+    assert f"aclog.log.url={escape_property(url)}\n" in config.read_text(encoding="utf-8")
+    assert check("--config", config).output.startswith("ALLOWED")
 
 
 def test_connect_answers_in_json(cluster: Cluster, tmp_path: Path) -> None:

@@ -77,6 +77,16 @@ def test_keys_without_effect_are_named() -> None:
     assert found.log_url == "describe://b1:9092"
 
 
+def test_keys_that_the_protocol_makes_ineffective_are_named() -> None:
+    """As in a file that forgets security.protocol: the connection would be insecure without a word."""
+    jaas = f"{PLAIN} required username=a password=b;"
+
+    found = java_client_settings({"sasl.jaas.config": jaas, "ssl.truststore.location": "/t.jks"})
+
+    assert found.settings == {"security.protocol": "PLAINTEXT"}
+    assert found.unused_keys == ("sasl.jaas.config", "ssl.truststore.location")
+
+
 @pytest.mark.parametrize(
     ("properties", "key", "way_out"),
     [
@@ -169,6 +179,13 @@ def test_no_secret_is_in_an_error() -> None:
         )
 
     assert "semicolon" in str(raised.value)
+    assert "hunter2" not in str(raised.value)
+
+
+def test_the_value_of_a_mistyped_secret_is_not_in_the_error() -> None:
+    with pytest.raises(ConfigError, match=r"ssl\.keystore\.pasword") as raised:
+        java_client_settings({"ssl.keystore.pasword": "hunter2"})
+
     assert "hunter2" not in str(raised.value)
 
 
@@ -295,6 +312,30 @@ class TestKeyStores:
 
         with pytest.raises(ConfigError, match=r"truncated|not a PEM"):
             java_client_settings({"security.protocol": "SSL", "ssl.truststore.location": str(cut)})
+
+    @pytest.mark.parametrize("name", ["key.jks", "trust.jks", "key.pkcs12", "trust.pkcs12", "cert.jks"])
+    @pytest.mark.parametrize("password", [PASSWORD, None])
+    def test_a_damaged_store_is_a_configuration_error(
+        self, stores: Path, tmp_path: Path, name: str, password: str | None
+    ) -> None:
+        """Never another exception, wherever the damage is; without a password JKS has no digest to fail."""
+        content = (stores / name).read_bytes()
+        rng = random.Random(27)
+        damaged = tmp_path / name
+        refused = 0
+        for _ in range(200):
+            changed = bytearray(content)
+            for _ in range(rng.randrange(1, 4)):
+                changed[rng.randrange(4, len(changed))] = rng.randrange(256)
+            damaged.write_bytes(changed[: rng.choice([len(changed), rng.randrange(len(changed))])])
+            properties = {"security.protocol": "SSL", "ssl.truststore.location": str(damaged)}
+            if password is not None:
+                properties["ssl.truststore.password"] = password
+            try:
+                java_client_settings(properties)
+            except ConfigError:
+                refused += 1
+        assert refused > 50
 
 
 def keytool(*arguments: object) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from authorizer.cli.invocation import words
+from authorizer.cli.invocation import LOG_FLAGS, words
 from authorizer.cli.options import acls_option, config_option, json_option, log_option, release_option, shared
 from authorizer.cli.rendering.output import note
 from authorizer.cli.sidecar import CREDENTIALS, credentials_options, require_one_source
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from authorizer.cli.acl_sources.acl_source import AclSet, AclSource, AclTarget, EditableAcls
     from authorizer.engine.decisions.state import AuthorizerSettings
 
-_LOG_FLAGS: Final = ("--log", "--bootstrap-controller", "--command-config", "--config")
 #: A set of ACLs, and how it is printed.
 set_source_options: Final = shared(
     log_option,
@@ -73,12 +72,12 @@ def target_words(before: AclSet, *, sidecar: str | None, bootstrap_servers: str 
     found = [word for flag, value in named.items() if value is not None for word in (flag, value)]
     if before.is_changed_by_brokers and not found:
         found = ["--bootstrap-server", "HOST:PORT"]
-    return (*words(*_LOG_FLAGS, *CREDENTIALS), *found)
+    return (*words(*LOG_FLAGS, "--config", *CREDENTIALS), *found)
 
 
 def editable_acls(workspace: Workspace, *, sidecar: str | None) -> EditableAcls:
     """The node that --sidecar names, else the log."""
-    require_one_source(sidecar, "--log", "--snapshots")
+    require_one_source(sidecar)
     if sidecar is None:
         from authorizer.cli.acl_sources.log_acls import LogAcls
 

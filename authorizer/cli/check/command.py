@@ -127,7 +127,7 @@ def check_command(
       aclog check --log DIR --config server.properties --batch queries.jsonl > answers.jsonl
       aclog check --sidecar http://127.0.0.1:8180 --principal User:a --operation Read --topic t --explain
     """
-    require_one_source(sidecar, "--log", "--snapshots", "--config", "--as")
+    require_one_source(sidecar, "--config", "--as")
     if queries is not None:
         _refuse_with_batch(principal, operation, resource, at_offset, explain=explain)
         _check_batch(sidecar, queries, records)

@@ -8,21 +8,21 @@ Source: org.apache.kafka.common.config.{SaslConfigs,SslConfigs}, AdminClientConf
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from authorizer.api.errors import ConfigError
+from authorizer.api.secret_keys import HIDDEN
 from authorizer.configuration.client_properties.jaas import LoginModule, parse_jaas
+from records.log.protocol.settings import MECHANISMS, PROTOCOLS
 
 if TYPE_CHECKING:
     from authorizer.configuration.client_properties.key_store import KeyStore
 
-PROTOCOL: Final = "security.protocol"
-_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISM: Final = "sasl.mechanism"
-_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
-JAAS: Final = "sasl.jaas.config"
+_PROTOCOL: Final = "security.protocol"
+_MECHANISM: Final = "sasl.mechanism"
+_JAAS: Final = "sasl.jaas.config"
 _PASSWORD_MODULES: Final = ("PlainLoginModule", "ScramLoginModule")
 _TOKEN_MODULE: Final = "OAuthBearerLoginModule"  # noqa: S105 - no password
 _LOGIN_HANDLER: Final = "sasl.login.callback.handler.class"
@@ -40,9 +40,9 @@ _TOKEN_OPTIONS: Final = (
 _SCHEMES: Final = (("bootstrap.servers", "describe"), ("bootstrap.controllers", "kraft"))
 _TRANSLATED: Final = frozenset(
     {
-        PROTOCOL,
-        MECHANISM,
-        JAAS,
+        _PROTOCOL,
+        _MECHANISM,
+        _JAAS,
         _LOGIN_HANDLER,
         _ENDPOINT,
         _HOST_NAMES,
@@ -148,25 +148,26 @@ def java_client_settings(properties: Mapping[str, str]) -> JavaClientSettings:
         ConfigError: an unknown key, one that aclog cannot honour, or a value that is not allowed; the
             message names the key and what to write instead, and contains no secrets.
     """
-    unused = tuple(
-        name for name in properties if name not in _TRANSLATED and name.startswith(_WITHOUT_EFFECT)
-    )
     for name in properties:
-        if name not in _TRANSLATED and name not in unused:
-            raise ConfigError(name, properties[name], _way_out(name))
-    protocol = _one_of(properties, PROTOCOL, "PLAINTEXT", _PROTOCOLS)
-    settings = {PROTOCOL: protocol}
+        if name not in _TRANSLATED and not name.startswith(_WITHOUT_EFFECT):
+            # The value may be a secret under a mistyped name.
+            raise ConfigError(name, HIDDEN, _way_out(name))
+    protocol = _one_of(properties, _PROTOCOL, "PLAINTEXT", [each.upper() for each in PROTOCOLS])
+    settings = {_PROTOCOL: protocol}
+    ignored_prefixes: list[str] = []
     if protocol.startswith("SASL_"):
         settings |= _login(properties)
+    else:
+        ignored_prefixes.append("sasl.")
     if protocol.endswith("SSL"):
         settings |= _tls(properties)
-    return JavaClientSettings(
-        settings=settings,
-        log_url=next(
-            (f"{scheme}://{properties[key]}" for key, scheme in _SCHEMES if key in properties), None
-        ),
-        unused_keys=unused,
-    )
+    else:
+        ignored_prefixes.append("ssl.")
+    urls = [f"{scheme}://{properties[key]}" for key, scheme in _SCHEMES if key in properties]
+    unused = [
+        name for name in properties if name not in _TRANSLATED or name.startswith(tuple(ignored_prefixes))
+    ]
+    return JavaClientSettings(settings, urls[0] if urls else None, tuple(unused))
 
 
 def _way_out(name: str) -> str:
@@ -177,29 +178,29 @@ def _way_out(name: str) -> str:
 
 
 def _login(properties: Mapping[str, str]) -> dict[str, str]:
-    mechanism = _one_of(properties, MECHANISM, "GSSAPI", _MECHANISMS)
-    if JAAS not in properties:
-        raise ConfigError(JAAS, "", f"{MECHANISM}={mechanism} needs a login module with its options")
+    mechanism = _one_of(properties, _MECHANISM, "GSSAPI", MECHANISMS)
+    if _JAAS not in properties:
+        raise ConfigError(_JAAS, "", f"{_MECHANISM}={mechanism} needs a login module with its options")
     try:
-        modules = parse_jaas(properties[JAAS])
+        modules = parse_jaas(properties[_JAAS])
     except ValueError as error:
-        raise ConfigError(JAAS, "", str(error)) from error
+        raise ConfigError(_JAAS, "", str(error)) from error
     module = modules[0]
     if len(modules) > 1:
-        raise ConfigError(JAAS, "", "a client has one login module")
+        raise ConfigError(_JAAS, "", "a client has one login module")
     if mechanism == "OAUTHBEARER":
-        return {MECHANISM: mechanism, **_token_settings(properties, module)}
+        return {_MECHANISM: mechanism, **_token_settings(properties, module)}
     if module.name not in _PASSWORD_MODULES:
         raise ConfigError(
-            JAAS, module.name, f"{MECHANISM}={mechanism} needs {' or '.join(_PASSWORD_MODULES)}"
+            _JAAS, module.name, f"{_MECHANISM}={mechanism} needs {' or '.join(_PASSWORD_MODULES)}"
         )
     for option in ("username", "password"):
         if option not in module.options:
-            raise ConfigError(JAAS, module.name, f"the option {option} is missing")
+            raise ConfigError(_JAAS, module.name, f"the option {option} is missing")
     if module.options.get("tokenauth", "false").lower() == "true":
-        raise ConfigError(JAAS, "tokenauth", "aclog has no login by delegation token: use a SCRAM user")
+        raise ConfigError(_JAAS, "tokenauth", "aclog has no login by delegation token: use a SCRAM user")
     return {
-        MECHANISM: mechanism,
+        _MECHANISM: mechanism,
         "sasl.username": module.options["username"],
         "sasl.password": module.options["password"],
     }
@@ -207,7 +208,7 @@ def _login(properties: Mapping[str, str]) -> dict[str, str]:
 
 def _token_settings(properties: Mapping[str, str], module: LoginModule) -> dict[str, str]:
     if module.name != _TOKEN_MODULE:
-        raise ConfigError(JAAS, module.name, f"{MECHANISM}=OAUTHBEARER needs {_TOKEN_MODULE}")
+        raise ConfigError(_JAAS, module.name, f"{_MECHANISM}=OAUTHBEARER needs {_TOKEN_MODULE}")
     handler = properties.get(_LOGIN_HANDLER, "")
     if handler.rpartition(".")[2] not in _TOKEN_HANDLERS:
         raise ConfigError(_LOGIN_HANDLER, handler, f"aclog gets tokens as {_TOKEN_HANDLERS[0]} does")
@@ -277,7 +278,7 @@ def _named(properties: Mapping[str, str], kind: str) -> str:
     return properties.get(f"ssl.{kind}.location", "")
 
 
-def _one_of(properties: Mapping[str, str], key: str, default: str, allowed: tuple[str, ...]) -> str:
+def _one_of(properties: Mapping[str, str], key: str, default: str, allowed: Sequence[str]) -> str:
     value = properties.get(key, default).upper()
     if value not in allowed:
         raise ConfigError(key, value, f"one of {', '.join(allowed)}")

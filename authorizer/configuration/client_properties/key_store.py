@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -73,15 +74,17 @@ def read_key_store(path: str, store_password: str | None, key_password: str | No
         content = Path(path).read_bytes()
     except OSError as error:
         raise KeyStoreError(f"{path}: {error.strerror}") from error
-    if content.lstrip().startswith(_PEM):
-        return pem_store(content.decode("utf-8", "replace"), key_password)
     try:
+        if _PEM in content:
+            return pem_store(content.decode("utf-8", "replace"), key_password)
         if content.startswith(struct.pack(">I", _JKS)):
             return _read_jks(content, store_password, key_password)
         if content[:1] == bytes((_DER_SEQUENCE,)):
             return _read_pkcs12(content, store_password)
     except KeyStoreError as error:
         raise KeyStoreError(f"{path}: {error}") from error
+    except (ValueError, IndexError, struct.error, UnsupportedAlgorithm) as error:
+        raise KeyStoreError(f"{path}: the file is damaged or truncated") from error
     kind = "a JCEKS store" if content.startswith(_JCEKS) else "not a PEM, PKCS12 or JKS file"
     raise KeyStoreError(f"{path} is {kind}. {_CONVERT.format(path=path)}")
 
@@ -89,14 +92,19 @@ def read_key_store(path: str, store_password: str | None, key_password: str | No
 def pem_store(text: str, key_password: str | None) -> KeyStore:
     """Certificates and at most one private key in PEM; an encrypted key is decrypted."""
     blocks = _pem_blocks(text)
-    certificates = "".join(block for block in blocks if "CERTIFICATE-----" in block)
+    try:
+        certificates = _certificates_pem(
+            [x509.load_pem_x509_certificate(each.encode()) for each in blocks if "CERTIFICATE-----" in each]
+        )
+    except ValueError as error:
+        raise KeyStoreError("a certificate is damaged") from error
     keys = [block for block in blocks if "PRIVATE KEY-----" in block]
     if not keys:
         return KeyStore(authorities=certificates)
     password = key_password.encode() if key_password and "ENCRYPTED" in keys[0] else None
     try:
         key = load_pem_private_key(keys[0].encode(), password)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, UnsupportedAlgorithm) as error:
         reason = "its password is missing" if password is None else "its password is wrong"
         raise KeyStoreError(f"the private key cannot be read: {reason}, or it is damaged") from error
     return KeyStore(chain=certificates, key=_key_pem(key))
@@ -133,26 +141,23 @@ def _read_jks(content: bytes, store_password: str | None, key_password: str | No
         if not hmac.compare_digest(digest, content[-_DIGEST_BYTES:]):
             raise KeyStoreError(_wrong_password(store_password))
     reader = _JksReader(content[:-_DIGEST_BYTES])
-    try:
-        _, version, count = reader.numbers(">III")
-        authorities: list[x509.Certificate] = []
-        for _ in range(count):
-            (tag,) = reader.numbers(">I")
-            reader.text()  # the alias
-            reader.numbers(">Q")  # the time of creation
-            if tag == _KEY_ENTRY:
-                protected = reader.block()
-                (length,) = reader.numbers(">I")
-                chain = [reader.certificate(version) for _ in range(length)]
-                return KeyStore(
-                    chain=_certificates_pem(chain),
-                    key=_unprotected(protected, key_password or store_password),
-                )
-            if tag != _CERTIFICATE_ENTRY:
-                raise KeyStoreError(f"entry type {tag} is unknown")
-            authorities.append(reader.certificate(version))
-    except struct.error as error:
-        raise KeyStoreError("the file is truncated") from error
+    _, version, count = reader.numbers(">III")
+    authorities: list[x509.Certificate] = []
+    for _ in range(count):
+        (tag,) = reader.numbers(">I")
+        reader.text()  # the alias
+        reader.numbers(">Q")  # the time of creation
+        if tag == _KEY_ENTRY:
+            protected = reader.block()
+            (length,) = reader.numbers(">I")
+            chain = [reader.certificate(version) for _ in range(length)]
+            return KeyStore(
+                chain=_certificates_pem(chain),
+                key=_unprotected(protected, key_password or store_password),
+            )
+        if tag != _CERTIFICATE_ENTRY:
+            raise KeyStoreError(f"entry type {tag} is unknown")
+        authorities.append(reader.certificate(version))
     return KeyStore(authorities=_certificates_pem(authorities))
 
 

@@ -1,8 +1,9 @@
-"""Kafka's own protocol, as kraft:// and describe:// logs use it.
+"""The client of Kafka's protocol.
 
-settings      security and timeouts              sasl, oauth   client side of authentication
-requests      encoded requests                   responses     decoded responses
-answers       their values                       errors       Kafka's errors -> LogError
-connection    one controller or broker, over TCP or TLS
-brokers       any broker of a cluster
+settings             security and timeouts           sasl, oauth      client side of authentication
+requests             encoded requests                responses        decoded responses
+response_values      values of responses             cluster_errors   Kafka's errors -> LogError
+connection           one controller or broker, over TCP or TLS
+brokers              any broker of a cluster         cluster_acls     changes of a cluster's ACLs
+transaction_queries  requests about producers and transactions (KIP-664)
 """
