@@ -18,7 +18,7 @@ from authorizer.cli.rendering.output import Waiting, answer, note, print_json, s
 from authorizer.cli.workspace import Workspace, load_state
 from authorizer.configuration.keys.names import COMMAND_CONFIG, LOG_URL
 from records.errors import LogError, LogRefusedError
-from records.log.open import POLLED, QUORUM, kind_of, open_log, polled_servers
+from records.log.open import DIRECTORY, POLLED, QUORUM, TOPIC, kind_of, open_log, polled_servers
 from records.properties import escape_property
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ _BROKER_KEYS: Final = (SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG)
 _EXAMPLE: Final = ("--principal", "User:alice", "--operation", "Read", "--topic", "orders", "--explain")
 #: What a way to follow a cluster gives.
 _WAYS: Final = {
-    "file": "reads the log of this machine",
-    "kafka": "reads a topic with ACLs",
+    DIRECTORY: "reads the log of this machine",
+    TOPIC: "reads a topic with ACLs",
     POLLED: "polls the ACLs of the brokers; the history begins with the first poll",
     QUORUM: "follows each record as it is committed, with its offset, and can change ACLs",
 }
@@ -190,7 +190,9 @@ def _properties(
     best: _Way, config: Config, super_users: str | None, allow_everyone: bool | None, output: Path
 ) -> dict[str, str]:
     url = best.url
-    if url == f"{POLLED}://{polled_servers(url)}":
+    if kind_of(url) == DIRECTORY:
+        url = f"{DIRECTORY}:{Path(url.removeprefix(f'{DIRECTORY}:')).resolve()}"
+    elif url == f"{POLLED}://{polled_servers(url)}":
         # A node needs a directory for what it polls.
         url += f"{output.parent.resolve()}{_STORE}"
     found = {LOG_URL: url}
@@ -220,7 +222,8 @@ def _write(path: Path, text: str, *, force: bool) -> None:
 
 def _print(ways: list[_Way], best: _Way, unknown: list[str], output: Path, config: Config) -> None:
     protocol = config.kafka.get("security.protocol", "PLAINTEXT")
-    answer(f"Cluster {best.cluster_id}, Kafka {best.release}, over {protocol}")
+    connection = "" if kind_of(best.url) == DIRECTORY else f", over {protocol}"
+    answer(f"Cluster {best.cluster_id}, Kafka {best.release}{connection}")
     for way in ways:
         state = "does not work" if way.acl_count is None else f"works, {way.acl_count} ACLs"
         answer(f"{way.url}: {state}")

@@ -154,8 +154,8 @@ _NOT_READY: Final[dict[type[BaseException], str]] = {
     records.LogLockedError: "While a node holds the log, `aclog acls` adds and removes ACLs through it, and "
     "reading needs no lock (check, acls --list, log dump, log verify, a node with aclog.log.mode=read). For "
     "anything else wait until that process has ended.",
-    records.LogUnreachableError: "Try again when the cluster answers: --log names its address, aclog.kafka.* "
-    "the client settings.",
+    records.LogUnreachableError: "Try again when the cluster answers: --log or --bootstrap-server names its "
+    "address, --command-config or aclog.kafka.* the client settings.",
     records.LogOutcomeUnknownError: "Read the end of the log (`aclog log dump {log} --from OFFSET`) before "
     "you try again.",
     records.LogAuthenticationError: "docs/configuration.md#aclogkafka has the settings of the Kafka client.",

@@ -26,7 +26,7 @@ from confluent_kafka.admin import (
 )
 
 from authorizer.cli.main import cli
-from records.properties import escape_property
+from records.properties import escape_property, parse_properties
 from support.certificates import Authority
 from support.kafka_broker import jar_broker, write_properties
 from support.pasted_commands import commands, section
@@ -279,6 +279,18 @@ def test_connect_stores_polls_where_the_log_says(cluster: Cluster, tmp_path: Pat
 
     assert f"aclog.log.url={escape_property(url)}\n" in config.read_text(encoding="utf-8")
     assert check("--config", config).output.startswith("ALLOWED")
+
+
+def test_a_directory_is_written_with_its_full_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, config = tmp_path / "log", tmp_path / "conf" / "aclog.properties"
+    config.parent.mkdir()
+    monkeypatch.chdir(tmp_path)
+    aclog("log", "create", "--log", "file:log")
+
+    connected = aclog("connect", "--log", "file:log", "--output", config)
+
+    assert "over PLAINTEXT" not in connected.output
+    assert parse_properties(config.read_text(encoding="utf-8"))["aclog.log.url"] == f"file:{log}"
 
 
 def test_connect_answers_in_json(cluster: Cluster, tmp_path: Path) -> None:
