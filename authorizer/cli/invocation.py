@@ -46,7 +46,12 @@ def shows_progress() -> bool:
 
 def words(*flags: str) -> tuple[str, ...]:
     """The given options among ``flags``, each followed by its value."""
-    return tuple(word for flag in flags if (value := given(flag)) is not None for word in (flag, value))
+    return tuple(word for flag in flags if (value := given(flag)) is not None for word in (flag, str(value)))
+
+
+def log_words() -> tuple[str, ...]:
+    """The given options that name the log and the connection to it, for another command."""
+    return words(*LOG_FLAGS, "--config")
 
 
 def filled(hint: str) -> str:

@@ -202,6 +202,15 @@ def test_controllers_are_followed_with_the_same_options(cluster: Cluster) -> Non
     assert check("--bootstrap-controller", cluster.controllers).output.startswith("ALLOWED")
 
 
+def test_proposed_commands_name_the_cluster_as_the_user_did(cluster: Cluster) -> None:
+    where = ("--bootstrap-controller", cluster.controllers)
+
+    request = ("--principal", "User:dave", "--operation", "Read", "--topic", "orders")
+    denied = aclog("check", *where, *request, "--explain", code=1)
+
+    assert f"acls {shlex.join(where)} --add --allow-principal User:dave" in denied.output
+
+
 class TestMistakes:
     """Each ends with one message that names the cause and the way out."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from authorizer.cli import main as main_module
 from authorizer.cli.command_name import COMMANDS
 from authorizer.cli.failure import outcome
+from authorizer.cli.invocation import remember, words
 from records.errors import LogAuthenticationError, LogRefusedError
 from support.cli_commands import command_at, every_command
 
@@ -108,3 +110,12 @@ def test_authentication_errors_hint_at_settings_and_denials_at_acls(
     error: type[Exception], page: str
 ) -> None:
     assert page in outcome(error)[1]
+
+
+def test_options_with_paths_are_repeated_as_words() -> None:
+    """For shlex.join: `aclog plan --token-file FILE` prints the command that applies the plan."""
+    option = click.Option(["--token-file"])
+    with click.Context(click.Command("plan")) as context:
+        remember(context, option, Path("my token"))
+
+        assert shlex.join(words("--token-file")) == "--token-file 'my token'"

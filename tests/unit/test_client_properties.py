@@ -183,8 +183,8 @@ def test_no_secret_is_in_an_error() -> None:
 
 
 def test_the_value_of_a_mistyped_secret_is_not_in_the_error() -> None:
-    with pytest.raises(ConfigError, match=r"ssl\.keystore\.pasword") as raised:
-        java_client_settings({"ssl.keystore.pasword": "hunter2"})
+    with pytest.raises(ConfigError, match=r"ssl\.keystore\.pass") as raised:
+        java_client_settings({"ssl.keystore.pass": "hunter2"})
 
     assert "hunter2" not in str(raised.value)
 

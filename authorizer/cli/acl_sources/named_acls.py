@@ -15,7 +15,7 @@ from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.input import bad_line, read_acl_file
 from authorizer.cli.invocation import words
 from authorizer.cli.rendering.output import Waiting, shown
-from authorizer.cli.sidecar import is_node
+from authorizer.cli.sidecar import CREDENTIALS, is_node
 from authorizer.cli.snapshot.listing import only_cluster
 from authorizer.cli.workspace import is_log, load_state, note_age, note_guess
 from records.columns.acl_table import AclTable, AppliedAcl
@@ -65,11 +65,6 @@ class NamedAcls:
         raise click.UsageError(f"`{name}` is not a log, snapshot store, node, cluster or file. {_SEE}")
 
 
-def _given_credentials() -> tuple[str, ...]:
-    """Options with credentials; a token in the environment needs none."""
-    return tuple(map(str, words("--token-file", "--ca-file", "--certificate-file")))
-
-
 def _split(name: str) -> tuple[str, int | None]:
     """Split ``LOG@OFFSET``; an existing file may have an @ in its name."""
     source, separator, offset = name.rpartition("@")
@@ -86,7 +81,7 @@ def _of_log(name: str, url: str, at_offset: int | None, client: Mapping[str, str
         note_age(log)
         image = load_state(log, at_offset=at_offset, with_offsets=True).image
         is_writable = at_offset is None and not log.is_read_only
-        flags = ("--log", url, *words("--config")) if is_writable else None
+        flags = ("--log", url, *words("--command-config", "--config")) if is_writable else None
         return AclSet(
             name, image, log.identity.cluster_id, is_own=not log.is_cluster_metadata_log, acls_flags=flags
         )
@@ -116,7 +111,7 @@ def _of_node(url: str, workspace: Workspace) -> AclSet:
         raise Failure(f"{url}: a node has only its newest state; remove @{at}", ExitCode.USAGE)
     with Waiting(f"asking {shown(url)}"):
         image = NodeAcls(address, workspace.config.acl_update_timeout_ms).image()
-    return AclSet(url, image, acls_flags=("--sidecar", url, *_given_credentials()))
+    return AclSet(url, image, acls_flags=("--sidecar", url, *words(*CREDENTIALS)))
 
 
 def _after(path: Path, workspace: Workspace) -> AclsImage:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from authorizer.cli.invocation import LOG_FLAGS, words
+from authorizer.cli.invocation import log_words, words
 from authorizer.cli.options import acls_option, config_option, json_option, log_option, release_option, shared
 from authorizer.cli.rendering.output import note
 from authorizer.cli.sidecar import CREDENTIALS, credentials_options, require_one_source
@@ -72,7 +72,7 @@ def target_words(before: AclSet, *, sidecar: str | None, bootstrap_servers: str 
     found = [word for flag, value in named.items() if value is not None for word in (flag, value)]
     if before.is_changed_by_brokers and not found:
         found = ["--bootstrap-server", "HOST:PORT"]
-    return (*words(*LOG_FLAGS, "--config", *CREDENTIALS), *found)
+    return (*log_words(), *words(*CREDENTIALS), *found)
 
 
 def editable_acls(workspace: Workspace, *, sidecar: str | None) -> EditableAcls:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.api.errors import PlanUnreadableError
 from authorizer.cli.command_name import command_line
-from authorizer.cli.invocation import words
+from authorizer.cli.invocation import LOG_FLAGS, log_words, words
 from authorizer.cli.rendering.output import note
 
 if TYPE_CHECKING:
@@ -57,9 +57,8 @@ def write_plan(plan: AclPlan, path: Path) -> None:
 
 def note_next_steps(changes: Path) -> None:
     """Print the commands that apply the changes of a file."""
-    where = words("--log") or ("--log", "URL")
-    config = words("--config")
+    where = log_words() if words(*LOG_FLAGS) else ("--log", "URL", *log_words())
     plan = changes.with_suffix(".plan.json")
     note(f"note: {changes} has changes for `aclog plan` and is not a plan yet. To carry them out:")
-    note("  " + command_line(["plan", str(changes), *where, *config, "--output", str(plan)]))
-    note("  " + command_line(["apply", str(plan), *where, *config]))
+    note("  " + command_line(["plan", str(changes), *where, "--output", str(plan)]))
+    note("  " + command_line(["apply", str(plan), *where]))

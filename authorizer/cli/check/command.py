@@ -11,7 +11,7 @@ from authorizer.api.ip_address import host_address
 from authorizer.cli.check.explanation import decision_line, explanation_lines
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
-from authorizer.cli.invocation import words
+from authorizer.cli.invocation import log_words
 from authorizer.cli.options import (
     PRINCIPAL,
     at_offset_option,
@@ -156,7 +156,7 @@ def check_command(
             document = {key: document[key] for key in _PLAIN_ANSWER}
         print_json(document | {"hostAssumed": host_assumed} | quality.to_json())
     elif explain:
-        source_flags = words("--log", "--config") if sidecar is None else ("--sidecar", sidecar)
+        source_flags = log_words() if sidecar is None else ("--sidecar", sidecar)
         # Only a broker's tool can change a log that aclog cannot write to.
         log_flags = None if quality.is_read_only else source_flags
         _print_explanation(explanation, quality, log_flags, host_assumed=host_assumed)

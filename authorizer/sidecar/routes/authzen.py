@@ -39,7 +39,7 @@ Semantic = Literal["execute_all", "deny_on_first_deny", "permit_on_first_permit"
 
 
 class Context(msgspec.Struct, gc=False):
-    """From where, and how the answer is wanted."""
+    """The client's host, options of the answer and of the audit log, and the state to decide on."""
 
     host: str | None = None
     explain: bool = False
@@ -63,7 +63,7 @@ class Evaluation(msgspec.Struct, gc=False):
 
 
 class Options(msgspec.Struct, gc=False):
-    """How a batch is to be executed."""
+    """Options of a batch."""
 
     evaluations_semantic: Semantic = "execute_all"
 

@@ -118,13 +118,13 @@ class AccessRequest(AtOffset, rename=_CAMEL.get, kw_only=True):
 
 
 class OperationsRequest(AccessRequest, kw_only=True):
-    """KIP-430: which operations on one resource?"""
+    """A request for the allowed operations on one resource (KIP-430)."""
 
     resource_name: str
 
 
 class ResourceTypeRequest(AccessRequest, kw_only=True):
-    """KIP-679: this to any resource of the type?"""
+    """A request about any resource of a type (KIP-679)."""
 
     operation: str
 
@@ -134,7 +134,7 @@ class ResourceTypeRequest(AccessRequest, kw_only=True):
 
 
 class DecisionRequest(ResourceTypeRequest, kw_only=True):
-    """This to that?"""
+    """A request about one resource."""
 
     resource_name: str
 
@@ -154,7 +154,7 @@ class DecisionRequest(ResourceTypeRequest, kw_only=True):
 
 
 class FilterRequest(ResourceTypeRequest, kw_only=True):
-    """This to which of those?"""
+    """A request for the allowed ones of several names."""
 
     resource_names: list[str]
 

@@ -61,13 +61,13 @@ PAGE_MAXIMUM: Final = 10_000
 
 
 class OfType(msgspec.Struct, gc=False):
-    """What is searched for."""
+    """The type of the searched entities."""
 
     type: str
 
 
 class Page(msgspec.Struct, gc=False):
-    """Which part of the results."""
+    """The requested page of the results."""
 
     token: str | None = None
     limit: Annotated[int, msgspec.Meta(ge=0)] = PAGE_DEFAULT
@@ -90,7 +90,7 @@ class _Search(msgspec.Struct, kw_only=True):
 
 
 class SubjectSearch(_Search, kw_only=True):
-    """Who may?"""
+    """Search for principals that may do an operation to a resource."""
 
     subject: OfType
     action: OperationName
@@ -98,7 +98,7 @@ class SubjectSearch(_Search, kw_only=True):
 
 
 class ResourceSearch(_Search, kw_only=True):
-    """On which resources?"""
+    """Search for resources to which a principal may do an operation."""
 
     subject: TypedName
     action: OperationName
@@ -106,7 +106,7 @@ class ResourceSearch(_Search, kw_only=True):
 
 
 class ActionSearch(_Search, kw_only=True):
-    """What?"""
+    """Search for operations that a principal may do to a resource."""
 
     subject: TypedName
     resource: TypedName
