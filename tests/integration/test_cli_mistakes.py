@@ -1,0 +1,172 @@
+"""A table of mistakes at the command line: each has a pinned exit code, and words that point the way out.
+
+A row belongs to the list of its subject. To add one: the command line as typed in the directory that ``home``
+makes, the exit code, words that the output must have, and words that it must not have.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from click.testing import CliRunner
+
+from authorizer.cli.main import cli
+
+ALICE = "check --log file:./acls --principal User:alice --operation Read"
+READ = "check --log file:./acls --operation Read --topic orders"
+
+
+class Mistake(NamedTuple):
+    """One row.
+
+    Attributes:
+        command: what was typed after ``aclog``, in the shell's quoting.
+        code: the exit code.
+        words: all of these are in the output: stdout and stderr.
+        not_words: none of these is.
+        stdin: what the command reads; ``<&-`` starts it as a process with stdin closed.
+    """
+
+    command: str
+    code: int
+    words: tuple[str, ...]
+    not_words: tuple[str, ...] = ()
+    stdin: str = ""
+
+
+#: Requests that are answered, and probably not the ones that were meant.
+REQUESTS: list[Mistake] = [
+    Mistake(f"{READ} --principal alice", 2, ("principalType:principalName", "User:alice")),
+    Mistake(
+        "check --log file:./acls --principal User:alice --operation Reed --topic orders",
+        2,
+        ("`Reed` is not an operation", "did you mean Read?"),
+    ),
+    Mistake(f"{ALICE} --topic orders --host broker.example.com", 2, ("is not an IP address",)),
+    Mistake(ALICE, 2, ("exactly one resource",)),
+    Mistake(f"{ALICE} --topic orders --at-offset 2", 2, ("no state at offset 2",)),
+]
+
+#: Files and variables with settings.
+SETTINGS: list[Mistake] = [
+    Mistake(f"{ALICE} --topic orders --config no-type.conf", 2, ("super.users", "User:admin")),
+    Mistake(f"{ALICE} --topic orders --config missing.conf", 2, ("missing.conf", "No such file")),
+]
+
+#: Paths and URLs of logs that are none.
+LOGS: list[Mistake] = [
+    Mistake("check --log ./empty --principal User:a --operation Read --topic t", 2, ("empty", "*.log")),
+    Mistake("check --log ./nowhere --principal User:a --operation Read --topic t", 2, ("nowhere",)),
+]
+
+#: Clusters and their client.properties, without a cluster.
+CONNECTIONS: list[Mistake] = [
+    Mistake(
+        "check --log file:./acls --bootstrap-server localhost:9092 --principal User:a --operation Read "
+        "--topic t",
+        2,
+        ("cannot be used together", "each names a log"),
+    ),
+]
+
+#: Plans that cannot be carried out.
+PLANS: list[Mistake] = [
+    Mistake("apply random.bin --log file:./acls", 4, ("random.bin",)),
+]
+
+#: Options that contradict each other, or that are given twice.
+FLAGS: list[Mistake] = [
+    Mistake(f"{ALICE} --topic orders --principal User:bob", 2, ("'--principal' takes one value", "2 times")),
+    Mistake(f"{ALICE} --topic orders --topic payments", 2, ("'--topic' takes one value",)),
+]
+
+#: What an error, a note or a hint proposes as the next step.
+HINTS: list[Mistake] = [
+    Mistake("cheque --log file:./acls", 2, ("No such command 'cheque'", "check")),
+]
+
+#: Findings of lint that are not defects.
+LINT: list[Mistake] = []
+
+SUBJECTS = {
+    "requests": REQUESTS,
+    "settings": SETTINGS,
+    "logs": LOGS,
+    "connections": CONNECTIONS,
+    "plans": PLANS,
+    "flags": FLAGS,
+    "hints": HINTS,
+    "lint": LINT,
+}
+#: No mistake of a user may print these.
+NEVER = ("Traceback", "a defect in aclog")
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The README's log, and the files of the rows."""
+    home = tmp_path_factory.mktemp("mistakes")
+    acls = f"acls --log file:{home}/acls --add"
+    for command in (
+        f"log create --log file:{home}/acls",
+        f"{acls} --allow-principal User:alice --operation Read --topic orders",
+        f"{acls} --deny-principal User:mallory --operation All --topic '*'",
+    ):
+        assert CliRunner().invoke(cli, shlex.split(command)).exit_code == 0
+    (home / "empty").mkdir()
+    (home / "junk").mkdir()
+    (home / "junk" / "notes.txt").write_text("call Bob\n")
+    (home / "random.bin").write_bytes(bytes(range(256)) * 8)
+    (home / "no-type.conf").write_text("super.users=admin\n")
+    return home
+
+
+@pytest.fixture
+def home(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the template, as the working directory."""
+    copy = tmp_path / "home"
+    shutil.copytree(template, copy)
+    monkeypatch.chdir(copy)
+    return copy
+
+
+def run(mistake: Mistake) -> tuple[int, str]:
+    """The exit code and the output of a row's command."""
+    args = shlex.split(mistake.command)
+    if mistake.stdin == "<&-":
+        command = f"{shlex.join([sys.executable, '-m', 'authorizer.cli', *args])} 2>&1 <&-"
+        done = subprocess.run(
+            ["/bin/sh", "-c", command], stdout=subprocess.PIPE, timeout=60, check=False, text=True
+        )
+        return done.returncode, done.stdout
+    result = CliRunner().invoke(cli, args, input=mistake.stdin)
+    return result.exit_code, result.output
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        pytest.param(mistake, id=f"{subject}: {mistake.command} {mistake.stdin}".strip())
+        for subject, mistakes in SUBJECTS.items()
+        for mistake in mistakes
+    ],
+)
+def test_a_mistake_is_pointed_out(mistake: Mistake, home: Path) -> None:
+    code, output = run(mistake)
+
+    assert code == mistake.code, output
+    for words in mistake.words:
+        assert words in output
+    for words in (*mistake.not_words, *NEVER):
+        assert words not in output
+
+
+def test_no_row_is_listed_twice() -> None:
+    listed = [(each.command, each.stdin) for mistakes in SUBJECTS.values() for each in mistakes]
+    assert len(listed) == len(set(listed))
