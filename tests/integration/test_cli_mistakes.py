@@ -88,7 +88,7 @@ FLAGS: list[Mistake] = [
 
 #: What an error, a note or a hint proposes as the next step.
 HINTS: list[Mistake] = [
-    Mistake("cheque --log file:./acls", 2, ("No such command 'cheque'", "check")),
+    Mistake("whocan --log file:./acls", 2, ("No such command 'whocan'", "who-can")),
 ]
 
 #: Findings of lint that are not defects.
