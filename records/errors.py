@@ -9,7 +9,9 @@
     |   +-- EncodeError                  a value that the format cannot hold
     +-- LogError                         something about a log
         +-- LogMovedError                the log does not end at the offset that an append requires
-        +-- LogNotFoundError             no log at that URL
+        +-- LogUrlError                  a text that is not the URL of a log
+        +-- LogNotFoundError             no log at that URL, or another one
+        |   +-- LogMissingError          nothing is there, so a log can be created
         +-- LogLockedError               another process is the writer
         +-- LogReadOnlyError             a broker's log, or opened for reading
         +-- LogCorruptError              a damaged log file, beyond a truncated tail
@@ -102,8 +104,24 @@ class LogMovedError(LogError):
     """The log does not end at the offset that an append requires; nothing was written."""
 
 
+class LogUrlError(LogError):
+    """A text that is not the URL of a log."""
+
+
 class LogNotFoundError(LogError):
-    """There is no log at that URL."""
+    """There is no log at that URL, or not the expected one."""
+
+
+class LogMissingError(LogNotFoundError):
+    """There is nothing at that URL, so a log can be created there.
+
+    Attributes:
+        url: of the log.
+    """
+
+    def __init__(self, message: str, url: str = "") -> None:
+        super().__init__(message)
+        self.url = url
 
 
 class LogLockedError(LogError):

@@ -69,6 +69,11 @@ class LazyGroup(Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args == ["help"]:
+            click.echo(ctx.get_help(), color=ctx.color)
+            ctx.exit()
+        # `aclog help log create` is `aclog log create --help`.
+        args = [*args[1:], "--help"] if args[0] == "help" else args
         try:
             return super().resolve_command(ctx, args)
         except NoSuchCommand as error:

@@ -7,6 +7,7 @@ commands and options.
 from __future__ import annotations
 
 import errno
+import shlex
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
@@ -18,7 +19,7 @@ import click
 import authorizer.api.errors as api
 from authorizer.api.control_characters import ESCAPED
 from authorizer.cli.command_name import as_pasted
-from authorizer.cli.invocation import filled
+from authorizer.cli.invocation import filled, has_option, words
 from authorizer.cli.rendering.streams import InputClosedError, OutputClosedError, OutputError
 from authorizer.cli.rendering.terminal import bad, width, wrapped
 from authorizer.configuration.keys.names import (
@@ -82,16 +83,16 @@ class Failure(click.ClickException):
             click.echo(wrapped(line, columns, indent=2), file=file, err=file is None, color=self.show_color)
 
 
-#: The option that sets a configuration key.
-SETTING_FLAGS: Final = {
+#: The option that sets a configuration key, in commands that have it.
+_SETTING_FLAGS: Final = {
     LOG_URL: "--log",
     COMMAND_CONFIG: "--command-config",
     SNAPSHOT_STORE: "--snapshots",
-    LISTENERS: "`aclog serve --listener` or `--port`",
-    ACLOG_LISTENERS: "`aclog serve --listener` or `--port`",
-    DESCRIBE_PRINCIPALS: "`aclog serve --describe-principals`",
-    WORKERS: "`aclog serve --workers`",
-    CONSOLE_LISTENERS: "`aclog serve --console`",
+    LISTENERS: "--listener",
+    ACLOG_LISTENERS: "--listener",
+    DESCRIBE_PRINCIPALS: "--describe-principals",
+    WORKERS: "--workers",
+    CONSOLE_LISTENERS: "--console",
 }
 
 _DAMAGED_LOG: Final = (
@@ -121,11 +122,12 @@ _USAGE: Final[dict[type[BaseException], str]] = {
     "--allow-mass-removal`.",
     api.ApiError: "",
     api.UnsupportedPythonError: "",
-    records.LogNotFoundError: "--log takes file:DIR or DIR, the directory that holds the *.log files, or "
-    "kafka://HOST:PORT/TOPIC. `aclog log create {log}` makes a new log.",
-    records.LogReadOnlyError: "aclog only writes logs that it created: `aclog log create`. A cluster's "
-    "controllers write its metadata log: use --log kraft://HOST:PORT, or `aclog apply --bootstrap-server "
-    "HOST:PORT`.",
+    records.LogUrlError: "",
+    records.LogNotFoundError: "",
+    records.LogMissingError: "`aclog log create` creates an empty log.",  # see _creation
+    records.LogReadOnlyError: "aclog writes only logs that it created: `aclog log create --log DIR`. A "
+    "cluster's ACLs are changed by `aclog acls --log kraft://HOST:PORT`, or by `aclog apply PLAN "
+    "--bootstrap-server HOST:PORT`.",
     records.OffsetOutOfRangeError: "`aclog log verify {log}` prints which offsets the log holds.",
     records.LogError: "",
     snapshot.SnapshotStoreMissingError: "--snapshots takes a directory, or a URL such as s3://BUCKET/PATH. "
@@ -215,6 +217,8 @@ def failure_of(error: BaseException) -> Failure:
     code, hint = outcome(type(error))
     if isinstance(error, api.ConfigError):
         hint = _where_to_set(error.key)
+    elif isinstance(error, records.LogMissingError):
+        hint = _creation(error.url)
     if type(error) in _SYSTEM_ERRORS:
         if isinstance(error.__cause__, OSError):
             code, hint = outcome(type(error.__cause__))
@@ -249,9 +253,16 @@ def _where_to_set(key: str) -> str:
     ways = ["in the --config file"]
     if known.environment:
         ways.append(f"by the variable {known.variable}")
-    if key in SETTING_FLAGS:
-        ways.append(f"by {SETTING_FLAGS[key]}")
+    if (flag := _SETTING_FLAGS.get(key)) is not None and has_option(flag):
+        ways.append(f"by {flag}")
     return f"Set it {', '.join(ways[:-1])}{' or ' if len(ways) > 1 else ''}{ways[-1]}."
+
+
+def _creation(url: str) -> str:
+    """How to create the log that is missing."""
+    connection = words("--command-config", "--config") if "://" in url else ()
+    flags = shlex.join(["--log", url, *connection])
+    return f"Is that the right place? `aclog log create {flags}` creates an empty log."
 
 
 def _message(error: BaseException) -> str:

@@ -6,6 +6,7 @@ argument for them.
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from typing import Any, Final
@@ -16,8 +17,13 @@ _KEY: Final = "authorizer.cli.invocation"
 
 #: Options that name a log, or the cluster that keeps it.
 LOG_FLAGS: Final = ("--log", "--bootstrap-server", "--bootstrap-controller", "--command-config")
-#: In a hint ``aclog log verify {log}`` becomes ``aclog log verify --log DIR``.
-_PLACEHOLDERS: Final = {"{log}": (*LOG_FLAGS, "--config"), "{store}": ("--snapshots", "--config")}
+#: In a hint ``aclog log verify {log}`` becomes ``aclog log verify --log DIR``. The text is for a command
+#: without an option for it.
+_PLACEHOLDERS: Final = {
+    "{log}": ((*LOG_FLAGS, "--config"), "--log DIR"),
+    "{store}": (("--snapshots", "--config"), "--snapshots STORE"),
+}
+_SENTENCE_END: Final = re.compile(r"(?<=\.) ")
 
 
 def remember(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
@@ -55,8 +61,30 @@ def log_words() -> tuple[str, ...]:
 
 
 def filled(hint: str) -> str:
-    """Replace ``{log}`` and ``{store}`` in a hint by the given options, or by nothing."""
-    for placeholder, flags in _PLACEHOLDERS.items():
-        options = "".join(f" {shlex.quote(word)}" for word in words(*flags))
-        hint = hint.replace(f" {placeholder}", options)
+    """Replace ``{log}`` and ``{store}`` in a hint by the given options, or by nothing.
+
+    Drops the sentence that proposes the running command itself.
+    """
+    repeated = f"`aclog {_running()} {{"
+    hint = " ".join(each for each in _SENTENCE_END.split(hint) if repeated not in each)
+    for placeholder, (flags, form) in _PLACEHOLDERS.items():
+        # Without the option's value the environment names the log, for the proposed command too.
+        options = shlex.join(words(*flags)) or ("" if has_option(flags[0]) else form)
+        hint = hint.replace(f" {placeholder}", f" {options}" if options else "")
     return hint
+
+
+def has_option(flag: str) -> bool:
+    """Whether the running command has this option; true if no command runs."""
+    ctx = click.get_current_context(silent=True)
+    return ctx is None or any(flag in param.opts for param in ctx.command.params)
+
+
+def _running() -> str:
+    """The words of the running command: ``log verify``."""
+    ctx = click.get_current_context(silent=True)
+    path: list[str] = []
+    while ctx is not None and ctx.parent is not None:
+        path.insert(0, ctx.info_name or "")
+        ctx = ctx.parent
+    return " ".join(path)

@@ -21,6 +21,7 @@ from authorizer.cli.rendering.output import Progress, Waiting, note, shown
 from authorizer.configuration.keys.names import COMMAND_CONFIG, LOG_URL, SNAPSHOT_STORE
 from authorizer.configuration.keys.table import BY_NAME
 from records.errors import LogStorageError
+from records.log.bootstrap_servers import parse_bootstrap_servers
 from records.log.open import POLLED, QUORUM, TOPIC, open_log
 from records.polling import poll_until
 
@@ -258,6 +259,10 @@ def _log_url() -> str | None:
     urls = {flag: f"{form}{servers}" for flag, form in _LOG_FORMS.items() if (servers := given(flag))}
     if len(urls) > 1:
         raise click.UsageError(f"{' and '.join(urls)} cannot be used together: each names a log")
+    for flag in urls:
+        if flag != "--log":
+            servers = given(flag)
+            parse_bootstrap_servers(f"{flag} {servers}", servers, f"{flag} HOST:PORT[,HOST:PORT...]")
     return next(iter(urls.values()), None)
 
 

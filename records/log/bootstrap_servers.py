@@ -26,6 +26,11 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+def are_bootstrap_servers(text: str) -> bool:
+    """Whether a text is HOST:PORT[,HOST:PORT...]."""
+    return all(map(_SERVER.fullmatch, text.split(",")))
+
+
 def parse_bootstrap_servers(url: str, servers: str, form: str) -> tuple[Address, ...]:
     """Parse at least one server.
 

@@ -10,9 +10,8 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from records.errors import LogError
-from records.install_command import install_command
-from records.log.bootstrap_servers import BOOTSTRAP
+from records.errors import LogError, LogUrlError
+from records.log.bootstrap_servers import BOOTSTRAP, are_bootstrap_servers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,29 +25,46 @@ if TYPE_CHECKING:
     from records.log.topic.async_producer import AsyncTopicProducer
     from records.log.topic.exactly_once_producer import ExactlyOnceProducer
 
-_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 _NO_SETTINGS: Final[Mapping[str, str]] = MappingProxyType({})
 
 DIRECTORY: Final = "file"
 TOPIC: Final = "kafka"
 QUORUM: Final = "kraft"
 POLLED: Final = "describe"
+_KINDS: Final = (DIRECTORY, TOPIC, QUORUM, POLLED)
 
 
 def kind_of(url: str) -> str:
     """The kind of a log: ``file``, ``kafka``, ``kraft`` or ``describe``; a plain path is a directory.
 
     Raises:
-        LogError: an unknown scheme.
+        LogUrlError: an unknown scheme, or the servers of a cluster without one.
     """
-    scheme = match[1].lower() if (match := _SCHEME.match(url)) else DIRECTORY
-    if scheme not in (DIRECTORY, TOPIC, QUORUM, POLLED):
-        raise LogError(
-            f"`{url}` is not the URL of a log. Use file:DIR for a directory, kafka://HOST:PORT/TOPIC for a "
-            "topic, kraft://HOST:PORT for a cluster's metadata log (at its controllers), or "
-            "describe://HOST:PORT[/DIR] for polling the ACLs of its brokers"
+    scheme, separator, rest = url.partition(":")
+    kind = scheme.lower()
+    servers = url.partition("/")[0]
+    if kind != DIRECTORY and are_bootstrap_servers(servers):
+        raise LogUrlError(
+            f"`{url}` is not the URL of a log: for a cluster by its brokers use --bootstrap-server {servers} "
+            f"or describe://{servers}[/DIR], by its controllers kraft://{servers}, and for a topic "
+            f"kafka://{servers}/TOPIC"
         )
-    return scheme
+    if not separator or not _SCHEME.fullmatch(scheme):
+        return DIRECTORY
+    if kind == DIRECTORY or (kind in _KINDS and rest.startswith("//")):
+        return kind
+    from difflib import get_close_matches  # noqa: PLC0415
+
+    meant = get_close_matches(kind, _KINDS, n=1)
+    path = rest if meant == [DIRECTORY] else f"//{rest.lstrip('/')}"
+    if meant:
+        raise LogUrlError(f"`{url}` is not the URL of a log: did you mean {meant[0]}:{path}?")
+    raise LogUrlError(
+        f"`{url}` is not the URL of a log. Use file:DIR for a directory, kafka://HOST:PORT/TOPIC for a "
+        "topic, kraft://HOST:PORT for a cluster's metadata log (at its controllers), or "
+        "describe://HOST:PORT[/DIR] for polling the ACLs of its brokers"
+    )
 
 
 def polled_servers(url: str | None) -> str | None:
@@ -179,19 +195,19 @@ def _committed_end(url: str, cluster_id: str, client: Mapping[str, str]) -> Comm
 
 
 def _kafka_extra() -> AbstractContextManager[None]:
-    return _extra("confluent_kafka", "a topic needs confluent-kafka", "kafka")
+    return _extra("confluent_kafka", "a topic needs confluent-kafka: pip install 'aclog[kafka]'")
 
 
 def _kraft_extra() -> AbstractContextManager[None]:
-    return _extra("kio", "Kafka's protocol needs kio", "kraft")
+    return _extra("kio", "Kafka's protocol needs kio: pip install 'aclog[kraft]'")
 
 
 @contextmanager
-def _extra(package: str, need: str, extra: str) -> Iterator[None]:
+def _extra(package: str, remedy: str) -> Iterator[None]:
     """Context for lazy imports of an optional dependency."""
     try:
         yield
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != package:
             raise
-        raise LogError(f"{need}: {install_command(extra)}") from error
+        raise LogError(remedy) from error

@@ -19,6 +19,7 @@ from click.testing import CliRunner
 from authorizer.cli.main import cli
 
 ALICE = "check --log file:./acls --principal User:alice --operation Read"
+CHECK = "check --principal User:alice --operation Read --topic orders"
 READ = "check --log file:./acls --operation Read --topic orders"
 
 
@@ -89,6 +90,30 @@ FLAGS: list[Mistake] = [
 #: What an error, a note or a hint proposes as the next step.
 HINTS: list[Mistake] = [
     Mistake("whocan --log file:./acls", 2, ("No such command 'whocan'", "who-can")),
+    Mistake("help", 0, ("Usage: ", "who-can", "quickstart"), ("No such command",)),
+    Mistake("--debug help check", 0, ("Decide whether a principal may do an operation", "--batch")),
+    Mistake("help log create", 0, ("Create an empty log", "--replication-factor")),
+    Mistake("log help", 0, ("Create, dump, append to, copy or verify", "verify")),
+    Mistake("help nosuch", 2, ("No such command 'nosuch'",)),
+    Mistake(f"{CHECK} --log junk", 2, ("not a log", "*.log", "__cluster_metadata-0"), ("log create",)),
+    Mistake(f"{CHECK} --log files:./acls", 2, ("did you mean file:./acls?",), ("log create",)),
+    Mistake(f"{CHECK} --log kafka:b:9092/acls", 2, ("did you mean kafka://b:9092/acls?",), ("log create",)),
+    Mistake(
+        f"{CHECK} --log localhost:9092",
+        2,
+        ("--bootstrap-server localhost:9092", "kafka://", "kraft://", "describe://localhost:9092"),
+        ("log create",),
+    ),
+    Mistake(f"{CHECK} --log b1:9092,b2:9092/t", 2, ("--bootstrap-server b1:9092,b2:9092 ",), ("log create",)),
+    Mistake(f"{CHECK} --log '~/acls'", 2, ("only a shell replaces ~",), ("log create",)),
+    Mistake(f"{CHECK} --log ./nowhere", 2, ("no such directory", "aclog log create --log ", "/nowhere`")),
+    Mistake(f"{CHECK} --bootstrap-server localhost", 2, ("--bootstrap-server HOST:PORT",), ("describe://",)),
+    Mistake("log create --log localhost:9092", 2, ("kafka://HOST:PORT/TOPIC",), ("--bootstrap-server",)),
+    Mistake("log create --log files:./new", 2, ("file:DIR",), ("created",)),
+    Mistake("log create --log junk", 2, ("not empty and not a log", "notes.txt"), ("`aclog log create",)),
+    Mistake("diff files:./acls acls", 2, ("did you mean file:./acls?",)),
+    Mistake("diff localhost:9092 acls", 2, ("describe://localhost:9092",)),
+    Mistake("log append --log describe://b:1 random.bin", 2, ("only its controllers append",)),
 ]
 
 #: Findings of lint that are not defects.
@@ -105,7 +130,7 @@ SUBJECTS = {
     "lint": LINT,
 }
 #: No mistake of a user may print these.
-NEVER = ("Traceback", "a defect in aclog")
+NEVER = ("Traceback", "Error: a defect in aclog")
 
 
 @pytest.fixture(scope="module")

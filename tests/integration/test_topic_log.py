@@ -18,6 +18,7 @@ from records.errors import (
     DecodeError,
     EncodeError,
     LogError,
+    LogMissingError,
     LogNotFoundError,
     LogOutcomeUnknownError,
     LogReadOnlyError,
@@ -346,7 +347,7 @@ def test_only_a_topic_with_suitable_settings_is_opened(broker: Broker) -> None:
         TopicLog.open(f"{base}-3")
     with pytest.raises(LogError, match=r"cleanup\.policy is `delete`"):
         TopicLog.open(f"{base}-d", mode="create", settings=ONE)
-    with pytest.raises(LogNotFoundError, match="aclog log create"):
+    with pytest.raises(LogMissingError, match="there is no topic"):
         TopicLog.open(f"{base}-none")
     with pytest.raises(LogError, match="3 copies of the log need as many brokers"):
         create_topic(f"{base}-new")

@@ -6,16 +6,26 @@ import ast
 import re
 import shlex
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import click
 import pytest
 
+from authorizer.api.errors import ConfigError
 from authorizer.cli import main as main_module
 from authorizer.cli.command_name import COMMANDS
-from authorizer.cli.failure import outcome
+from authorizer.cli.failure import failure_of, outcome
 from authorizer.cli.invocation import remember, words
-from records.errors import LogAuthenticationError, LogRefusedError
+from authorizer.cli.main import cli
+from records.errors import (
+    LogAuthenticationError,
+    LogCorruptError,
+    LogMissingError,
+    LogNotFoundError,
+    LogRefusedError,
+)
+from snapshot.errors import SnapshotMissingError
 from support.cli_commands import command_at, every_command
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -110,6 +120,54 @@ def test_authentication_errors_hint_at_settings_and_denials_at_acls(
     error: type[Exception], page: str
 ) -> None:
     assert page in outcome(error)[1]
+
+
+@contextmanager
+def running(line: str) -> Iterator[None]:
+    """Within the command of a line, with its options parsed."""
+    with ExitStack() as opened:
+        context = opened.enter_context(click.Context(cli, info_name="aclog"))
+        args = shlex.split(line)
+        while isinstance(context.command, click.Group):
+            name, command, args = context.command.resolve_command(context, args)
+            assert command is not None
+            context = opened.enter_context(command.make_context(name, args, parent=context))
+        yield
+
+
+DAMAGED = LogCorruptError("two segments overlap")
+NO_TOPIC = LogMissingError("kafka://b:1/x: no such topic", "kafka://b:1/x")
+NO_SNAPSHOT = SnapshotMissingError("no snapshot")
+BAD_LISTENER = ConfigError("aclog.listeners", "x", "NAME://HOST:PORT")
+
+
+@pytest.mark.parametrize(
+    ("line", "error", "words", "not_words"),
+    [
+        ("lint --log A", DAMAGED, "`aclog log verify --log A` checks", "DIR"),
+        ("diff A B", DAMAGED, "`aclog log verify --log DIR` checks", "verify` "),
+        ("log verify --log A", DAMAGED, "from another replica", "log verify"),
+        ("snapshot verify --snapshots S", NO_SNAPSHOT, "`aclog snapshot list --snapshots S`", "STORE"),
+        ("diff A B", NO_SNAPSHOT, "`aclog snapshot list --snapshots STORE`", "list` "),
+        ("snapshot list --snapshots S", NO_SNAPSHOT, "", "snapshot list"),
+        ("lint --log X", LogMissingError("none", "/x y"), "`aclog log create --log '/x y'`", "config"),
+        (
+            "lint --command-config C",
+            NO_TOPIC,
+            "`aclog log create --log kafka://b:1/x --command-config C`",
+            "",
+        ),
+        ("lint --log X", LogNotFoundError("of another cluster"), "", "log create"),
+        ("lint --log X", BAD_LISTENER, "in the --config file", "--listener"),
+        ("serve --log X", BAD_LISTENER, "or by --listener", "`"),
+    ],
+)
+def test_a_hint_proposes_what_works_there(line: str, error: Exception, words: str, not_words: str) -> None:
+    """The complete command, with the options that were given; never the command that has just failed."""
+    with running(line):
+        hint = failure_of(error).hint
+    assert words in hint
+    assert not not_words or not_words not in hint
 
 
 def test_options_with_paths_are_repeated_as_words() -> None:

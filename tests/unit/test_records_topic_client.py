@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError
 from records.errors import (
     LogAuthenticationError,
     LogError,
-    LogNotFoundError,
+    LogMissingError,
     LogRefusedError,
     LogUnreachableError,
 )
@@ -85,7 +85,7 @@ def test_reserved_settings_are_refused(key: str) -> None:
 @pytest.mark.parametrize(
     ("code", "kind", "text"),
     [
-        (KafkaError.UNKNOWN_TOPIC_OR_PART, LogNotFoundError, "aclog log create"),
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, LogMissingError, "there is no topic `acls`"),
         (KafkaError.TOPIC_AUTHORIZATION_FAILED, LogRefusedError, "must allow it"),
         (KafkaError.SASL_AUTHENTICATION_FAILED, LogAuthenticationError, "aclog.kafka.sasl"),
         (KafkaError._INVALID_ARG, LogError, "is a setting aclog.kafka.* wrong"),

@@ -20,7 +20,7 @@ from authorizer.cli.snapshot.listing import only_cluster
 from authorizer.cli.workspace import is_log, load_state, note_age, note_guess
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.errors import RecordError
-from records.log.open import open_log
+from records.log.open import kind_of, open_log
 from snapshot.errors import SnapshotMissingError
 from snapshot.image import AclsImage, Provenance
 from snapshot.restore import image_of, restore_image
@@ -62,6 +62,7 @@ class NamedAcls:
             return AclSet(name, _after(path, workspace) if is_plan(path) else _of_file(name, path))
         if "://" in source or Path(source.removeprefix("file:")).is_dir():
             return _of_store(name, source, at, self.cluster_id)
+        kind_of(source)  # LogUrlError if it looks like the URL of a log
         raise click.UsageError(f"`{name}` is not a log, snapshot store, node, cluster or file. {_SEE}")
 
 

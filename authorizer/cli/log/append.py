@@ -19,7 +19,7 @@ from records.codecs.json import from_json
 from records.codecs.kraft import encode_frame
 from records.entries import AclRecord, MetadataRecord, OtherRecord
 from records.errors import DecodeError, EncodeError
-from records.log.open import QUORUM, TOPIC, kind_of
+from records.log.open import POLLED, QUORUM, TOPIC, kind_of
 from records.transactions import MisplacedMarkerError, Transaction
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def append_command(
     with write_attempt() as attempt:
         with Progress("lines checked") as checked:
             kind = kind_of(workspace.writable_log_url)
-            if kind == QUORUM:
+            if kind in (QUORUM, POLLED):
                 raise click.UsageError(
                     "Cannot append to a cluster's metadata log: only its controllers append. Use `aclog acls "
                     "--add` and `--remove`, `aclog apply` or `aclog log copy`: they send requests to them"

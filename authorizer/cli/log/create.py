@@ -12,7 +12,7 @@ from authorizer.cli.command import Command
 from authorizer.cli.options import CLUSTER_ID, DURATION, config_option, json_option, log_option
 from authorizer.cli.rendering.output import answer, print_json, shown
 from authorizer.cli.workspace import Workspace
-from records.errors import LogError, LogNotFoundError
+from records.errors import LogError, LogNotFoundError, LogUrlError
 from records.ids import uuid_to_string
 from records.log.open import POLLED, QUORUM, TOPIC, kind_of, open_log
 
@@ -103,7 +103,13 @@ def create_command(
 
 def _require_creatable(url: str, topic_settings: Mapping[str, Any], cluster_id: str | None) -> None:
     """click.UsageError if a log of this kind cannot be created, or not with these options."""
-    kind = kind_of(url)
+    try:
+        kind = kind_of(url)
+    except LogUrlError as error:
+        # Its text also proposes logs that cannot be created.
+        raise click.UsageError(
+            f"Cannot create `{url}`: write file:DIR for a directory, or kafka://HOST:PORT/TOPIC for a topic"
+        ) from error
     if kind == QUORUM:
         raise click.UsageError(f"Cannot create {url}: a cluster creates its metadata log itself")
     if kind == POLLED:

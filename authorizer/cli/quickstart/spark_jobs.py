@@ -22,7 +22,6 @@ from authorizer.cli.spark.requirements import JAVA_MIN, missing_requirement
 from authorizer.cli.workspace import Workspace
 from authorizer.configuration.load import load_config
 from records.errors import AclogError
-from records.install_command import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +43,7 @@ def run_spark_beside(config_file: Path) -> int | None:
     Prints what is missing. If this function ends by an exception, it ends the process.
     """
     if missing := missing_requirement():
-        say(f"Skipped, because {missing}: {install_command('spark')}, and Java {JAVA_MIN} or newer.")
+        say(f"Skipped, because {missing}: pip install 'aclog[spark]', and Java {JAVA_MIN} or newer.")
         return None
     say("Spark starts beside the node, which goes on serving; that takes some seconds ...")
     sys.stdout.flush()

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final
 
 from authorizer.cli.failure import ExitCode, Failure
-from records.install_command import install_command
 
 #: Minimum version for Spark 4.
 JAVA_MIN: Final = 17
@@ -51,7 +50,7 @@ def require_spark() -> None:
         raise Failure(
             f"the Spark jobs cannot run: {missing}",
             ExitCode.USAGE,
-            f"They need {install_command('spark')}, and Java {JAVA_MIN} or newer on PATH or in JAVA_HOME.",
+            f"pip install 'aclog[spark]', and Java {JAVA_MIN} or newer on PATH or in JAVA_HOME.",
         )
 
 

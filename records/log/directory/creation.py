@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
-from records.errors import LogCorruptError, LogError, LogNotFoundError, LogReadOnlyError
+from records.errors import LogCorruptError, LogError, LogMissingError, LogReadOnlyError
 from records.ids import parse_cluster_id, uuid_to_string
 from records.log.base import LogIdentity
 from records.log.directory.files import (
@@ -39,25 +39,30 @@ if TYPE_CHECKING:
 _IGNORED_FILES: Final = frozenset({LOCK_FILE, f"{OWNER_FILE}.tmp", "lost+found"})
 
 
+def files_of_others(directory: Path) -> list[str]:
+    """Names of the files that do not belong to the creation of a log, nor to a new file system."""
+    return sorted({path.name for path in directory.iterdir()} - _IGNORED_FILES)
+
+
 def prepare_directory(directory: Path, *, create: bool) -> None:
     """Check that ``directory`` is an aclog-managed log, or may become one; create an empty directory.
 
     Raises:
-        LogNotFoundError: there is no log, and ``create`` is not set.
+        LogMissingError: there is no log, and ``create`` is not set.
         LogReadOnlyError: the log is not aclog-managed.
         LogError: it has other content.
         OSError: it cannot be created or listed.
     """
-    not_found = LogNotFoundError(f"{directory}: there is no log to write to; mode `create` makes one")
+    missing = LogMissingError(f"{directory}: there is no log to write to", str(directory))
     try:
         listing = list_directory(directory)
     except FileNotFoundError:
         if not create:
-            raise not_found from None
+            raise missing from None
         directory.mkdir(parents=True, exist_ok=True)
         sync_directory(directory.parent)
         return
-    other_files = sorted({path.name for path in directory.iterdir()} - _IGNORED_FILES)
+    other_files = files_of_others(directory)
     if is_managed(directory):  # checked last, as another process may be creating it
         return
     if listing.segments:
@@ -70,7 +75,7 @@ def prepare_directory(directory: Path, *, create: bool) -> None:
             f"{directory}: not empty and not a log (it holds {', '.join(other_files[:3])}); choose another"
         )
     if not create:
-        raise not_found
+        raise missing
 
 
 def complete_creation(directory: Path, cluster_id: str | None) -> LogIdentity:

@@ -14,13 +14,16 @@ from records.errors import (
     DecodeError,
     LogCorruptError,
     LogError,
+    LogMissingError,
     LogNotFoundError,
     LogReadOnlyError,
+    LogUrlError,
     OffsetOutOfRangeError,
 )
 from records.log.base import READ_BYTES_MAX
 from records.log.defaults import LogDefaults, has_epoch_at
 from records.log.directory.appender import SEGMENT_BYTES, SEGMENT_BYTES_MAX
+from records.log.directory.creation import files_of_others
 from records.log.directory.files import (
     HIGH_WATERMARK_FILE,
     METADATA_LOG_DIRECTORY,
@@ -107,6 +110,7 @@ class DirectoryLog(LogDefaults):
             clock_ms: timestamp of appended batches.
 
         Raises:
+            LogUrlError: not a local directory.
             LogNotFoundError: there is no log.
             LogReadOnlyError: it cannot be written, as it is not aclog-managed.
             LogLockedError: it has a writer already.
@@ -389,28 +393,37 @@ def directory_of(url: str | Path) -> Path:
     """The absolute path of the URL of a directory log.
 
     Raises:
-        LogError: not a local directory.
+        LogUrlError: not a local directory.
     """
-    if isinstance(url, str) and url.startswith(SCHEME):
-        rest = url.removeprefix(SCHEME)
+    if isinstance(url, str) and url[: len(SCHEME)].lower() == SCHEME:
+        rest = url[len(SCHEME) :]
         if rest.startswith("//"):
             parts = urlsplit(url)
             if parts.netloc not in ("", "localhost") or parts.query or parts.fragment:
-                raise LogError(f"`{url}` is not a local directory; write file:DIR or file:///DIR")
+                raise LogUrlError(f"`{url}` is not a local directory; write file:DIR or file:///DIR")
             rest = unquote(parts.path)
         url = rest
     if not str(url):
-        raise LogError("a log needs a directory: file:DIR")
+        raise LogUrlError("a log needs a directory: file:DIR")
+    if str(url).startswith("~"):
+        raise LogUrlError(
+            f"`{url}`: only a shell replaces ~, at the start of a word: write the complete path"
+        )
     return Path(url).absolute()
 
 
 def _identify(directory: Path, cluster_id: str | None) -> tuple[LogIdentity, bool]:
     """The identity of the log, and whether it records its high watermark."""
-    segments = list_directory(directory).segments
+    try:
+        segments = list_directory(directory).segments
+    except FileNotFoundError:
+        raise LogMissingError(f"{directory}: there is no such directory", str(directory)) from None
     has_owner_file = is_managed(directory)
     if not segments and not has_owner_file:
+        if not files_of_others(directory):
+            raise LogMissingError(f"{directory}: empty, there are no segments (*.log)", str(directory))
         inner = directory / METADATA_LOG_DIRECTORY
-        hint = f"; did you mean {inner}?" if inner.is_dir() else ""
-        raise LogNotFoundError(f"{directory}: there are no segments (*.log) in this directory{hint}")
+        meant = f"did you mean {inner}?" if inner.is_dir() else f"a broker's is DIR/{METADATA_LOG_DIRECTORY}"
+        raise LogNotFoundError(f"{directory}: not a log: there are no segments (*.log); {meant}")
     identity = read_identity(directory, expected_cluster_id=cluster_id)
     return identity, has_owner_file and (not segments or (directory / HIGH_WATERMARK_FILE).exists())

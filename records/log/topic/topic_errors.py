@@ -1,6 +1,6 @@
 """TopicErrors: translates errors of confluent-kafka to LogError.
 
-    no such topic                            LogNotFoundError
+    no such topic                            LogNotFoundError; LogMissingError of a log's topic
     an invalid setting or call               LogError
     TLS or SASL failed                       LogAuthenticationError
     not allowed                              LogRefusedError
@@ -20,6 +20,7 @@ from confluent_kafka import KafkaError, KafkaException
 from records.errors import (
     LogAuthenticationError,
     LogError,
+    LogMissingError,
     LogNotFoundError,
     LogRefusedError,
     LogUnreachableError,
@@ -79,12 +80,10 @@ class TopicErrors:
     Args:
         where: the topic.
         errors: last errors of the connections.
-        remedy: what to do if the topic does not exist.
+        remedy: what to do if the topic does not exist; empty: it is a log's, so `aclog log create` is.
     """
 
-    def __init__(
-        self, where: TopicUrl, errors: ClientErrors, *, remedy: str = "`aclog log create` makes one"
-    ) -> None:
+    def __init__(self, where: TopicUrl, errors: ClientErrors, *, remedy: str = "") -> None:
         self._where = where
         self._errors = errors
         self._remedy = remedy
@@ -94,8 +93,11 @@ class TopicErrors:
         """The error to raise; ``doing``: the failed action, such as `reading`."""
         url, code, text = self._where.text, error.code(), error.str()
         if code in _NO_TOPIC:
-            return LogNotFoundError(
-                f"{url}: there is no topic `{self._where.topic}` ({doing}: {text}); {self._remedy}"
+            missing = f"{url}: there is no topic `{self._where.topic}` ({doing}: {text})"
+            return (
+                LogNotFoundError(f"{missing}; {self._remedy}")
+                if self._remedy
+                else LogMissingError(missing, url)
             )
         if code in _INVALID:
             return LogError(f"{url}: {doing}: {text}; is a setting {PREFIX}* wrong?")

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from records.install_command import install_command
 from snapshot.errors import PlotUnsupportedError, SparkJobError
 from snapshot.jobs.counts.count_lines import read_lines
 from snapshot.jobs.counts.count_tables import read_count_deltas, read_counts
@@ -53,7 +52,7 @@ def require_plotting(path: str | Path) -> None:
     """
     if find_spec("matplotlib") is None:
         raise PlotUnsupportedError(
-            f"--plot needs matplotlib, which is not installed: {install_command('spark')}"
+            "--plot needs matplotlib, which is not installed: pip install 'aclog[spark]'"
         )
     if _format_of(path) not in _FORMATS:
         raise PlotUnsupportedError(f"--plot {path}: the file's name must end in .{', .'.join(_FORMATS)}")
