@@ -17,6 +17,8 @@ import msgspec
 from records.codecs.kraft_cluster_records import is_unread
 from records.entries import (
     METADATA_VERSION_FEATURE,
+    REMOVE_TOPIC_API_KEY,
+    TOPIC_API_KEY,
     BrokerRecord,
     DelegationTokenRecord,
     FeatureLevelRecord,
@@ -100,7 +102,8 @@ class MetadataImage(msgspec.Struct, frozen=True, gc=False):
     @property
     def known_topics(self) -> Mapping[str, Uuid] | None:
         """Ids by name; None if they may be incomplete, or the log has no topics."""
-        return self.topics.by_name if self.is_complete and len(self.topics) else None
+        is_unread = any(api_key in (TOPIC_API_KEY, REMOVE_TOPIC_API_KEY) for api_key, _ in self.unread)
+        return self.topics.by_name if self.is_complete and not is_unread and len(self.topics) else None
 
     @property
     def known_principals(self) -> set[str]:

@@ -13,7 +13,8 @@ The rules:
 - ``broader-twin``: an ALLOW with an equal one for every host, name, operation or principal. Either it is
   redundant, or the broad one is a mistake.
 - ``redundant``: other ACLs have all its effects.
-- ``idle-deny``: a DENY whose requests no ALLOW allows: redundant, or a guard against future ALLOWs.
+- ``idle-deny``: a DENY whose requests no ALLOW allows: a guard against future ALLOWs, which is kept unless
+  the rules are strict.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ class Finding(NamedTuple):
         reason: a text.
         by: the other ACLs that are the reason.
         is_removable: whether it can be removed together with the other removable ACLs.
+        is_defect: whether it is a defect; else it is information.
         is_independent: whether it can be removed first; else ``by`` is an ALLOW to remove before it.
         keeps_by_resource_type: whether the answers of authorize-by-resource-type (KIP-679) are known to be
             the same without it.
@@ -63,8 +65,14 @@ class Finding(NamedTuple):
     reason: str
     by: tuple[AccessControlEntryRecord, ...] = ()
     is_removable: bool = False
+    is_defect: bool = True
     is_independent: bool = True
     keeps_by_resource_type: bool = True
+
+    @property
+    def severity(self) -> str:
+        """``warning`` for a defect, else ``info``."""
+        return "warning" if self.is_defect else "info"
 
 
 class Lint:
@@ -72,7 +80,8 @@ class Lint:
 
     Attributes:
         acls: the set without repeats.
-        removable: the ACLs that can be removed together, without those that the rules accept.
+        removable: the ACLs that can be removed together, without those that the rules accept, and without
+            DENYs that are information only.
         accepted: how many findings the rules accept.
     """
 
@@ -101,18 +110,24 @@ class Lint:
         self._distinct = DistinctAcls.of(table)
         self.acls = self._distinct.table
         self.accepted = 0
+        self._kept_denies: list[RemovableAcl] = []
         self.removable = find_removable(self.acls, settings, self._keeps)
         self._is_removable = np.zeros(len(self.acls), np.bool_)
         self._is_removable[[each.row for each in self.removable]] = True
 
     def findings(self) -> Iterator[Finding]:
         """Yield all findings by rule; those of one rule in the order of the ACLs."""
-        yield from self._of_rule("duplicate", self._is_duplicate(), _duplicate)
-        yield from self._of_rule("unknown-code", self._has_unknown_code(), _unknown_code)
-        yield from self._of_rule("principal-type", self._has_unused_type(), _unused_type)
-        yield from self._of_rule("topic-gone", self._is_on_no_topic(), _on_no_topic)
+        reported: set[int] = set()
+        for rule, has_finding, reason_of in self._other_rules():
+            # A removable ACL has another finding.
+            for row in np.flatnonzero(has_finding & ~self._is_removable).tolist():
+                if not self._accepts(rule, row):
+                    reported.add(row)
+                    acl = self._record(row)
+                    is_defect = self._rules.is_defect(rule)
+                    yield Finding(rule, acl, self._ids(row), reason_of(acl), is_defect=is_defect)
         found: dict[Rule, list[RemovableAcl]] = {rule: [] for rule in RULES}
-        for each in self.removable:
+        for each in (*self.removable, *(kept for kept in self._kept_denies if kept.row not in reported)):
             found[each.rule].append(each)
         for same in found.values():
             for removable_acl in sorted(same, key=attrgetter("row")):
@@ -125,7 +140,8 @@ class Lint:
                     self._ids(removable_acl.row),
                     reason,
                     by,
-                    is_removable=True,
+                    is_removable=bool(self._is_removable[removable_acl.row]),
+                    is_defect=self._rules.is_defect(removable_acl.rule),
                     is_independent=removable_acl.is_independent,
                     keeps_by_resource_type=removable_acl.keeps_by_resource_type,
                 )
@@ -141,7 +157,12 @@ class Lint:
     def _keeps(self, removable_acl: RemovableAcl) -> bool:
         if self._keep_by_type and not removable_acl.keeps_by_resource_type:
             return True
-        return self._accepts(removable_acl.rule, removable_acl.row)
+        if self._accepts(removable_acl.rule, removable_acl.row):
+            return True
+        is_kept = not self._rules.is_defect(removable_acl.rule)
+        if is_kept:
+            self._kept_denies.append(removable_acl)
+        return is_kept
 
     def _accepts(self, rule: Rule, row: int) -> bool:
         # Without such rules no record needs to be created.
@@ -151,17 +172,14 @@ class Lint:
         self.accepted += is_accepted
         return is_accepted
 
-    def _of_rule(
+    def _other_rules(
         self,
-        rule: Rule,
-        is_one: npt.NDArray[np.bool_],
-        reason: Callable[[AccessControlEntryRecord], str],
-    ) -> Iterator[Finding]:
-        # A removable ACL has another finding.
-        for row in np.flatnonzero(is_one & ~self._is_removable).tolist():
-            if not self._accepts(rule, row):
-                acl = self._record(row)
-                yield Finding(rule, acl, self._ids(row), reason(acl))
+    ) -> Iterator[tuple[Rule, npt.NDArray[np.bool_], Callable[[AccessControlEntryRecord], str]]]:
+        """The rules that do not make an ACL removable, the ACLs that have a finding, and its reason."""
+        yield "duplicate", self._is_duplicate(), _duplicate
+        yield "unknown-code", self._has_unknown_code(), _unknown_code
+        yield "principal-type", self._has_unused_type(), _unused_type
+        yield "topic-gone", self._is_on_no_topic(), _on_no_topic
 
     def _is_duplicate(self) -> npt.NDArray[np.bool_]:
         is_duplicate = np.zeros(len(self.acls), np.bool_)
@@ -252,8 +270,8 @@ def _redundant(acl: AccessControlEntryRecord, by: Sequence[AccessControlEntryRec
 
 def _idle(_: AccessControlEntryRecord, by: Sequence[AccessControlEntryRecord]) -> str:
     if by:
-        return "what it denies is allowed only by removable ALLOWs, such as this one; remove these before it"
-    return "no ALLOW allows what it denies: it is redundant, or a guard against future ALLOWs"
+        return "what it denies is allowed only by removable ALLOWs, such as this one: keep it while they exist"
+    return "no ALLOW allows what it denies: it changes no answer, and is a guard against future ALLOWs"
 
 
 def _count(by: Sequence[AccessControlEntryRecord]) -> str:

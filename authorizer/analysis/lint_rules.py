@@ -22,8 +22,8 @@ RULES: Final[tuple[Rule, ...]] = (
     "topic-gone",
     *get_args(RemovalRule),
 )
-#: Rules whose findings are no errors.
-INFORMATIVE: Final[frozenset[Rule]] = frozenset(("topic-gone",))
+#: Rules whose findings are no defects: both kinds of ACL may be there for what comes later.
+INFORMATIVE: Final[frozenset[Rule]] = frozenset(("topic-gone", "idle-deny"))
 #: The principal types of Kafka's DefaultKafkaPrincipalBuilder.
 USUAL_TYPES: Final = frozenset(("User",))
 
@@ -53,11 +53,17 @@ class LintRules:
         principal_types: the types that a principal can have.
         off: the disabled rules.
         accepted: the accepted ACLs.
+        is_strict: whether findings of `INFORMATIVE` rules are defects, too.
     """
 
     principal_types: frozenset[str] = USUAL_TYPES
     off: frozenset[Rule] = frozenset()
     accepted: tuple[AcceptedAcls, ...] = ()
+    is_strict: bool = False
+
+    def is_defect(self, rule: Rule) -> bool:
+        """Return whether a finding of this rule is a defect, not information."""
+        return self.is_strict or rule not in INFORMATIVE
 
     def accepts(self, rule: Rule, record: AccessControlEntryRecord) -> bool:
         """Return whether this rule does not report the ACL."""

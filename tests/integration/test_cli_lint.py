@@ -62,7 +62,8 @@ def rules_file(tmp_path: Path, text: str) -> Path:
 
 def test_findings_are_printed_as_json_text_and_junit(tmp_path: Path, acls: Path) -> None:
     report = tmp_path / "report.xml"
-    *findings, last = rows(aclog("lint", "--acls", acls, "--json", "--junit", report, code=1))
+    given = ("lint", "--acls", acls, "--strict")
+    *findings, last = rows(aclog(*given, "--json", "--junit", report, code=1))
     assert {each["finding"]: each["acl"]["principal"] for each in findings} == RULES
     twin = next(each for each in findings if each["finding"] == "broader-twin")
     assert [each["host"] for each in twin["by"]] == ["*"]
@@ -76,7 +77,7 @@ def test_findings_are_printed_as_json_text_and_junit(tmp_path: Path, acls: Path)
     }
     suite = ET.parse(report).getroot()
     assert {case.attrib["name"] for case in suite if len(case)} == RULES.keys()
-    text = aclog("lint", "--acls", acls, code=1).stdout
+    text = aclog(*given, code=1).stdout
     assert "5 of 7 ACLs can be removed together" in text
     assert "`broker1` is never a client's host" in text
 
@@ -93,7 +94,8 @@ def test_the_commands_and_the_changes_fix_the_findings(tmp_path: Path, acls: Pat
             who = (f"--{permission}-principal", acl["principal"], f"--{permission}-host", acl["host"])
             words = (*who, "--operation", acl["operation"], f"--{kind}", acl["resourceName"], *pattern)
             aclog("acls", "--log", log, "--add", *words)
-    given = ("lint", "--log", log, "--rules", rules_file(tmp_path, 'principal_types = ["User", "Group"]'))
+    rules = rules_file(tmp_path, 'principal_types = ["User", "Group"]')
+    given = ("lint", "--log", log, "--strict", "--rules", rules)
     *findings, _ = rows(aclog(*given, "--changes", changes, "--json", code=1))
     removed = rows_of(changes)
     assert all(each.pop("acl") == "removed" for each in removed)
@@ -110,6 +112,34 @@ def test_the_commands_and_the_changes_fix_the_findings(tmp_path: Path, acls: Pat
     assert "clean" in aclog(*given).stdout
     (listed,) = rows(aclog("acls", "--log", log, "--list", "--json"))
     assert len(listed["acls"]) == 2
+
+
+@pytest.mark.parametrize("strict", [(), ("--strict",)])
+def test_a_guarding_deny_is_no_defect(tmp_path: Path, strict: tuple[str, ...]) -> None:
+    """The README's own example: information, no command and exit code 0, in every format; or a defect."""
+    log, report, changes = f"file:{tmp_path}/acls", tmp_path / "report.xml", tmp_path / "changes.jsonl"
+    aclog("log", "create", "--log", log)
+    alice = ("--allow-principal", "User:alice", "--operation", "Read", "--topic", "orders")
+    mallory = ("--deny-principal", "User:mallory", "--operation", "All", "--topic", "*")
+    for flags in (alice, mallory):
+        aclog("acls", "--log", log, "--add", *flags)
+    code = int(bool(strict))
+    given = ("lint", "--log", log, *strict)
+
+    text = aclog(*given, "--junit", report, "--changes", changes, code=code).stdout
+    idle, last = rows(aclog(*given, "--json", code=code))
+
+    assert "DENY User:mallory ALL on TOPIC:LITERAL:* from *" in text
+    assert ("idle-deny (information, no defect)" in text, "clean: no defects in 2 ACLs" in text) == (
+        (False, False) if strict else (True, True)
+    )
+    assert (idle["finding"], idle["severity"], idle["canGo"], last["clean"]) == (
+        *(("idle-deny", "warning", True, False) if strict else ("idle-deny", "info", False, True)),
+    )
+    assert (len(idle["commands"]), "--remove" in text, last["needed"]) == (code, bool(strict), 2 - code)
+    assert len(rows_of(changes)) == code
+    failed = {case.attrib["name"] for case in ET.parse(report).getroot() if len(case)}
+    assert failed == ({"idle-deny"} if strict else set())
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
@@ -154,7 +184,7 @@ def test_acls_that_authorize_by_resource_type_needs_are_kept(acls: Path) -> None
 def test_removable_acls_of_a_real_log_are_found(tmp_path: Path) -> None:
     """The file of changes has what the summary counts; a limit leaves out what people see only."""
     log, changes = real_log("kraft-small"), tmp_path / "changes.jsonl"
-    *_, last = rows(aclog("lint", "--log", log, "--changes", changes, "--json", code=1))
+    *_, last = rows(aclog("lint", "--log", log, "--strict", "--changes", changes, "--json", code=1))
     assert len(rows_of(changes)) == last["acls"] - last["needed"] > 10
     short, whole = (aclog("lint", "--log", log, "--limit", limit, code=1).stdout for limit in (1, 0))
     assert "of them not shown" in short

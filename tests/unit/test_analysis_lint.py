@@ -27,7 +27,7 @@ from replay.snapshot_source import CheckpointFiles
 from support.data import REAL_LOGS, real_log
 
 STRICT = AuthorizerSettings(kafka_version=KafkaVersion.V4_4)
-USUAL = LintRules()
+ALL_DEFECTS = LintRules(is_strict=True)
 OPEN = AuthorizerSettings(allow_everyone=True, kafka_version=KafkaVersion.V4_4)
 
 
@@ -59,7 +59,7 @@ def table_of(*acls: AccessControlEntryRecord) -> AclTable:
 
 
 def found(
-    *acls: AccessControlEntryRecord, settings: AuthorizerSettings = STRICT, rules: LintRules = USUAL
+    *acls: AccessControlEntryRecord, settings: AuthorizerSettings = STRICT, rules: LintRules = ALL_DEFECTS
 ) -> list[Finding]:
     return list(Lint(table_of(*acls), settings, rules).findings())
 
@@ -190,13 +190,13 @@ FINDINGS = [
         reason="all that it denies is denied by one other ACL",
     ),
     ExpectedFinding(
-        rule="idle-deny", about=deny(), beside=(acl("other"),), reason="no ALLOW allows what it denies"
+        rule="idle-deny", about=deny(), beside=(acl("other"),), reason="it changes no answer, and is a guard"
     ),
     ExpectedFinding(
         rule="idle-deny",
         about=deny("orders", host="10.0.0.1"),
         beside=(acl(host="10.0.0.2"), acl(principal="User:bob")),
-        reason="no ALLOW allows what it denies",
+        reason="it changes no answer, and is a guard",
     ),
 ]
 
@@ -227,14 +227,38 @@ def test_a_deny_is_removable_after_the_acls_that_it_shadows() -> None:
     shadowed, idle = found(allow, deny(operation=AclOperation.CREATE))
     assert (shadowed.rule, shadowed.is_independent) == ("shadowed", True)
     assert (idle.rule, idle.is_independent, idle.by) == ("idle-deny", False, (allow,))
-    assert "remove these before it" in idle.reason
+    assert "keep it while they exist" in idle.reason
+
+
+def test_a_deny_without_an_allow_to_beat_is_information() -> None:
+    """It stays, and is not reported twice; only strict rules have it among the removable ACLs."""
+    acls = (acl(), deny("*", principal="User:mallory"), deny("other", principal="Group:x"))
+    lint = Lint(table_of(*acls), STRICT, LintRules())
+    by_type, idle = lint.findings()
+    assert (by_type.rule, by_type.acl, by_type.severity) == ("principal-type", acls[2], "warning")
+    assert (idle.rule, idle.acl, idle.severity, idle.is_removable) == ("idle-deny", acls[1], "info", False)
+    assert (lint.removable, len(lint.needed())) == ([], 3)
+
+    strict = Lint(table_of(*acls), STRICT, ALL_DEFECTS)
+    assert [(each.rule, each.severity) for each in strict.findings()] == [("idle-deny", "warning")] * 2
+    assert [each.record for each in strict.needed()] == [acls[0]]
+
+
+def test_a_deny_stays_when_the_allow_that_it_shadows_is_removed() -> None:
+    allow = acl(operation=AclOperation.CREATE)
+    lint = Lint(table_of(allow, deny(operation=AclOperation.CREATE)), STRICT, LintRules())
+    assert [(each.rule, each.is_removable) for each in lint.findings()] == [
+        ("shadowed", True),
+        ("idle-deny", False),
+    ]
+    assert [each.record for each in lint.needed()] == [deny(operation=AclOperation.CREATE)]
 
 
 def test_the_broadest_prefix_of_a_chain_is_kept() -> None:
     """In any order the shortest prefix is needed."""
     chain = [acl("abc"), prefix("abc"), prefix("ab"), prefix("a")]
     for acls in (chain, chain[::-1]):
-        lint = Lint(table_of(*acls), STRICT, USUAL)
+        lint = Lint(table_of(*acls), STRICT, ALL_DEFECTS)
         assert [each.record for each in lint.needed()] == [prefix("a")]
         assert {finding.by for finding in lint.findings()} == {(prefix("a"),)}
 
@@ -276,17 +300,17 @@ def test_the_cluster_has_one_name() -> None:
             ("*", PatternType.LITERAL),
         )
     ]
-    assert len(Lint(table_of(*acls), STRICT, USUAL).needed()) == 1
+    assert len(Lint(table_of(*acls), STRICT, ALL_DEFECTS).needed()) == 1
 
 
 def removable_count(table: AclTable, settings: AuthorizerSettings = STRICT) -> int:
     """The number of removable ACLs; the needed ones have the same effective permissions."""
-    lint = Lint(table, settings, USUAL)
+    lint = Lint(table, settings, ALL_DEFECTS)
     assert (
         EffectivePermissions.of(lint.needed(), settings).digest
         == EffectivePermissions.of(table, settings).digest
     )
-    again = Lint(lint.needed(), settings, USUAL)
+    again = Lint(lint.needed(), settings, ALL_DEFECTS)
     assert again.removable == []
     return len(lint.removable)
 
@@ -330,12 +354,12 @@ def test_acls_on_missing_topics_are_reported() -> None:
         acl("gone.too", principal="User:Admin", number=6),
     ]
     settings = AuthorizerSettings.from_configs({"super.users": "User:Admin"})
-    lint = Lint(table_of(*acls), settings, USUAL, topics={"orders"})
+    lint = Lint(table_of(*acls), settings, ALL_DEFECTS, topics={"orders"})
     assert [(each.rule, each.acl.id[-1]) for each in lint.findings()] == [
         ("topic-gone", 2),
         ("super-user", 6),
     ]
-    unknown = Lint(table_of(*acls), settings, USUAL)
+    unknown = Lint(table_of(*acls), settings, ALL_DEFECTS)
     assert [each.rule for each in unknown.findings()] == ["super-user"]
     off = Lint(table_of(*acls), settings, LintRules(off=frozenset(("topic-gone",))), topics={"orders"})
     assert [each.rule for each in off.findings()] == ["super-user"]

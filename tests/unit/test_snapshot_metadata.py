@@ -77,6 +77,14 @@ def test_metadata_of_the_log_is_stored() -> None:
     assert image.metadata is known
 
 
+@pytest.mark.parametrize("api_key", [2, 9])
+def test_topics_are_unknown_after_a_record_of_topics_that_cannot_be_read(api_key: int) -> None:
+    """Of a newer release, or damaged: the topic may exist, or not."""
+    image = replayed([TopicRecord(2, 0, acl_id(1), "orders"), OtherRecord(99, 1)])
+    assert image.metadata.known_topics == Map({"orders": acl_id(1)})
+    assert replayed([OtherRecord(api_key, 7)], image).metadata.known_topics is None
+
+
 def test_a_topic_that_is_made_again_has_its_new_id() -> None:
     """Also where the removal of the old one comes late, and where a topic gets another name."""
     again = replayed(

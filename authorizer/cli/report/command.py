@@ -105,7 +105,7 @@ def report_command(
                                               operations by host, * is any other host; principal *
                                               is all that are not named; "as": "*" instead of
                                               "allowed": the same as principal *
-      {"acl": "inForce", ..., "findings": [{"rule": ..., "because": ..., "by": [...], "can_go": ...}]}
+      {"acl": "inForce", ..., "findings": [{"rule": ..., "severity": ..., "because": ..., "by": [...], ...}]}
       {"change": "added", "removed" or "replaced", "offset": ..., "endOffset": ..., "timestamp": ...,
       "acl": {...}}                           by the record at this offset; endOffset: of its batch
       {"flip": "granted" or "revoked", ...}   as `aclog diff --json` has it

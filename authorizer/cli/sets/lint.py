@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from authorizer.analysis.lint import Finding, Lint
+    from authorizer.analysis.lint_rules import LintRules
 
 #: Read from the working directory.
 _USUAL_FILE: Final = Path(".aclog-lint.toml")
@@ -44,6 +46,13 @@ _USUAL_FILE: Final = Path(".aclog-lint.toml")
     help="Keep each ACL whose removal may change an answer of authorize-by-resource-type (KIP-679).",
 )
 @click.option(
+    "--strict",
+    "is_strict",
+    is_flag=True,
+    help="Count topic-gone and idle-deny as defects: exit code 1, a command that fixes each, and idle DENYs "
+    "among the removable ACLs.",
+)
+@click.option(
     "--limit",
     type=click.IntRange(min=0),
     default=10,
@@ -63,38 +72,41 @@ def lint_command(
     rules: Path | None,
     changes: Path | None,
     keeps_by_type: bool,
+    is_strict: bool,
     limit: int,
     as_json: bool,
     junit: Path | None,
 ) -> None:
     """Find redundant, ineffective and suspicious ACLs.
 
-    Prints findings, each with the ACLs that prove it and the command that fixes it. All removable ACLs can be
-    removed together: every request then has the same answer, and no further ACL is removable. ACLs for parts
-    of a network are combined: two DENYs of half networks shadow an ALLOW of the network. Not combined, so
-    that a removable ACL may be kept, are: names that differ in their last character (all 65 that a topic's
-    name can have there), networks that together are every address against an ACL for every host, and single
-    IPv6 addresses.
+    Prints findings, each with the ACLs that prove it and the command that fixes it. All removable ACLs
+    can be removed together: every request then has the same answer, and no further ACL is removable but
+    DENYs that are kept as guards. ACLs for parts of a network are combined: two DENYs of half networks
+    shadow an ALLOW of the network. Not combined, so that a removable ACL may be kept, are: names that
+    differ in their last character (all 65 that a topic's name can have there), networks that together are
+    every address against an ACL for every host, and single IPv6 addresses.
 
     --changes writes the removable ACLs for `aclog plan`, and prints the two commands that apply them. Each
     can also be removed on its own, except DENYs whose finding says that ALLOWs must be removed first.
 
-    Exit code 0: no finding; 1: at least one.
+    Two rules give information: the ACL may be there for what comes later. --strict counts it as a defect.
+
+    Exit code 0: no defect; 1: at least one.
 
     \b
     duplicate        the ACL has several ids, and is in force until all of them are removed
     unknown-code     its pattern or permission type is not one of Kafka's
     principal-type   no principal has its type
-    topic-gone       its topic does not exist, by the records of the cluster's log; informative,
-                     because an ACL may precede its topic: no exit code 1
+    topic-gone       information: its topic does not exist; only where the log has all topics of the
+                     cluster (kraft://, a broker's directory, Kafka's and aclog's snapshots of them)
     dead             ineffective: no request can match it, as its name or host cannot exist, ...
     super-user       its principal is a super user, who may do everything
     shadowed         an ALLOW of requests that other ACLs deny
     broader-twin     an ALLOW next to the same one for every host, name, operation or principal:
                      redundant, or a sign that the broad one is a mistake
     redundant        other ACLs have the same effect
-    idle-deny        a DENY of requests that no ALLOW allows: redundant, or a guard against future
-                     ALLOWs
+    idle-deny        information: a DENY of requests that no ALLOW allows, so that it guards against
+                     future ALLOWs only; not removable without --strict
 
     Authorize-by-resource-type has other rules: it knows no implied operations, for example. A finding says
     if its answer may change without the ACL, and --keep-by-resource-type keeps such ACLs. Brokers use it for
@@ -123,7 +135,7 @@ def lint_command(
     from authorizer.analysis.files.lint_file import parse_rules
     from authorizer.analysis.files.parsing import FileFormatError
     from authorizer.analysis.lint import Lint
-    from authorizer.analysis.lint_rules import INFORMATIVE, LintRules
+    from authorizer.analysis.lint_rules import LintRules
     from authorizer.cli.sets.lint_report import acls_command, print_json_lines, print_text
 
     if rules is None and _USUAL_FILE.is_file():
@@ -133,6 +145,7 @@ def lint_command(
         wanted = LintRules() if rules is None else parse_rules(rules.read_bytes(), str(rules))
     except FileFormatError as error:
         raise Failure(str(error), ExitCode.USAGE, "`aclog lint --help` has an example.") from error
+    wanted = replace(wanted, is_strict=is_strict)
     acls, settings = load_set(source)
     with Waiting("searching for findings"):
         lint = Lint(
@@ -148,15 +161,15 @@ def lint_command(
         findings = _collected(findings, by_rule)
     program = acls_command(acls.acls_flags)
     if as_json:
-        counts = print_json_lines(lint, findings, program)
+        is_clean = print_json_lines(lint, findings, program)
     else:
-        counts = print_text(lint, findings, limit, program)
+        is_clean = print_text(lint, findings, limit, program)
     if changes is not None:
         _write_changes(lint, changes)
         note_next_steps(changes)
     if junit is not None:
-        _write_junit(junit, by_rule)
-    if counts.keys() - INFORMATIVE:
+        _write_junit(junit, wanted, by_rule)
+    if not is_clean:
         raise click.exceptions.Exit(ExitCode.NO)
 
 
@@ -168,11 +181,11 @@ def _collected(findings: Iterable[Finding], by_rule: dict[str, list[str]]) -> It
         yield each
 
 
-def _write_junit(path: Path, by_rule: dict[str, list[str]]) -> None:
-    from authorizer.analysis.lint_rules import INFORMATIVE, RULES
+def _write_junit(path: Path, applied: LintRules, by_rule: dict[str, list[str]]) -> None:
+    from authorizer.analysis.lint_rules import RULES
     from authorizer.cli.rendering.junit import write_junit
 
-    rules = [rule for rule in RULES if rule not in INFORMATIVE]
+    rules = filter(applied.is_defect, RULES)
     write_junit(path, "aclog lint", [(rule, by_rule.get(rule, ())) for rule in rules])
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.analysis.lint_rules import INFORMATIVE, RULES
+from authorizer.analysis.lint_rules import RULES
 from authorizer.api.acl_json import acl_json
 from authorizer.cli.command_name import command_words
 from authorizer.cli.rendering.acls import acl_line
@@ -33,8 +33,8 @@ def acls_command(flags: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def commands(finding: Finding, program: Sequence[str]) -> list[str]:
-    """The fix as shell commands; none for an ACL that kafka-acls cannot name."""
-    removal = removal_flags(finding.acl)
+    """The fix as shell commands; none for information, and for an ACL that kafka-acls cannot name."""
+    removal = removal_flags(finding.acl) if finding.is_defect else None
     if removal is None:
         return []
     lines = [removal]
@@ -49,7 +49,7 @@ def finding_json(finding: Finding, program: Sequence[str]) -> dict[str, Any]:
     acl = acl_json(finding.acl)
     return {
         "finding": finding.rule,
-        "severity": "info" if finding.rule in INFORMATIVE else "warning",
+        "severity": finding.severity,
         "reason": finding.reason,
         "acl": acl,
         "ids": [acl["id"]] if len(finding.ids) == 1 else [uuid_to_string(each) for each in finding.ids],
@@ -61,32 +61,37 @@ def finding_json(finding: Finding, program: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def print_json_lines(lint: Lint, findings: Iterable[Finding], program: Sequence[str]) -> Counter[str]:
-    """Print all findings and a summary; returns the number of findings by rule."""
+def print_json_lines(lint: Lint, findings: Iterable[Finding], program: Sequence[str]) -> bool:
+    """Print all findings and a summary; returns whether there is no defect."""
     counts: Counter[str] = Counter()
+    is_clean = True
     with JsonLines() as lines:
         for finding in findings:
             counts[finding.rule] += 1
+            is_clean = is_clean and not finding.is_defect
             lines.write(finding_json(finding, program))
         lines.write(
             {
-                "clean": not counts.keys() - INFORMATIVE,
+                "clean": is_clean,
                 "acls": len(lint.acls),
                 "needed": len(lint.acls) - len(lint.removable),
                 "findings": {rule: counts[rule] for rule in RULES},
                 "accepted": lint.accepted,
             }
         )
-    return counts
+    return is_clean
 
 
-def print_text(lint: Lint, findings: Iterable[Finding], limit: int, program: Sequence[str]) -> Counter[str]:
-    """Print at most ``limit`` findings of each rule and a summary; returns the number by rule."""
+def print_text(lint: Lint, findings: Iterable[Finding], limit: int, program: Sequence[str]) -> bool:
+    """Print at most ``limit`` findings of each rule and a summary; returns whether there is no defect."""
     counts: Counter[str] = Counter()
+    informative: set[str] = set()
     for finding in findings:
         if not counts[finding.rule]:
-            step(finding.rule)
+            step(finding.rule if finding.is_defect else f"{finding.rule} (information, no defect)")
         counts[finding.rule] += 1
+        if not finding.is_defect:
+            informative.add(finding.rule)
         if not limit or counts[finding.rule] <= limit:
             _print(finding, program)
     answer("")
@@ -95,8 +100,9 @@ def print_text(lint: Lint, findings: Iterable[Finding], limit: int, program: Seq
             left_out = max(counts[rule] - limit, 0) if limit else 0
             more = f", {left_out:,} of them not shown (--limit 0 shows all)" if left_out else ""
             answer(f"{rule:16}{counts[rule]:,}{more}", 16)
-    if not counts:
-        answer(f"{good('clean')}: no findings in {len(lint.acls):,} ACLs")
+    is_clean = not counts.keys() - informative
+    if is_clean:
+        answer(f"{good('clean')}: no defects in {len(lint.acls):,} ACLs")
     if lint.removable:
         answer(
             f"{len(lint.removable):,} of {len(lint.acls):,} ACLs can be removed together: every request has "
@@ -105,7 +111,7 @@ def print_text(lint: Lint, findings: Iterable[Finding], limit: int, program: Seq
         )
     if lint.accepted:
         answer(f"{lint.accepted:,} findings are accepted by the rules")
-    return counts
+    return is_clean
 
 
 def _print(finding: Finding, program: Sequence[str]) -> None:
@@ -121,5 +127,5 @@ def _print(finding: Finding, program: Sequence[str]) -> None:
     lines = commands(finding, program)
     for line in lines:
         answer(f"{_INDENT * 2}$ {shown(line)}", indent=6)
-    if not lines:
+    if finding.is_defect and not lines:
         answer(f"{_INDENT * 2}kafka-acls cannot name it; its id: {ids}", indent=6)

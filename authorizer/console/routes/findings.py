@@ -57,6 +57,7 @@ def findings_json(image: AclsImage, settings: AuthorizerSettings) -> dict[Uuid, 
     for finding in lint.findings():
         entry = {
             "rule": finding.rule,
+            "severity": finding.severity,
             "because": finding.reason,
             "by": [acl_json(each) for each in finding.by],
             "can_go": finding.is_removable,
