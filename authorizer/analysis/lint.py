@@ -127,7 +127,8 @@ class Lint:
                     is_defect = self._rules.is_defect(rule)
                     yield Finding(rule, acl, self._ids(row), reason_of(acl), is_defect=is_defect)
         found: dict[Rule, list[RemovableAcl]] = {rule: [] for rule in RULES}
-        for each in (*self.removable, *(kept for kept in self._kept_denies if kept.row not in reported)):
+        idle = (each for each in self._kept_denies if each.row not in reported)
+        for each in (*self.removable, *idle):
             found[each.rule].append(each)
         for same in found.values():
             for removable_acl in sorted(same, key=attrgetter("row")):
@@ -270,7 +271,7 @@ def _redundant(acl: AccessControlEntryRecord, by: Sequence[AccessControlEntryRec
 
 def _idle(_: AccessControlEntryRecord, by: Sequence[AccessControlEntryRecord]) -> str:
     if by:
-        return "what it denies is allowed only by removable ALLOWs, such as this one: keep it while they exist"
+        return "only removable ALLOWs, such as this one, allow what it denies: keep it while they exist"
     return "no ALLOW allows what it denies: it changes no answer, and is a guard against future ALLOWs"
 
 

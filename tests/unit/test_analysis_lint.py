@@ -244,7 +244,7 @@ def test_a_deny_without_an_allow_to_beat_is_information() -> None:
     assert [each.record for each in strict.needed()] == [acls[0]]
 
 
-def test_a_deny_stays_when_the_allow_that_it_shadows_is_removed() -> None:
+def test_a_deny_is_kept_when_the_allow_that_it_shadows_is_removable() -> None:
     allow = acl(operation=AclOperation.CREATE)
     lint = Lint(table_of(allow, deny(operation=AclOperation.CREATE)), STRICT, LintRules())
     assert [(each.rule, each.is_removable) for each in lint.findings()] == [
