@@ -59,6 +59,9 @@ class MessageReader:
         return Uuid(self.take(UUID_BYTES, what))
 
     def unsigned_varint(self) -> int:
+        if self.at < len(self.data) and (value := self.data[self.at]) < 0x80:  # nearly all are one byte
+            self.at += 1
+            return value
         try:
             value, self.at = read_unsigned_varint(self.data, self.at)
         except DecodeError as error:
@@ -67,24 +70,26 @@ class MessageReader:
 
     def string(self, what: str) -> str:
         """A string that must not be null."""
-        position = self.position
+        start = self.at
         text = self.nullable_string(what)
         if text is None:
-            raise DecodeError(f"{what} must not be null", position=position)
+            raise DecodeError(f"{what} must not be null", position=self.origin + start)
         return text
 
     def nullable_string(self, what: str) -> str | None:
-        position = self.position
+        start = self.at
         size = self.unsigned_varint() - 1
         if size < 0:
             return None
         if size > STRING_BYTES_MAX:
+            position = self.origin + start
             raise DecodeError(f"{what} has {size} bytes, more than {STRING_BYTES_MAX}", position=position)
-        position = self.position
+        encoded = self.take(size, what)
         try:
-            return self.take(size, what).decode("utf-8")
+            return encoded.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise DecodeError(f"{what} is not UTF-8", position=position + error.start) from error
+            position = self.position - size + error.start
+            raise DecodeError(f"{what} is not UTF-8", position=position) from error
 
     def array(self, what: str) -> range:
         """Indexes of an array's elements; the caller reads one element for each."""
@@ -104,8 +109,9 @@ class MessageReader:
 
     def skip_tagged_fields(self) -> None:
         """Skip all tagged fields: a later Kafka may add some within a version."""
-        for _ in self.tagged_fields():
-            pass
+        for _ in range(self.unsigned_varint()):
+            tag, size = self.unsigned_varint(), self.unsigned_varint()
+            self.take(size, f"tagged field {tag}")
 
     def finish(self) -> None:
         """Check that no bytes are left.

@@ -25,7 +25,7 @@ from records.log.polled.url import parse_polled_url
 from records.log.protocol import brokers as brokers_module
 from records.log.protocol.brokers import Brokers
 from records.log.protocol.response_values import ClusterLevels, DescribedAcls
-from records.log.protocol.responses import API_VERSIONS, ApiVersions, decode_response
+from records.log.protocol.responses import API_VERSIONS, ApiVersions, DescribedCluster, decode_response
 from records.log.protocol.settings import protocol_settings
 from replay.load_image import load_image
 
@@ -172,7 +172,7 @@ class SilentBrokers(Brokers):
 
     def _send(self, request: Any, decoder: Any, doing: str, **_: Any) -> Any:
         if doing == "the brokers":
-            return "a cluster", self.nodes
+            return DescribedCluster("a cluster", self.nodes)
         return ApiVersions({}, self.supported["b2"], 30)
 
     def _supported(self, address: Address) -> SupportedLevels | None:
@@ -203,6 +203,6 @@ def test_api_versions_tell_what_the_binary_supports() -> None:
     tags = "".join(f"{tag:02x}{len(text) // 2:02x}{text}" for tag, text in ((0, supported), (2, finalized)))
     data = bytes.fromhex("00000005000002001200000004000000000002" + tags)
     found = decode_response(data, API_VERSIONS, 5)
-    assert found == ApiVersions({18: (0, 4)}, SupportedLevels(7, 33), 30)
+    assert found == ("none", ApiVersions({18: (0, 4)}, SupportedLevels(7, 33), 30))
     without = bytes.fromhex("000000050000010000000000")
-    assert decode_response(without, API_VERSIONS, 5) == ApiVersions({})
+    assert decode_response(without, API_VERSIONS, 5) == ("none", ApiVersions({}))

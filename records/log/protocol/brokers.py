@@ -77,8 +77,7 @@ class Brokers:
     def connect(self) -> str:
         """Check that a broker answers; returns the cluster id. Raises as ``acls``."""
         request = requests.describe_cluster(requests.BROKER_ENDPOINTS)
-        cluster_id, _ = self._send(request, responses.DESCRIBE_BROKERS, "the cluster's id")
-        return cluster_id
+        return self._send(request, responses.DESCRIBE_CLUSTER, "the cluster's id").cluster_id
 
     def create_acls(self, acls: Sequence[AclContent]) -> list[Refusal | None]:
         """Create ACLs; one result for each, None: it is in force.
@@ -142,8 +141,8 @@ class Brokers:
         Raises as ``acls``.
         """
         request = requests.describe_cluster(requests.BROKER_ENDPOINTS)
-        _, nodes = self._send(request, responses.DESCRIBE_BROKERS, "the brokers")
-        api = self._send(requests.api_versions(), responses.API_VERSIONS_AGAIN, "metadata.version")
+        nodes = self._send(request, responses.DESCRIBE_CLUSTER, "the brokers").nodes
+        api = self._send(requests.api_versions(), responses.API_VERSIONS, "metadata.version")
         brokers: dict[int, SupportedLevels] = {}
         for node_id, address in nodes.items():
             # A single broker is the one that has answered.
@@ -237,8 +236,8 @@ class Brokers:
         """Check that the broker answers, and for the expected cluster."""
         address, request = connection.address, requests.describe_cluster(requests.BROKER_ENDPOINTS)
         self._require(connection, request, responses.DESCRIBE_CLUSTER)
-        described = connection.send(request, responses.DESCRIBE_CLUSTER)
-        self._check(described.error, address, "the cluster's id")
+        error, described = connection.send(request, responses.DESCRIBE_CLUSTER)
+        self._check(error, address, "the cluster's id")
         if self.cluster_id not in (None, described.cluster_id):
             raise self._errors.another_cluster(address, self.cluster_id)
         self.cluster_id = described.cluster_id

@@ -54,7 +54,7 @@ class Connection:
         try:
             if settings.mechanism is not None:
                 self._authenticate(settings.mechanism)
-            self.api = self.send(requests.api_versions(), responses.API_VERSIONS)
+            self.api = self._api_versions()
         except LogUnreachableError as error:
             self.abort()
             # Not after a timeout: the probe would time out, too.
@@ -117,6 +117,12 @@ class Connection:
             self._socket.shutdown(socket.SHUT_RDWR)
         with suppress(OSError):
             self._socket.close()
+
+    def _api_versions(self) -> responses.ApiVersions:
+        error, api = self.send(requests.api_versions(), responses.API_VERSIONS)
+        if error != NO_ERROR:
+            raise self._errors.malformed_response(self.address, f"ApiVersions: {error.upper()}")
+        return api
 
     def _connected(self) -> socket.socket:
         address, settings = self.address, self._settings

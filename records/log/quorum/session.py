@@ -103,23 +103,23 @@ class Session:
             while self.cluster_id is None:
                 address = self._leadership.address
                 try:
-                    described = self._connection_to(address).send(
+                    error, described = self._connection_to(address).send(
                         requests.describe_cluster(requests.CONTROLLER_ENDPOINTS), responses.DESCRIBE_CLUSTER
                     )
-                    if described.error not in (NO_ERROR, NOT_ALLOWED):
-                        raise self._errors.cluster_id_unavailable(address, described.error)
+                    if error not in (NO_ERROR, NOT_ALLOWED):
+                        raise self._errors.cluster_id_unavailable(address, error)
                 except LogUnreachableError:
                     self._try_next(address)
                     unreachable.add(address)
                     if self._leadership.address in unreachable:
                         raise
                 else:
-                    if described.error == NOT_ALLOWED:
+                    if error == NOT_ALLOWED:
                         # To follow the log takes another right, which is checked first.
                         self.fetch(0, 0, None, bytes_max=1)
                         raise self._errors.cluster_id_not_allowed(address)
                     self.cluster_id = described.cluster_id
-                    self._leadership.add_controllers(described.controllers)
+                    self._leadership.add_controllers(described.nodes.values())
         return self.cluster_id
 
     def fetch(
