@@ -1,31 +1,56 @@
 """Command, Group and LazyGroup: click's classes, with aclog's checks and late imports.
 
 click takes the last value of an option that is given twice and drops the others silently. These classes
-refuse such a command line.
+refuse such a command line, and one that names two sources of ACLs, two formats, or a file that exists.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.exceptions import NoSuchCommand
 
 from authorizer.cli.command_name import as_pasted
+from authorizer.cli.output_file import FORCE_OPTION, OutputFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+#: Options of which a command line has at most one, and what each of them does.
+_ALTERNATIVES: Final = {
+    ("--log", "--bootstrap-server", "--bootstrap-controller", "--sidecar", "--acls", "--history"): (
+        "each names a source of ACLs"
+    ),
+    ("--json", "--csv"): "each is a format of the output",
+}
+
 
 class Command(click.Command):
-    """A command of aclog; a test checks that every command has this class."""
+    """A command of aclog; a test checks that every command has this class.
+
+    Args:
+        pair: two options that it takes together, although other commands take one of them.
+    """
+
+    def __init__(self, *args: Any, pair: tuple[str, ...] = (), **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self._pair = pair
+        if any(isinstance(param.type, OutputFile) for param in self.params):
+            self.params.append(FORCE_OPTION)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not ctx.resilient_parsing:
-            _refuse_repeated(self, ctx, args)
-        return super().parse_args(ctx, args)
+        if ctx.resilient_parsing:
+            return super().parse_args(ctx, args)
+        flags = _refuse_repeated(self, ctx, args)
+        _refuse_alternatives(flags.difference(self._pair[1:]) if flags.issuperset(self._pair) else flags, ctx)
+        rest = super().parse_args(ctx, args)
+        for param in self.params:
+            if isinstance(param.type, OutputFile) and (path := ctx.params[str(param.name)]) is not None:
+                param.type.require_new(path)
+        return rest
 
 
 class Group(click.Group):
@@ -89,7 +114,8 @@ def name_as_started(command: click.Command) -> None:
             name_as_started(below)
 
 
-def _refuse_repeated(command: click.Command, ctx: click.Context, args: list[str]) -> None:
+def _refuse_repeated(command: click.Command, ctx: click.Context, args: list[str]) -> set[str]:
+    """Refuse a repeated option; returns those that the command line has."""
     # The parser gives each parameter as often as the command line has it.
     _, _, parsed = command.make_parser(ctx).parse_args(args=list(args))
     for param, times in Counter(parsed).items():
@@ -97,7 +123,16 @@ def _refuse_repeated(command: click.Command, ctx: click.Context, args: list[str]
             raise click.UsageError(
                 f"'{param.opts[0]}' takes one value, and was given {times} times. Give it once.", ctx
             )
+    return {param.opts[-1] for param in parsed if isinstance(param, click.Option)}
+
+
+def _refuse_alternatives(flags: set[str], ctx: click.Context) -> None:
+    for alternatives, why in _ALTERNATIVES.items():
+        both = [flag for flag in alternatives if flag in flags]
+        if len(both) > 1:
+            raise click.UsageError(f"{' and '.join(both)} cannot be used together: {why}", ctx)
 
 
 def _takes_one_value(option: click.Option) -> bool:
-    return not (option.is_flag or option.multiple or option.count)
+    # Of --x/--no-x the last one would win, too.
+    return bool(option.secondary_opts) or not (option.is_flag or option.multiple or option.count)

@@ -14,6 +14,7 @@ from authorizer.api.principal_lists import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CO
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.options import command_config_option, completes, json_option, log_option, quiet_option
+from authorizer.cli.output_file import OutputFile, output_file
 from authorizer.cli.rendering.output import Waiting, answer, note, print_json, say_command, shown
 from authorizer.cli.workspace import Workspace, load_state
 from authorizer.configuration.keys.names import COMMAND_CONFIG, LOG_URL
@@ -81,21 +82,19 @@ class _Way:
 )
 @click.option(
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputFile("properties"),
     default="aclog.properties",
     show_default=True,
     metavar="FILE",
     shell_complete=completes("file"),
     help="The configuration to write, for --config of the other commands.",
 )
-@click.option("--force", is_flag=True, help="Overwrite --output.")
 @json_option
 def connect_command(
     *,
     super_users: str | None,
     allow_everyone: bool | None,
     output: Path,
-    force: bool,
     as_json: bool,
 ) -> None:
     """Find out how a cluster can be followed, and write the configuration for it.
@@ -115,8 +114,6 @@ def connect_command(
       aclog connect --bootstrap-controller HOST:9094 --command-config client.properties
       aclog check --config aclog.properties --principal User:alice --operation Read --topic orders
     """
-    if output.exists() and not force:
-        raise Failure(f"{output} exists", ExitCode.USAGE, "Use --force to overwrite it, or another --output.")
     config = Workspace.given().config
     ways = _ways(config)
     working = [way for way in ways if way.problem is None]
@@ -129,7 +126,8 @@ def connect_command(
     best = working[-1]
     properties = _properties(best, config, super_users, allow_everyone, output)
     unknown = [key for key in _BROKER_KEYS if key not in properties]
-    _write(output, _file_text(properties, unknown), force=force)
+    with output_file(output, is_noted=False) as file:
+        file.write(_file_text(properties, unknown).encode())
     if as_json:
         print_json(
             {
@@ -212,12 +210,6 @@ def _file_text(properties: Mapping[str, str], unknown: Sequence[str]) -> str:
         lines += ["# As in server.properties of the brokers; a DENIED says if one of these is unknown:"]
         lines += [f"#{key}=" for key in unknown]
     return "\n".join(lines) + "\n"
-
-
-def _write(path: Path, text: str, *, force: bool) -> None:
-    # "x" refuses a file that another process has created meanwhile.
-    with path.open("w" if force else "x", encoding="utf-8") as file:
-        file.write(text)
 
 
 def _print(ways: list[_Way], best: _Way, unknown: list[str], output: Path, config: Config) -> None:

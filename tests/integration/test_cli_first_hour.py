@@ -266,9 +266,10 @@ class TestMistakes:
     def test_a_node_and_a_cluster(self, cluster: Cluster) -> None:
         node = ("--sidecar", "http://127.0.0.1:1")
 
-        for where in (("--bootstrap-server", cluster.secure), ("--command-config", cluster.home / "x")):
-            done = check(*node, *where, code=2)
-            assert f"the node has a log and a store; remove {where[0]}" in done.output
+        done = check(*node, "--bootstrap-server", cluster.secure, code=2)
+        assert "--bootstrap-server and --sidecar cannot be used together" in done.output
+        done = check(*node, "--command-config", cluster.home / "x", code=2)
+        assert "the node has a log and a store; remove --command-config" in done.output
 
     def test_an_existing_configuration_is_not_overwritten(self, cluster: Cluster, tmp_path: Path) -> None:
         config = tmp_path / "aclog.properties"

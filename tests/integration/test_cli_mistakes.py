@@ -72,7 +72,7 @@ CONNECTIONS: list[Mistake] = [
         "check --log file:./acls --bootstrap-server localhost:9092 --principal User:a --operation Read "
         "--topic t",
         2,
-        ("cannot be used together", "each names a log"),
+        ("cannot be used together", "each names a source of ACLs"),
     ),
 ]
 

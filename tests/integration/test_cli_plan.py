@@ -72,7 +72,9 @@ main(sys.argv[1:])
 
 
 def aclog(*args: object, code: int = 0, stdin: str | None = None) -> Result:
-    result = CliRunner().invoke(cli, [*map(str, args)], input=stdin)
+    # A test plans several times into one file.
+    force = ("--force",) if "--output" in args else ()
+    result = CliRunner().invoke(cli, [*map(str, args), *force], input=stdin)
     assert result.exit_code == code, result.output
     return result
 
@@ -459,7 +461,10 @@ def test_a_plan_can_be_read_as_a_set(tmp_path: Path) -> None:
     aclog("plan", json_lines(tmp_path / "c", {"acl": "added", **BOB}), "--log", log, "--output", plan, code=1)
     aclog("test", access, "--log", log, code=1)
     aclog("test", access, "--acls", plan)
-    aclog("test", access, "--acls", plan, "--log", log)
+    assert (
+        "--log and --acls cannot be used"
+        in aclog("test", access, "--acls", plan, "--log", log, code=2).stderr
+    )
     (added, *_) = rows(aclog("diff", log, plan, "--json", code=1))
     assert (added["acl"], added["principal"]) == ("added", "User:bob")
     aclog("acls", "--log", log, "--remove", "--force", "--topic", "orders")
@@ -499,7 +504,24 @@ def test_real_kafka_confirms_each_witness_after_apply(tmp_path: Path) -> None:
             file, scope = json_lines(tmp_path / "file", *changes), []
         found = CliRunner().invoke(
             cli,
-            [*map(str, ("plan", file, *scope, "--log", log, "--config", config, "--json", "--output", plan))],
+            [
+                *map(
+                    str,
+                    (
+                        "plan",
+                        file,
+                        *scope,
+                        "--log",
+                        log,
+                        "--config",
+                        config,
+                        "--json",
+                        "--force",
+                        "--output",
+                        plan,
+                    ),
+                )
+            ],
         )
         flips = [row for row in rows(found) if "flip" in row]
         aclog("apply", plan, "--allow-mass-removal", "--log", log)

@@ -228,7 +228,7 @@ def test_plans_are_applied_through_any_worker(tmp_path: Path, own_log: Path) -> 
             for number, client in clients.items():
                 for topic, moves in ((f"p-{number}", False), (f"q-{number}", True)):
                     changes.write_text(json.dumps({"acl": "added", **ACL, "resourceName": topic}))
-                    planned = ("plan", changes, "--log", own_log, "--output", plan)
+                    planned = ("plan", changes, "--log", own_log, "--output", plan, "--force")
                     assert CliRunner().invoke(cli, [*map(str, planned)]).exit_code == 1
                     if moves:
                         create(client, f"t-{number}")
@@ -244,7 +244,7 @@ def test_plans_are_applied_through_any_worker(tmp_path: Path, own_log: Path) -> 
                 # What a request says of the share that may go reaches the worker that writes.
                 there = client.get("/v1/acls").json()["acls"]
                 changes.write_text("".join(json.dumps({"acl": "removed", **each}) + "\n" for each in there))
-                planned = ("plan", changes, "--log", own_log, "--output", plan)
+                planned = ("plan", changes, "--log", own_log, "--output", plan, "--force")
                 assert CliRunner().invoke(cli, [*map(str, planned)]).exit_code == 1
                 (result,) = client.post("/v1/plans", content=plan.read_bytes()).json()["results"]
                 assert result["error"]["name"] == "MassRemovalException"

@@ -173,7 +173,7 @@ def test_a_plan_depends_on_the_permissions_in_every_release(tmp_path: Path) -> N
     refused = aclog("apply", plan, "--log", log)
     assert "the effective permissions have changed" in refused.output, refused.output
     assert refused.exit_code == 1, refused.output
-    done = aclog("plan", changes, "--log", log, "--output", plan, "--json")
+    done = aclog("plan", changes, "--log", log, "--output", plan, "--force", "--json")
     assert done.exit_code == 1, done.output
     assert flips(done) == [("granted", None)]
     assert aclog("apply", plan, "--log", log).exit_code == 0

@@ -197,7 +197,7 @@ def test_the_cluster_applies_a_plan(node: Node, url: str, admin: kafka.AdminClie
         {"acl": "removed", **acl("quorum-p", "User:b")},
         {"acl": "removed", **acl("quorum-p", "User:a", operation="WRITE")},
     )
-    aclog("plan", back, "--log", url, "--output", plan, code=1)
+    aclog("plan", back, "--log", url, "--output", plan, "--force", code=1)
     create(node, [topic_acl("quorum-p2")])
     assert "the effective permissions have changed" in aclog("apply", plan, "--log", url, code=1).stderr
     delete(node, "quorum-p2")

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from authorizer.cli.acl_sources.acl_source import AclSet, AclSource, AclTarget, EditableAcls
     from authorizer.engine.decisions.state import AuthorizerSettings
 
+#: Taken together: a broker's directory that is read, and the brokers that change what is in it.
+BROKERS_OF_A_DIRECTORY: Final = ("--log", "--bootstrap-server")
 #: A set of ACLs, and how it is printed.
 set_source_options: Final = shared(
     log_option,

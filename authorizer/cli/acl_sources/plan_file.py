@@ -49,9 +49,9 @@ def read_plan(path: Path) -> AclPlan:
 
 def write_plan(plan: AclPlan, path: Path) -> None:
     """Write a plan atomically. Raises OSError."""
-    from snapshot.files.atomic_file import atomic_write
+    from authorizer.cli.output_file import output_file
 
-    with atomic_write(path) as file:
+    with output_file(path) as file:
         file.write(plan.to_json())
 
 

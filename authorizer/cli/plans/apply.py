@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from authorizer.api.errors import PlanOutdatedError, SidecarRefusedError
-from authorizer.cli.acl_sources.options import acl_target, bootstrap_option, max_removed_option
+from authorizer.cli.acl_sources.options import (
+    BROKERS_OF_A_DIRECTORY,
+    acl_target,
+    bootstrap_option,
+    max_removed_option,
+)
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure, failure_of
 from authorizer.cli.options import (
@@ -28,7 +33,7 @@ if TYPE_CHECKING:
     from authorizer.analysis.plan import PlanResult
 
 
-@click.command("apply", cls=Command)
+@click.command("apply", cls=Command, pair=BROKERS_OF_A_DIRECTORY)
 @click.argument("plan", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="PLAN")
 @click.option(
     "--allow-mass-removal",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from authorizer.analysis.files.parsing import RESOURCES, parse_names
 from authorizer.cli.acl_sources.options import (
+    BROKERS_OF_A_DIRECTORY,
     acl_target,
     bootstrap_option,
     max_removed_option,
@@ -30,6 +30,7 @@ from authorizer.cli.options import (
     shared,
     snapshots_option,
 )
+from authorizer.cli.output_file import OutputFile
 from authorizer.cli.rendering.output import Waiting, note, print_fact, print_json, shown
 from authorizer.cli.resources import resource_options
 from authorizer.cli.sidecar import sidecar_options
@@ -39,6 +40,7 @@ from records.errors import RecordError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from authorizer.analysis.files.desired_state import Scope
     from authorizer.analysis.name_space import Key
@@ -58,13 +60,13 @@ _scope_options = shared(
 )
 
 
-@click.command("plan", cls=Command)
+@click.command("plan", cls=Command, pair=BROKERS_OF_A_DIRECTORY)
 @click.argument("file", metavar="FILE")
 @_scope_options
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputFile("JSON"),
     metavar="PLAN",
     help="Write the plan, for `aclog apply`.",
 )

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
-
-from snapshot.files.atomic_file import atomic_write
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
 
-def write_junit(path: Path, suite: str, results: Sequence[tuple[str, Sequence[str]]]) -> None:
+def write_junit(file: IO[bytes], suite: str, results: Sequence[tuple[str, Sequence[str]]]) -> None:
     """Write one test case for each name, with its failures."""
     failures = sum(bool(found) for _, found in results)
     root = Element("testsuite", name=suite, tests=str(len(results)), failures=str(failures))
@@ -21,5 +18,4 @@ def write_junit(path: Path, suite: str, results: Sequence[tuple[str, Sequence[st
         if found:
             SubElement(case, "failure", message=found[0]).text = "\n".join(found)
     indent(root)
-    with atomic_write(path) as file:
-        ElementTree(root).write(file, "utf-8", xml_declaration=True)
+    ElementTree(root).write(file, "utf-8", xml_declaration=True)

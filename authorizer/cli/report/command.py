@@ -22,6 +22,7 @@ from authorizer.cli.options import (
     progress_option,
     raw_cells_option,
 )
+from authorizer.cli.output_file import OutputFile, output_file, require_suffix
 from authorizer.cli.rendering.output import Progress, Waiting, note
 from authorizer.cli.resources import only_resource, resource_options
 from authorizer.cli.sidecar import credentials_options
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 _ACLS_MAXIMUM: Final = {"html": 200_000, "print": 20_000}
 _LINES_MAXIMUM: Final = {"html": 2_000, "print": 20_000}
 _STDOUT: Final = Path("-")
+_WRITTEN: Final = {"html": "HTML", "print": "HTML", "csv": "CSV", "json": "JSON"}
 
 
 @click.command("report", cls=Command)
@@ -65,7 +67,7 @@ _STDOUT: Final = Path("-")
 )
 @click.option(
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path, allow_dash=True),
+    type=OutputFile(allow_dash=True),
     required=True,
     metavar="FILE",
     help="Where to write it, atomically; - is stdout.",
@@ -125,6 +127,7 @@ def report_command(
     from authorizer.engine.decisions.state import AuthorizerSettings
     from replay.clock import SystemClock
 
+    require_suffix(output, _WRITTEN[form], "--output")
     resource_scope = None
     if any(resource[each] not in (None, False) for each in RESOURCES):
         resource_type, name = only_resource(resource)
@@ -186,15 +189,13 @@ def _pieces(report: Report, form: str, *, raw_cells: bool) -> Iterator[bytes]:
 
 
 def _write(pieces: Iterator[bytes], output: Path) -> None:
-    from snapshot.files.atomic_file import atomic_write
-
     with Progress("lines") as shown:
         if output == _STDOUT:
             for count, piece in enumerate(pieces):
                 click.echo(piece, nl=False)
                 shown.at(count)
             return
-        with atomic_write(output) as file:
+        with output_file(output) as file:
             for count, piece in enumerate(pieces):
                 file.write(piece)
                 shown.at(count)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -23,6 +22,7 @@ from authorizer.cli.reviews.options import (
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from pathlib import Path
 
 
 @click.command("review", cls=Command)
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     "FILE",
     "Also write the ACLs to be removed as changes for `aclog plan`: JSON lines, as `aclog diff --json` "
     "prints them.",
-    click.Path(dir_okay=False, path_type=Path),
 )
 @limit_option
 @set_source_options

@@ -10,6 +10,7 @@ import click
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.input import lines_of
 from authorizer.cli.options import EXAMPLE_TIME, TIME, shared
+from authorizer.cli.output_file import OutputFile
 from authorizer.cli.rendering.output import Progress, note, shown
 from records.request_traffic import Traffic, TrafficReader, Window
 
@@ -54,8 +55,11 @@ limit_option: Final = click.option(
 )
 
 
-def changes_option(metavar: str, text: str, type_: click.Path) -> Callable[[_Command], _Command]:
+def changes_option(
+    metavar: str, text: str, *, may_be_directory: bool = False
+) -> Callable[[_Command], _Command]:
     """--changes, and its former name --plan."""
+    type_ = OutputFile("JSON", dir_okay=may_be_directory)
     return shared(
         click.option("--changes", type=type_, metavar=metavar, help=text),
         click.option("--plan", "former_changes", type=type_, hidden=True),

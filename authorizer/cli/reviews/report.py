@@ -9,11 +9,11 @@ import click
 
 from authorizer.api.acl_json import acl_json
 from authorizer.api.acl_text import pattern_text
+from authorizer.cli.output_file import output_file
 from authorizer.cli.rendering.output import JsonLines, answer, json_line, print_fact, shown, utc
 from authorizer.cli.rendering.table import UNKNOWN, Column, Row, table_lines
 from authorizer.cli.rendering.terminal import bad, doubtful, good, width
 from records.ids import uuid_to_string
-from snapshot.files.atomic_file import atomic_write
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -159,7 +159,7 @@ class Report(NamedTuple):
 
     def write_changes(self, path: Path) -> None:
         """Write the changes for ``aclog plan``."""
-        with atomic_write(path) as file:
+        with output_file(path) as file:
             for line in self.changes():
                 file.write(json_line(line))
 

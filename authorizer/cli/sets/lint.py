@@ -12,6 +12,7 @@ from authorizer.cli.acl_sources.options import load_set, set_source_options
 from authorizer.cli.acl_sources.plan_file import note_next_steps
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
+from authorizer.cli.output_file import OutputFile, output_file
 from authorizer.cli.rendering.output import Waiting, note
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ _USUAL_FILE: Final = Path(".aclog-lint.toml")
 )
 @click.option(
     "--changes",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputFile("JSON"),
     metavar="FILE",
     help='Write the removable ACLs as changes for `aclog plan`: JSON lines, {"acl": "removed", ...}.',
 )
@@ -62,7 +63,7 @@ _USUAL_FILE: Final = Path(".aclog-lint.toml")
 )
 @click.option(
     "--junit",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputFile("XML"),
     metavar="FILE",
     help="Also write JUnit's XML, for CI.",
 )
@@ -186,15 +187,15 @@ def _write_junit(path: Path, applied: LintRules, by_rule: dict[str, list[str]]) 
     from authorizer.cli.rendering.junit import write_junit
 
     rules = filter(applied.is_defect, RULES)
-    write_junit(path, "aclog lint", [(rule, by_rule.get(rule, ())) for rule in rules])
+    with output_file(path) as file:
+        write_junit(file, "aclog lint", [(rule, by_rule.get(rule, ())) for rule in rules])
 
 
 def _write_changes(lint: Lint, path: Path) -> None:
     from authorizer.api.acl_json import acl_json
     from authorizer.cli.rendering.output import json_line
-    from snapshot.files.atomic_file import atomic_write
 
     removed: dict[str, Any] = {"acl": "removed"}
-    with atomic_write(path) as file:
+    with output_file(path) as file:
         for record in lint.removable_records():
             file.write(json_line(removed | acl_json(record)))

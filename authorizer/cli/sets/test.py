@@ -10,6 +10,7 @@ import click
 from authorizer.cli.acl_sources.options import load_set, set_source_options
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
+from authorizer.cli.output_file import OutputFile, output_file
 from authorizer.cli.rendering.output import Waiting, answer, print_json, shown
 from authorizer.cli.rendering.terminal import bad, good
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 @set_source_options
 @click.option(
     "--junit",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputFile("XML"),
     metavar="FILE",
     help="Also write JUnit's XML, for CI.",
 )
@@ -87,7 +88,9 @@ def test_command(*, file: Path, source: str | None, as_json: bool, junit: Path |
             for each in found:
                 answer(f"{'':9}{shown(sentence(each))}", 13)
     if junit is not None:
-        write_junit(junit, file.name, [(name, [sentence(each) for each in found]) for name, found in results])
+        cases = [(name, [sentence(each) for each in found]) for name, found in results]
+        with output_file(junit) as report:
+            write_junit(report, file.name, cases)
     if any(found for _, found in results):
         raise click.exceptions.Exit(ExitCode.NO)
 

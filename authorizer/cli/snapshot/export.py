@@ -22,6 +22,7 @@ from authorizer.cli.options import (
     raw_cells_option,
     store_option,
 )
+from authorizer.cli.output_file import OutputFile, require_new, require_suffix
 from authorizer.cli.rendering.output import Waiting, answer, note, print_json, shown
 from authorizer.cli.snapshot.listing import only_cluster
 from authorizer.cli.workspace import Workspace
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
 _CHECKPOINT: Final = "checkpoint"
 _KRAFT: Final = "kraft"  # another name of checkpoint
 _KAFKA_FORMATS: Final = (_KRAFT, _CHECKPOINT)
-_STDOUT: Final = "-"
+_STDOUT: Final = Path("-")
+#: The formats that suffixes of names stand for, by the value of --format.
+_WRITTEN: Final = {"avro": "Avro", "jsonl": "JSON", "kip11": "JSON", "csv": "CSV"}
 _CHUNK_BYTES: Final = 1024 * 1024
 
 
@@ -53,7 +56,8 @@ _CHUNK_BYTES: Final = 1024 * 1024
 )
 @click.option(
     "--output",
-    default=_STDOUT,
+    type=OutputFile(dir_okay=True, allow_dash=True),
+    default=str(_STDOUT),
     metavar="FILE",
     help="The file. For a checkpoint the directory, because its name has offset and epoch; with --bootstrap "
     "a formatted log directory, another directory, or a file.  [default: stdout; for a checkpoint the "
@@ -82,7 +86,7 @@ _CHUNK_BYTES: Final = 1024 * 1024
 def export_command(
     *,
     export_format: str,
-    output: str,
+    output: Path,
     at_offset: int | None,
     cluster_id: str | None,
     end_offset: int | None,
@@ -112,6 +116,13 @@ def export_command(
         raise click.UsageError(f"--bootstrap needs --format {_KRAFT}")
     if metadata_version is not None and not bootstrap:
         raise click.UsageError("--metadata-version needs --bootstrap")
+    if export_format in _WRITTEN:
+        require_suffix(output, _WRITTEN[export_format], "--output")
+    if as_json and output == _STDOUT and export_format in _WRITTEN:
+        raise click.UsageError(
+            f"--format {export_format} prints the state on stdout, and --json describes the file: name it "
+            "with --output"
+        )
     workspace = Workspace.given()
     if workspace.config.log_url is not None:
         if end_offset is not None:
@@ -163,27 +174,29 @@ def _stored(store: SnapshotStore, cluster_id: str | None, end_offset: int | None
     raise SnapshotMissingError(f"{store.url} holds no complete snapshot{at}")
 
 
-def _is_stdout(output: str) -> bool:
+def _is_stdout(output: Path) -> bool:
     """Whether a path is stdout, such as ``/dev/stdout``."""
     try:
-        return os.path.samestat(Path(output).stat(), os.fstat(sys.stdout.fileno()))
+        return os.path.samestat(output.stat(), os.fstat(sys.stdout.fileno()))
     except (OSError, ValueError):  # the file does not exist, or stdout has no descriptor
         return False
 
 
-def _write(image: AclsImage, export_format: str, output: str, *, raw_cells: bool) -> Path | None:
+def _write(image: AclsImage, export_format: str, output: Path, *, raw_cells: bool) -> Path | None:
     """Write the image; returns the file's path, None for stdout."""
     from snapshot.files.export import export_image
-    from snapshot.files.kraft_checkpoint import write_checkpoint
+    from snapshot.files.kraft_checkpoint import checkpoint_name, write_checkpoint
 
     if export_format in _KAFKA_FORMATS:
+        directory = Path() if output == _STDOUT else output
+        require_new(directory / checkpoint_name(image.provenance.end_offset, image.provenance.epoch))
         with Waiting("writing"):
-            return write_checkpoint(image, "." if output == _STDOUT else output)
+            return write_checkpoint(image, directory)
     if output != _STDOUT:
         is_stdout = _is_stdout(output)
         with Waiting("writing"):
-            export_image(image, Path(output), ExportFormat(export_format), raw_cells=raw_cells)
-        return None if is_stdout else Path(output)
+            export_image(image, output, ExportFormat(export_format), raw_cells=raw_cells)
+        return None if is_stdout else output
     if export_format == ExportFormat.AVRO and sys.stdout.isatty():
         raise click.UsageError("Cannot print Avro on a terminal: use --output FILE")
     with tempfile.TemporaryDirectory(prefix="aclog-export-") as scratch:
@@ -197,7 +210,7 @@ def _write(image: AclsImage, export_format: str, output: str, *, raw_cells: bool
 
 
 def write_bootstrap_and_print(
-    image: AclsImage, output: str, metadata_version: int | None, *, as_json: bool
+    image: AclsImage, output: Path, metadata_version: int | None, *, as_json: bool
 ) -> None:
     """Add the ACLs to a formatted directory, or write a separate file; print the next step.
 
@@ -215,7 +228,7 @@ def write_bootstrap_and_print(
     from snapshot.files.kraft_bootstrap import add_to_formatted, is_formatted, write_bootstrap
     from snapshot.files.kraft_checkpoint import BOOTSTRAP_NAME
 
-    target = Path("." if output == _STDOUT else output)
+    target = Path() if output == _STDOUT else output
     formatted = is_formatted(target)
     if formatted:
         if metadata_version is not None:
@@ -227,6 +240,7 @@ def write_bootstrap_and_print(
             path, features = add_to_formatted(image, target)
     else:
         path = target / BOOTSTRAP_NAME if target.is_dir() else target
+        require_new(path)
         if metadata_version is not None:
             features = {METADATA_VERSION_FEATURE: metadata_version}
         else:

@@ -10,6 +10,7 @@ import click
 
 from authorizer.cli.command import Command
 from authorizer.cli.options import DURATION, keep_option, store_option
+from authorizer.cli.output_file import OutputFile
 from authorizer.cli.rendering.output import note
 from authorizer.cli.spark.job import located, note_metrics, run, serving_metrics
 from authorizer.cli.spark.options import JobFlags, job_options, output_option
@@ -109,7 +110,7 @@ _MINUTE_MS: Final = 60_000
 )
 @click.option(
     "--plot",
-    type=click.Path(dir_okay=False),
+    type=OutputFile(),
     metavar="FILE",
     help="When the job ends, plot the counts over time of this and earlier runs, as a .png, .svg or .pdf.",
 )
@@ -122,7 +123,7 @@ _MINUTE_MS: Final = 60_000
 )
 @job_options
 def counts_command(
-    *, output: str, table_format: TableFormat, plot: str | None, window_ms: int | None, **flags: Any
+    *, output: str, table_format: TableFormat, plot: Path | None, window_ms: int | None, **flags: Any
 ) -> None:
     """Count ACLs by cluster, resource type, pattern type, operation and permission.
 

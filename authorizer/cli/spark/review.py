@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -33,6 +32,7 @@ from snapshot.store.layout import cluster_directory
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
+    from pathlib import Path
 
     from authorizer.cli.acl_sources.acl_source import AclSet
     from authorizer.engine.decisions.state import AuthorizerSettings
@@ -90,7 +90,7 @@ if TYPE_CHECKING:
     "PATH",
     "Also write the ACLs to be removed as changes for `aclog plan`: a file; of a fleet a directory, with "
     "CLUSTER.jsonl for each.",
-    click.Path(path_type=Path),
+    may_be_directory=True,
 )
 @limit_option
 @credentials_options
