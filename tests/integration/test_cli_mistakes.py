@@ -17,10 +17,13 @@ import pytest
 from click.testing import CliRunner
 
 from authorizer.cli.main import cli
+from support.data import real_log
 
 ALICE = "check --log file:./acls --principal User:alice --operation Read"
 CHECK = "check --principal User:alice --operation Read --topic orders"
 READ = "check --log file:./acls --operation Read --topic orders"
+
+BROKER = f"check --log {real_log('kraft-small')} --principal User:dora --operation Read"
 
 
 class Mistake(NamedTuple):
@@ -44,6 +47,64 @@ class Mistake(NamedTuple):
 #: Requests that are answered, and probably not the ones that were meant.
 REQUESTS: list[Mistake] = [
     Mistake(f"{READ} --principal alice", 2, ("principalType:principalName", "User:alice")),
+    Mistake(
+        f"{READ} --principal user:alice",
+        1,
+        (
+            "no ACL names user:alice, and principals are case-sensitive; did you mean User:alice?",
+            "DENIED by DefaultDeny at end offset 2: user:alice READ on TOPIC:LITERAL:orders from 127.0.0.1",
+        ),
+    ),
+    Mistake(f"{READ} --principal User:Alice", 1, ("case-sensitive; did you mean User:alice?",)),
+    Mistake(f"{READ} --principal user:zed", 1, ("case-sensitive; did you mean User:zed?",)),
+    Mistake(f"{READ} --principal User:alcie", 1, ("no ACL names User:alcie; did you mean User:alice?",)),
+    Mistake(f"{READ} --principal ServiceAccount:alice", 1, ("did you mean User:alice?",)),
+    Mistake(f"{READ} --principal User:zed", 1, ("no ACL names User:zed\n",), ("did you mean",)),
+    Mistake(
+        f"{READ} --principal 'User:*'",
+        1,
+        ("no client has the principal User:*", "name one, such as User:alice"),
+        ("did you mean",),
+    ),
+    Mistake(
+        f"{READ} --principal User:alcie --json",
+        1,
+        ('"notes":["no ACL names User:alcie; did you mean User:alice?"]',),
+    ),
+    Mistake(
+        f"{READ} --principal User:alcie --explain",
+        1,
+        ("  note        no ACL names User:alcie; did you mean User:alice?",),
+        ("note: no ACL",),
+    ),
+    Mistake(f"{READ} --principal User:alcie --quiet", 1, ("DENIED",), ("did you mean",)),
+    Mistake(f"{ALICE} --topic orders", 0, ("ALLOWED",), ("note:",)),
+    Mistake(f"{ALICE} --topic order", 1, ("no ACL names topic order; did you mean orders?",)),
+    Mistake(f"{ALICE} --topic Orders", 1, ("no ACL names topic Orders; did you mean orders?",)),
+    Mistake(f"{ALICE} --topic payments", 1, ("DENIED",), ("note:",)),  # `*` covers it
+    Mistake(
+        f"{ALICE} --topic 'orders*'",
+        1,
+        ("orders* is taken as the name of one topic", "`aclog who-can` answers for all with a prefix"),
+        ("did you mean",),
+    ),
+    Mistake(f"{ALICE} --topic '*'", 1, ("* is taken as the name of one topic",)),
+    Mistake(f"{ALICE} --topic 'my orders'", 1, ("no topic can have the name my orders",)),
+    Mistake(f"{ALICE} --group 'app*'", 1, ("app* is taken as the name of one group",)),
+    Mistake(f"{ALICE} --group app", 1, ("no ACL names group app\n",)),
+    Mistake(
+        f"{ALICE} --topic orders --at-offset 0",
+        0,
+        ("at end offset 1, after the record at offset 0: User:alice READ on TOPIC:LITERAL:orders",),
+    ),
+    Mistake(
+        f"{ALICE} --topic orders --at-offset 0 --explain",
+        0,
+        ("ALLOWED by MatchingAcl at end offset 1, after the record at offset 0\n",),
+    ),
+    Mistake(f"{BROKER} --topic order", 1, ("the log has no topic order; did you mean orders?",)),
+    Mistake(f"{BROKER} --topic zebra", 1, ("the log has no topic zebra\n",)),
+    Mistake(f"{BROKER} --topic orders --at-offset 0", 1, ("there are no ACLs in this state",)),
     Mistake(
         "check --log file:./acls --principal User:alice --operation Reed --topic orders",
         2,

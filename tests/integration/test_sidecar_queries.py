@@ -86,14 +86,23 @@ def test_each_query_is_answered_with_its_offset(node_and_client: tuple[Node, htt
 
 
 def test_an_explanation_equals_the_commands(node_and_client: tuple[Node, httpx.Client]) -> None:
-    """``aclog check --explain --json``, key by key: allowed, denied, with near misses and a way out."""
+    """``aclog check --explain --json``, key by key: allowed, denied, with near misses and a way out.
+
+    Only the command notes that a name may be mistyped.
+    """
     node, client = node_and_client
-    for operation, name in (("READ", "orders"), ("WRITE", "orders"), ("CREATE", "order")):
+    mistyped = ["no ACL names topic order; did you mean orders?"]
+    for operation, name, notes in (
+        ("READ", "orders", []),
+        ("WRITE", "orders", []),
+        ("CREATE", "order", mistyped),
+    ):
         question = {**QUERIES[EXPLAIN], "operation": operation, "resourceName": name}
         arguments = ["check", "--log", node.log.url, "--principal", "User:a", "--operation", operation]
         arguments += ["--topic", name, "--host", "10.0.0.1", "--explain", "--json"]
-        printed = CliRunner().invoke(cli, arguments).stdout
-        assert client.post(EXPLAIN, json=question).json() == json.loads(printed)
+        printed = json.loads(CliRunner().invoke(cli, arguments).stdout)
+        assert printed["notes"] == notes
+        assert client.post(EXPLAIN, json=question).json() == {**printed, "notes": []}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
@@ -33,6 +34,7 @@ from records.acl import AclOperation, PatternType, ResourcePattern
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.engine.explanation.explain import Explanation
     from records.principal import KafkaPrincipal
 
@@ -108,7 +110,7 @@ def check_command(
 
     Prints ALLOWED or DENIED, the rule, the end offset of the state, and the request. Super users and
     allow.everyone.if.no.acl.found come from --config. Without --host it also prints the hosts for which the
-    result differs, if there are any.
+    result differs, if there are any. A note says if no ACL names the principal or the resource.
 
     With --batch the requests come from a file: kind authorize (the default), authorizedOperations,
     authorizeByResourceType, acls or aclCount, each with an optional atOffset (after the first n records) or
@@ -159,9 +161,9 @@ def check_command(
         source_flags = log_words() if sidecar is None else ("--sidecar", sidecar)
         # Only a broker's tool can change a log that aclog cannot write to.
         log_flags = None if quality.is_read_only else source_flags
-        _print_explanation(explanation, quality, log_flags, host_assumed=host_assumed)
+        _print_explanation(explanation, quality, log_flags, at_offset=at_offset, host_assumed=host_assumed)
     else:
-        answer(decision_line(explanation), indent=2)
+        answer(decision_line(explanation, at_offset), indent=2)
     if not explanation.decision.is_allowed:
         raise click.exceptions.Exit(ExitCode.NO)
 
@@ -182,12 +184,18 @@ def _check_batch(sidecar: str | None, queries: str, records: str | None) -> None
 
 
 def _print_explanation(
-    explanation: Explanation, quality: _AnswerQuality, log_flags: Sequence[str] | None, *, host_assumed: bool
+    explanation: Explanation,
+    quality: _AnswerQuality,
+    log_flags: Sequence[str] | None,
+    *,
+    at_offset: int | None,
+    host_assumed: bool,
 ) -> None:
     for line in explanation_lines(
         explanation,
         columns=width(),
         log_flags=log_flags,
+        at_offset=at_offset,
         uncommitted_from=quality.uncommitted_from,
         host_assumed=host_assumed,
     ):
@@ -233,7 +241,8 @@ def _explained_by_log(
         quality = _AnswerQuality(log.is_read_only, found.uncommitted_from, age_ms, freshness is not None)
         settings = workspace.settings(is_own=not log.is_cluster_metadata_log)
     state = AuthorizerState(settings.index(found.image), settings, is_ready=True, not_ready_reason="")
-    return explain(state, context, action), quality
+    explanation = explain(state, context, action)
+    return _with_request_notes(explanation, state), quality
 
 
 def _explained_by_sidecar(
@@ -251,7 +260,20 @@ def _explained_by_sidecar(
     with sidecar_client(url) as client:
         answer = client.ask(calls.explanation(request, at_offset=at_offset))
     explanation = explanation_from_json(msgspec.to_builtins(answer), context, action)
-    return explanation, _AnswerQuality(answer.high_watermark_is_guess, answer.uncommitted_from, answer.age_ms)
+    quality = _AnswerQuality(answer.high_watermark_is_guess, answer.uncommitted_from, answer.age_ms)
+    return _with_request_notes(explanation, None), quality
+
+
+def _with_request_notes(explanation: Explanation, state: AuthorizerState | None) -> Explanation:
+    from authorizer.cli.request_notes import request_notes
+
+    found = request_notes(
+        state,
+        explanation.context.principal,
+        explanation.action,
+        is_allowed=explanation.decision.is_allowed,
+    )
+    return replace(explanation, notes=(*explanation.notes, *found))
 
 
 def _request(

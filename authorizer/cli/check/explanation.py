@@ -24,13 +24,14 @@ _COMMAND_LABELS: Final = ("to allow it", "or in Kafka")
 _KAFKA_ACLS: Final = ("kafka-acls", "--bootstrap-server", "localhost:9092")
 
 
-def decision_line(explanation: Explanation) -> str:
-    """One line: ``DENIED by DefaultDeny at end offset 281: User:a READ on TOPIC:LITERAL:t from 10.0.0.1``."""
+def decision_line(explanation: Explanation, at_offset: int | None = None) -> str:
+    """One line: ``DENIED by DefaultDeny at end offset 281: User:a READ on TOPIC:LITERAL:t from 10.0.0.1``.
+
+    ``at_offset``: the record whose state was asked for, if one was.
+    """
     decision = explanation.decision
-    return (
-        f"{_result(decision)} by {decided_by(decision)} at end offset {explanation.end_offset}: "
-        f"{_request(explanation)}"
-    )
+    state = _state(explanation, at_offset)
+    return f"{_result(decision)} by {decided_by(decision)} {state}: {_request(explanation)}"
 
 
 def explanation_lines(
@@ -38,6 +39,7 @@ def explanation_lines(
     *,
     columns: int | None,
     log_flags: Sequence[str] | None,
+    at_offset: int | None = None,
     uncommitted_from: int | None = None,
     host_assumed: bool = False,
 ) -> Iterator[str]:
@@ -47,11 +49,14 @@ def explanation_lines(
         explanation: of one decision.
         columns: where to wrap; None for a pipe, which gets one line for each item.
         log_flags: options that name the log for ``aclog acls``; None if aclog cannot write to it.
+        at_offset: as of ``decision_line``.
         uncommitted_from: ACLs from this offset on are marked; None: all ACLs are known to be committed.
         host_assumed: whether the host is an assumption.
     """
+    decision = explanation.decision
+    yield f"{_result(decision)} by {decision.rule.value} {_state(explanation, at_offset)}"
     for label, text in _lines(explanation, uncommitted_from, host_assumed=host_assumed):
-        yield wrapped(f"  {label:11} {text}" if label else text, columns, _INDENT)
+        yield wrapped(f"  {label:11} {text}", columns, _INDENT)
     commands = [_KAFKA_ACLS] if log_flags is None else [(*command_words(), "acls", *log_flags), _KAFKA_ACLS]
     command_columns = None if columns is None else columns - _INDENT
     for label, words in zip(_COMMAND_LABELS, commands, strict=False):
@@ -63,9 +68,8 @@ def explanation_lines(
 def _lines(
     explanation: Explanation, uncommitted_from: int | None, *, host_assumed: bool
 ) -> Iterator[tuple[str, str]]:
-    """Label and text of each line; the first line has no label."""
+    """Label and text of each line below the decision."""
     decision = explanation.decision
-    yield "", f"{_result(decision)} by {decision.rule.value} at end offset {explanation.end_offset}"
     yield "asked", _request(explanation) + (" (assumed: --host was not given)" if host_assumed else "")
     yield "because", explanation.reason
     yield "rules of", str(explanation.kafka_version)
@@ -78,6 +82,11 @@ def _lines(
     for miss in explanation.near_misses:
         yield "near miss", _acl(miss.acl, uncommitted_from)
         yield " ", f"{miss.field} would have to be {shown(miss.requested)}, not {shown(miss.value)}"
+
+
+def _state(explanation: Explanation, at_offset: int | None) -> str:
+    after = "" if at_offset is None else f", after the record at offset {at_offset}"
+    return f"at end offset {explanation.end_offset}{after}"
 
 
 def _request(explanation: Explanation) -> str:

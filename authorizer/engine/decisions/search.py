@@ -71,7 +71,7 @@ class Subjects:
         """Without a default ALLOW only super users and principals with a covering ACL are candidates."""
         index, pattern = self._state.index, self._action.resource_pattern
         if self.is_anyone_allowed:
-            principals = _principals(index, index.rows_of(None), index.added_of(None))
+            principals = mentioned_principals(index)
             principals |= index.image.metadata.known_principals
         else:
             principals = set()
@@ -102,6 +102,11 @@ def allowed_names(
         for name, allowed in zip(batch, _allowed(state, context, actions), strict=True):
             if allowed:
                 yield name
+
+
+def mentioned_principals(index: AclIndex) -> set[str]:
+    """Return the principals of ACLs in force."""
+    return _principals(index, index.rows_of(None), index.added_of(None))
 
 
 def mentioned_names(index: AclIndex, resource_type: ResourceType) -> set[str]:
