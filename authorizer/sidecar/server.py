@@ -33,7 +33,7 @@ from authorizer.sidecar.http.listener_server import ListenerServer
 from authorizer.sidecar.http.protocol import SidecarProtocol
 from authorizer.sidecar.http.request_metrics import RequestMetrics, ServerMetrics
 from authorizer.sidecar.http.server_thread import Served, ServerThread
-from authorizer.sidecar.http.systemd import READY, STOPPING, notify, notify_alive
+from authorizer.sidecar.http.systemd import STOPPING, notify, notify_alive, notify_listening
 from authorizer.sidecar.http.tls import ListenerContext, TlsCollector
 from authorizer.sidecar.http.unix_socket import remove_unix
 from authorizer.sidecar.telemetry.telemetry import Telemetry
@@ -164,7 +164,7 @@ class Sidecar:
         with self:
             self.start(node)
             if self._worker is None:
-                notify(READY, f"STATUS=listening on {', '.join(self.urls)}")
+                notify_listening(self.urls)
             try:
                 node.connect()
                 if self._worker is not None:
@@ -180,7 +180,7 @@ class Sidecar:
         with self:
             self.start_fleet(fleet)
             if self._worker is None:
-                notify(READY, f"STATUS=listening on {', '.join(self.urls)}")
+                notify_listening(self.urls)
             else:
                 self._worker.report(LogReady())
             try:

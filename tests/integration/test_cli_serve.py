@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -306,3 +307,77 @@ def test_a_start_without_a_log_is_wrong_usage() -> None:
     done = ended(*SERVE)
     assert done.returncode == 2
     assert "--log" in done.stderr
+
+
+class TestBackground:
+    """--background returns when the node can be asked; what it started ends, or is ended by the test."""
+
+    @staticmethod
+    def start(output: Path, *flags: str, timeout_s: float | None = None) -> subprocess.CompletedProcess[str]:
+        command = [*SERVE, *flags, "--background", str(output)]
+        if timeout_s is not None:
+            shorter = f"import authorizer.cli.serve.background as b; b.READY_TIMEOUT_S = {timeout_s}; "
+            run = "from authorizer.cli.main import main; main()"
+            command = [sys.executable, "-c", shorter + run, *command[3:]]
+        return ended(*command)
+
+    @pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.long)])
+    def test_the_next_command_can_ask_the_node(self, workers: str, tmp_path: Path) -> None:
+        """It serves until a signal, apart from the command's session, and keeps earlier output."""
+        output = tmp_path / "node.log"
+        output.write_text("earlier\n", encoding="utf-8")
+
+        log = str(real_log("kraft-small"))
+        done = self.start(output, "--log", log, "--port", "0", "--workers", workers)
+
+        assert done.returncode == 0, done.stderr
+        process = int(done.stdout)
+        try:
+            found = re.search(r"Serving on (http://127\.0\.0\.1:\d+), ready", " ".join(done.stderr.split()))
+            assert found, done.stderr
+            assert answer_of(f"{found[1]}/readyz")["ready"] is True
+            assert f"kill {process}" in done.stderr
+            assert os.getsid(process) == process
+        finally:
+            os.kill(process, signal.SIGTERM)
+        wait_until(lambda: not Path(f"/proc/{process}").exists() or is_zombie(process), "its end")
+        lines = output.read_text(encoding="utf-8").splitlines()
+        assert lines[0] == "earlier"
+        assert any("listening" in line for line in lines)
+
+    def test_an_error_of_the_start_is_the_commands(self, tmp_path: Path) -> None:
+        output = tmp_path / "node.log"
+        with socket.create_server((HOST, 0)) as held:
+            port = held.getsockname()[1]
+            done = self.start(output, "--log", str(real_log("kraft-small")), "--port", str(port))
+
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "Address already in use" in done.stderr
+        assert "Address already in use" in output.read_text(encoding="utf-8")
+
+    def test_a_node_that_is_not_ready_in_time_is_ended(self, tmp_path: Path) -> None:
+        """No broker answers: the node would retry for ever."""
+        (port,) = free_ports(1)
+        output = tmp_path / "node.log"
+        flags = ("--log", f"kafka://{HOST}:{port}/acls", "--listener", f"UNIX://{tmp_path}/node.sock")
+
+        done = self.start(output, *flags, timeout_s=5)
+
+        assert (done.returncode, done.stdout) == (3, ""), done.stderr
+        assert "the node is not ready after 5 s and was ended: " in done.stderr
+        assert str(output) in done.stderr
+        assert not (tmp_path / "node.sock").exists()
+
+    def test_a_listener_that_cannot_be_asked_is_refused(self, tmp_path: Path) -> None:
+        output = tmp_path / "node.log"
+
+        done = self.start(output, "--log", str(real_log("kraft-small")), "--listener", "SSL://127.0.0.1:0")
+
+        assert done.returncode == 2
+        assert "--listener PLAINTEXT://127.0.0.1:8180" in done.stderr
+        assert not output.exists()
+
+
+def is_zombie(process: int) -> bool:
+    """Whether it has ended and nobody has waited for it: process 1 of some containers does not."""
+    return Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(") ")[2].startswith("Z")

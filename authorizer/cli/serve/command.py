@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -59,6 +60,14 @@ if TYPE_CHECKING:
     "process of its own, which has all ACLs in its memory, too.  [default: aclog.console.listeners of "
     "--config, else none]",
 )
+@click.option(
+    "--background",
+    "output_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Return when the node is ready, and let it serve in the background, with its output appended to "
+    "FILE. Prints the process id.",
+)
 def serve_command(
     *,
     listeners: tuple[str, ...],
@@ -66,6 +75,7 @@ def serve_command(
     describe_principals: str | None,
     workers: str | None,
     console: bool,
+    output_file: Path | None,
 ) -> None:
     """Run a node that serves decisions over HTTP, for a gateway, registry or proxy.
 
@@ -74,6 +84,11 @@ def serve_command(
     /livez, /readyz, /metrics and /openapi.json, which describes them, on --listener or the configured
     listeners, by default http://127.0.0.1:8180. Log lines and the audit log go to stderr; aclog.decision.log
     writes decisions as CloudEvents to stdout, a rotated file or a Kafka topic. Ctrl-C or SIGTERM end it.
+
+    With --background the command returns when /readyz says that the node is ready: the next command can ask
+    it. stdout has the process id, for `kill`. A node that cannot start, or is not ready within a minute, is
+    ended, and the command has its error and exit code. A service manager needs no --background: under systemd
+    `aclog serve` reports by itself that it is ready.
 
     On SIGHUP --config is read again, and what has changed is taken, if all of it may change while it runs
     (docs/configuration.md says which keys); PUT /v1/config changes the same keys until then.
@@ -91,7 +106,8 @@ def serve_command(
     entry in --describe-principals. A caller is the principal of its TLS certificate, token, or user at a Unix
     socket (listeners in --config); all other callers are User:ANONYMOUS.
 
-    Exit code 0: ended by a signal; 2: wrong usage or configuration; 3: the log is locked or refuses access.
+    Exit code 0: ended by a signal, or ready in the background; 2: wrong usage or configuration; 3: the log is
+    locked or refuses access, or the node is not ready in time.
 
     \b
     Examples:
@@ -99,6 +115,7 @@ def serve_command(
       aclog serve --config server.properties --log /var/kafka/__cluster_metadata-0
       aclog serve --config sidecar.properties --snapshots s3://bucket/aclog
       aclog serve --log /var/lib/aclog/log --port 8181
+      node=$(aclog serve --log /var/lib/aclog/log --background node.log)
       aclog serve --log /var/lib/aclog/log --console --describe-principals User:ANONYMOUS
       aclog serve --config sidecar.properties --log kafka://HOST:9092/acls --workers 4
       aclog serve --config fleet.properties
@@ -123,6 +140,10 @@ def serve_command(
         require_cluster_logs(config)
     else:
         _ = workspace.log_url  # a missing one is wrong usage, before anything starts
+    if output_file is not None:
+        from authorizer.cli.serve.background import serve_in_background
+
+        serve_in_background(config, output_file)
     if config.workers > 1 or config.console_listeners:
         from authorizer.cli.serve.workers import serve_workers
 

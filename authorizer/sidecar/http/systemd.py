@@ -5,18 +5,23 @@ from __future__ import annotations
 import os
 import socket
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-#: It accepts requests, so that dependent units may start. It may still load; see /readyz.
-READY: Final = "READY=1"
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: The manager's socket; one whose name begins with @ has an abstract address.
+NOTIFY_SOCKET: Final = "NOTIFY_SOCKET"
 #: systemd restarts a service with WatchdogSec= that does not send this in time.
 ALIVE: Final = "WATCHDOG=1"
 STOPPING: Final = "STOPPING=1"
+_READY: Final = "READY=1"
+_LISTENING: Final = "STATUS=listening on "
 
 
 def notify(*states: str) -> None:
     """Send states to systemd, if a unit with Type=notify started this process. Never blocks."""
-    address = os.environ.get("NOTIFY_SOCKET", "")
+    address = os.environ.get(NOTIFY_SOCKET, "")
     if not address:
         return
     if address.startswith("@"):
@@ -25,6 +30,22 @@ def notify(*states: str) -> None:
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.setblocking(False)
         sender.sendto("\n".join(states).encode(), address)
+
+
+def notify_listening(urls: Sequence[str]) -> None:
+    """Report that requests are accepted: dependent units may start. It may still load; see /readyz."""
+    notify(_READY, f"{_LISTENING}{', '.join(urls)}")
+
+
+def urls_of_notice(notice: bytes) -> list[str]:
+    """The URLs that `notify_listening` reported; empty for another notice."""
+    lines = notice.decode().split("\n")
+    return [
+        url
+        for each in lines
+        if each.startswith(_LISTENING)
+        for url in each.removeprefix(_LISTENING).split(", ")
+    ]
 
 
 def notify_alive() -> None:

@@ -40,7 +40,7 @@ from authorizer.configuration.keys.names import CONSOLE_LISTENERS, WORKERS
 from authorizer.configuration.listeners import is_unix
 from authorizer.node.reconfiguration import Reconfiguration
 from authorizer.sidecar.http.binding import reserve_listener
-from authorizer.sidecar.http.systemd import READY, STOPPING, notify, notify_alive
+from authorizer.sidecar.http.systemd import STOPPING, notify, notify_alive, notify_listening
 from authorizer.sidecar.http.unix_socket import remove_unix
 from authorizer.sidecar.workers.messages import (
     Listening,
@@ -355,7 +355,7 @@ class Supervisor:
                     self._writable = writable
                     if not slot.has_log:
                         log.info("listening", urls=urls, workers=self._count)
-                        notify(READY, f"STATUS=listening on {', '.join(urls)}")
+                        notify_listening(urls)
                 pid = None if slot.process is None else slot.process.pid
                 slot.heartbeat, slot.silent_s = self._heartbeats[slot.number], 0.0
                 if slot.is_console:
