@@ -2,7 +2,7 @@
 
 ``listener.name.<name in lower case>.ssl.*`` is for one listener, ``ssl.*`` for all of them, as on a broker.
 Keys and certificates are PEM, in a file or in the configuration itself (KIP-651); the error for another store
-shows the commands that convert it. The sidecar reads the files (``sidecar/http/tls.py``).
+shows the commands that convert it. The sidecar reads the files (``listeners/tls.py``).
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import Route
 
+    from authorizer.listeners.listener import Listener
     from authorizer.node.fleet import Fleet, Member
     from authorizer.node.node import Node
-    from authorizer.sidecar.http.listener import Listener
     from authorizer.sidecar.routes.acls import AclRoutes
     from authorizer.sidecar.routes.node_routes import NodePeers
 

@@ -23,19 +23,19 @@ from authorizer.api.authorizer_api import SecurityProtocol
 from authorizer.api.cluster_name import DEFAULT_CLUSTER
 from authorizer.configuration.listeners import is_unix
 from authorizer.configuration.tls import tls_settings
+from authorizer.listeners.binding import BACKLOG, bind_listener, bind_local
+from authorizer.listeners.listener import Listener, build_listener
+from authorizer.listeners.tls import ListenerContext, TlsCollector
+from authorizer.listeners.unix_socket import remove_unix
 from authorizer.sidecar.app import SidecarApp
 from authorizer.sidecar.auth.authenticator import Authenticator
 from authorizer.sidecar.fleet_app import FleetApp
-from authorizer.sidecar.http.binding import BACKLOG, bind_listener, bind_local
 from authorizer.sidecar.http.limits import LoadLimiter
-from authorizer.sidecar.http.listener import Listener, build_listener
 from authorizer.sidecar.http.listener_server import ListenerServer
 from authorizer.sidecar.http.protocol import SidecarProtocol
 from authorizer.sidecar.http.request_metrics import RequestMetrics, ServerMetrics
 from authorizer.sidecar.http.server_thread import Served, ServerThread
 from authorizer.sidecar.http.systemd import STOPPING, notify, notify_alive, notify_listening
-from authorizer.sidecar.http.tls import ListenerContext, TlsCollector
-from authorizer.sidecar.http.unix_socket import remove_unix
 from authorizer.sidecar.telemetry.telemetry import Telemetry
 from authorizer.sidecar.workers.hosted_nodes import FleetNodes, SingleNode
 from authorizer.sidecar.workers.messages import Listening, LogReady
@@ -104,7 +104,7 @@ class Sidecar:
         self._bound: list[_BoundListener] = []
         self._socket_files: list[Path] = []
         self._app: BaseApp | None = None
-        self._server_metrics = ServerMetrics(self._load.connections)
+        self._server_metrics = ServerMetrics(self._load.connections.by_listener)
         send_heartbeat = notify_alive if worker is None else worker.beat
         watch = partial(self._load.watch, self._server_metrics.loop_delays, send_heartbeat)
         self._servers = ServerThread([self._reload_certificates, watch])
@@ -160,7 +160,7 @@ class Sidecar:
         Raises:
             LogError: the log's cluster answered, but the node cannot use the log (Node.reach).
         """
-        self._load.reserve_files()
+        self._load.connections.reserve_files()
         with self:
             self.start(node)
             if self._worker is None:
@@ -176,7 +176,7 @@ class Sidecar:
 
     def serve_fleet(self, fleet: Fleet) -> NoReturn:
         """Answer requests for a fleet until a signal; an error of one cluster does not end it."""
-        self._load.reserve_files(len(fleet.members))
+        self._load.connections.reserve_files(len(fleet.members))
         with self:
             self.start_fleet(fleet)
             if self._worker is None:
@@ -292,7 +292,7 @@ class Sidecar:
             timeout_graceful_shutdown=self._grace_s(),
         )
         made.load()
-        self._load.connections.setdefault(bound.listener.name, 0)
+        self._load.connections.by_listener.setdefault(bound.listener.name, 0)
         return Served(bound.socket, ListenerServer(made, bound.listener, self._load, bound.context))
 
     def _grace_s(self) -> int:

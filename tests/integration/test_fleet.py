@@ -19,12 +19,12 @@ from click.testing import CliRunner
 
 from authorizer.cli.main import cli
 from authorizer.client import AuthorizationRequest, Client
+from authorizer.listeners.unix_socket import UnixConnection
 from authorizer.node.fleet import Fleet
 from authorizer.sidecar.app import NODE_OPERATIONS
 from authorizer.sidecar.auth.stored_tokens import new_token
 from authorizer.sidecar.auth.tokens_file import append_token
 from authorizer.sidecar.fleet_app import FLEET_OPERATIONS
-from authorizer.sidecar.http.unix_socket import UnixConnection
 from records.acl import (
     CLUSTER_NAME,
     AccessControlEntry,

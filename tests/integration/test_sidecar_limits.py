@@ -17,9 +17,10 @@ from unittest.mock import patch
 import httpx
 import pytest
 
+from authorizer.listeners.connection_limiter import EXTRA_CONNECTIONS
 from authorizer.node.node import Node
 from authorizer.sidecar.http import protocol
-from authorizer.sidecar.http.limits import EXTRA_CONNECTIONS, Limit, LoadLimiter
+from authorizer.sidecar.http.limits import Limit, LoadLimiter
 from authorizer.sidecar.http.request_metrics import ServerMetrics
 from authorizer.sidecar.routes import evaluations
 from authorizer.sidecar.server import Sidecar
@@ -109,7 +110,7 @@ def test_a_connection_beyond_the_limit_is_answered_only_for_health(node: Node, l
             extra.send(ASKING)
             assert refused_as(extra.only_answer()) == (503, "TOO_MANY_CONNECTIONS")
         wires[0].socket.shutdown(socket.SHUT_RDWR)
-        wait_until(lambda: load._connections == 2)
+        wait_until(lambda: load.connections._connections == 2)
         with connected(url) as another:
             assert answer_to(another, ASKING).status == 200
 
@@ -117,7 +118,7 @@ def test_a_connection_beyond_the_limit_is_answered_only_for_health(node: Node, l
 def test_connections_for_health_are_limited_and_shared_between_addresses(node: Node) -> None:
     with limited(node, max_connections=2) as (url, load), ExitStack() as stack:
         wires = [stack.enter_context(connected(url)) for _ in range(2 + EXTRA_CONNECTIONS // 2)]
-        wait_until(lambda: sum(load.connections.values()) == len(wires))
+        wait_until(lambda: sum(load.connections.by_listener.values()) == len(wires))
         with connected(url) as beyond:
             assert is_cut(beyond)
         with connected(url, source="127.0.0.2") as another:
@@ -125,7 +126,7 @@ def test_connections_for_health_are_limited_and_shared_between_addresses(node: N
         assert (
             answer_to(wires[0], ASKING).status == answer_to(wires[-1], request("GET", "/livez")).status == 200
         )
-    assert (load.connections, load._by_address, load._extra.taken) == (
+    assert (load.connections.by_listener, load.connections._by_address, load.connections._extra.taken) == (
         {"PLAINTEXT": 0, "unix": 0},
         {},
         0,
@@ -232,7 +233,7 @@ def test_bytes_after_the_last_request_are_limited(node: Node) -> None:
                 wire.send(ASKING * 200)
                 sent += len(ASKING) * 200
         assert sent < SENT_BYTES_MAX
-        wait_until(lambda: load._connections == 0)
+        wait_until(lambda: load.connections._connections == 0)
         grow(node)  # so that nothing is left to wait for
 
 
@@ -522,7 +523,7 @@ def test_a_client_that_does_not_read_is_disconnected(node: Node) -> None:
     with soon_cut(node) as (load, wire):
         wire.send(MUCH * 1000)
         wait_until(lambda: load.refused[Limit.UNREAD_TIMEOUT] == 1)
-        wait_until(lambda: load._connections == 0)
+        wait_until(lambda: load.connections._connections == 0)
         assert load.waiting == 0
 
 
@@ -543,7 +544,7 @@ def test_an_idle_client_with_unread_answers_is_disconnected(node: Node) -> None:
     with soon_cut(node, connections_max_idle_ms=100) as (load, wire):
         size = len(answer_to(wire, MUCH).body)
         wire.send(MUCH * (5_000_000 // size))
-        wait_until(lambda: load._connections == 0)
+        wait_until(lambda: load.connections._connections == 0)
 
 
 # --- settings ---------------------------------------------------------------------------------------------

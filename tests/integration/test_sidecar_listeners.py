@@ -21,8 +21,8 @@ from structlog.testing import capture_logs
 
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.load import load_config
+from authorizer.listeners.binding import bind_listener
 from authorizer.node.node import Node
-from authorizer.sidecar.http.binding import bind_listener
 from authorizer.sidecar.server import Sidecar
 from support.certificates import Authority, Issued
 from support.nodes import SOON_S

@@ -19,9 +19,10 @@ import uvicorn
 from structlog.testing import capture_logs
 
 from authorizer.configuration.load import load_config
+from authorizer.listeners import acceptor
+from authorizer.listeners.connection_limiter import ConnectionLimit
 from authorizer.node.node import Node
-from authorizer.sidecar.http import listener_server
-from authorizer.sidecar.http.limits import Limit, LoadLimiter
+from authorizer.sidecar.http.limits import LoadLimiter
 from authorizer.sidecar.server import Sidecar
 from support.certificates import Authority
 from support.nodes import SOON_S, config_of, running_node
@@ -95,12 +96,12 @@ def _each_event_loop(request: pytest.FixtureRequest) -> Iterator[None]:
 def test_a_connection_without_a_handshake_is_counted_and_closed(node: Node, tmp_path: Path) -> None:
     """By address, too; and the last one of an address does not keep another address out."""
     with (
-        patch.object(listener_server, "HANDSHAKE_TIMEOUT_S", 0.5),
+        patch.object(acceptor, "HANDSHAKE_TIMEOUT_S", 0.5),
         tls_sidecar(node, tmp_path, max_connections_per_ip=3) as (url, load),
         ExitStack() as stack,
     ):
         silent = [stack.enter_context(connected(url)) for _ in range(3)]
-        wait_until(lambda: load.connections["SSL"] == 3)
+        wait_until(lambda: load.connections.by_listener["SSL"] == 3)
         with connected_by_tls(url) as extra:
             extra.send(EVALUATION)
             answer = extra.answer()
@@ -112,10 +113,10 @@ def test_a_connection_without_a_handshake_is_counted_and_closed(node: Node, tmp_
             assert answer is not None
             assert answer.status == 200
             assert all(wire.is_closed() for wire in silent)
-            wait_until(lambda: load.connections["SSL"] == 1)
-        assert load.refused[Limit.HANDSHAKE_TIMEOUT] == 3
-        wait_until(lambda: load.connections["SSL"] == 0)
-        assert load._by_address == {}
+            wait_until(lambda: load.connections.by_listener["SSL"] == 1)
+        assert load.connections.refused[ConnectionLimit.HANDSHAKE_TIMEOUT] == 3
+        wait_until(lambda: load.connections.by_listener["SSL"] == 0)
+        assert load.connections._by_address == {}
 
 
 @pytest.mark.usefixtures("_each_event_loop")
@@ -130,8 +131,8 @@ def test_a_client_that_closes_during_its_handshake_is_not_counted(
         with connected_by_tls(url) as wire:
             wire.send(LIVEZ)
             assert wire.answer() is not None
-        wait_until(lambda: load.connections["SSL"] == 0)
-        assert load._by_address == {}
+        wait_until(lambda: load.connections.by_listener["SSL"] == 0)
+        assert load.connections._by_address == {}
 
 
 @pytest.mark.usefixtures("_each_event_loop")
@@ -139,9 +140,9 @@ def test_the_server_stops_while_clients_are_silent(node: Node, tmp_path: Path) -
     with ExitStack() as stack:
         with tls_sidecar(node, tmp_path) as (url, load):
             silent = [stack.enter_context(connected(url)) for _ in range(3)]
-            wait_until(lambda: load.connections["SSL"] == 3)
+            wait_until(lambda: load.connections.by_listener["SSL"] == 3)
         assert not any(is_open(wire) for wire in silent)
-    assert load.connections["SSL"] == 0
+    assert load.connections.by_listener["SSL"] == 0
 
 
 def test_a_failed_accept_is_retried_with_a_delay(node: Node, tmp_path: Path) -> None:

@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
+from authorizer.listeners.connection_peer import Peer
+from authorizer.listeners.listener import Listener
 from authorizer.node.node import Node
 from authorizer.sidecar.app import SidecarApp
 from authorizer.sidecar.auth.authenticator import Authenticator
 from authorizer.sidecar.auth.stored_tokens import new_token
 from authorizer.sidecar.auth.tokens_file import append_token
-from authorizer.sidecar.http.connection_peer import Peer
 from authorizer.sidecar.http.limits import LoadLimiter
-from authorizer.sidecar.http.listener import Listener
 from authorizer.sidecar.http.protocol import SidecarProtocol
 from authorizer.sidecar.http.request_metrics import RequestMetrics
 from authorizer.sidecar.http.request_origin import Origin
@@ -75,7 +75,7 @@ class Both:
             "server_state": server_state(),
             "app_state": {},
         }
-        admission = self._load.admit(LISTENER, "127.0.0.1")
+        admission = self._load.connections.admit(LISTENER, "127.0.0.1")
         assert admission is not None
         protocol = SidecarProtocol(LISTENER, self._requests, self._load, admission, **of_uvicorn)
         outcome = await run_connection(protocol, FakeTransport(), reads)

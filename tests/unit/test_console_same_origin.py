@@ -11,9 +11,9 @@ from starlette.requests import Request
 
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.console.routes.access import require_same_origin
-from authorizer.sidecar.http.connection_peer import Peer
+from authorizer.listeners.connection_peer import Peer
+from authorizer.listeners.listener import Listener
 from authorizer.sidecar.http.errors import HttpError
-from authorizer.sidecar.http.listener import Listener
 from authorizer.sidecar.http.request_origin import Origin
 from records.principal import ANONYMOUS
 

@@ -18,6 +18,7 @@ from structlog.testing import capture_logs
 
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.load import load_config
+from authorizer.listeners.listener import Listener
 from authorizer.sidecar.auth import authenticator as module
 from authorizer.sidecar.auth import reloading_value as followed
 from authorizer.sidecar.auth.authenticator import Authenticator
@@ -26,7 +27,6 @@ from authorizer.sidecar.auth.key_set import KeySet
 from authorizer.sidecar.auth.rejection import Reason, RejectionError
 from authorizer.sidecar.auth.stored_tokens import StoredToken, new_token
 from authorizer.sidecar.auth.tokens_file import append_token, revoke_token
-from authorizer.sidecar.http.listener import Listener
 from authorizer.sidecar.http.request_origin import Origin
 from records.principal import ANONYMOUS, KafkaPrincipal
 from support.issuer import AUDIENCE, ISSUER, key_set, key_set_server, public_jwk

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.principal_rules import PrincipalRule, mapped_name, parse_principal_rules
-from authorizer.sidecar.http.certificate_names import (
+from authorizer.listeners.certificate_names import (
     certificate_expiry_s,
     certificate_subject,
     distinguished_name,

@@ -15,11 +15,11 @@ from unittest.mock import patch
 import pytest
 
 from authorizer.api.authorizer_api import Action, RequestContext
+from authorizer.listeners.listener import Listener
 from authorizer.node.node import Node
 from authorizer.node.standard_authorizer import StandardAuthorizer
 from authorizer.sidecar.http.errors import HttpError
 from authorizer.sidecar.http.limits import LoadLimiter
-from authorizer.sidecar.http.listener import Listener
 from authorizer.sidecar.http.request_origin import Origin
 from authorizer.sidecar.routes.authzen_aliases import Addresses
 from authorizer.sidecar.routes.decision_json import decision_json, encoded_decisions_at, refusal_json

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from authorizer.sidecar.http.limits import FairShare
+from authorizer.listeners.fair_share import FairShare
 
 PLACES = 64
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from authorizer.sidecar.http.listener import Listener, parse_host
+from authorizer.listeners.listener import Listener, parse_host
 
 LISTENER = Listener(name="PLAINTEXT", url="http://127.0.0.1:8180", names=frozenset({"acls.example.org"}))
 

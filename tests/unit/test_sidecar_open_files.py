@@ -8,8 +8,9 @@ from unittest.mock import patch
 import pytest
 from structlog.testing import capture_logs
 
-from authorizer.sidecar.http.limits import EXTRA_CONNECTIONS, Limit, LoadLimiter, allow_connections
-from authorizer.sidecar.http.listener import Listener
+from authorizer.listeners.connection_limiter import EXTRA_CONNECTIONS, ConnectionLimit, allow_connections
+from authorizer.listeners.listener import Listener
+from authorizer.sidecar.http.limits import LoadLimiter
 from support.nodes import config_of
 
 UNLIMITED = resource.RLIM_INFINITY
@@ -49,15 +50,15 @@ def test_connections_follow_the_limit_of_open_files_and_so_do_those_of_an_addres
     load = LoadLimiter(config_of(sidecar_max_connections=4096, sidecar_max_connections_per_ip=2048))
     listener = Listener(name="PLAINTEXT", url="http://127.0.0.1")
     with patch.object(resource, "getrlimit", return_value=(800, 800)):
-        load.reserve_files()
-        admissions = [load.admit(listener, "10.0.0.1") for _ in range(1000)]
+        load.connections.reserve_files()
+        admissions = [load.connections.admit(listener, "10.0.0.1") for _ in range(1000)]
         admitted = [each for each in admissions if each is not None]
         assert sum(not each.is_extra for each in admitted) == 336 // 2
-        assert load.refused[Limit.CONNECTIONS_PER_IP] == 1000 - 336 // 2
-        admissions = [load.admit(listener, f"10.0.1.{number % 200}") for number in range(1000)]
+        assert load.connections.refused[ConnectionLimit.CONNECTIONS_PER_IP] == 1000 - 336 // 2
+        admissions = [load.connections.admit(listener, f"10.0.1.{number % 200}") for number in range(1000)]
         assert sum(each is not None and not each.is_extra for each in admissions) == 336 - 336 // 2
-        assert load.connections == {"PLAINTEXT": 336 + EXTRA_CONNECTIONS}
+        assert load.connections.by_listener == {"PLAINTEXT": 336 + EXTRA_CONNECTIONS}
     # A new configuration is as far as the files go.
     with patch.object(resource, "getrlimit", return_value=(10_000, 10_000)):
         load.apply(config_of(sidecar_max_connections=5000))
-    assert load.admit(listener, "10.0.2.1") is not None
+    assert load.connections.admit(listener, "10.0.2.1") is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from authorizer.sidecar.http.certificate_names import find_spiffe_id
+from authorizer.listeners.certificate_names import find_spiffe_id
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from authorizer.sidecar.http.binding import bind_local
-from authorizer.sidecar.http.unix_socket import connect_unix, remove_unix
+from authorizer.listeners.binding import bind_local
+from authorizer.listeners.unix_socket import connect_unix, remove_unix
 
 NAME = "aclog.sock"
 

@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from authorizer.api.authorizer_api import Endpoint, SecurityProtocol
 from authorizer.api.errors import ConfigError, OperationTimedOutError
 from authorizer.configuration.log_setup import SharedHandler
-from authorizer.sidecar.http.binding import bind_listener, reserve_listener, share_listener
+from authorizer.listeners.binding import bind_listener, reserve_listener, share_listener
 from authorizer.sidecar.workers.forwarded_writes import ForwardedWrites
 from authorizer.sidecar.workers.metric_archive import MetricArchive, read_archive
 from authorizer.sidecar.workers.metric_families import (

@@ -14,7 +14,7 @@ from authorizer.cli.acl_sources.acl_source import AclSet
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.sidecar import node_state, sidecar_client
 from authorizer.client import calls
-from authorizer.sidecar.http.unix_socket import connect_unix
+from authorizer.listeners.unix_socket import connect_unix
 from records.acl import AclBindingFilter
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.log.directory.files import SOCKET_FILE

@@ -19,7 +19,7 @@ from authorizer.api.http.error_code import ErrorCode
 from authorizer.api.unix_address import unix_address
 from authorizer.console.routes.access import require_console
 from authorizer.console.routes.route_group import APPLY_PATH, ConsoleRouteGroup, fleet_group, node_group
-from authorizer.sidecar.http.connection_peer import Peer
+from authorizer.listeners.connection_peer import Peer
 from authorizer.sidecar.http.errors import RETRY, HttpError
 from authorizer.sidecar.http.request_response import origin_of, read_body, while_connected
 from records.principal import KafkaPrincipal
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from starlette.types import Message, Receive, Scope, Send
 
+    from authorizer.listeners.listener import Listener
     from authorizer.node.fleet import Fleet
     from authorizer.sidecar.base_app import BaseApp
-    from authorizer.sidecar.http.listener import Listener
     from authorizer.sidecar.route_group import NodeContext
     from authorizer.sidecar.workers.socket_directory import SocketDirectory
 

@@ -17,11 +17,11 @@ from authorizer.configuration.load import Config
 from authorizer.console.history.background import Prefetcher
 from authorizer.console.process.console_proxy import ConsoleProxyEndpoint
 from authorizer.console.routes.in_process_console import InProcessConsole
+from authorizer.listeners.listener import build_listener
 from authorizer.sidecar.app import SidecarApp
 from authorizer.sidecar.auth.authenticator import Authenticator
 from authorizer.sidecar.fleet_app import FleetApp
 from authorizer.sidecar.http.limits import LoadLimiter
-from authorizer.sidecar.http.listener import build_listener
 from authorizer.sidecar.http.request_metrics import RequestMetrics
 from authorizer.sidecar.http.server_thread import Served, ServerThread, private_server
 from authorizer.sidecar.workers.hosted_nodes import FleetNodes, SingleNode

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.configuration.keys.names import PUBLIC_URL, TRUSTED_PROXIES
+from authorizer.listeners.listener import parse_host
 from authorizer.sidecar.auth.caller_authorization import Caller
 from authorizer.sidecar.http.errors import HttpError, invalid_request
-from authorizer.sidecar.http.listener import parse_host
 from authorizer.sidecar.http.request_origin import misdirected_error
 from authorizer.sidecar.http.request_response import JSON, origin_of
 from authorizer.sidecar.routes.request_state import ready_state
@@ -21,9 +21,9 @@ from authorizer.sidecar.routes.request_state import ready_state
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+    from authorizer.listeners.connection_peer import Peer
+    from authorizer.listeners.listener import Listener
     from authorizer.node.node import Node
-    from authorizer.sidecar.http.connection_peer import Peer
-    from authorizer.sidecar.http.listener import Listener
 
 _SAME_ORIGIN: Final = "same-origin"
 

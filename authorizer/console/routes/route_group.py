@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from authorizer.sidecar.http.listener import Listener
+    from authorizer.listeners.listener import Listener
 
 CLUSTERS_LIST_PATH: Final = "/console/v1/clusters"
 PLAN_PATH: Final = "/console/v1/plan"

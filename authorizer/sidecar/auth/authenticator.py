@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from authorizer.configuration.load import Config
+    from authorizer.listeners.listener import Listener
     from authorizer.sidecar.auth.key_set import KeySet
     from authorizer.sidecar.auth.oidc import OidcTokens
-    from authorizer.sidecar.http.listener import Listener
     from authorizer.sidecar.http.request_origin import Origin
     from replay.clock import Clock
 

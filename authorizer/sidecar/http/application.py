@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
-    from authorizer.sidecar.http.listener import Listener
+    from authorizer.listeners.listener import Listener
     from authorizer.sidecar.http.request_metrics import RequestMetrics, Requests
     from authorizer.sidecar.http.request_origin import Origin
     from records.principal import KafkaPrincipal

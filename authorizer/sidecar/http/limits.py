@@ -1,4 +1,4 @@
-"""Limits of connections, concurrent requests and their memory, and detection of overload.
+"""Limits of concurrent requests and their memory, and detection of overload.
 
 LoadLimiter serves all listeners of a process, on its event loop. A delay of the event loop shows that more
 requests arrive than are answered. A rejection costs little: no body is read or decoded. Health and metrics
@@ -12,107 +12,30 @@ from __future__ import annotations
 
 import asyncio
 import re
-import resource
 import time
 from collections import Counter
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-import structlog
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from authorizer.api.cluster_name import CLUSTERS_PATH
 from authorizer.api.http.error_code import ErrorCode
-from authorizer.configuration.keys.names import MAX_CONNECTIONS
+from authorizer.listeners.connection_limiter import ConnectionLimiter
 from authorizer.sidecar.http.errors import RETRY, HttpError
 from authorizer.sidecar.http.systemd import notify_alive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator
+    from collections.abc import Callable, Iterator
 
     from prometheus_client import Metric
 
     from authorizer.configuration.load import Config
-    from authorizer.sidecar.http.listener import Listener
     from authorizer.sidecar.http.request_metrics import Durations
 
 
-class FairShare:
-    """Limits a shared resource so that no single holder can take all of it.
-
-    A holder gets one more place while it has fewer places than are free. So one holder gets at most half of
-    the places; n holders that take all they can get 1 / (n + 1) each, and as many places remain free.
-
-    Attributes:
-        taken: places that all holders have.
-    """
-
-    def __init__(self) -> None:
-        self.taken = 0
-        self._counts: dict[Hashable, int] = {}
-
-    def take(self, holder: Hashable, places: int) -> bool:
-        """Take one of ``places`` for a holder, until ``release``; False: the holder gets none now."""
-        count = self._counts.get(holder, 0)
-        if count >= places - self.taken:
-            return False
-        self._counts[holder] = count + 1
-        self.taken += 1
-        return True
-
-    def release(self, holder: Hashable) -> None:
-        """Return one place of a holder."""
-        self.taken -= 1
-        self._counts[holder] -= 1
-        if not self._counts[holder]:
-            del self._counts[holder]
-
-
-log = structlog.get_logger(__name__)
-
-#: Files in addition to clients' connections: of the log, the store, the Kafka client, other workers, the
-#: console and the interpreter; and those of each further cluster of a fleet.
-_RESERVED: Final = 512
-_RESERVED_PER_CLUSTER: Final = 64
-
-
-def allow_connections(wanted: int, extra: int, clusters: int = 1) -> int:
-    """Raise this process's limit of open files, as far as permitted.
-
-    Args:
-        wanted: connections to admit.
-        extra: further connections, for health requests.
-        clusters: number of clusters of the process.
-
-    Returns:
-        How many connections can be admitted, with a reserve for other files: ``wanted``, or fewer, with a
-        warning; at least one.
-    """
-    reserved = _RESERVED + _RESERVED_PER_CLUSTER * (clusters - 1) + extra
-    needed = wanted + reserved
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    limit = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-    if soft != resource.RLIM_INFINITY and soft < limit:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
-    if limit == needed:
-        return wanted
-    # If the reserve alone exceeds the limit, connections get half of the limit.
-    admitted = max(limit - reserved, limit // 2 - extra, 1)
-    log.warning(
-        "few_open_files",
-        limit=limit,
-        needed=needed,
-        connections=admitted,
-        way_out=f"raise the limit of open files to {needed} (LimitNOFILE of systemd, ulimit -n), or set "
-        f"{MAX_CONNECTIONS} to {admitted}: more connections are not admitted",
-    )
-    return admitted
-
-
 _HEALTH_PATH: Final = re.compile(rf"({CLUSTERS_PATH}[^/]*)?/(livez|readyz|metrics)")
-#: Connections beyond the limits for health requests, shared by addresses; others are closed immediately.
-EXTRA_CONNECTIONS: Final = 64
 #: Commas of a body for each evaluation: of its fields, its names, and unknown fields.
 COMMAS_OF_QUESTION: Final = 20
 #: How many requests may be queued on connections, for each that is being answered.
@@ -130,9 +53,6 @@ def is_health(path: str) -> bool:
 class Limit(StrEnum):
     """The limit that caused a rejection, as a label of the metrics."""
 
-    CONNECTIONS = "connections"
-    CONNECTIONS_PER_IP = "connections_per_ip"
-    HANDSHAKE_TIMEOUT = "handshake_timeout"
     REQUESTS_IN_FLIGHT = "requests_in_flight"
     OFFSET_WAITS = "offset_waits"
     BYTES_IN_FLIGHT = "bytes_in_flight"
@@ -145,31 +65,6 @@ class Limit(StrEnum):
     LATE = "late"
 
 
-class Admission:
-    """One connection, counted from its acceptance until ``release``.
-
-    Attributes:
-        is_extra: it is beyond the limits, and may send health requests only.
-        is_connected: its protocol releases it; before that, the acceptor does.
-    """
-
-    __slots__ = ("_address", "_is_open", "_listener", "_load", "is_connected", "is_extra")
-
-    def __init__(self, load: LoadLimiter, listener: Listener, address: str | None, *, is_extra: bool) -> None:
-        self.is_extra = is_extra
-        self.is_connected = False
-        self._load = load
-        self._listener = listener
-        self._address = address
-        self._is_open = True
-
-    def release(self) -> None:
-        """Stop counting a closed connection. Idempotent."""
-        if self._is_open:
-            self._is_open = False
-            self._load.release_connection(self._listener, self._address, is_extra=self.is_extra)
-
-
 class LoadLimiter(Collector):
     """Counts and limits the load of a process.
 
@@ -179,7 +74,7 @@ class LoadLimiter(Collector):
         waiting: requests that are queued on their connections.
         refused: number of rejections by limit.
         rendering: locked while metrics are rendered.
-        connections: open connections by listener name, including those in their TLS handshake.
+        connections: limits the connections.
     """
 
     def __init__(self, config: Config) -> None:
@@ -188,13 +83,7 @@ class LoadLimiter(Collector):
         self.waiting = 0
         self.refused = Counter(dict.fromkeys(Limit, 0))
         self.rendering = asyncio.Lock()
-        self.connections: dict[str, int] = {}
-        self._connections = 0
-        self._by_address: dict[str, int] = {}
-        self._extra = FairShare()
-        # Connections within the limit of open files, computed for a number of clusters.
-        self._files_max: int | None = None
-        self._clusters = 0
+        self.connections = ConnectionLimiter(config)
         self._bytes = 0
         self._answer_bytes = 0
         self._late_s = 0.0
@@ -202,69 +91,7 @@ class LoadLimiter(Collector):
     def apply(self, config: Config) -> None:
         """Set new limits; existing connections stay open."""
         self.config = config
-        if self._clusters:
-            self.reserve_files(self._clusters)
-
-    # --- connections -------------------------------------------------------------------------------------
-
-    def reserve_files(self, clusters: int = 1) -> None:
-        """Limit connections by the open files that this process may have, minus a reserve.
-
-        Args:
-            clusters: number of clusters; each needs some files.
-        """
-        self._clusters = clusters
-        self._files_max = allow_connections(
-            self.config.sidecar_max_connections, EXTRA_CONNECTIONS, clusters=clusters
-        )
-
-    def admit(self, listener: Listener, address: str | None) -> Admission | None:
-        """Count an accepted connection; None: it is beyond the limits and must be closed.
-
-        Args:
-            listener: of the connection.
-            address: the IP address of the peer, if it has one.
-        """
-        limit = None if listener.is_local else self._exceeded_limit(address)
-        if limit is not None:
-            self.refused[limit] += 1
-            if not self._extra.take(address, EXTRA_CONNECTIONS):
-                return None
-        elif not listener.is_local:
-            self._connections += 1
-            if address is not None:
-                self._by_address[address] = self._by_address.get(address, 0) + 1
-        self.connections[listener.name] = self.connections.get(listener.name, 0) + 1
-        return Admission(self, listener, address, is_extra=limit is not None)
-
-    def release_connection(self, listener: Listener, address: str | None, *, is_extra: bool) -> None:
-        """Stop counting a connection (``Admission.release``)."""
-        self.connections[listener.name] -= 1
-        if is_extra:
-            self._extra.release(address)
-        elif not listener.is_local:
-            self._connections -= 1
-            if address is not None:
-                self._by_address[address] -= 1
-                if not self._by_address[address]:
-                    del self._by_address[address]
-
-    def count_handshake_timeout(self) -> None:
-        """Count a client that did not complete its TLS handshake in time."""
-        self.refused[Limit.HANDSHAKE_TIMEOUT] += 1
-
-    def _exceeded_limit(self, address: str | None) -> Limit | None:
-        """Return the limit that one more connection of an address would exceed."""
-        most, most_per_address = (
-            self.config.sidecar_max_connections,
-            self.config.sidecar_max_connections_per_ip,
-        )
-        if self._files_max is not None and self._files_max < most:
-            # The share of an address stays the same.
-            most, most_per_address = self._files_max, max(most_per_address * self._files_max // most, 1)
-        if address is not None and self._by_address.get(address, 0) >= most_per_address:
-            return Limit.CONNECTIONS_PER_IP
-        return Limit.CONNECTIONS if self._connections >= most else None
+        self.connections.apply(config)
 
     # --- requests ----------------------------------------------------------------------------------------
 
@@ -379,7 +206,7 @@ class LoadLimiter(Collector):
         refused = CounterMetricFamily(
             "aclog_sidecar_refused", "Connections and requests refused because of a limit.", labels=["limit"]
         )
-        for limit, count in self.refused.items():
+        for limit, count in (*self.connections.refused.items(), *self.refused.items()):
             refused.add_metric([limit.value], count)
         yield refused
         yield GaugeMetricFamily("aclog_sidecar_body_bytes", "Bytes of the bodies that are held.", self._bytes)

@@ -45,8 +45,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.api.ip_address import host_address
+from authorizer.listeners.connection_peer import identify_peer
 from authorizer.sidecar.http.application import Application
-from authorizer.sidecar.http.connection_peer import identify_peer
 from authorizer.sidecar.http.errors import RETRY, HttpError
 from authorizer.sidecar.http.limits import Limit, is_health
 from authorizer.sidecar.http.request_metrics import OTHER, TIMED_EVERY
@@ -59,9 +59,10 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
+    from authorizer.listeners.connection_limiter import Admission
+    from authorizer.listeners.listener import Listener
     from authorizer.sidecar.http.application import InlineEndpoint
-    from authorizer.sidecar.http.limits import Admission, LoadLimiter
-    from authorizer.sidecar.http.listener import Listener
+    from authorizer.sidecar.http.limits import LoadLimiter
     from authorizer.sidecar.http.request_metrics import RequestMetrics
 
 #: Between two checks of a connection's timeouts.

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.api.ip_address import host_address
+from authorizer.listeners.listener import Listener
 from authorizer.sidecar.http.errors import HttpError
-from authorizer.sidecar.http.listener import Listener
 
 if TYPE_CHECKING:
     from starlette.types import Scope
 
-    from authorizer.sidecar.http.connection_peer import Peer
+    from authorizer.listeners.connection_peer import Peer
     from records.principal import KafkaPrincipal
 
 _HOST: Final = b"host"

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.api.http.error_code import ErrorCode
+from authorizer.listeners.fair_share import FairShare
 from authorizer.sidecar.http.errors import RETRY, HttpError, invalid_request
-from authorizer.sidecar.http.limits import FairShare
 
 if TYPE_CHECKING:
     from collections.abc import Callable

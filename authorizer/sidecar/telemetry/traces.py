@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
     from starlette.types import Message, Receive, Scope, Send
 
+    from authorizer.listeners.connection_peer import Peer
     from authorizer.sidecar.http.application import Application
-    from authorizer.sidecar.http.connection_peer import Peer
 
 
 class TracedApp:

@@ -30,7 +30,7 @@ from authorizer.api.http.answers.acls import (
     DeletionResults,
     PlanOutcomes,
 )
-from authorizer.sidecar.http.unix_socket import UnixConnection
+from authorizer.listeners.unix_socket import UnixConnection
 from authorizer.sidecar.workers.worker import WRITER
 from authorizer.sidecar.workers.worker_api import ACLS_PATH, PLANS_PATH, WRITABLE_PATH
 from records.errors import LogUnreachableError

@@ -38,10 +38,10 @@ from authorizer.api.cluster_name import DEFAULT_CLUSTER
 from authorizer.api.errors import ConfigError, RestartNeededError
 from authorizer.configuration.keys.names import CONSOLE_LISTENERS, WORKERS
 from authorizer.configuration.listeners import is_unix
+from authorizer.listeners.binding import reserve_listener
+from authorizer.listeners.unix_socket import remove_unix
 from authorizer.node.reconfiguration import Reconfiguration
-from authorizer.sidecar.http.binding import reserve_listener
 from authorizer.sidecar.http.systemd import STOPPING, notify, notify_alive, notify_listening
-from authorizer.sidecar.http.unix_socket import remove_unix
 from authorizer.sidecar.workers.messages import (
     Listening,
     LogReady,

@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from authorizer.sidecar.http.binding import share_listener
-from authorizer.sidecar.http.unix_socket import bind_unix, remove_unix
+from authorizer.listeners.binding import share_listener
+from authorizer.listeners.unix_socket import bind_unix, remove_unix
 
 if TYPE_CHECKING:
     import socket

@@ -17,7 +17,7 @@ import msgspec
 
 from authorizer.api.cluster_name import DEFAULT_CLUSTER
 from authorizer.api.http.answers.node import Readiness
-from authorizer.sidecar.http.unix_socket import UnixConnection
+from authorizer.listeners.unix_socket import UnixConnection
 from authorizer.sidecar.workers.metric_archive import MetricArchive, read_archive
 from authorizer.sidecar.workers.metric_families import (
     Family,

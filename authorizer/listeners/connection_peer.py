@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.configuration.keys.names import SPIFFE_REQUIRED, SPIFFE_RULES, SSL_PRINCIPAL_RULES
 from authorizer.configuration.principal_rules import mapped_name
-from authorizer.sidecar.http.certificate_names import certificate_subject, find_spiffe_id
+from authorizer.listeners.certificate_names import certificate_subject, find_spiffe_id
 from records.principal import ANONYMOUS, KafkaPrincipal
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import ssl
 
     from authorizer.configuration.tls import TlsSettings
-    from authorizer.sidecar.http.listener import Listener
+    from authorizer.listeners.listener import Listener
 
 # struct ucred: pid, uid, gid.
 _CREDENTIALS: Final = struct.Struct("3i")

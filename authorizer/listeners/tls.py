@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.tls import CONVERT_KEYSTORE, CONVERT_TRUSTSTORE
-from authorizer.sidecar.http.certificate_names import certificate_expiry_s
+from authorizer.listeners.certificate_names import certificate_expiry_s
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

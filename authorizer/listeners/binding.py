@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.listeners import is_unix
-from authorizer.sidecar.http.unix_socket import bind_unix, connect_unix, remove_unix
+from authorizer.listeners.unix_socket import bind_unix, connect_unix, remove_unix
 from records.log.directory.files import SOCKET_FILE
 
 if TYPE_CHECKING:
