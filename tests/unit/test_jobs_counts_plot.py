@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from io import BytesIO
 from typing import Any
@@ -147,6 +148,20 @@ def test_any_cluster_id_and_a_count_below_zero_can_be_drawn() -> None:
     """`$` is no formula, and a removal that is older than its ACL is no area."""
     picture = pixels({"$x_{": cluster_lines([change(0, -5), change(DAY_S, 8)], end_s=BEGIN_S + 2 * DAY_S)})
     assert count_of(picture, BLUE) > 10_000
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 7, 60, 61_234])
+def test_counts_have_whole_numbers_as_ticks(count: int) -> None:
+    """A small range has fewer ticks, not the same rounded number twice; every axis of counts has its 0."""
+    rows = [change(0, 1), change(60, -1), change(60, count, permission_type="DENY")]
+    svg = draw({"c": cluster_lines(rows, end_s=BEGIN_S + DAY_S)}, "svg").decode()
+    axes = re.split(r'id="matplotlib\.axis_\d+"', svg)[2::2]
+    assert len(axes) == 4
+    for axis in axes:
+        ticks = [int(text.replace(",", "")) for text in re.findall(r"<!-- ([\d,]+) -->", axis)]
+        assert ticks[0] == 0
+        assert ticks == sorted(set(ticks))
+        assert len(ticks) > 1
 
 
 def test_without_matplotlib_the_message_has_the_hint(monkeypatch: pytest.MonkeyPatch) -> None:

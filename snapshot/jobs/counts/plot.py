@@ -137,7 +137,6 @@ def _draw_cluster(figure: Figure | SubFigure, lines: ClusterLines) -> None:
 
 def _draw_stack(axes: Axes, lines: Mapping[str, CountLine]) -> None:
     from matplotlib.patches import Patch  # noqa: PLC0415
-    from matplotlib.ticker import StrMethodFormatter  # noqa: PLC0415
 
     times = next(iter(lines.values())).times
     colours = [_PALETTE[index % len(_PALETTE)] for index in range(len(lines))]
@@ -145,7 +144,7 @@ def _draw_stack(axes: Axes, lines: Mapping[str, CountLine]) -> None:
     heights = [np.maximum(line.counts, 0) for line in lines.values()]
     axes.stackplot(times, heights, colors=colours, step="post", edgecolor="white", linewidth=0.4)
     axes.set_title("ACLs in force, by resource type")
-    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    _count_axis(axes, sum(heights), ticks=8)
     patches = [
         Patch(color=colour, label=f"{name}  {line.last:,}")
         for colour, (name, line) in zip(colours, lines.items(), strict=True)
@@ -158,15 +157,21 @@ def _draw_stack(axes: Axes, lines: Mapping[str, CountLine]) -> None:
 
 
 def _draw_strip(axes: Axes, label: str, line: CountLine, colour: str) -> None:
-    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415
-
     counts = np.maximum(line.counts, 0)
     axes.fill_between(line.times, counts, step="post", color=colour, alpha=0.3, linewidth=0)
     axes.step(line.times, counts, where="post", color=colour, linewidth=1.6)
     axes.set_title(f"{label}: {line.last:,}", loc="left", fontsize="medium")
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=3, integer=True, min_n_ticks=1))
     axes.grid(axis="y", alpha=0.3)
+    _count_axis(axes, counts, ticks=3)
     _over_time(axes, line.times)
+
+
+def _count_axis(axes: Axes, counts: Any, ticks: int) -> None:
+    """Scale the y axis to ``counts``, with about so many ticks, all of them whole numbers."""
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter  # noqa: PLC0415
+
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=ticks, integer=True, min_n_ticks=1))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     # A line at 0 must not look like an empty strip.
     axes.set_ylim(0, max(1.0, 1.15 * float(counts.max())))
 
@@ -176,7 +181,6 @@ def _over_time(axes: Axes, times: Any) -> None:
 
     # From just before the first change, so that its step is visible, to the last record.
     axes.set_xlim(times[0] - (times[-1] - times[0]) / 50, times[-1])
-    axes.set_ylim(bottom=0)
     axes.spines[["top", "right"]].set_visible(False)
     locator = AutoDateLocator()  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_locator(locator)
