@@ -32,6 +32,7 @@ spark_command: Final = LazyGroup(
     "spark",
     help="Build snapshots, counts and the history of changes with Spark.",
     modules={
+        "all": "spark.job_commands",
         "changes": "spark.job_commands",
         "counts": "spark.job_commands",
         "history": "spark.history",

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from authorizer.cli.main import cli
 from authorizer.cli.spark.job_commands import SUBMIT_FILE
 from records.log.directory import DirectoryLog
+from snapshot.jobs.counts.count_tables import read_counts
 from support.data import real_log
 from support.kafka_broker import Broker
 from support.nodes import SOON_S
@@ -31,6 +32,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group
 TIMEOUT_S = 300
 ROOT = Path(__file__).resolve().parents[2]
 ACLOG = [sys.executable, "-m", "authorizer.cli"]
+TIMES = re.compile(r"Spark started in [\d.]+ s and worked for [\d.]+ s")
 
 
 def aclog(*args: object) -> Result:
@@ -41,7 +43,9 @@ def aclog(*args: object) -> Result:
 def lines(*args: object) -> list[dict[str, Any]]:
     done = aclog(*args, "--json")
     assert done.exit_code == 0, done.output
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    # Without the totals at the end of a job.
+    return [row for row in rows if "sparkStartMs" not in row]
 
 
 def answer(*args: object) -> dict[str, Any]:
@@ -80,21 +84,24 @@ def test_snapshots_equal_a_nodes(spark: SparkSession, log: Path, tmp_path: Path)
     # The checkpoint lies in the store, and is nobody's cluster.
     assert answer("snapshot", "export", "--snapshots", store, "--format", "csv", "--output", tmp_path / "c")
     again = aclog(*job)
-    assert (again.exit_code, again.stdout) == (0, f"nothing to do: {store} is up to date\n")
+    nothing, times = again.stdout.splitlines()
+    assert (again.exit_code, nothing) == (0, f"snapshots: nothing to do: {store} is up to date")
+    assert TIMES.fullmatch(times)
 
 
 @pytest.mark.long
 def test_text_shows_the_offsets_of_each_log(spark: SparkSession, log: Path, tmp_path: Path) -> None:
-    """One line for each batch and log, and one for all of it; the log and the store by --config."""
+    """One line for the log, and one for the time; the log and the store by --config."""
     config = tmp_path / "aclog.properties"
     config.write_text(f"aclog.log.url={log}\naclog.snapshot.store={tmp_path}/store\n")
     done = aclog("spark", "snapshots", "--config", config, "--once")
-    batch, summary = done.stdout.splitlines()
+    summary, times = done.stdout.splitlines()
     assert re.fullmatch(
-        r"batch 0: \S+: 0 to 281, 59 ACLs, digest [0-9a-f]{32}; 69 added, 0 replaced, 10 removed; \d+ ms",
-        batch,
+        r"snapshots: \S+: offsets 0 to 281, 59 ACLs, digest [0-9a-f]{32}; 69 added, 0 replaced, 10 removed; "
+        rf"1 batch in [\d.]+ s, written to {tmp_path}/store",
+        summary,
     )
-    assert re.fullmatch(rf"batches: 1, offsets: 281, [\d.]+ s: {tmp_path}/store", summary)
+    assert TIMES.fullmatch(times)
 
 
 @pytest.mark.parametrize("offset", [60, 150, 280])
@@ -158,7 +165,9 @@ def test_history_is_printed_as_text(history: Path) -> None:
     """Text has the ACL, its place in the log and its id; a part of the log by offsets."""
     done = aclog("spark", "history", "changes", "--history", history, "--after", 100, "--until", 190)
     assert done.exit_code == 0, done.output
-    shown = done.stdout.splitlines()
+    *shown, summary, times = done.stdout.splitlines()
+    assert summary == f"{len(shown)} changes after offset 100 until 190: {history}"
+    assert TIMES.fullmatch(times)
     assert any(line.startswith("removed  ") for line in shown)
     offsets = [int(match[1]) for line in shown if (match := re.search(r"\(offset (\d+), ", line))]
     assert len(offsets) == len(shown) > 0
@@ -184,6 +193,119 @@ def test_counts_are_printed_and_plotted(spark: SparkSession, log: Path, tmp_path
     (batch,) = lines("spark", "counts", "--log", log, *flags)
     assert batch["logs"][0]["count"] == 59
     assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def all_outputs(home: Path) -> tuple[object, ...]:
+    return ("--snapshots", home / "snapshots", "--counts", home / "counts", "--history", home / "history")
+
+
+def ranges_of(rows: list[dict[str, Any]]) -> dict[str, list[tuple[int, int]]]:
+    """(start, end) of each job's batches."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for row in rows:
+        found.setdefault(row["job"], []).extend((log["startOffset"], log["endOffset"]) for log in row["logs"])
+    return found
+
+
+def count_total(spark: SparkSession, counts: Path) -> int:
+    """All ACLs at the end of the newest batch, by the tables of counts."""
+    rows = read_counts(spark, f"file://{counts}").collect()
+    newest = max(row["end_offset"] for row in rows)
+    return sum(row["count"] for row in rows if row["end_offset"] == newest)
+
+
+def assert_complete(spark: SparkSession, log: Path, home: Path, acl_count: int) -> None:
+    """The snapshots, the counts and the history are those of the complete log."""
+    assert answer("log", "verify", "--log", log, "--with", home / "snapshots")["comparison"]["equal"] is True
+    assert count_total(spark, home / "counts") == acl_count
+    in_force = lines("spark", "history", "in-force", "--history", home / "history")
+    assert len(in_force) == acl_count
+
+
+def test_all_jobs_and_single_ones_continue_each_other(spark: SparkSession, tmp_path: Path) -> None:
+    """A run of `spark all` or of one job begins where the last one ended, of whichever command."""
+    home, log = tmp_path / "out", tmp_path / "log"
+    add = ("acls", "--log", log, "--add", "--topic", "t", "--allow-principal")
+    assert aclog("log", "create", "--log", log).exit_code == 0
+    assert aclog(*add, "User:a", "--operation", "Read").exit_code == 0
+    single = ("spark", "counts", "--log", log, "--output", home / "counts", "--once")
+    ((start, first),) = ranges_of(lines(*single))["counts"]
+    assert start == 0
+    assert aclog(*add, "User:b", "--operation", "Read").exit_code == 0
+    together = ("spark", "all", "--log", log, *all_outputs(home), "--once")
+    found = ranges_of(lines(*together))
+    ((_, second),) = found["snapshots"]
+    assert found == {"snapshots": [(0, second)], "counts": [(first, second)], "changes": [(0, second)]}
+    assert aclog(*add, "User:c", "--operation", "Read").exit_code == 0
+    ((start, _),) = ranges_of(lines(*single))["counts"]
+    assert start == second
+    found = ranges_of(lines(*together))
+    assert {job: ranges[0][0] for job, ranges in found.items()} == {"snapshots": second, "changes": second}
+    assert_complete(spark, log, home, acl_count=3)
+
+
+def test_a_failed_job_stops_the_others_and_is_named(spark: SparkSession, log: Path, tmp_path: Path) -> None:
+    """Counts without the states that they continue: the command ends, though the others could go on."""
+    counts = ("--output", tmp_path / "counts", "--once", "--max-offsets", 100)
+    assert len(lines("spark", "counts", "--log", log, *counts)) > 1
+    shutil.rmtree(tmp_path / "counts" / "state")
+    shutil.rmtree(tmp_path / "counts" / ".checkpoints")
+    done = aclog("spark", "all", "--log", log, *all_outputs(tmp_path), "--interval", 60)
+    assert done.exit_code == 4, done.output
+    assert "is already counted up to offset 281" in done.stderr
+    assert "this is of the counts job, and the others were stopped" in done.stderr
+    assert not spark.streams.active
+
+
+@pytest.mark.long
+def test_a_killed_run_of_all_jobs_is_completed_by_the_next(
+    spark: SparkSession, log: Path, tmp_path: Path
+) -> None:
+    """kill -9 between the jobs and between their batches: nothing is lost, and nothing is there twice."""
+    job = ("spark", "all", "--log", log, *all_outputs(tmp_path), "--once", "--max-offsets", 20, "--json")
+    for killed_in in ("snapshots", "counts", "changes"):
+        with subprocess.Popen(
+            [*ACLOG, *map(str, job)], stdout=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True
+        ) as process:
+            assert process.stdout is not None
+            seen = next((row for row in map(json.loads, process.stdout) if row["job"] == killed_in), None)
+            assert seen is not None
+            os.killpg(process.pid, signal.SIGKILL)
+    assert aclog(*job).exit_code == 0
+    assert_complete(spark, log, tmp_path, acl_count=59)
+    changes = lines("spark", "history", "changes", "--history", tmp_path / "history")
+    assert len(changes) == 69 + 10
+
+
+@pytest.mark.long
+def test_sigterm_ends_all_jobs_with_code_0(spark: SparkSession, log: Path, tmp_path: Path) -> None:
+    """They run at the same time, serve metrics by job on one port, and print what each did."""
+    command = [*ACLOG, "spark", "all", "--log", str(log), *map(str, all_outputs(tmp_path))]
+    flags = ["--interval", "0.2", "--metrics-port", "0"]
+    with subprocess.Popen(
+        [*command, *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            jobs = [process.stdout.readline().split(":")[0] for _ in range(3)]
+            assert sorted(jobs) == ["changes", "counts", "snapshots"]
+            matches = (re.match(r"metrics on (\S+)", line) for line in process.stderr)
+            url = next(match[1] for match in matches if match)
+            with urllib.request.urlopen(url, timeout=SOON_S) as response:
+                metrics = response.read().decode()
+            for name in jobs:
+                assert f'aclog_spark_query_active{{job="{name}"}} 1.0' in metrics
+            assert "kafka_server_authorizer_aclcount{" in metrics
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(TIMEOUT_S) == 0
+            *summary, times = process.stdout.read().splitlines()
+            assert [line.split(":")[0] for line in summary] == ["snapshots", "counts", "changes"]
+            assert TIMES.fullmatch(times)
+            assert "Traceback" not in process.stderr.read()
+        finally:
+            process.kill()
+    assert_complete(spark, log, tmp_path, acl_count=59)
 
 
 @pytest.mark.long

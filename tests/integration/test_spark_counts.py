@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,7 @@ from snapshot.jobs.counts.count_tables import by_window, read_count_deltas, read
 from snapshot.jobs.counts.counts_job import run_counts
 from snapshot.jobs.counts.plot import plot_counts
 from snapshot.jobs.running.job import BatchReport, JobSettings
+from snapshot.jobs.running.progress_metrics import serve_metrics
 from snapshot.jobs.sources.logs import resolve_logs
 from snapshot.store.snapshot_store import SnapshotStore
 from support.data import TESTS, real_log
@@ -303,13 +305,13 @@ def running(job: Job) -> Iterator[int]:
     failures: list[BaseException] = []
     serving = threading.Event()
 
-    def serve(port: int) -> None:
-        ports.append(port)
-        serving.set()
-
     def work() -> None:
         try:
-            job.run(metrics_port=0, on_serving=serve)
+            with serve_metrics(job.spark, job.settings.logs, ["counts"], port=0) as metrics:
+                ports.append(metrics.port)
+                serving.set()
+                done = partial(metrics.done, "counts")
+                run_counts(job.spark, job.settings, job.output, done, add_metrics=metrics.add)
         except BaseException as error:  # noqa: BLE001 - told by the test's own thread
             failures.append(error)
         finally:
@@ -364,8 +366,8 @@ def aclcount(permission_type: str, operation: str) -> str:
 def test_a_running_job_serves_metrics(spark: SparkSession, tmp_path: Path) -> None:
     """The counts of the last committed batch, and Spark's progress, as the log grows; after a restart too."""
     end, lag = (
-        named("aclog_spark_end_offset", cluster_id="c"),
-        named("aclog_spark_lag_offsets", cluster_id="c"),
+        named("aclog_spark_end_offset", job="counts", cluster_id="c"),
+        named("aclog_spark_lag_offsets", job="counts", cluster_id="c"),
     )
     read, write = aclcount("ALLOW", "READ"), aclcount("ALLOW", "WRITE")
     with DirectoryLog.open(tmp_path / "log", mode="create", cluster_id="c") as log:
@@ -375,29 +377,32 @@ def test_a_running_job_serves_metrics(spark: SparkSession, tmp_path: Path) -> No
         with running(job) as port:
             found = wait_for(port, lambda found: found.get(end) == 3)
             assert (found[read], found[write], found[lag]) == (2, 1, 0)
-            assert (found[named("aclog_spark_batches_total")], found[named("aclog_spark_rows_total")]) == (
+            assert (
+                found[named("aclog_spark_batches_total", job="counts")],
+                found[named("aclog_spark_rows_total", job="counts")],
+            ) == (
                 1,
                 3,
             )
-            assert found[named("aclog_spark_batch_rows")] == 3
-            assert found[named("aclog_spark_query_active")] == 1
+            assert found[named("aclog_spark_batch_rows", job="counts")] == 3
+            assert found[named("aclog_spark_query_active", job="counts")] == 1
             durations = {name for name in found if name.startswith("aclog_spark_batch_duration_seconds")}
             phases = {
-                named("aclog_spark_batch_duration_seconds", phase=phase)
+                named("aclog_spark_batch_duration_seconds", job="counts", phase=phase)
                 for phase in ("addBatch", "triggerExecution")
             }
             assert phases <= durations
             assert all(found[phase] > 0 for phase in phases)
-            assert found[named("aclog_spark_processed_rows_per_second")] > 0
+            assert found[named("aclog_spark_processed_rows_per_second", job="counts")] > 0
 
             log.append([RemoveAccessControlEntryRecord(acl_id(3)), acl(4)])
             found = wait_for(port, lambda found: found.get(end) == 5)
             assert (found[read], found[write]) == (3, 0)
-            assert found[named("aclog_spark_rows_total")] == 5
+            assert found[named("aclog_spark_rows_total", job="counts")] == 5
 
     # Before its first batch, a restarted job shows what the last one counted.
     with running(job) as port:
-        found = scraped(port)
+        found = wait_for(port, lambda found: read in found)
         assert (found[read], write in found) == (3, False)
 
 
@@ -425,9 +430,14 @@ def test_topics_of_a_fleet_are_counted_and_watched(
             ends[followed.identity.cluster_id] = opened.high_watermark()
             plain[followed.identity.cluster_id] = NaiveCounts(records_of(opened.read(0)))
     with running(job) as port:
-        names = {cluster: named("aclog_spark_end_offset", cluster_id=cluster) for cluster in ends}
+        names = {
+            cluster: named("aclog_spark_end_offset", job="counts", cluster_id=cluster) for cluster in ends
+        }
         found = wait_for(port, lambda found: {name: found.get(names[name]) for name in ends} == ends)
-        lags = {cluster: found[named("aclog_spark_lag_offsets", cluster_id=cluster)] for cluster in ends}
+        lags = {
+            cluster: found[named("aclog_spark_lag_offsets", job="counts", cluster_id=cluster)]
+            for cluster in ends
+        }
         assert lags == dict.fromkeys(ends, 0)
         assert sum(value for name, value in found.items() if name.startswith("kafka_server_")) == 3
     for cluster_id, end in ends.items():
@@ -444,10 +454,13 @@ def test_a_taken_port_is_refused_before_the_query_starts(spark: SparkSession, tm
     job = Job(spark, tmp_path / "out", tmp_path / "log", max_offsets=None)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(
-            SparkJobError, match=rf"cannot serve metrics on 127.0.0.1:{port}: .*--metrics-port"
+        with (
+            pytest.raises(
+                SparkJobError, match=rf"cannot serve metrics on 127.0.0.1:{port}: .*--metrics-port"
+            ),
+            serve_metrics(spark, job.settings.logs, ["counts"], port=port),
         ):
-            job.run(metrics_port=port)
+            job.run()
     assert not (tmp_path / "out").exists()
 
 

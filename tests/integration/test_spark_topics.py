@@ -360,6 +360,7 @@ def test_a_topic_recreated_during_a_job_fails_it(spark: SparkSession, broker: Br
 class Swapping:
     """A sink in whose batches the topic is deleted and created again: planned of one, read of the other."""
 
+    name = "swapping"
     wants_changes = False
     wants_count_deltas = False
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,12 +20,16 @@ from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.main import cli
 from authorizer.cli.options import POINT
 from authorizer.cli.spark import requirements
-from authorizer.cli.spark.job import default_checkpoint, job_settings, located
+from authorizer.cli.spark.job import Job, default_checkpoint, job_settings
+from authorizer.cli.spark.job_output import JobOutput
+from authorizer.cli.spark.locations import local_path, located
 from authorizer.cli.spark.options import INTERVAL_S, PAIR, JobFlags
 from authorizer.cli.spark.requirements import missing_requirement, require_spark
 from authorizer.cli.workspace import Workspace
 from authorizer.configuration.load import load_config
 from records.log.directory import DirectoryLog
+from snapshot.fold import DeltaCounts
+from snapshot.jobs.running.job import BatchReport, LogReport
 from snapshot.store.layout import parse_cluster_directory
 
 NOTHING_GIVEN: dict[str, Any] = {
@@ -59,10 +65,16 @@ def created_log(directory: Path, cluster_id: str = "one") -> str:
 
 def settings_of(flags: JobFlags, home: Path, config_file: Path | None = None) -> Any:
     workspace = Workspace(load_config(config_file))
-    return job_settings(flags, workspace, job="snapshots", home=str(home), store=str(home))
+    return job_settings(flags, workspace, [job_named("snapshots", home)])["snapshots"]
 
 
-@pytest.mark.parametrize("command", [[], ["snapshots"], ["counts"], ["changes"], ["history", "in-force"]])
+def job_named(name: str, home: Path) -> Job:
+    return Job(name=name, option="--output", home=str(home), store=str(home), start=lambda run: None)
+
+
+@pytest.mark.parametrize(
+    "command", [[], ["all"], ["snapshots"], ["counts"], ["changes"], ["history", "in-force"]]
+)
 def test_help_needs_no_pyspark(command: list[str]) -> None:
     """aclog spark --help works, and imports nothing heavy, where pyspark is not installed."""
     code = (
@@ -285,6 +297,242 @@ def test_a_window_is_a_number_of_minutes(tmp_path: Path) -> None:
     done = aclog("spark", "counts", "--log", tmp_path, "--output", tmp_path, "--once", "--window", "90s")
     assert done.exit_code == ExitCode.USAGE
     assert "full minutes" in done.stderr
+
+
+@pytest.fixture
+def no_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check that comes after the one for Java would report Java."""
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+
+
+def history_at(directory: Path) -> Path:
+    for name in ("coverage", "state"):
+        (directory / name).mkdir(parents=True)
+    return directory
+
+
+def counts_at(directory: Path) -> Path:
+    for name in ("counts", "state"):
+        (directory / name).mkdir(parents=True)
+    return directory
+
+
+@pytest.mark.usefixtures("no_java")
+@pytest.mark.parametrize("command", [("in-force",), ("changes", "--json")])
+def test_a_missing_history_is_reported_before_java_is_looked_for(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    """A directory that does not exist, a file, a log, counts, an empty directory: each is named."""
+    (tmp_path / "file").touch()
+    (tmp_path / "empty").mkdir()
+    created_log(tmp_path / "log")
+    counts_at(tmp_path / "counts")
+    messages = {
+        "nowhere": "does not exist",
+        "file": "is a file, not a directory",
+        "log": "holds a metadata log, not a history",
+        "counts": "holds the tables of `aclog spark counts`, not a history",
+        "empty": "holds no history",
+    }
+    for name, message in messages.items():
+        done = aclog("spark", "history", *command, "--history", tmp_path / name)
+        assert done.exit_code == ExitCode.USAGE, done.output
+        assert f"{tmp_path / name} {message}" in done.stderr
+        assert "aclog spark changes" in done.stderr
+        assert "Java" not in done.stderr
+
+
+@pytest.mark.usefixtures("no_java")
+def test_blame_reports_a_missing_history_before_java_is_looked_for(tmp_path: Path) -> None:
+    """`aclog blame --history` reads the same directory."""
+    request = ("--principal", "User:a", "--operation", "Read", "--topic", "t")
+    done = aclog("blame", "--history", tmp_path / "nowhere", *request)
+    assert done.exit_code == ExitCode.USAGE, done.output
+    assert f"--history {tmp_path / 'nowhere'} does not exist" in done.stderr
+
+
+@pytest.mark.usefixtures("no_java")
+def test_a_missing_log_is_reported_before_java_is_looked_for(tmp_path: Path) -> None:
+    """The error names the directory, and the job writes nothing."""
+    done = aclog("spark", "changes", "--log", tmp_path / "nowhere", "--output", tmp_path / "out", "--once")
+    assert done.exit_code == ExitCode.USAGE, done.output
+    assert f"{tmp_path / 'nowhere'}: No such file or directory" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("no_java")
+@pytest.mark.parametrize("location", ["lines.log", "file:lines.log", "lines.log/below"])
+def test_missing_request_lines_are_reported_before_java_is_looked_for(location: str, tmp_path: Path) -> None:
+    """A pattern of paths and another file system's URL are left to Spark."""
+    log = created_log(tmp_path / "log")
+    done = aclog("spark", "review", "--requests", location, "--log", log)
+    assert done.exit_code == ExitCode.USAGE, done.output
+    assert f"--requests {location}: no such file or directory" in done.stderr
+    for other in ("s3a://bucket/lines", str(tmp_path / "*.gz")):
+        assert "Java" in aclog("spark", "review", "--requests", other, "--log", log).stderr
+
+
+def job_writing_to(command: str, output: object) -> list[object]:
+    option = {"snapshots": "--snapshots"}.get(command, "--output")
+    return [command, option, output]
+
+
+@pytest.mark.usefixtures("no_java")
+@pytest.mark.parametrize("command", ["snapshots", "counts", "changes"])
+def test_an_output_that_cannot_be_written_is_refused_before_java_is_looked_for(
+    command: str, tmp_path: Path
+) -> None:
+    """A file, a path below a file, and the log itself."""
+    log = created_log(tmp_path / "log")
+    (tmp_path / "file").touch()
+    for output, message in (
+        (tmp_path / "file", f"{tmp_path / 'file'} is a file, not a directory"),
+        (tmp_path / "file" / "out", f"{tmp_path / 'file'} is a file, not a directory"),
+        (f"file://{tmp_path}/file", f"{tmp_path / 'file'} is a file, not a directory"),
+        (tmp_path / "log", "holds a metadata log"),
+    ):
+        done = aclog("spark", *job_writing_to(command, output), "--log", log, "--once")
+        assert done.exit_code == ExitCode.USAGE, done.output
+        assert message in done.stderr
+        assert str(output) in done.stderr
+
+
+@pytest.mark.usefixtures("no_java")
+def test_the_output_of_another_job_is_refused(tmp_path: Path) -> None:
+    """Counts and the history would share a store of states; each continues its own output."""
+    log = created_log(tmp_path / "log")
+    history, counts = history_at(tmp_path / "history"), counts_at(tmp_path / "counts")
+    for command, output, message in (
+        ("counts", history, "holds the history of `aclog spark changes`"),
+        ("changes", counts, "holds the tables of `aclog spark counts`"),
+        ("counts", counts, "Java"),
+        ("changes", history, "Java"),
+    ):
+        done = aclog("spark", command, "--output", output, "--log", log, "--once")
+        assert done.exit_code == ExitCode.USAGE, done.output
+        assert message in done.stderr
+
+
+@pytest.mark.usefixtures("no_java")
+def test_a_checkpoint_or_plot_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    """Before the job has done its work."""
+    log = created_log(tmp_path / "log")
+    (tmp_path / "file").touch()
+    counts = ("spark", "counts", "--output", tmp_path / "out", "--log", log, "--once")
+    checkpoint = aclog(*counts, "--checkpoint", tmp_path / "file")
+    assert checkpoint.exit_code == ExitCode.USAGE, checkpoint.output
+    assert f"--checkpoint {tmp_path / 'file'}" in checkpoint.stderr
+    plot = aclog(*counts, "--plot", tmp_path / "nowhere" / "counts.png")
+    assert plot.exit_code == ExitCode.USAGE, plot.output
+    assert f"{tmp_path / 'nowhere'} is not a directory" in plot.stderr
+
+
+@pytest.mark.usefixtures("no_java")
+def test_all_jobs_need_outputs_of_their_own(tmp_path: Path) -> None:
+    """`spark all` with one directory for two outputs is wrong usage, however it is written."""
+    log = created_log(tmp_path / "log")
+    outputs = ("--snapshots", tmp_path / "s", "--counts", tmp_path / "c")
+    done = aclog("spark", "all", *outputs, "--history", f"file://{tmp_path}/c/", "--log", log, "--once")
+    assert done.exit_code == ExitCode.USAGE, done.output
+    assert "--counts and --history both name" in done.stderr
+
+
+def test_all_jobs_have_the_checkpoints_of_the_single_commands(tmp_path: Path) -> None:
+    """So a run may be of all or of one; a given checkpoint is the directory of theirs."""
+    flags = flags_with(log_urls=(created_log(tmp_path / "log"),), once=True)
+    jobs = [job_named(name, tmp_path / f"of-{name}") for name in ("snapshots", "counts", "changes")]
+    workspace = Workspace(load_config(None))
+    together = job_settings(flags, workspace, jobs)
+    for job in jobs:
+        assert together[job.name] == job_settings(flags, workspace, [job])[job.name]
+        assert together[job.name].checkpoint == f"file://{job.home}/.checkpoints/{job.name}"
+    given = replace(flags, checkpoint="s3a://bucket/checkpoints/")
+    assert [each.checkpoint for each in job_settings(given, workspace, jobs).values()] == [
+        f"s3a://bucket/checkpoints/{job.name}" for job in jobs
+    ]
+    assert job_settings(given, workspace, jobs[:1])["snapshots"].checkpoint == given.checkpoint
+
+
+@pytest.mark.parametrize(
+    ("location", "path"),
+    [
+        ("a/b", "a/b"),
+        ("file:a/b", "a/b"),
+        ("file:/a", "/a"),
+        ("FILE:///a", "/a"),
+        ("s3://a/b", None),
+        ("hdfs:/a", None),
+    ],
+)
+def test_local_locations_are_paths(location: str, path: str | None) -> None:
+    """URLs of other file systems are not checked."""
+    assert local_path(location) == (None if path is None else Path(path))
+
+
+def report(batch_id: int, start: int, end: int, cluster_id: str = "c") -> BatchReport:
+    counts = DeltaCounts(added=end - start, removed=1)
+    log = LogReport(
+        cluster_id=cluster_id,
+        start=start,
+        end=end,
+        count=end,
+        digest=f"d{end}",
+        records=end - start,
+        counts=counts,
+        is_read_again=False,
+    )
+    return BatchReport(batch_id=batch_id, logs=(log,), elapsed_ms=600.0)
+
+
+def test_a_job_that_ends_prints_one_line_for_each_log(capsys: pytest.CaptureFixture[str]) -> None:
+    """From the first batch's start to the last one's end; the batches themselves are progress."""
+    output = JobOutput("counts", "out", as_json=False, is_once=True)
+    output.show(report(0, 0, 5))
+    output.show(report(1, 5, 9))
+    output.show(report(2, 0, 2, cluster_id="other"))
+    output.print_summary(3.0)
+    end = "3 batches in 1.8 s, written to out"
+    assert capsys.readouterr().out.splitlines() == [
+        f"counts: c: offsets 0 to 9, 9 ACLs, digest d9; 9 added, 0 replaced, 2 removed; {end}",
+        f"counts: other: offsets 0 to 2, 2 ACLs, digest d2; 2 added, 0 replaced, 1 removed; {end}",
+    ]
+
+
+def test_a_job_that_goes_on_prints_its_batches(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line when the batch is stored."""
+    output = JobOutput("counts", "out", as_json=False, is_once=False)
+    output.show(report(0, 0, 5))
+    assert capsys.readouterr().out.splitlines() == [
+        "counts: batch 0: c: offsets 0 to 5, 5 ACLs, digest d5; 5 added, 0 replaced, 1 removed; 600 ms"
+    ]
+
+
+def test_json_has_the_batches_and_the_totals(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line each; a job with nothing to do has its totals, too."""
+    output = JobOutput("counts", "out", as_json=True, is_once=True)
+    output.show(report(0, 0, 5))
+    output.show(report(1, 5, 9))
+    output.print_summary(3.0)
+    JobOutput("changes", "old", as_json=True, is_once=True).print_summary(3.0)
+    first, second, totals, nothing = map(json.loads, capsys.readouterr().out.splitlines())
+    assert [(line["job"], line["batch"]) for line in (first, second)] == [("counts", 0), ("counts", 1)]
+    (log,) = totals.pop("logs")
+    assert totals == {
+        "job": "counts",
+        "output": "out",
+        "batches": 2,
+        "sparkStartMs": 3000,
+        "elapsedMs": 1200.0,
+    }
+    assert (log["startOffset"], log["endOffset"], log["added"], log["removed"]) == (0, 9, 9, 2)
+    assert (first["logs"][0]["added"], second["logs"][0]["added"]) == (5, 4)
+    assert (nothing["job"], nothing["batches"], nothing["logs"]) == ("changes", 0, [])
+
+
+def test_a_job_with_nothing_to_do_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its output is up to date."""
+    JobOutput("counts", "out", as_json=False, is_once=True).print_summary(3.0)
+    assert capsys.readouterr().out == "counts: nothing to do: out is up to date\n"
 
 
 def test_the_submit_file_is_alone_in_its_directory(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import re
 import uuid
 from typing import Any
 
-import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
@@ -17,7 +16,7 @@ from snapshot.fold import DeltaCounts
 from snapshot.jobs.counts.count_metrics import AclCountMetric
 from snapshot.jobs.counts.count_rows import AclKind
 from snapshot.jobs.running.job import BatchReport, LogReport
-from snapshot.jobs.running.progress_metrics import QueryProgress
+from snapshot.jobs.running.progress_metrics import JobMetrics, QueryProgress
 from snapshot.jobs.sources.logs import FollowedLog
 from support.snapshots import TOPIC_ID
 
@@ -104,6 +103,12 @@ REPORT = BatchReport(
 )
 
 
+def watched() -> tuple[JobMetrics, QueryProgress]:
+    """The metrics of one job, and the progress of its query."""
+    metrics = JobMetrics(LOGS, ["counts"])
+    return metrics, metrics.queries["counts"]
+
+
 def samples(*collectors: Collector) -> dict[str, float]:
     """By name and labels as they are written."""
     registry = CollectorRegistry()
@@ -119,89 +124,123 @@ def samples(*collectors: Collector) -> dict[str, float]:
 
 def test_every_name_and_value_after_a_batch() -> None:
     """The complete page: directories and topics by cluster, durations in seconds, no invalid rate."""
-    query = QueryProgress(LOGS)
-    query.started(RUN)
+    metrics, query = watched()
+    query.started("counts", RUN)
     query.done(REPORT)
     query.progressed(BATCH)
-    assert samples(query) == {
-        "aclog_spark_query_active": 1,
-        "aclog_spark_batches_total": 1,
-        "aclog_spark_rows_total": 40,
-        "aclog_spark_last_trigger_timestamp_seconds": 1795222800.5,
-        "aclog_spark_batch_rows": 40,
-        "aclog_spark_input_rows_per_second": 0,
-        "aclog_spark_processed_rows_per_second": 20,
-        "aclog_spark_batch_duration_seconds{phase=addBatch}": 1.5,
-        "aclog_spark_batch_duration_seconds{phase=triggerExecution}": 2,
-        "aclog_spark_end_offset{cluster_id=dir}": 45,
-        "aclog_spark_end_offset{cluster_id=x}": 7,
-        "aclog_spark_end_offset{cluster_id=y}": 0,
-        "aclog_spark_lag_offsets{cluster_id=dir}": 5,
-        "aclog_spark_lag_offsets{cluster_id=x}": 0,
-        "aclog_spark_lag_offsets{cluster_id=y}": 3,
+    assert samples(metrics) == {
+        "aclog_spark_query_active{job=counts}": 1,
+        "aclog_spark_batches_total{job=counts}": 1,
+        "aclog_spark_rows_total{job=counts}": 40,
+        "aclog_spark_last_trigger_timestamp_seconds{job=counts}": 1795222800.5,
+        "aclog_spark_batch_rows{job=counts}": 40,
+        "aclog_spark_input_rows_per_second{job=counts}": 0,
+        "aclog_spark_processed_rows_per_second{job=counts}": 20,
+        "aclog_spark_batch_duration_seconds{job=counts,phase=addBatch}": 1.5,
+        "aclog_spark_batch_duration_seconds{job=counts,phase=triggerExecution}": 2,
+        "aclog_spark_end_offset{cluster_id=dir,job=counts}": 45,
+        "aclog_spark_end_offset{cluster_id=x,job=counts}": 7,
+        "aclog_spark_end_offset{cluster_id=y,job=counts}": 0,
+        "aclog_spark_lag_offsets{cluster_id=dir,job=counts}": 5,
+        "aclog_spark_lag_offsets{cluster_id=x,job=counts}": 0,
+        "aclog_spark_lag_offsets{cluster_id=y,job=counts}": 3,
     }
 
 
 def test_before_the_first_batch_there_are_no_false_numbers() -> None:
     """Neither an offset nor a lag is known, nor when Spark looked."""
-    query = QueryProgress(LOGS)
+    metrics, query = watched()
     nothing = {
-        "aclog_spark_query_active": 0.0,
-        "aclog_spark_batches_total": 0.0,
-        "aclog_spark_rows_total": 0.0,
+        "aclog_spark_query_active{job=counts}": 0.0,
+        "aclog_spark_batches_total{job=counts}": 0.0,
+        "aclog_spark_rows_total{job=counts}": 0.0,
     }
-    assert samples(query) == nothing
-    query.started(RUN)
+    assert samples(metrics) == nothing
+    query.started("counts", RUN)
     query.progressed(progress((None, "null"), (None, None)))
-    shown = {"aclog_spark_query_active": 1.0, "aclog_spark_last_trigger_timestamp_seconds": 1795222800.5}
-    assert samples(query) == nothing | shown
+    shown = {
+        "aclog_spark_query_active{job=counts}": 1.0,
+        "aclog_spark_last_trigger_timestamp_seconds{job=counts}": 1795222800.5,
+    }
+    assert samples(metrics) == nothing | shown
 
 
 def test_a_poll_without_a_batch_keeps_the_values_of_the_last_batch() -> None:
     """The lag and the time of the look are of now, the rest is the batch's."""
-    query = QueryProgress(LOGS)
-    query.started(RUN)
+    metrics, query = watched()
+    query.started("counts", RUN)
     query.done(REPORT)
     query.progressed(BATCH)
-    before = samples(query)
+    before = samples(metrics)
     query.progressed(progress((directory(45), topics(x=7, y=0)), (directory(45), topics(x=7, y=9))))
-    changed = {"aclog_spark_lag_offsets{cluster_id=dir}": 0, "aclog_spark_lag_offsets{cluster_id=y}": 9}
-    assert samples(query) == before | changed
+    changed = {
+        "aclog_spark_lag_offsets{cluster_id=dir,job=counts}": 0,
+        "aclog_spark_lag_offsets{cluster_id=y,job=counts}": 9,
+    }
+    assert samples(metrics) == before | changed
     query.idle(RUN, "2026-11-21T01:00:10Z")
-    assert samples(query)["aclog_spark_last_trigger_timestamp_seconds"] == 1795222810
+    assert samples(metrics)["aclog_spark_last_trigger_timestamp_seconds{job=counts}"] == 1795222810
 
 
 def test_the_rate_is_over_the_time_between_two_polls() -> None:
     """Of what the job says that the batch had: to Spark a directory's batch is one row."""
-    query = QueryProgress(LOGS)
-    query.started(RUN)
+    metrics, query = watched()
+    query.started("counts", RUN)
     query.idle(RUN, "2026-11-21T00:59:50.5Z")
     query.done(REPORT)
     query.progressed(BATCH)
-    assert samples(query)["aclog_spark_input_rows_per_second"] == 4
+    assert samples(metrics)["aclog_spark_input_rows_per_second{job=counts}"] == 4
 
 
 def test_a_query_that_ended_is_not_active() -> None:
     """It may have failed; what it did stays."""
-    query = QueryProgress(LOGS)
-    query.started(RUN)
+    metrics, query = watched()
+    query.started("counts", RUN)
     query.done(REPORT)
     query.progressed(BATCH)
     query.terminated(RUN)
-    found = samples(query)
-    assert (found["aclog_spark_query_active"], found["aclog_spark_batches_total"]) == (0, 1)
+    found = samples(metrics)
+    assert (
+        found["aclog_spark_query_active{job=counts}"],
+        found["aclog_spark_batches_total{job=counts}"],
+    ) == (0, 1)
 
 
 def test_other_queries_of_the_session_are_not_counted() -> None:
-    """Only the first that started after the job began to listen."""
-    query, other = QueryProgress(LOGS), uuid.UUID(int=2)
-    query.started(RUN)
-    before = samples(query)
-    query.started(other)
+    """Only the one with the job's name."""
+    (metrics, query), other = watched(), uuid.UUID(int=2)
+    query.started("counts", RUN)
+    before = samples(metrics)
+    query.started("another", other)
     query.progressed(progress((directory(1), topics()), (directory(1), topics()), run_id=other))
     query.idle(other, "2026-11-21T01:00:10Z")
     query.terminated(other)
-    assert samples(query) == before
+    assert samples(metrics) == before
+
+
+def test_jobs_of_one_session_are_separate() -> None:
+    """Each family once, with a sample for each job; a collector that a job adds is served, too."""
+    metrics, metric = JobMetrics(LOGS, ["snapshots", "counts"]), AclCountMetric()
+    metrics.add(metric)
+    metric.publish("a", {READ: 2})
+    metrics.queries["counts"].started("counts", RUN)
+    metrics.done("counts", REPORT)
+    metrics.queries["counts"].progressed(BATCH)
+    names = [family.name for family in metrics.collect()]
+    assert len(names) == len(set(names))
+    found = samples(metrics)
+    name = "aclog_spark_rows_total{{job={}}}"
+    assert (found[name.format("counts")], found[name.format("snapshots")]) == (40, 0)
+    assert sum(each.startswith("kafka_server_authorizer_aclcount") for each in found) == 1
+
+
+def test_a_query_that_is_started_again_is_followed() -> None:
+    """As on a machine that was too busy for the first start."""
+    metrics, query = watched()
+    query.started("counts", uuid.UUID(int=2))
+    query.terminated(uuid.UUID(int=2))
+    query.started("counts", RUN)
+    assert samples(metrics)["aclog_spark_query_active{job=counts}"] == 1
 
 
 def test_a_kind_without_acls_has_the_value_0() -> None:
@@ -219,14 +258,14 @@ def test_a_kind_without_acls_has_the_value_0() -> None:
     }
 
 
-@pytest.mark.parametrize("collector", [QueryProgress(LOGS), AclCountMetric()])
-def test_names_are_as_promtool_wants_them(collector: Collector) -> None:
+def test_names_are_as_promtool_wants_them() -> None:
     """The rules of `promtool check metrics`: help, base units in full, `_total` for counters alone."""
-    if isinstance(collector, QueryProgress):
-        collector.started(RUN)
-        collector.done(REPORT)
-        collector.progressed(BATCH)
-    for family in collector.collect():
+    metrics, query = watched()
+    metrics.add(AclCountMetric())
+    query.started("counts", RUN)
+    query.done(REPORT)
+    query.progressed(BATCH)
+    for family in metrics.collect():
         assert family.documentation
         assert re.fullmatch(r"[a-z][a-z_]*[a-z]", family.name)
         assert not re.search(

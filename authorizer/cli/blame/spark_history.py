@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from authorizer.analysis.blame import AclSubject, RequestSubject
 from authorizer.cli.rendering.output import note
-from authorizer.cli.spark.job import located, note_start, spark_session_of
+from authorizer.cli.spark.job import note_start, spark_session_of
+from authorizer.cli.spark.locations import located, require_history
 from authorizer.cli.spark.requirements import require_spark
 from records.acl import ResourceType
 from records.code_names import code_to_name
@@ -40,6 +41,7 @@ def open_spark_history(
     first: int | None,
 ) -> Iterator[NamedHistory]:
     """Read a stored history while the context is open; ``first`` as for ``LogHistory.open``."""
+    require_history(directory, cluster_id)
     require_spark()
     from snapshot.jobs.changes.history import History
 

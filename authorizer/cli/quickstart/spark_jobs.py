@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 from authorizer.cli.failure import failure_of
 from authorizer.cli.rendering.output import say, shown
 from authorizer.cli.spark.history import change_text
-from authorizer.cli.spark.job import StartJob, default_checkpoint, located, spark_session_of
+from authorizer.cli.spark.job import default_checkpoint, spark_session_of
+from authorizer.cli.spark.locations import located
 from authorizer.cli.spark.options import SparkFlags
 from authorizer.cli.spark.requirements import JAVA_MIN, missing_requirement
 from authorizer.cli.workspace import Workspace
@@ -24,7 +25,7 @@ from authorizer.configuration.load import load_config
 from records.errors import AclogError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from snapshot.jobs.running.job import LogReport
 
@@ -124,7 +125,7 @@ class _Jobs:
         newest = History.open(self._spark, output).changed().rows.tail(_ROWS)
         say(*(f"  {change_text(row.asDict(recursive=True))}" for row in newest))
 
-    def _run(self, start: StartJob, job: str, home: str, store: str) -> LogReport | None:
+    def _run(self, start: Callable[..., None], job: str, home: str, store: str) -> LogReport | None:
         """Run a job; returns the report of the log, None if there was nothing to do."""
         from snapshot.jobs.running.job import JobSettings
         from snapshot.jobs.sources.logs import resolve_logs

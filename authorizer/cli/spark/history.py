@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -23,14 +24,16 @@ from authorizer.cli.options import (
     shared,
 )
 from authorizer.cli.rendering.output import JsonLines, answer, note, shown, utc
-from authorizer.cli.spark.job import located, note_start, spark_session_of
+from authorizer.cli.spark.job import note_start, spark_session_of
+from authorizer.cli.spark.job_output import print_times
+from authorizer.cli.spark.locations import located, require_history
 from authorizer.cli.spark.options import SparkFlags, query_options
 from authorizer.cli.spark.requirements import require_spark
 from records.acl import PatternType, ResourceType
 from records.ids import uuid_to_string
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from records.principal import KafkaPrincipal
     from snapshot.jobs.changes.history import Answer, History
@@ -79,31 +82,50 @@ class _Query(SparkFlags):
     resource_pattern_type: PatternType
     as_json: bool
 
-    @contextmanager
-    def open(self) -> Iterator[History]:
-        """Open the history in a Spark session."""
+    def run(
+        self,
+        found_in: Callable[[History], Answer],
+        text_of: Callable[[Mapping[str, Any]], str],
+        summary_of: Callable[[int, Answer], str],
+    ) -> None:
+        """Query the history in a Spark session, and print the rows that pass the filter, in order.
+
+        Args:
+            found_in: the query.
+            text_of: the text of a row.
+            summary_of: the text about the number of printed rows.
+        """
         if (self.resource_type is None) != (self.resource_name is None):
             raise click.UsageError("--resource-type and --resource-name must be given together")
+        require_history(self.history, self.cluster_id)
         require_spark()
         from snapshot.jobs.changes.history import History
 
         note_start()
+        began_s = time.perf_counter()
         with spark_session_of(self, "history", needs_kafka=False) as spark:
-            yield History.open(spark, located(self.history), self.cluster_id)
+            start_s = time.perf_counter() - began_s
+            found = found_in(History.open(spark, located(self.history), self.cluster_id))
+            count = self._print(found, text_of)
+            work_s = time.perf_counter() - began_s - start_s
+        if not self.as_json:
+            answer(f"{summary_of(count, found)}: {shown(self.history)}")
+            print_times(start_s, work_s)
 
-    def print(self, found: Answer, text_of: Callable[[Mapping[str, Any]], str]) -> None:
-        """Print the rows that pass the filter, in order."""
+    def _print(self, found: Answer, text_of: Callable[[Mapping[str, Any]], str]) -> int:
+        """Print the rows; returns their number."""
         for line in found.notes:
             note(f"note: {line}")
         # Partition by partition, because a history may not fit in memory.
         rows = (row.asDict(recursive=True) for row in self._filtered(found.rows).toLocalIterator())
-        if self.as_json:
-            with JsonLines() as lines:
-                for row in rows:
+        count = 0
+        with JsonLines() if self.as_json else nullcontext() as lines:
+            for count, row in enumerate(rows, 1):  # noqa: B007
+                if lines is not None:
                     lines.write(_row_json(row))
-        else:
-            for row in rows:
-                answer(text_of(row), indent=2)
+                else:
+                    answer(text_of(row), indent=2)
+        return count
 
     def _filtered(self, rows: Any) -> Any:
         from snapshot.jobs.changes.history import covering_resource, of_principal, of_resource
@@ -144,9 +166,11 @@ def in_force_command(*, at_offset: int | None, at_time: datetime | None, **optio
     """
     if at_offset is not None and at_time is not None:
         raise click.UsageError("--at-offset and --at-time cannot be used together")
-    query = _Query(**options)
-    with query.open() as history:
-        query.print(history.in_force(at_offset=at_offset, at_time=at_time), _in_force_text)
+    _Query(**options).run(
+        lambda history: history.in_force(at_offset=at_offset, at_time=at_time),
+        _in_force_text,
+        lambda count, found: f"{_number(count, 'ACL')} in force at offset {found.at_offset}",
+    )
 
 
 @history_command.command("changes")
@@ -176,9 +200,17 @@ def changes_command(*, after: int | datetime | None, until: int | datetime | Non
       aclog spark history changes --history DIR --after 2026-11-20T00:00Z --resource-type TOPIC \\
           --resource-name orders --json
     """
-    query = _Query(**options)
-    with query.open() as history:
-        query.print(history.changed(after=after, until=until), change_text)
+    _Query(**options).run(
+        lambda history: history.changed(after=after, until=until),
+        change_text,
+        lambda count, found: (
+            f"{_number(count, 'change')} after offset {found.after_offset} until {found.at_offset}"
+        ),
+    )
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _row_json(row: Mapping[str, Any]) -> dict[str, Any]:

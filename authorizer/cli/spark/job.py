@@ -1,84 +1,146 @@
-"""Runs a Spark job: resolves its logs and settings, opens the session and prints its batches."""
+"""Runs Spark jobs: checks their paths, resolves their logs and settings, and opens the session."""
 
 from __future__ import annotations
 
-import re
-import sys
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from authorizer.cli.invocation import shows_progress
-from authorizer.cli.rendering.output import answer, note, print_json, shown
+from authorizer.cli.rendering.output import note
+from authorizer.cli.spark.job_output import JobOutput, print_times
+from authorizer.cli.spark.locations import LOG, located, require_distinct, require_output
 from authorizer.cli.spark.options import INTERVAL_S, JobFlags, SparkFlags
 from authorizer.cli.spark.requirements import require_spark
 from authorizer.cli.workspace import Workspace
+from records.errors import AclogError
 from records.log.open import TOPIC, kind_of
 from records.properties import parse_properties
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from snapshot.jobs.running.job import BatchReport, JobSettings, LogReport
+    from snapshot.jobs.running.job import BatchReport, JobSettings
+    from snapshot.jobs.running.progress_metrics import JobMetrics
+    from snapshot.jobs.running.query import RunControl
 
-
-#: Runs a job to its end, given a Spark session, the settings and a callback for each batch's report.
-StartJob: TypeAlias = "Callable[[Any, JobSettings, Callable[[BatchReport], None]], None]"
-
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _NO_SETTINGS: Final[Mapping[str, str]] = MappingProxyType({})
 #: Begins with a dot, so that neither a snapshot store nor Spark reads it as data.
 _CHECKPOINTS: Final = ".checkpoints"
 
 
-def located(path: str) -> str:
-    """A local path as a URL that Hadoop and fsspec both read as local, whatever Hadoop's default is."""
-    # Without percent-encoding, which neither of them decodes.
-    return path if _SCHEME.match(path) else f"file://{Path(path).absolute()}"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRun:
+    """The state of a command that its jobs use.
+
+    Attributes:
+        spark: the session.
+        settings: of the job.
+        on_batch: takes each batch's report.
+        metrics: those that are served.
+        control: for ``run_job``.
+    """
+
+    spark: Any
+    settings: JobSettings
+    on_batch: Callable[[BatchReport], None]
+    metrics: JobMetrics | None
+    control: RunControl
 
 
-def run(
-    flags: JobFlags,
-    workspace: Workspace,
-    start: StartJob,
-    *,
-    job: str,
-    home: str,
-    store: str,
-    keep: int | None = None,
-    conf: Mapping[str, str] = _NO_SETTINGS,
-) -> None:
-    """Run a job and print its batches.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job that a command runs.
 
-    Args:
-        flags: the job's options.
-        workspace: the configuration.
-        start: see StartJob.
-        job: name of the job, and of its checkpoint unless ``--checkpoint`` names one.
+    Attributes:
+        name: JobSink.name; also names its default checkpoint.
+        option: the option that names ``home``.
         home: where the job writes; the default checkpoint is below it.
         store: where the states of its batches are stored.
+        refused: what ``home`` must not hold already.
+        start: runs it to its end.
+        finish: called when all jobs of the command have ended.
         keep: number of complete snapshots of each log to keep; None for the configured number.
         conf: settings of Spark that the job needs; ``--conf`` overrides them.
     """
+
+    name: str
+    option: str
+    home: str
+    store: str
+    refused: tuple[str, ...] = (LOG,)
+    start: Callable[[JobRun], None]
+    finish: Callable[[Any, JobSettings], None] | None = None
+    keep: int | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+
+def run(flags: JobFlags, workspace: Workspace, jobs: Sequence[Job]) -> None:
+    """Run jobs in one Spark session at the same time, and print what they did.
+
+    With several jobs ``--checkpoint`` is the directory of their checkpoints.
+    """
     flags.check()
+    require_distinct((job.option, job.home) for job in jobs)
+    for job in jobs:
+        require_output(job.option, job.home, job.refused)
+    if flags.checkpoint is not None:
+        require_output("--checkpoint", flags.checkpoint)
+    settings = job_settings(flags, workspace, jobs)
     require_spark()
-    settings = job_settings(flags, workspace, job=job, home=home, store=store, keep=keep)
-    batches = Batches(as_json=flags.as_json)
-    needs_kafka = any(kind_of(log.url) == TOPIC for log in settings.logs)
+    from snapshot.jobs.running.query import run_together
+
+    logs = next(iter(settings.values())).logs
+    needs_kafka = any(kind_of(log.url) == TOPIC for log in logs)
+    conf = {key: value for job in jobs for key, value in job.conf.items()}
+    outputs = [JobOutput(job.name, job.home, as_json=flags.as_json, is_once=flags.once) for job in jobs]
     note_start()
-    with spark_session_of(flags, job, needs_kafka=needs_kafka, conf=conf) as spark:
-        start(spark, settings, batches.show)
-    batches.end(home)
+    began_s = time.perf_counter()
+    with spark_session_of(flags, " ".join(settings), needs_kafka=needs_kafka, conf=conf) as spark:
+        start_s = time.perf_counter() - began_s
+        with _serving_metrics(flags, spark, settings) as metrics:
+
+            def started(job: Job, output: JobOutput) -> Callable[[RunControl], None]:
+                def on_batch(report: BatchReport) -> None:
+                    if metrics is not None:
+                        metrics.done(job.name, report)
+                    output.show(report)
+
+                def start(control: RunControl) -> None:
+                    try:
+                        job.start(
+                            JobRun(
+                                spark=spark,
+                                settings=settings[job.name],
+                                on_batch=on_batch,
+                                metrics=metrics,
+                                control=control,
+                            )
+                        )
+                    except AclogError as error:
+                        if len(jobs) > 1:
+                            error.add_note(f"this is of the {job.name} job, and the others were stopped")
+                        raise
+
+                return start
+
+            run_together([started(job, output) for job, output in zip(jobs, outputs, strict=True)])
+        for output in outputs:
+            output.print_summary(start_s)
+        for job in jobs:
+            if job.finish is not None:
+                job.finish(spark, settings[job.name])
+    if not flags.as_json:
+        print_times(start_s, time.perf_counter() - began_s - start_s)
 
 
-def job_settings(
-    flags: JobFlags, workspace: Workspace, *, job: str, home: str, store: str, keep: int | None = None
-) -> JobSettings:
-    """The settings of a job; arguments as of ``run``. Opens each log once."""
+def job_settings(flags: JobFlags, workspace: Workspace, jobs: Sequence[Job]) -> dict[str, JobSettings]:
+    """The settings of jobs on the same logs, by their names. Opens each log once."""
     from snapshot.jobs.running.job import SHARDS_DEFAULT, JobSettings
     from snapshot.jobs.sources.logs import resolve_logs
 
@@ -86,49 +148,53 @@ def job_settings(
     pattern = flags.followed_pattern
     # The configured log is the default.
     urls = flags.urls or (() if pattern is not None else (workspace.log_url,))
-    return JobSettings(
+    checkpoints = _checkpoints(flags, jobs)
+    common = JobSettings(
         # First, so that a missing directory or topic fails before anything is written.
         logs=tuple(resolve_logs(urls, kafka=workspace.config.kafka, topics_pattern=pattern)),
-        checkpoint=located(flags.checkpoint) if flags.checkpoint else default_checkpoint(home, job),
-        store=store,
-        keep=workspace.config.snapshot_keep if keep is None else keep,
+        checkpoint="",
+        store="",
+        keep=workspace.config.snapshot_keep,
         shards=flags.shards or SHARDS_DEFAULT,
         interval_s=None if flags.once else interval_s,
         max_offsets=flags.max_offsets,
         topics_pattern=pattern,
         kafka_options=_kafka_options(flags),
     )
+    return {
+        job.name: replace(
+            common, checkpoint=checkpoints[job.name], store=job.store, keep=job.keep or common.keep
+        )
+        for job in jobs
+    }
+
+
+def _checkpoints(flags: JobFlags, jobs: Sequence[Job]) -> dict[str, str]:
+    """The checkpoint of each job, by its name; see ``run``."""
+    if flags.checkpoint is None:
+        return {job.name: default_checkpoint(job.home, job.name) for job in jobs}
+    checkpoint = located(flags.checkpoint)
+    if len(jobs) == 1:
+        return {jobs[0].name: checkpoint}
+    return {job.name: f"{checkpoint.rstrip('/')}/{job.name}" for job in jobs}
 
 
 @contextmanager
-def serving_metrics(
-    flags: JobFlags, spark: Any, settings: JobSettings, on_batch: Callable[[BatchReport], None]
-) -> Iterator[Callable[[BatchReport], None]]:
-    """Serve Prometheus metrics of the job in the block, if ``--metrics-port`` is given.
-
-    Gives the callback for each batch's report, which also calls ``on_batch``.
-    """
+def _serving_metrics(
+    flags: JobFlags, spark: Any, settings: Mapping[str, JobSettings]
+) -> Iterator[JobMetrics | None]:
+    """Serve Prometheus metrics of the jobs in the block, if ``--metrics-port`` is given."""
     if flags.metrics_port is None:
-        yield on_batch
+        yield None
         return
     from snapshot.jobs.running.progress_metrics import serve_metrics
 
-    with serve_metrics(spark, settings.logs, port=flags.metrics_port, host=flags.metrics_host) as (
-        port,
-        done,
-    ):
-        note_metrics(flags, port)
-
-        def counted(report: BatchReport) -> None:
-            done(report)
-            on_batch(report)
-
-        yield counted
-
-
-def note_metrics(flags: JobFlags, port: int) -> None:
-    """Print a note with the URL of the metrics; the port may be 0 in the options."""
-    note(f"metrics on http://{flags.metrics_host}:{port}/metrics")
+    logs = next(iter(settings.values())).logs
+    with serve_metrics(
+        spark, logs, tuple(settings), port=flags.metrics_port, host=flags.metrics_host
+    ) as metrics:
+        note(f"metrics on http://{flags.metrics_host}:{metrics.port}/metrics")
+        yield metrics
 
 
 def note_start() -> None:
@@ -189,70 +255,3 @@ def _kafka_options(flags: JobFlags) -> dict[str, str]:
         options.update(parse_properties(Path(flags.kafka_properties).read_text(encoding="latin-1")))
     options.update(flags.kafka_options)
     return options
-
-
-class Batches:
-    """Prints each batch when it is stored, and totals at the end."""
-
-    def __init__(self, *, as_json: bool) -> None:
-        self._as_json = as_json
-        self._began_s = time.perf_counter()
-        self._count = 0
-        self._offsets = 0
-
-    def show(self, report: BatchReport) -> None:
-        """Print a stored batch."""
-        self._count += 1
-        for log in report.logs:
-            self._offsets += log.end - log.start
-        if self._as_json:
-            print_json(batch_json(report))
-        else:
-            for log in report.logs:
-                answer(f"batch {report.batch_id}: {log_text(log)}; {report.elapsed_ms:.0f} ms", indent=2)
-        # So that the reader of a pipe sees each batch immediately.
-        sys.stdout.flush()
-
-    def end(self, home: str) -> None:
-        """Print the totals, unless the output is JSON; ``home``: where the job wrote."""
-        if self._as_json:
-            return
-        if not self._offsets:
-            answer(f"nothing to do: {shown(home)} is up to date")
-            return
-        elapsed_s = time.perf_counter() - self._began_s
-        answer(f"batches: {self._count}, offsets: {self._offsets}, {elapsed_s:.1f} s: {shown(home)}")
-
-
-def log_text(log: LogReport) -> str:
-    """``WwOO...: 0 to 87, 59 ACLs, digest ...; 69 added, 0 replaced, 10 removed``."""
-    counts = log.counts
-    again = " (earlier offsets read again)" if log.is_read_again else ""
-    return (
-        f"{shown(log.cluster_id)}: {log.start} to {log.end}{again}, {log.count} ACLs, digest {log.digest}; "
-        f"{counts.added} added, {counts.replaced} replaced, {counts.removed} removed"
-    )
-
-
-def batch_json(report: BatchReport) -> dict[str, Any]:
-    """JSON form of one batch."""
-    return {
-        "batch": report.batch_id,
-        "elapsedMs": round(report.elapsed_ms, 1),
-        "logs": [
-            {
-                "clusterId": log.cluster_id,
-                "startOffset": log.start,
-                "endOffset": log.end,
-                "count": log.count,
-                "digest": log.digest,
-                "added": log.counts.added,
-                "replaced": log.counts.replaced,
-                "removed": log.counts.removed,
-                "repeated": log.counts.repeated,
-                "unknownRemovals": log.counts.unknown_removals,
-                "readAgain": log.is_read_again,
-            }
-            for log in report.logs
-        ],
-    }

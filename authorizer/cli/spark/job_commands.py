@@ -1,4 +1,4 @@
-"""``aclog spark snapshots``, ``counts``, ``changes`` and ``submit-file``."""
+"""``aclog spark snapshots``, ``counts``, ``changes``, ``all`` and ``submit-file``."""
 
 from __future__ import annotations
 
@@ -9,30 +9,60 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from authorizer.cli.command import Command
-from authorizer.cli.options import DURATION, keep_option, store_option
+from authorizer.cli.failure import ExitCode, Failure
+from authorizer.cli.options import DURATION, completes, keep_option, shared, store_option
 from authorizer.cli.output_file import OutputFile
 from authorizer.cli.rendering.output import note
-from authorizer.cli.spark.job import located, note_metrics, run, serving_metrics
+from authorizer.cli.spark.job import Job, JobRun, run
+from authorizer.cli.spark.locations import COUNTS, HISTORY, LOG, located
 from authorizer.cli.spark.options import JobFlags, job_options, output_option
 from authorizer.cli.spark.requirements import require_spark
 from authorizer.cli.workspace import Workspace
 from records.log.open import TOPIC, kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from snapshot.jobs.counts.count_tables import TableFormat
-    from snapshot.jobs.running.job import BatchReport, JobSettings
+    from snapshot.jobs.running.job import JobSettings
 
+_PARQUET: Final = "parquet"
+_DELTA: Final = "delta"
+_MINUTE_MS: Final = 60_000
 
-@click.command("changes", cls=Command)
-@output_option
-@click.option(
+_to_topic_option: Final = click.option(
     "--to-topic",
     metavar="URL",
     help="Also write each change as JSON to this topic, kafka://HOST:PORT[,HOST:PORT...]/TOPIC. Client "
     "settings are aclog.kafka.* of --config.",
 )
+_counts_options: Final = shared(
+    click.option(
+        "--format",
+        "table_format",
+        type=click.Choice([_PARQUET, _DELTA]),
+        default=_PARQUET,
+        show_default=True,
+        help="Format of the tables of counts. delta needs Delta Lake (--packages).",
+    ),
+    click.option(
+        "--plot",
+        type=OutputFile(),
+        metavar="FILE",
+        help="When the job ends, plot the counts over time of this and earlier runs, as a .png, .svg or "
+        ".pdf.",
+    ),
+    click.option(
+        "--window",
+        "window_ms",
+        type=DURATION,
+        help="Of --plot: time between two points, in full minutes.  [default: the shortest with at most "
+        "about 2,000 points]",
+    ),
+)
+
+
+@click.command("changes", cls=Command)
+@output_option
+@_to_topic_option
 @job_options
 def changes_command(*, output: str, to_topic: str | None, **flags: Any) -> None:
     """Store the history: one row for each ACL that was added, replaced or removed.
@@ -46,20 +76,8 @@ def changes_command(*, output: str, to_topic: str | None, **flags: Any) -> None:
       aclog spark changes --log kafka://b1:9092/acls --output DIR --once
       aclog spark changes --log file:DIR --output DIR --interval 60 --to-topic kafka://b1:9092/acl-changes
     """
-    job = JobFlags(**flags)
     workspace = Workspace.given()
-    if to_topic is not None and kind_of(to_topic) != TOPIC:
-        raise click.UsageError(f"--to-topic: `{to_topic}` is not kafka://HOST:PORT/TOPIC")
-    home = located(output)
-
-    def start(spark: Any, settings: JobSettings, on_batch: Callable[[BatchReport], None]) -> None:
-        from snapshot.jobs.changes.changes_job import ChangeTopic, run_changes
-
-        topic = None if to_topic is None else ChangeTopic(url=to_topic, client=workspace.config.kafka)
-        with serving_metrics(job, spark, settings, on_batch) as counted:
-            run_changes(spark, settings, home, counted, to_topic=topic)
-
-    run(job, workspace, start, job="changes", home=output, store=f"{home}/state")
+    run(JobFlags(**flags), workspace, [_changes_job(workspace, "--output", output, to_topic)])
 
 
 @click.command("snapshots", cls=Command)
@@ -80,47 +98,13 @@ def snapshots_command(*, keep: int | None, **flags: Any) -> None:
           --checkpoint s3a://bucket/checkpoints/snapshots --interval 60
       aclog spark snapshots --bootstrap-servers b1:9092 --topics-pattern 'acls-(.+)' --snapshots STORE --once
     """
-    job = JobFlags(**flags)
     workspace = Workspace.given()
-    store = workspace.store().url
-
-    def start(spark: Any, settings: JobSettings, on_batch: Callable[[BatchReport], None]) -> None:
-        from snapshot.jobs.snapshots.snapshots_job import run_snapshots
-
-        with serving_metrics(job, spark, settings, on_batch) as counted:
-            run_snapshots(spark, settings, counted)
-
-    run(job, workspace, start, job="snapshots", home=store, store=located(store), keep=keep)
-
-
-_PARQUET: Final = "parquet"
-_DELTA: Final = "delta"
-_MINUTE_MS: Final = 60_000
+    run(JobFlags(**flags), workspace, [_snapshots_job(workspace, keep)])
 
 
 @click.command("counts", cls=Command)
 @output_option
-@click.option(
-    "--format",
-    "table_format",
-    type=click.Choice([_PARQUET, _DELTA]),
-    default=_PARQUET,
-    show_default=True,
-    help="Format of the tables. delta needs Delta Lake (--packages).",
-)
-@click.option(
-    "--plot",
-    type=OutputFile(),
-    metavar="FILE",
-    help="When the job ends, plot the counts over time of this and earlier runs, as a .png, .svg or .pdf.",
-)
-@click.option(
-    "--window",
-    "window_ms",
-    type=DURATION,
-    help="Of --plot: time between two points, in full minutes.  [default: the shortest with at most about "
-    "2,000 points]",
-)
+@_counts_options
 @job_options
 def counts_command(
     *, output: str, table_format: TableFormat, plot: Path | None, window_ms: int | None, **flags: Any
@@ -136,45 +120,154 @@ def counts_command(
       aclog spark counts --log kafka://b1:9092/acls --output DIR --once --plot counts.png --window 1d
       aclog spark counts --log file:DIR --output DIR --interval 10 --metrics-port 9090
     """
-    job = JobFlags(**flags)
+    workspace = Workspace.given()
+    run(JobFlags(**flags), workspace, [_counts_job("--output", output, table_format, plot, window_ms)])
+
+
+@click.command("all", cls=Command)
+@store_option
+@click.option(
+    "--counts",
+    metavar="DIR",
+    required=True,
+    shell_complete=completes("dir"),
+    help="The --output of `aclog spark counts`.",
+)
+@click.option(
+    "--history",
+    metavar="DIR",
+    required=True,
+    shell_complete=completes("dir"),
+    help="The --output of `aclog spark changes`.",
+)
+@keep_option
+@_counts_options
+@_to_topic_option
+@job_options
+def all_command(
+    *,
+    counts: str,
+    history: str,
+    keep: int | None,
+    table_format: TableFormat,
+    plot: Path | None,
+    window_ms: int | None,
+    to_topic: str | None,
+    **flags: Any,
+) -> None:
+    """Build snapshots, counts and the history at the same time, in one Spark session.
+
+    Runs the jobs of `aclog spark snapshots`, `counts` and `changes`, so that Spark starts once. Each has its
+    own checkpoint and output, the same as alone: a run may be of all or of one, and each continues where its
+    last run ended. If one of them fails, the others are stopped; the next run completes all.
+
+    \b
+    Examples:
+      aclog spark all --log file:DIR --snapshots STORE --counts COUNTS --history HISTORY --once
+      aclog spark all --log kafka://b1:9092/acls --snapshots s3://bucket/aclog --counts s3://bucket/counts \\
+          --history s3://bucket/history --checkpoint s3a://bucket/checkpoints --interval 60
+    """
+    workspace = Workspace.given()
+    jobs = [
+        _snapshots_job(workspace, keep),
+        _counts_job("--counts", counts, table_format, plot, window_ms),
+        _changes_job(workspace, "--history", history, to_topic),
+    ]
+    run(JobFlags(**flags), workspace, jobs)
+
+
+def _snapshots_job(workspace: Workspace, keep: int | None) -> Job:
+    store = workspace.store().url
+
+    def start(run: JobRun) -> None:
+        from snapshot.jobs.snapshots.snapshots_job import run_snapshots
+
+        run_snapshots(run.spark, run.settings, run.on_batch, control=run.control)
+
+    return Job(
+        name="snapshots", option="--snapshots", home=store, store=located(store), start=start, keep=keep
+    )
+
+
+def _counts_job(
+    option: str, output: str, table_format: TableFormat, plot: Path | None, window_ms: int | None
+) -> Job:
     if window_ms is not None and window_ms % _MINUTE_MS:
         raise click.BadParameter("windows are full minutes: 1m, 1h, 1d", param_hint="--window")
-    workspace = Workspace.given()
-    home = located(output)
-    require_spark()
     if plot is not None:
-        from snapshot.jobs.counts.plot import require_plotting
+        _require_plot(plot)
+    home = located(output)
 
-        # Fail before the job runs.
-        require_plotting(plot)
-
-    def start(spark: Any, settings: JobSettings, on_batch: Callable[[BatchReport], None]) -> None:
+    def start(run: JobRun) -> None:
         from snapshot.jobs.counts.counts_job import run_counts
 
         run_counts(
-            spark,
-            settings,
+            run.spark,
+            run.settings,
             home,
-            on_batch,
+            run.on_batch,
             table_format=table_format,
-            metrics_port=job.metrics_port,
-            metrics_host=job.metrics_host,
-            on_serving=lambda port: note_metrics(job, port),
+            add_metrics=None if run.metrics is None else run.metrics.add,
+            control=run.control,
         )
-        if plot is not None:
-            from snapshot.jobs.counts.plot import plot_counts
 
-            plot_counts(
-                spark,
-                home,
-                plot,
-                window=None if window_ms is None else timedelta(milliseconds=window_ms),
-                table_format=table_format,
-                names={log.identity.cluster_id: log.url for log in settings.logs},
-            )
-            note(f"plot: {plot}")
+    def finish(spark: Any, settings: JobSettings) -> None:
+        if plot is None:
+            return
+        from snapshot.jobs.counts.plot import plot_counts
 
-    run(job, workspace, start, job="counts", home=output, store=f"{home}/state", conf=_conf(table_format))
+        plot_counts(
+            spark,
+            home,
+            plot,
+            window=None if window_ms is None else timedelta(milliseconds=window_ms),
+            table_format=table_format,
+            names={log.identity.cluster_id: log.url for log in settings.logs},
+        )
+        note(f"plot: {plot}")
+
+    return Job(
+        name="counts",
+        option=option,
+        home=output,
+        store=f"{home}/state",
+        refused=(LOG, HISTORY),
+        start=start,
+        finish=finish,
+        conf=_conf(table_format),
+    )
+
+
+def _changes_job(workspace: Workspace, option: str, output: str, to_topic: str | None) -> Job:
+    if to_topic is not None and kind_of(to_topic) != TOPIC:
+        raise click.UsageError(f"--to-topic: `{to_topic}` is not kafka://HOST:PORT/TOPIC")
+    home = located(output)
+
+    def start(run: JobRun) -> None:
+        from snapshot.jobs.changes.changes_job import ChangeTopic, run_changes
+
+        topic = None if to_topic is None else ChangeTopic(url=to_topic, client=workspace.config.kafka)
+        run_changes(run.spark, run.settings, home, run.on_batch, to_topic=topic, control=run.control)
+
+    return Job(
+        name="changes",
+        option=option,
+        home=output,
+        store=f"{home}/state",
+        refused=(LOG, COUNTS),
+        start=start,
+    )
+
+
+def _require_plot(plot: Path) -> None:
+    """Check, before the job runs, that the plot can be written."""
+    directory = Path(plot).absolute().parent
+    if not directory.is_dir():
+        raise Failure(f"--plot {plot}: {directory} is not a directory", ExitCode.USAGE)
+    require_spark()
+    from snapshot.jobs.counts.plot import require_plotting
+
+    require_plotting(plot)
 
 
 def _conf(table_format: TableFormat) -> dict[str, str]:

@@ -83,8 +83,9 @@ _batches = shared(
         "--checkpoint",
         metavar="DIR",
         help="Where Spark stores its position: a path, or a URL of a file system that Hadoop supports. Use "
-        "one for each job and set of logs.  [default: .checkpoints/JOB below --snapshots or --output, if "
-        "that is a local directory]",
+        "one for each job and set of logs; for `aclog spark all` the directory of three: DIR/snapshots, "
+        "DIR/counts and DIR/changes.  [default: .checkpoints/JOB below the job's output, if that is a local "
+        "directory]",
     ),
     click.option(
         "--once", is_flag=True, help="Process the available records, then end. The next run continues there."
@@ -149,7 +150,9 @@ job_options: Final = shared(
     _batches,
     _metrics,
     spark_options,
-    click.option("--json", "as_json", is_flag=True, help="One JSON line for each batch."),
+    click.option(
+        "--json", "as_json", is_flag=True, help="One JSON line for each batch, and one at each job's end."
+    ),
     progress_option,
 )
 query_options: Final = shared(

@@ -24,6 +24,7 @@ from authorizer.cli.reviews.options import (
 )
 from authorizer.cli.sidecar import credentials_options
 from authorizer.cli.spark.job import note_start, spark_session_of
+from authorizer.cli.spark.locations import require_files
 from authorizer.cli.spark.options import SparkFlags, spark_options
 from authorizer.cli.spark.requirements import require_spark
 from authorizer.cli.workspace import Workspace
@@ -143,6 +144,8 @@ def review_command(
             JavaPattern.compile_for_java(cluster_pattern)
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="--cluster-pattern") from error
+    for location in (*first, *more):
+        require_files("--requests", location)
     require_spark()
     window = window_of(since, until)
     path = changes_path(changes, former_changes)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from snapshot.jobs.folding.log_plan import LogPlan, LogResult
     from snapshot.jobs.running.job import BatchReport, JobSettings
+    from snapshot.jobs.running.query import RunControl
 
 # Spark's directories in a checkpoint: of planned batches, and of batches that are done.
 _PLANNED: Final = "offsets"
@@ -59,6 +60,7 @@ def run_changes(
     on_batch: Callable[[BatchReport], None],
     *,
     to_topic: ChangeTopic | None = None,
+    control: RunControl | None = None,
 ) -> None:
     """Follow the logs and write their history.
 
@@ -68,6 +70,7 @@ def run_changes(
         output: directory of the history, a URL that both Hadoop and fsspec support, or a local path.
         on_batch: called after each batch.
         to_topic: receives the changes, too.
+        control: see run_job.
 
     Raises:
         HistoryForeignError: ``output`` has the history of another log of the same cluster, or one that
@@ -94,7 +97,7 @@ def run_changes(
         may_find_leftovers=_may_come_again(Storage(settings.checkpoint)),
         to_topic=to_topic,
     )
-    run_job(spark, replace(settings, store=state_url(output)), sink, on_batch)
+    run_job(spark, replace(settings, store=state_url(output)), sink, on_batch, control=control)
 
 
 class ChangesSink:
@@ -108,6 +111,7 @@ class ChangesSink:
         to_topic: receives the changes, too.
     """
 
+    name = "changes"
     wants_changes = True
     wants_count_deltas = False
 

@@ -22,11 +22,14 @@ import msgspec
 from records.errors import DecodeError
 from records.ids import uuid_from_string, uuid_to_string
 from records.log.base import LogIdentity
-from snapshot.errors import SnapshotCorruptError, SnapshotUnsupportedError
+from snapshot.errors import HistoryMissingError, SnapshotCorruptError, SnapshotUnsupportedError
+from snapshot.jobs.changes.change_files import state_url
 from snapshot.store.layout import cluster_directory, parse_cluster_directory
+from snapshot.store.snapshot_store import SnapshotStore
+from snapshot.store.storage import Storage
 
 if TYPE_CHECKING:
-    from snapshot.store.storage import Storage
+    from snapshot.store.manifest import SnapshotManifest
 
 COVERAGE: Final = "coverage"
 _FORMAT_VERSION: Final = 1
@@ -73,6 +76,37 @@ class Coverage(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_field
     def has_coarse(self, start: int, end: int) -> bool:
         """Whether changes may be missing between these offsets, end exclusive."""
         return any(span_start < end and start < until for span_start, until in self.coarse)
+
+
+def find_history(output: str, cluster_id: str | None = None) -> tuple[Coverage, SnapshotManifest]:
+    """The history of this cluster's log, or the only one: its coverage and its newest state.
+
+    Raises:
+        HistoryMissingError: there is none, or there are several and ``cluster_id`` is None.
+        SnapshotError: the output cannot be read or is damaged.
+    """
+    storage = Storage(output)
+    if cluster_id is None:
+        clusters = covered_clusters(storage)
+        if not clusters:
+            raise HistoryMissingError(
+                f"{storage.shown('')} holds no history: `aclog spark changes` writes one"
+            )
+        if len(clusters) > 1:
+            raise HistoryMissingError(
+                f"{storage.shown('')} holds the histories of {len(clusters)} clusters: name one with "
+                f"--cluster-id: {', '.join(clusters)}"
+            )
+        (cluster_id,) = clusters
+    coverage = read_coverage(storage, cluster_id)
+    manifest = None
+    if coverage is not None:
+        manifest = SnapshotStore(state_url(output)).newest_complete(coverage.identity)
+    if coverage is None or manifest is None:
+        raise HistoryMissingError(
+            f"{storage.shown('')} holds no history of cluster {cluster_id}: `aclog spark changes` writes one"
+        )
+    return coverage, manifest
 
 
 def covered_clusters(storage: Storage) -> tuple[str, ...]:

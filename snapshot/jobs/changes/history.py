@@ -25,9 +25,8 @@ from records.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, 
 from records.code_names import code_to_name
 from snapshot.errors import HistoryMissingError, HistoryRangeError
 from snapshot.jobs.changes.change_files import CHANGES, INTERVALS, cluster_path, state_url
-from snapshot.jobs.changes.coverage import Coverage, covered_clusters, read_coverage
+from snapshot.jobs.changes.coverage import Coverage, covered_clusters, find_history
 from snapshot.jobs.folding.schema import CHANGE
-from snapshot.store.snapshot_store import SnapshotStore
 from snapshot.store.storage import Storage
 
 if TYPE_CHECKING:
@@ -98,32 +97,10 @@ class History:
         """Open the history of this cluster's log, or the only one.
 
         Raises:
-            HistoryMissingError: there is none, or there are several and ``cluster_id`` is None.
-            SnapshotError: the output cannot be read or is damaged.
+            HistoryMissingError: see find_history.
+            SnapshotError: see find_history.
         """
-        storage = Storage(output)
-        if cluster_id is None:
-            clusters = covered_clusters(storage)
-            if not clusters:
-                raise HistoryMissingError(
-                    f"{storage.shown('')} holds no history: `aclog spark changes` writes one"
-                )
-            if len(clusters) > 1:
-                raise HistoryMissingError(
-                    f"{storage.shown('')} holds the histories of {len(clusters)} clusters: name one with "
-                    f"--cluster-id: {', '.join(clusters)}"
-                )
-            (cluster_id,) = clusters
-        coverage = read_coverage(storage, cluster_id)
-        manifest = None
-        if coverage is not None:
-            manifest = SnapshotStore(state_url(output)).newest_complete(coverage.identity)
-        if coverage is None or manifest is None:
-            raise HistoryMissingError(
-                f"{storage.shown('')} holds no history of cluster {cluster_id}: `aclog spark changes` "
-                "writes one"
-            )
-        return cls(spark, output, coverage, manifest)
+        return cls(spark, output, *find_history(output, cluster_id))
 
     @property
     def end(self) -> int:

@@ -7,7 +7,6 @@ OUTPUT/counts_by_time
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,18 +15,19 @@ from snapshot.jobs.counts.count_files import CountFiles, state_store
 from snapshot.jobs.counts.count_metrics import AclCountMetric
 from snapshot.jobs.counts.count_rows import AclKind, CountRows, count_rows, counted_from
 from snapshot.jobs.counts.delta_lake import DeltaTables, require_delta
-from snapshot.jobs.running.progress_metrics import LOOPBACK, serve_metrics
 from snapshot.jobs.running.query import run_job
 from snapshot.store.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from prometheus_client.registry import Collector
     from pyspark.sql import SparkSession
 
     from snapshot.jobs.counts.count_tables import TableFormat
     from snapshot.jobs.folding.log_plan import LogPlan, LogResult
     from snapshot.jobs.running.job import BatchReport, JobSettings
+    from snapshot.jobs.running.query import RunControl
 
 
 def run_counts(
@@ -37,9 +37,8 @@ def run_counts(
     on_batch: Callable[[BatchReport], None],
     *,
     table_format: TableFormat = "parquet",
-    metrics_port: int | None = None,
-    metrics_host: str = LOOPBACK,
-    on_serving: Callable[[int], None] | None = None,
+    add_metrics: Callable[[Collector], None] | None = None,
+    control: RunControl | None = None,
 ) -> None:
     """Run the job; see run_job.
 
@@ -49,14 +48,11 @@ def run_counts(
         output: directory of the tables, a URL that both Hadoop and fsspec support, or a local path.
         on_batch: called after each batch.
         table_format: of the tables.
-        metrics_port: serves the counts and the job's progress to Prometheus; 0 for any free port, None: not.
-        metrics_host: the address to listen on.
-        on_serving: called with the port once it is open.
+        add_metrics: called with the metric of the counts, if it is to be served (serve_metrics).
+        control: see run_job.
 
     Raises:
-        SparkJobError: Delta is missing, the port is in use, there are counts but no states to continue, or
-        see
-            run_job.
+        SparkJobError: Delta is missing, there are counts but no states to continue, or see run_job.
     """
     settings = replace(settings, store=state_store(output))
     tables: CountTables
@@ -68,29 +64,19 @@ def run_counts(
     sink = CountsSink(tables)
     metric = AclCountMetric()
 
-    listeners = [on_batch]
-
     def committed(report: BatchReport) -> None:
         for log in report.logs:
             metric.publish(log.cluster_id, sink.counts(log.cluster_id))
-        for listener in listeners:
-            listener(report)
+        on_batch(report)
 
-    with ExitStack() as stack:
-        if metrics_port is not None:
-            ends = SnapshotStore(settings.store).newest_complete_ends()
-            for log in settings.logs:
-                cluster_id = log.identity.cluster_id
-                if cluster_id in ends:
-                    metric.publish(cluster_id, tables.counts_at(cluster_id, ends[cluster_id]))
-            server = serve_metrics(
-                spark, settings.logs, port=metrics_port, host=metrics_host, collectors=[metric]
-            )
-            port, done = stack.enter_context(server)
-            listeners.append(done)
-            if on_serving is not None:
-                on_serving(port)
-        run_job(spark, settings, sink, committed)
+    if add_metrics is not None:
+        ends = SnapshotStore(settings.store).newest_complete_ends()
+        for log in settings.logs:
+            cluster_id = log.identity.cluster_id
+            if cluster_id in ends:
+                metric.publish(cluster_id, tables.counts_at(cluster_id, ends[cluster_id]))
+        add_metrics(metric)
+    run_job(spark, settings, sink, committed, control=control)
 
 
 class CountTables(Protocol):
@@ -109,6 +95,7 @@ class CountTables(Protocol):
 class CountsSink:
     """The outputs of the job: rows of both tables, written by the driver."""
 
+    name = "counts"
     wants_changes = False
     wants_count_deltas = True
 

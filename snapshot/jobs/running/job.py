@@ -49,6 +49,10 @@ class JobSink(Protocol):
     """The outputs that a kind of job writes besides the snapshots."""
 
     @property
+    def name(self) -> str:
+        """The kind of job; names its query in Spark, and labels its metrics."""
+
+    @property
     def wants_changes(self) -> bool:
         """Record changes one by one; the stored state then has the offsets at which they took effect."""
 

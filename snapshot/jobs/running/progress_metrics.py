@@ -1,8 +1,8 @@
-"""Prometheus metrics of a running job: the progress of its query, and collectors that the job adds.
+"""Prometheus metrics of running jobs: the progress of their queries, and collectors that a job adds.
 
-Spark reports every batch to a listener; a scrape does not call Spark. A job has one query: the listener
-follows the first one that starts in its session. The number of records of a batch comes from the job's
-report, because for Spark a batch of a directory is one row.
+Spark reports every batch to a listener; a scrape does not call Spark. A job has one query, with the job's
+name. The number of records of a batch comes from the job's report, because for Spark a batch of a directory
+is one row.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from snapshot.jobs.planning.planned_offsets import end_of
 from snapshot.jobs.sources.logs import sources_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from uuid import UUID
 
     from prometheus_client import Metric
@@ -44,33 +44,61 @@ if TYPE_CHECKING:
 LOOPBACK: Final = "127.0.0.1"
 
 
+class JobMetrics(Collector):
+    """The metrics of the jobs of one session, while they are served.
+
+    Attributes:
+        port: where.
+    """
+
+    def __init__(self, logs: Sequence[FollowedLog], jobs: Sequence[str]) -> None:
+        self.port = 0
+        self.queries = {job: QueryProgress(logs, job) for job in jobs}
+        self._added: list[Collector] = []
+
+    def done(self, job: str, report: BatchReport) -> None:
+        """A job has stored the result of a batch."""
+        self.queries[job].done(report)
+
+    def add(self, collector: Collector) -> None:
+        """Serve further metrics."""
+        self._added.append(collector)
+
+    def describe(self) -> list[Metric]:
+        """Empty: the registry has no other metrics of these names."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        families: dict[str, Metric] = {}
+        for query in self.queries.values():
+            for family in query.collect():
+                of_name = families.setdefault(family.name, family)
+                if of_name is not family:
+                    of_name.samples += family.samples
+        yield from families.values()
+        for collector in self._added:
+            yield from collector.collect()
+
+
 @contextmanager
 def serve_metrics(
-    spark: SparkSession,
-    logs: Sequence[FollowedLog],
-    *,
-    port: int,
-    host: str = LOOPBACK,
-    collectors: Sequence[Collector] = (),
-) -> Iterator[tuple[int, Callable[[BatchReport], None]]]:
-    """Serve ``/metrics`` while the block runs. Start the job's query in the block.
-
-    Yields the port, and the callback for the report of each batch.
+    spark: SparkSession, logs: Sequence[FollowedLog], jobs: Sequence[str], *, port: int, host: str = LOOPBACK
+) -> Iterator[JobMetrics]:
+    """Serve ``/metrics`` while the block runs. Start the jobs' queries in the block.
 
     Args:
-        spark: the session of the query.
+        spark: the session of the queries.
         logs: the followed logs.
+        jobs: names of the jobs (JobSink.name).
         port: 0 for any free one.
         host: the address to listen on.
-        collectors: further metrics of the job.
 
     Raises:
         SparkJobError: the port is in use or not permitted.
     """
-    progress = QueryProgress(logs)
+    metrics = JobMetrics(logs, jobs)
     registry = CollectorRegistry()
-    for collector in (progress, *collectors):
-        registry.register(collector)
+    registry.register(metrics)
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     try:
@@ -80,11 +108,12 @@ def serve_metrics(
             f"cannot serve metrics on {host}:{port}: {error.strerror or error}. Choose another "
             "--metrics-port, or 0 for any free one"
         ) from error
-    listener = _Listener(progress)
+    metrics.port = server.server_port
+    listener = _Listener(tuple(metrics.queries.values()))
     try:
         spark.streams.addListener(listener)
         try:
-            yield server.server_port, progress.done
+            yield metrics
         finally:
             spark.streams.removeListener(listener)
     finally:
@@ -109,10 +138,11 @@ class _Progress:
     lags: Mapping[str, int]
 
 
-class QueryProgress(Collector):
-    """The progress of one query over ``logs``, as metrics."""
+class QueryProgress:
+    """The progress of one job's query over ``logs``, as metrics."""
 
-    def __init__(self, logs: Sequence[FollowedLog]) -> None:
+    def __init__(self, logs: Sequence[FollowedLog], job: str) -> None:
+        self._job = job
         self._sources = sources_of(logs)
         self._lock = threading.Lock()
         self._run_id: UUID | None = None
@@ -120,27 +150,23 @@ class QueryProgress(Collector):
         self._records: dict[int, int] = {}
         self._progress = _Progress(phases_s={}, ends={}, lags={})
 
-    def describe(self) -> list[Metric]:
-        """Empty: the registry has no other metrics of these names."""
-        return []
-
     def collect(self) -> Iterator[Metric]:
         current = self._progress
-        yield _gauge("aclog_spark_query_active", "1 while the job's query runs.", int(current.is_active))
-        yield _counter("aclog_spark_batches", "Batches done since the job started.", current.batches)
-        yield _counter("aclog_spark_rows", "Rows read from the logs since the job started.", current.rows)
+        yield self._gauge("aclog_spark_query_active", "1 while the job's query runs.", int(current.is_active))
+        yield self._counter("aclog_spark_batches", "Batches done since the job started.", current.batches)
+        yield self._counter("aclog_spark_rows", "Rows read since the job started.", current.rows)
         if current.trigger_s is not None:
-            yield _gauge(
+            yield self._gauge(
                 "aclog_spark_last_trigger_timestamp_seconds",
                 "When Spark last checked for a batch, since the epoch.",
                 current.trigger_s,
             )
         if current.batch_rows is not None:
-            yield _gauge("aclog_spark_batch_rows", "Rows of the last batch.", current.batch_rows)
-            yield _gauge(
+            yield self._gauge("aclog_spark_batch_rows", "Rows of the last batch.", current.batch_rows)
+            yield self._gauge(
                 "aclog_spark_input_rows_per_second", "Rate at which rows arrived.", current.input_rate
             )
-            yield _gauge(
+            yield self._gauge(
                 "aclog_spark_processed_rows_per_second",
                 "Rate at which the last batch's rows were processed.",
                 current.processed_rate,
@@ -148,27 +174,27 @@ class QueryProgress(Collector):
         durations = GaugeMetricFamily(
             "aclog_spark_batch_duration_seconds",
             "Time that the last batch took, by Spark's phases; triggerExecution is all of it.",
-            labels=["phase"],
+            labels=["job", "phase"],
         )
         ends = GaugeMetricFamily(
             "aclog_spark_end_offset",
             "End offset up to which the job has processed the log.",
-            labels=["cluster_id"],
+            labels=["job", "cluster_id"],
         )
         lags = GaugeMetricFamily(
             "aclog_spark_lag_offsets",
             "Offsets of the log that the job had not processed when Spark last checked.",
-            labels=["cluster_id"],
+            labels=["job", "cluster_id"],
         )
         for family, values in ((durations, current.phases_s), (ends, current.ends), (lags, current.lags)):
             for label, value in sorted(values.items()):
-                family.add_metric([label], value)
+                family.add_metric([self._job, label], value)
             yield family
 
-    def started(self, run_id: UUID) -> None:
-        """A query started."""
+    def started(self, name: str | None, run_id: UUID) -> None:
+        """A query started; a job on a busy machine starts its query again."""
         with self._lock:
-            if self._run_id is None:
+            if name == self._job:
                 self._run_id = run_id
                 self._progress = replace(self._progress, is_active=True)
 
@@ -216,24 +242,38 @@ class QueryProgress(Collector):
             if run_id == self._run_id:
                 self._progress = replace(self._progress, is_active=False, input_rate=0.0)
 
+    def _gauge(self, name: str, text: str, value: float) -> Metric:
+        family = GaugeMetricFamily(name, text, labels=["job"])
+        family.add_metric([self._job], value)
+        return family
+
+    def _counter(self, name: str, text: str, value: float) -> Metric:
+        family = CounterMetricFamily(name, text, labels=["job"])
+        family.add_metric([self._job], value)
+        return family
+
 
 class _Listener(StreamingQueryListener):
-    """Forwards Spark's events to QueryProgress."""
+    """Forwards Spark's events to each QueryProgress, which selects those of its query."""
 
-    def __init__(self, progress: QueryProgress) -> None:
-        self._progress = progress
+    def __init__(self, queries: Sequence[QueryProgress]) -> None:
+        self._queries = queries
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's names
-        self._progress.started(event.runId)
+        for query in self._queries:
+            query.started(event.name, event.runId)
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        self._progress.progressed(event.progress)
+        for query in self._queries:
+            query.progressed(event.progress)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        self._progress.idle(event.runId, event.timestamp)
+        for query in self._queries:
+            query.idle(event.runId, event.timestamp)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        self._progress.terminated(event.runId)
+        for query in self._queries:
+            query.terminated(event.runId)
 
 
 def _ends(source: Sequence[FollowedLog], text: str | None) -> dict[str, int]:
@@ -252,15 +292,3 @@ def _seconds(timestamp: str) -> float:
 def _rate(rows: int, seconds: float) -> float:
     """0 if no time has passed, as before the second batch."""
     return rows / seconds if seconds > 0 else 0.0
-
-
-def _gauge(name: str, text: str, value: float) -> Metric:
-    family = GaugeMetricFamily(name, text)
-    family.add_metric([], value)
-    return family
-
-
-def _counter(name: str, text: str, value: float) -> Metric:
-    family = CounterMetricFamily(name, text)
-    family.add_metric([], value)
-    return family

@@ -1,11 +1,13 @@
-"""run_job: runs the streaming query of a job."""
+"""Runs the streaming query of a job (``run_job``), and several jobs in one session (``run_together``)."""
 
 from __future__ import annotations
 
 import logging
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from functools import reduce
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
@@ -25,7 +27,7 @@ from snapshot.jobs.sources.topic_source import read_topics_stream
 from snapshot.store.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -40,12 +42,49 @@ _STOP_POLL_INTERVAL_S: Final = 0.2
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
-def run_job(
-    spark: SparkSession, settings: JobSettings, sink: JobSink, on_batch: Callable[[BatchReport], None]
-) -> None:
-    """Run a job until all is processed (without an interval), it fails, or SIGINT or SIGTERM arrives.
+@dataclass(frozen=True, slots=True)
+class RunControl:
+    """Control of jobs that run at the same time.
 
-    A signal interrupts the current batch, which the next start repeats. If the machine is too busy for Spark
+    Attributes:
+        stop: stops all when it is set.
+        starting: held by a job until its query has made its first batch, or found nothing to do. Spark gives
+            a Python process ten seconds to start, which several at a time need more often.
+    """
+
+    stop: threading.Event = field(default_factory=threading.Event)
+    starting: threading.Lock = field(default_factory=threading.Lock)
+
+
+def run_together(jobs: Sequence[Callable[[RunControl], None]]) -> None:
+    """Run jobs at the same time until all end; a failed one, SIGINT or SIGTERM stops the others.
+
+    Args:
+        jobs: each is called in its own thread, with the ``control`` for run_job.
+
+    Raises:
+        Exception: the first error of a job.
+    """
+    with _stopped_by_signals() as control, ThreadPoolExecutor(len(jobs)) as pool:
+        running = [pool.submit(job, control) for job in jobs]
+        try:
+            for ended in as_completed(running):
+                ended.result()
+        finally:
+            control.stop.set()
+
+
+def run_job(
+    spark: SparkSession,
+    settings: JobSettings,
+    sink: JobSink,
+    on_batch: Callable[[BatchReport], None],
+    *,
+    control: RunControl | None = None,
+) -> None:
+    """Run a job until all is processed (without an interval), it fails, or it is stopped.
+
+    A stop interrupts the current batch, which the next start repeats. If the machine is too busy for Spark
     to reach the first batch, the query is started again, up to twice.
 
     Args:
@@ -53,15 +92,20 @@ def run_job(
         settings: of the job.
         sink: its outputs.
         on_batch: called with each batch, in another thread.
+        control: of the jobs that run with this one; None: SIGINT and SIGTERM stop the job.
 
     Raises:
         SparkJobError: the job cannot start or continue; also for errors inside Spark, with the cause's text.
         AclogError: an error on the driver.
     """
+    if control is None:
+        with _stopped_by_signals() as own_control:
+            run_job(spark, settings, sink, on_batch, control=own_control)
+        return
     for start in count(1):
         begun = threading.Event()
         try:
-            _run_query(spark, settings, sink, on_batch, begun)
+            _run_query(spark, settings, sink, on_batch, begun, control)
         except SparkBusyError as error:
             if begun.is_set() or start == _STARTS_MAX:
                 raise
@@ -76,6 +120,7 @@ def _run_query(
     sink: JobSink,
     on_batch: Callable[[BatchReport], None],
     begun: threading.Event,
+    control: RunControl,
 ) -> None:
     """One start of the query, to its end; sets ``begun`` with its first batch."""
     with ExitStack() as on_exit, as_job_failure():
@@ -104,32 +149,37 @@ def _run_query(
                 raise
 
         stream = _stream(spark, settings, first_offsets.starts)
-        writer = stream.writeStream.foreachBatch(run_batch).option("checkpointLocation", settings.checkpoint)
+        writer = stream.writeStream.foreachBatch(run_batch).queryName(sink.name)
+        writer = writer.option("checkpointLocation", settings.checkpoint)
         if settings.interval_s is None:
             writer = writer.trigger(availableNow=True)
         else:
             writer = writer.trigger(processingTime=f"{int(settings.interval_s * 1000)} milliseconds")
-        with _stop_signals() as is_stopped:
-            try:
+        try:
+            with control.starting:
                 query = writer.start()
                 on_exit.callback(query.stop)
-                _wait(query, is_stopped, micro_batches)
-            except PySparkException as error:
-                if is_stopped():
-                    return
-                if failures:
-                    raise failures[0] from error
-                raise
+                while not query.lastProgress and not _has_ended(query, control, micro_batches):
+                    pass
+            while not _has_ended(query, control, micro_batches):
+                pass
+        except PySparkException as error:
+            if control.stop.is_set():
+                return
+            if failures:
+                raise failures[0] from error
+            raise
 
 
-def _wait(query: StreamingQuery, is_stopped: Callable[[], bool], micro_batches: MicroBatches) -> None:
-    while not is_stopped():
-        # awaitTermination accepts any number; its annotation says int.
-        is_ended = query.awaitTermination(_STOP_POLL_INTERVAL_S)  # type: ignore[arg-type]
-        micro_batches.freshen()
-        if is_ended:
-            return
-    query.stop()
+def _has_ended(query: StreamingQuery, control: RunControl, micro_batches: MicroBatches) -> bool:
+    """Wait a little for the end of the query; stop it if the jobs are stopped."""
+    if control.stop.is_set():
+        query.stop()
+        return True
+    # awaitTermination accepts any number; its annotation says int.
+    is_ended = query.awaitTermination(_STOP_POLL_INTERVAL_S)  # type: ignore[arg-type]
+    micro_batches.freshen()
+    return bool(is_ended)
 
 
 def _stream(spark: SparkSession, settings: JobSettings, starts: Mapping[str, int]) -> DataFrame:
@@ -164,18 +214,18 @@ def _stream(spark: SparkSession, settings: JobSettings, starts: Mapping[str, int
 
 
 @contextmanager
-def _stop_signals() -> Iterator[Callable[[], bool]]:
-    """Catch SIGINT and SIGTERM in the block; yields a function that tells whether one arrived."""
-    stopped = threading.Event()
+def _stopped_by_signals() -> Iterator[RunControl]:
+    """Catch SIGINT and SIGTERM in the block; yields the control of jobs, which each of them stops."""
+    control = RunControl()
     if threading.current_thread() is not threading.main_thread():
         # Only the main thread can handle signals.
-        yield stopped.is_set
+        yield control
         return
     before: dict[signal.Signals, Any] = {
-        number: signal.signal(number, lambda *_: stopped.set()) for number in _SIGNALS
+        number: signal.signal(number, lambda *_: control.stop.set()) for number in _SIGNALS
     }
     try:
-        yield stopped.is_set
+        yield control
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

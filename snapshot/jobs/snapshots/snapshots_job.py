@@ -13,18 +13,24 @@ if TYPE_CHECKING:
 
     from snapshot.jobs.folding.log_plan import LogPlan, LogResult
     from snapshot.jobs.running.job import BatchReport, JobSettings
+    from snapshot.jobs.running.query import RunControl
 
 
 def run_snapshots(
-    spark: SparkSession, settings: JobSettings, on_batch: Callable[[BatchReport], None]
+    spark: SparkSession,
+    settings: JobSettings,
+    on_batch: Callable[[BatchReport], None],
+    *,
+    control: RunControl | None = None,
 ) -> None:
     """Run the job; see run_job."""
-    run_job(spark, settings, _NoOutputs(), on_batch)
+    run_job(spark, settings, _NoOutputs(), on_batch, control=control)
 
 
 class _NoOutputs:
     """The sink of a job without outputs besides the snapshots."""
 
+    name = "snapshots"
     wants_changes = False
     wants_count_deltas = False
 
