@@ -48,7 +48,10 @@ def test_the_commands_are_the_documented_ones() -> None:
         ("token",),
         *(("token", name) for name in ("create", "list", "revoke")),
         ("spark",),
-        *(("spark", name) for name in ("snapshots", "counts", "changes", "history", "review", "submit-file")),
+        *(
+            ("spark", name)
+            for name in ("all", "snapshots", "counts", "changes", "history", "review", "submit-file")
+        ),
         *(("spark", "history", name) for name in ("in-force", "changes")),
     }
 

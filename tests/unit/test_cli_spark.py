@@ -356,7 +356,7 @@ def test_a_missing_log_is_reported_before_java_is_looked_for(tmp_path: Path) -> 
     """The error names the directory, and the job writes nothing."""
     done = aclog("spark", "changes", "--log", tmp_path / "nowhere", "--output", tmp_path / "out", "--once")
     assert done.exit_code == ExitCode.USAGE, done.output
-    assert f"{tmp_path / 'nowhere'}: No such file or directory" in done.stderr
+    assert f"{tmp_path / 'nowhere'}: there is no such directory" in done.stderr
     assert not (tmp_path / "out").exists()
 
 
@@ -498,7 +498,7 @@ def test_a_job_that_ends_prints_one_line_for_each_log(capsys: pytest.CaptureFixt
     ]
 
 
-def test_a_job_that_goes_on_prints_its_batches(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_continuous_job_prints_its_batches(capsys: pytest.CaptureFixture[str]) -> None:
     """One line when the batch is stored."""
     output = JobOutput("counts", "out", as_json=False, is_once=False)
     output.show(report(0, 0, 5))

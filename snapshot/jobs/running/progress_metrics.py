@@ -69,13 +69,13 @@ class JobMetrics(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
-        families: dict[str, Metric] = {}
+        metrics: dict[str, Metric] = {}
         for query in self.queries.values():
-            for family in query.collect():
-                of_name = families.setdefault(family.name, family)
-                if of_name is not family:
-                    of_name.samples += family.samples
-        yield from families.values()
+            for metric in query.collect():
+                of_name = metrics.setdefault(metric.name, metric)
+                if of_name is not metric:
+                    of_name.samples += metric.samples
+        yield from metrics.values()
         for collector in self._added:
             yield from collector.collect()
 
