@@ -124,7 +124,7 @@ def counts_command(
     run(JobFlags(**flags), workspace, [_counts_job("--output", output, table_format, plot, window_ms)])
 
 
-@click.command("all", cls=Command)
+@click.command("all", cls=Command, pair=("--log", "--history"))
 @store_option
 @click.option(
     "--counts",
