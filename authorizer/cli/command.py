@@ -14,6 +14,7 @@ import click
 from click.exceptions import NoSuchCommand
 
 from authorizer.cli.command_name import as_pasted
+from authorizer.cli.invocation import SOURCE_FLAGS
 from authorizer.cli.output_file import FORCE_OPTION, OutputFile
 
 if TYPE_CHECKING:
@@ -21,9 +22,7 @@ if TYPE_CHECKING:
 
 #: Options of which a command line has at most one, and what each of them does.
 _ALTERNATIVES: Final = {
-    ("--log", "--bootstrap-server", "--bootstrap-controller", "--sidecar", "--acls", "--history"): (
-        "each names a source of ACLs"
-    ),
+    (*SOURCE_FLAGS, "--history"): "each names a source of ACLs",
     ("--json", "--csv"): "each is a format of the output",
 }
 

@@ -6,6 +6,7 @@ argument for them.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import sys
@@ -17,11 +18,13 @@ _KEY: Final = "authorizer.cli.invocation"
 
 #: Options that name a log, or the cluster that keeps it.
 LOG_FLAGS: Final = ("--log", "--bootstrap-server", "--bootstrap-controller", "--command-config")
-#: In a hint ``aclog log verify {log}`` becomes ``aclog log verify --log DIR``. The text is for a command
-#: without an option for it.
+#: Options that each name a source of ACLs.
+SOURCE_FLAGS: Final = ("--log", "--bootstrap-server", "--bootstrap-controller", "--sidecar", "--acls")
+#: In a hint ``aclog log verify {log}`` becomes ``aclog log verify --log DIR``. The variable may
+#: name it, too; the last text is for a command that names it in another way.
 _PLACEHOLDERS: Final = {
-    "{log}": ((*LOG_FLAGS, "--config"), "--log DIR"),
-    "{store}": (("--snapshots", "--config"), "--snapshots STORE"),
+    "{log}": ((*LOG_FLAGS, "--config"), "ACLOG_LOG_URL", "--log DIR"),
+    "{store}": (("--snapshots", "--config"), "ACLOG_SNAPSHOT_STORE", "--snapshots STORE"),
 }
 _SENTENCE_END: Final = re.compile(r"(?<=\.) ")
 
@@ -67,9 +70,8 @@ def filled(hint: str) -> str:
     """
     repeated = f"`aclog {_running()} {{"
     hint = " ".join(each for each in _SENTENCE_END.split(hint) if repeated not in each)
-    for placeholder, (flags, form) in _PLACEHOLDERS.items():
-        # Without the option's value the environment names the log, for the proposed command too.
-        options = shlex.join(words(*flags)) or ("" if has_option(flags[0]) else form)
+    for placeholder, (flags, variable, form) in _PLACEHOLDERS.items():
+        options = shlex.join(words(*flags)) or ("" if variable in os.environ else form)
         hint = hint.replace(f" {placeholder}", f" {options}" if options else "")
     return hint
 

@@ -56,7 +56,7 @@ def shared(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Co
     return decorate
 
 
-log_url_option: Final = click.option(
+_log_url_option: Final = click.option(
     "--log",
     metavar="URL",
     expose_value=False,
@@ -67,16 +67,9 @@ log_url_option: Final = click.option(
     "brokers, stored in DIR (describe://HOST:PORT[,HOST:PORT...][/DIR]).  [default: aclog.log.url of "
     "--config, else the log.dirs of a broker's own file]",
 )
-bootstrap_controller_option: Final = click.option(
-    "--bootstrap-controller",
-    metavar="HOST:PORT[,...]",
-    expose_value=False,
-    callback=remember,
-    help="Instead of --log: the cluster of these controllers, as --log kraft://HOST:PORT.",
-)
 #: The log, or the cluster as Kafka's tools name it.
 log_option: Final = shared(
-    log_url_option,
+    _log_url_option,
     click.option(
         "--bootstrap-server",
         metavar="HOST:PORT[,...]",
@@ -84,7 +77,13 @@ log_option: Final = shared(
         callback=remember,
         help="Instead of --log: the cluster of these brokers, as --log describe://HOST:PORT.",
     ),
-    bootstrap_controller_option,
+    click.option(
+        "--bootstrap-controller",
+        metavar="HOST:PORT[,...]",
+        expose_value=False,
+        callback=remember,
+        help="Instead of --log: the cluster of these controllers, as --log kraft://HOST:PORT.",
+    ),
 )
 snapshots_option: Final = click.option(
     "--snapshots",
@@ -145,13 +144,6 @@ config_option: Final = shared(
     ),
     command_config_option,
     quiet_option,
-)
-acls_option: Final = click.option(
-    "--acls",
-    "source",
-    metavar="SET",
-    help="Instead of --log any set of ACLs that `aclog diff` takes: LOG@OFFSET, a snapshot store, a running "
-    "node, a live cluster, a plan, a file.",
 )
 end_offset_option: Final = click.option(
     "--end-offset",

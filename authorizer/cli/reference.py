@@ -30,6 +30,10 @@ On a terminal, output has colours and progress, and fits the terminal's width. I
 uncoloured line. `NO_COLOR` turns colours off, `FORCE_COLOR` turns them on in a pipe. `--quiet` suppresses
 notes and progress. `aclog completion bash --install` (or `zsh`, `fish`) completes commands, options,
 operations and resource types with the Tab key.
+
+One of `--log`, `--bootstrap-server`, `--bootstrap-controller`, `--sidecar` and `--acls` names the ACLs,
+in every command that reads them; two are refused. An option that can be repeated says so; any other one is
+refused when it is given twice. A file that exists is only overwritten with `--force`.
 """
 
 _SCRIPT: Final = """

@@ -11,7 +11,7 @@ import click
 
 from authorizer.api.errors import SidecarUnavailableError
 from authorizer.cli.failure import ExitCode, Failure
-from authorizer.cli.invocation import LOG_FLAGS, given, remember, words
+from authorizer.cli.invocation import given, remember
 from authorizer.cli.options import completes, shared
 
 if TYPE_CHECKING:
@@ -51,31 +51,7 @@ credentials_options: Final = shared(
     ),
     _file("--certificate-file", "PEM: the client certificate with its key (mutual TLS)."),
 )
-sidecar_options: Final = shared(
-    click.option(
-        "--sidecar",
-        metavar="URL",
-        help="A running node instead of a log: http://HOST:PORT (or https) of its sidecar, with "
-        "/clusters/NAME appended if it follows several clusters, or unix:PATH of the aclog.sock in its log's "
-        "directory.",
-    ),
-    credentials_options,
-)
 CREDENTIALS: Final = ("--token-file", "--ca-file", "--certificate-file")
-
-
-def require_one_source(sidecar: str | None, *more_flags: str) -> None:
-    """click.UsageError if options name a node and a log, or have credentials without a node.
-
-    ``more_flags``: of the log's, in addition to those that name it and its snapshots.
-    """
-    if sidecar is not None and (flags := words(*LOG_FLAGS, "--snapshots", *more_flags)):
-        raise click.UsageError(
-            f"--sidecar cannot be used with --log or --snapshots: the node has a log and a store; "
-            f"remove {flags[0]}"
-        )
-    if sidecar is None and (flags := words(*CREDENTIALS)):
-        raise click.UsageError(f"{flags[0]} is for a node: name it with --sidecar")
 
 
 @contextmanager

@@ -255,12 +255,10 @@ def is_log(url: str) -> bool:
 
 
 def _log_url() -> str | None:
-    """The log that --log, --bootstrap-server or --bootstrap-controller names."""
+    """The log that --log, --bootstrap-server or --bootstrap-controller names; --log first."""
     urls = {flag: f"{form}{servers}" for flag, form in _LOG_FORMS.items() if (servers := given(flag))}
-    if len(urls) > 1:
-        raise click.UsageError(f"{' and '.join(urls)} cannot be used together: each names a log")
     for flag in urls:
-        if flag != "--log":
+        if flag != "--log":  # also beside --log, which names the directory of these brokers
             servers = given(flag)
             parse_bootstrap_servers(f"{flag} {servers}", servers, f"{flag} HOST:PORT[,HOST:PORT...]")
     return next(iter(urls.values()), None)

@@ -146,6 +146,39 @@ PLANS: list[Mistake] = [
 FLAGS: list[Mistake] = [
     Mistake(f"{ALICE} --topic orders --principal User:bob", 2, ("'--principal' takes one value", "2 times")),
     Mistake(f"{ALICE} --topic orders --topic payments", 2, ("'--topic' takes one value",)),
+    Mistake(f"{ALICE} --topic orders --progress --no-progress", 2, ("'--progress' takes one value",)),
+    Mistake(f"{ALICE} --topic orders --acls file:./acls", 2, ("--log and --acls cannot be used together",)),
+    Mistake(
+        "lint --sidecar http://127.0.0.1:1 --acls file:./acls", 2, ("--sidecar and --acls cannot be used",)
+    ),
+    Mistake(
+        "what-can --principal User:alice --log file:./acls --csv --json",
+        2,
+        ("--json and --csv cannot be used together",),
+        ("User:alice",),
+    ),
+    Mistake(
+        "report --log file:./acls --output report.pdf",
+        2,
+        ("would be HTML", "name it *.html"),
+        ("wrote",),
+    ),
+    Mistake(
+        "report --log file:./acls --format csv --output report.json", 2, ("would be CSV", "name it *.csv")
+    ),
+    Mistake(
+        "snapshot export --log file:./acls --format csv --output acls.avro", 2, ("would be CSV", "acls.avro")
+    ),
+    Mistake("snapshot export --log file:./acls --format csv --json", 2, ("name it with --output",)),
+    Mistake("report --log file:./acls --output no-type.conf", 2, ("no-type.conf exists", "--force")),
+    Mistake("plan no-type.conf --log file:./acls --output no-type.conf", 2, ("exists", "--force")),
+    Mistake("lint --log file:./acls --junit no-type.conf", 2, ("exists", "--force")),
+    Mistake("snapshot export --log file:./acls --format csv --output no-type.conf", 2, ("exists", "--force")),
+    Mistake("connect --log file:./acls --output no-type.conf", 2, ("exists", "--force")),
+    Mistake("blame --acls random.bin --id x", 2, ("has no history", "--log")),
+    Mistake("apply random.bin --acls file:./acls", 2, ("is applied to a log", "--sidecar")),
+    Mistake("plan random.bin --acls file:./acls --output p.json", 2, ("--output writes a plan for a log",)),
+    Mistake("diff --acls file:./acls", 2, ("--acls file:./acls is A",)),
 ]
 
 #: What an error, a note or a hint proposes as the next step.

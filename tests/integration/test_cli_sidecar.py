@@ -143,7 +143,7 @@ def test_a_caller_without_the_right_gets_an_error_not_denied(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("--log", "x", "--sidecar", "http://127.0.0.1:1", *ALLOWED), "--sidecar cannot be used with --log"),
+        (("--log", "x", "--sidecar", "http://127.0.0.1:1", *ALLOWED), "--log and --sidecar cannot be used"),
         (
             ("--config", "x", "--sidecar", "http://127.0.0.1:1", *ALLOWED),
             "--sidecar cannot be used with --log",

@@ -126,7 +126,7 @@ def test_authentication_errors_hint_at_settings_and_denials_at_acls(
 def running(line: str) -> Iterator[None]:
     """Within the command of a line, with its options parsed."""
     with ExitStack() as opened:
-        context = opened.enter_context(click.Context(cli, info_name="aclog"))
+        context = opened.enter_context(click.Context(cli, info_name="aclog", **cli.context_settings))
         args = shlex.split(line)
         while isinstance(context.command, click.Group):
             name, command, args = context.command.resolve_command(context, args)
@@ -146,6 +146,7 @@ BAD_LISTENER = ConfigError("aclog.listeners", "x", "NAME://HOST:PORT")
     [
         ("lint --log A", DAMAGED, "`aclog log verify --log A` checks", "DIR"),
         ("diff A B", DAMAGED, "`aclog log verify --log DIR` checks", "verify` "),
+        ("lint --acls A", DAMAGED, "`aclog log verify --log DIR` checks", "verify` "),
         ("log verify --log A", DAMAGED, "from another replica", "log verify"),
         ("snapshot verify --snapshots S", NO_SNAPSHOT, "`aclog snapshot list --snapshots S`", "STORE"),
         ("diff A B", NO_SNAPSHOT, "`aclog snapshot list --snapshots STORE`", "list` "),

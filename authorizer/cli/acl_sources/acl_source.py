@@ -44,6 +44,11 @@ class AclSet(NamedTuple):
             raise TypeError(f"{self.name} is not a target of plans")
         return self.origin
 
+    @property
+    def has_offsets(self) -> bool:
+        """Whether the ACLs are those of a log, or of a stored snapshot of one."""
+        return self.cluster_id is not None
+
     def table(self) -> AclTable:
         """The ACLs by column."""
         return self.image.merged().columns

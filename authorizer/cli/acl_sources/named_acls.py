@@ -39,17 +39,19 @@ class NamedAcls:
 
     Attributes:
         cluster_id: chooses among the clusters of a store.
+        is_node: whether the name can only be a node's.
     """
 
     name: str
     workspace: Workspace
     cluster_id: str | None = None
+    is_node: bool = False
 
     def load(self) -> AclSet:
         """As AclSource."""
         name, workspace = self.name, self.workspace
         source, at = _split(name)
-        if is_node(name):
+        if self.is_node or is_node(name):
             return _of_node(name, workspace)
         if is_log(source):
             return _of_log(name, source, at, workspace.config.kafka)

@@ -2,39 +2,73 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from authorizer.cli.invocation import log_words, words
-from authorizer.cli.options import acls_option, config_option, json_option, log_option, release_option, shared
+from authorizer.cli.invocation import given, log_words, remember, words
+from authorizer.cli.options import config_option, json_option, log_option, release_option, shared
 from authorizer.cli.rendering.output import note
-from authorizer.cli.sidecar import CREDENTIALS, credentials_options, require_one_source
+from authorizer.cli.sidecar import CREDENTIALS, credentials_options
 from authorizer.cli.workspace import Workspace
 from records.log.open import polled_servers
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from authorizer.cli.acl_sources.acl_source import AclSet, AclSource, AclTarget, EditableAcls
     from authorizer.engine.decisions.state import AuthorizerSettings
 
+_Command = TypeVar("_Command", bound="Callable[..., Any]")
+
 #: Taken together: a broker's directory that is read, and the brokers that change what is in it.
 BROKERS_OF_A_DIRECTORY: Final = ("--log", "--bootstrap-server")
+
+
+def source_options(
+    *, no_sidecar: str | None = None, no_acls: str | None = None
+) -> Callable[[_Command], _Command]:
+    """The options that name a source of ACLs: the same in every command.
+
+    Args:
+        no_sidecar: why the command cannot read a node, and what it can read; None if it can.
+        no_acls: the same for any set of ACLs.
+    """
+    return shared(
+        log_option,
+        _source_option(
+            "--sidecar",
+            "URL",
+            "Instead of --log a running node: http://HOST:PORT (or https) of its sidecar, with "
+            "/clusters/NAME appended if it follows several clusters, or unix:PATH of the aclog.sock in its "
+            "log's directory.",
+            no_sidecar,
+        ),
+        _source_option(
+            "--acls",
+            "SET",
+            "Instead of --log any set of ACLs that `aclog diff` takes: LOG@OFFSET, a snapshot store, a "
+            "running node, a live cluster, a plan, a file.",
+            no_acls,
+        ),
+        *([credentials_options] if no_sidecar is None else []),
+    )
+
+
+def _source_option(flag: str, metavar: str, text: str, refused: str | None) -> Callable[[_Command], _Command]:
+    def callback(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+        if value is not None and refused is not None:
+            raise click.UsageError(f"{flag} {value}: {refused}", ctx)
+        return remember(ctx, param, value)
+
+    hidden = refused is not None
+    return click.option(
+        flag, metavar=metavar, expose_value=False, callback=callback, hidden=hidden, help=text
+    )
+
+
 #: A set of ACLs, and how it is printed.
-set_source_options: Final = shared(
-    log_option,
-    acls_option,
-    credentials_options,
-    config_option,
-    release_option,
-    json_option,
-)
-bootstrap_option: Final = click.option(
-    "--bootstrap-server",
-    "bootstrap_servers",
-    metavar="HOST:PORT",
-    help="A Kafka cluster that is changed with Kafka's protocol, as kafka-acls does it. Client settings "
-    "(SASL, TLS) are aclog.kafka.* of --config.",
-)
+set_source_options: Final = shared(source_options(), config_option, release_option, json_option)
 max_removed_option: Final = click.option(
     "--max-removed-percent",
     type=click.IntRange(0, 100),
@@ -44,42 +78,62 @@ max_removed_option: Final = click.option(
 )
 
 
-def acl_source(workspace: Workspace, *, acls: str | None) -> AclSource:
-    """The source that --acls names, else the log."""
+def named_set() -> str | None:
+    """The set of --acls, or the node of --sidecar; None if the options name a log."""
+    named: str | None = given("--acls") or given("--sidecar")
+    return named
+
+
+def require_fitting_options(*of_log: str) -> None:
+    """click.UsageError for options that the source has no use for.
+
+    ``of_log``: options for a log, in addition to those for its connection and its snapshots.
+    """
+    if given("--sidecar") is not None and (flags := words("--command-config", "--snapshots", *of_log)):
+        raise click.UsageError(
+            f"--sidecar cannot be used with --log or --snapshots: the node has a log and a store; "
+            f"remove {flags[0]}"
+        )
+    if given("--acls") is not None and words("--snapshots"):
+        raise click.UsageError("--snapshots is for a log: as --acls a store is a set by itself")
+    if named_set() is None and (flags := words(*CREDENTIALS)):
+        raise click.UsageError(f"{flags[0]} is for a node: name it with --sidecar")
+
+
+def acl_source(workspace: Workspace) -> AclSource:
+    """The source that the options name."""
     from authorizer.cli.acl_sources.named_acls import NamedAcls
 
-    return NamedAcls(workspace.log_url if acls is None else acls, workspace)
+    require_fitting_options()
+    return NamedAcls(named_set() or workspace.log_url, workspace, is_node=given("--sidecar") is not None)
 
 
-def acl_target(workspace: Workspace, *, sidecar: str | None, bootstrap_servers: str | None) -> AclTarget:
-    """The target that --bootstrap-server or --sidecar names, else the log.
+def acl_target(workspace: Workspace) -> AclTarget:
+    """The target that the options name.
 
     A log of polled ACLs (describe://) is changed through the brokers that it polls.
     """
-    if sidecar is not None and bootstrap_servers is not None:
-        raise click.UsageError("--sidecar and --bootstrap-server cannot be used together")
-    if bootstrap_servers is None and sidecar is None:
-        bootstrap_servers = polled_servers(workspace.config.log_url)
-    if bootstrap_servers is None:
-        return editable_acls(workspace, sidecar=sidecar)
+    bootstrap_servers = given("--bootstrap-server") or polled_servers(workspace.config.log_url)
+    if bootstrap_servers is None or given("--sidecar") is not None:
+        return editable_acls(workspace)
     from authorizer.cli.acl_sources.cluster_acls import ClusterAcls
 
-    require_one_source(None)
+    require_fitting_options()
     return ClusterAcls(bootstrap_servers, workspace)
 
 
-def target_words(before: AclSet, *, sidecar: str | None, bootstrap_servers: str | None) -> tuple[str, ...]:
+def target_words(before: AclSet) -> tuple[str, ...]:
     """The options that name this command's target, for the command that applies its plan."""
-    named = {"--sidecar": sidecar, "--bootstrap-server": bootstrap_servers}
-    found = [word for flag, value in named.items() if value is not None for word in (flag, value)]
-    if before.is_changed_by_brokers and not found:
-        found = ["--bootstrap-server", "HOST:PORT"]
-    return (*log_words(), *words(*CREDENTIALS), *found)
+    named = words("--sidecar", *CREDENTIALS)
+    if before.is_changed_by_brokers and given("--bootstrap-server") is None:
+        named = ("--bootstrap-server", "HOST:PORT")
+    return (*log_words(), *named)
 
 
-def editable_acls(workspace: Workspace, *, sidecar: str | None) -> EditableAcls:
+def editable_acls(workspace: Workspace) -> EditableAcls:
     """The node that --sidecar names, else the log."""
-    require_one_source(sidecar)
+    require_fitting_options()
+    sidecar = given("--sidecar")
     if sidecar is None:
         from authorizer.cli.acl_sources.log_acls import LogAcls
 
@@ -89,12 +143,12 @@ def editable_acls(workspace: Workspace, *, sidecar: str | None) -> EditableAcls:
     return NodeAcls(sidecar, workspace.config.acl_update_timeout_ms)
 
 
-def load_set(acls: str | None) -> tuple[AclSet, AuthorizerSettings]:
-    """Load the set that --acls or --log names, with the settings of --config, and note what is unknown."""
+def load_set() -> tuple[AclSet, AuthorizerSettings]:
+    """Load the set that the options name, with the settings of --config, and note what is unknown."""
     from authorizer.engine.decisions.notes import unknown_release, unknown_settings
 
     workspace = Workspace.given()
-    found = acl_source(workspace, acls=acls).load()
+    found = acl_source(workspace).load()
     settings = workspace.settings(is_own=found.is_own).with_version_of(found.image)
     for each in (*unknown_release(found.state(settings)), *unknown_settings(settings)):
         note(f"note: {each}")

@@ -23,7 +23,7 @@ from authorizer.api.errors import (
     SidecarRefusedError,
     UnsupportedLevelError,
 )
-from authorizer.cli.acl_sources.options import editable_acls
+from authorizer.cli.acl_sources.options import editable_acls, source_options
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure, failure_of, write_attempt
 from authorizer.cli.options import (
@@ -31,7 +31,6 @@ from authorizer.cli.options import (
     PATTERN_TYPE,
     config_option,
     json_option,
-    log_option,
     progress_option,
     shared,
     snapshots_option,
@@ -39,7 +38,6 @@ from authorizer.cli.options import (
 from authorizer.cli.rendering.output import print_json, shown
 from authorizer.cli.rendering.streams import InputClosedError
 from authorizer.cli.resources import resource_options
-from authorizer.cli.sidecar import sidecar_options
 from authorizer.cli.workspace import Workspace
 from authorizer.engine.acl_validation import matching_records, validate_filter
 from records.acl import (
@@ -114,15 +112,14 @@ _entry_options = shared(
 
 @click.command("acls", cls=Command)
 @_action_options
-@log_option
-@sidecar_options
+@source_options(no_acls="it works on a log or a node (--log, --bootstrap-server, --sidecar)")
 @_pattern_options
 @_entry_options
 @snapshots_option
 @config_option
 @json_option
 @progress_option
-def acls_command(*, sidecar: str | None, as_json: bool, force: bool, **flags: Any) -> None:
+def acls_command(*, as_json: bool, force: bool, **flags: Any) -> None:
     """Add, remove or list ACLs, with the flags and output of kafka-acls.
 
     --list reads any log, including a broker's __cluster_metadata-0. --add and --remove need a topic, a
@@ -151,7 +148,7 @@ def acls_command(*, sidecar: str | None, as_json: bool, force: bool, **flags: An
     acls_flags = AclsFlags(**flags)
     with _usage_errors():
         acls_flags.check()
-    acls = editable_acls(Workspace.given(), sidecar=sidecar)
+    acls = editable_acls(Workspace.given())
     try:
         with _usage_errors():
             perform(acls, acls_flags, force=force, as_json=as_json)

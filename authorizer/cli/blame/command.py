@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from authorizer.api.ip_address import host_address
+from authorizer.cli.acl_sources.options import source_options
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.options import (
@@ -17,7 +18,6 @@ from authorizer.cli.options import (
     config_option,
     history_cluster_option,
     json_option,
-    log_option,
     operation_option,
     progress_option,
     shared,
@@ -70,7 +70,10 @@ _subject_options: Final = shared(
 
 
 @click.command("blame", cls=Command)
-@log_option
+@source_options(
+    no_sidecar="a node keeps only its newest states. Its log has the history: --log, --bootstrap-controller",
+    no_acls="a set of ACLs has no history. A log has one (--log, --bootstrap-server), or --history",
+)
 @snapshots_option
 @click.option(
     "--history",

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from authorizer.client import Client
     from authorizer.engine.batch_query import BatchAuthorizer
-    from authorizer.engine.decisions.state import AuthorizerState
     from records.entries import MetadataRecord
     from records.log.base import MetadataLog
 
@@ -67,6 +66,25 @@ def answer_batch_of_sidecar(url: str, queries: str) -> None:
 
     with sidecar_client(url) as client:
         _print_answers(queries, _SidecarStates(client))
+
+
+def answer_batch_of_set(workspace: Workspace, queries: str) -> None:
+    """Print one answer for each line, from the set of --acls."""
+    from authorizer.cli.acl_sources.options import acl_source
+
+    acls = acl_source(workspace).load()
+    _print_answers(queries, _SetStates(_loaded(workspace, acls.image, is_own=acls.is_own)))
+
+
+def _loaded(workspace: Workspace, image: AclsImage, *, is_own: bool) -> StandardAuthorizer:
+    """An authorizer on one state; notes what its answers depend on and is unknown."""
+    authorizer = StandardAuthorizer(audit=AuditLog(OFF))
+    authorizer.configure(workspace.config.properties)
+    authorizer.load(image)
+    settings = workspace.settings(is_own=is_own)
+    for each in (*unknown_settings(settings), *unknown_release(authorizer.state)):
+        note(f"note: {each}")
+    return authorizer
 
 
 def _print_answers(queries: str, states: _States) -> None:
@@ -158,6 +176,18 @@ class _SidecarStates(_States):
         return authorizer
 
 
+class _SetStates(_States):
+    """The only state of a set of ACLs."""
+
+    def __init__(self, authorizer: StandardAuthorizer) -> None:
+        self._authorizer = authorizer
+
+    def authorizer(self, end_offset: int | None, queries: Sequence[dict[str, Any]]) -> BatchAuthorizer:
+        if end_offset is not None:
+            raise OffsetUnavailableError(end_offset - 1, "--acls names one state; a log has others")
+        return self._authorizer
+
+
 class _LogStates(_States):
     """The states of a log, or of a file of records."""
 
@@ -167,29 +197,18 @@ class _LogStates(_States):
         self._from_file = from_file
         self.has_log_offsets = not from_file
         self._newest: StandardAuthorizer | None = None
-        self._noted: set[str] = set()
         if not from_file:
             note_guess(log)
 
     def authorizer(self, end_offset: int | None, queries: Sequence[dict[str, Any]]) -> BatchAuthorizer:
         if end_offset is None and self._newest is not None:
             return self._newest
-        authorizer = StandardAuthorizer(audit=AuditLog(OFF))
-        authorizer.configure(self._workspace.config.properties)
-        authorizer.load(self._image(end_offset))
-        self._note_unknown(authorizer.state)
+        is_own = not (self._from_file or self._log.is_cluster_metadata_log)
+        authorizer = _loaded(self._workspace, self._image(end_offset), is_own=is_own)
         if end_offset is None:
             # Answer all queries without an offset, in all chunks, on one state.
             self._newest = authorizer
         return authorizer
-
-    def _note_unknown(self, state: AuthorizerState) -> None:
-        """Note once each unknown setting or release that the answers depend on."""
-        settings = self._workspace.settings(is_own=not (self._from_file or self._log.is_cluster_metadata_log))
-        for each in (*unknown_settings(settings), *unknown_release(state)):
-            if each not in self._noted:
-                self._noted.add(each)
-                note(f"note: {each}")
 
     def _image(self, end_offset: int | None) -> AclsImage:
         if end_offset == 0:

@@ -9,16 +9,16 @@ import click
 
 from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.api.ip_address import host_address
+from authorizer.cli.acl_sources.options import acl_source, require_fitting_options, source_options
 from authorizer.cli.check.explanation import decision_line, explanation_lines
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
-from authorizer.cli.invocation import log_words
+from authorizer.cli.invocation import given, log_words, words
 from authorizer.cli.options import (
     PRINCIPAL,
     at_offset_option,
     config_option,
     json_option,
-    log_option,
     operation_option,
     progress_option,
     release_option,
@@ -27,13 +27,12 @@ from authorizer.cli.options import (
 from authorizer.cli.rendering.output import answer, note, print_json
 from authorizer.cli.rendering.terminal import width
 from authorizer.cli.resources import flag_of, only_resource, resource_options
-from authorizer.cli.sidecar import require_one_source, sidecar_client, sidecar_options
+from authorizer.cli.sidecar import sidecar_client
 from authorizer.cli.workspace import Workspace
 from records.acl import AclOperation, PatternType, ResourcePattern
+from records.log.open import polled_servers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.engine.explanation.explain import Explanation
     from records.principal import KafkaPrincipal
@@ -57,8 +56,7 @@ _PLAIN_ANSWER: Final = (
 
 
 @click.command("check", cls=Command)
-@log_option
-@sidecar_options
+@source_options()
 @snapshots_option
 @config_option
 @release_option
@@ -95,7 +93,6 @@ _PLAIN_ANSWER: Final = (
 @progress_option
 def check_command(
     *,
-    sidecar: str | None,
     principal: KafkaPrincipal | None,
     operation: AclOperation | None,
     host: str,
@@ -120,6 +117,8 @@ def check_command(
     states that the node published last. Requests of other principals need Describe on the cluster, or an
     entry in aclog.describe.principals. A token or a certificate identifies the caller.
 
+    With --acls any set of ACLs decides, such as a file or a plan before it is applied.
+
     Exit code 0: ALLOWED, or all requests of --batch are answered; 1: DENIED.
 
     \b
@@ -127,17 +126,21 @@ def check_command(
       aclog check --log DIR --principal User:alice --operation Read --topic orders
       aclog check --log DIR --principal User:alice --operation Write --topic orders --host 10.0.0.1 --explain
       aclog check --log DIR --config server.properties --batch queries.jsonl > answers.jsonl
+      aclog check --acls acls.txt --principal User:alice --operation Read --topic orders
       aclog check --sidecar http://127.0.0.1:8180 --principal User:a --operation Read --topic t --explain
     """
-    require_one_source(sidecar, "--config", "--as")
+    require_fitting_options("--config", "--as")
+    sidecar = given("--sidecar")
     if queries is not None:
         _refuse_with_batch(principal, operation, resource, at_offset, explain=explain)
-        _check_batch(sidecar, queries, records)
+        _check_batch(queries, records)
         return
     if records is not None:
         raise click.UsageError("--records needs --batch")
     context, action = _request(principal, operation, resource, host)
-    if sidecar is None:
+    if given("--acls") is not None:
+        explanation, quality = _explained_by_set(context, action, at_offset)
+    elif sidecar is None:
         explanation, quality = _explained_by_log(context, action, at_offset)
     else:
         explanation, quality = _explained_by_sidecar(sidecar, context, action, at_offset)
@@ -158,46 +161,40 @@ def check_command(
             document = {key: document[key] for key in _PLAIN_ANSWER}
         print_json(document | {"hostAssumed": host_assumed} | quality.to_json())
     elif explain:
-        source_flags = log_words() if sidecar is None else ("--sidecar", sidecar)
-        # Only a broker's tool can change a log that aclog cannot write to.
-        log_flags = None if quality.is_read_only else source_flags
-        _print_explanation(explanation, quality, log_flags, at_offset=at_offset, host_assumed=host_assumed)
+        _print_explanation(explanation, quality, at_offset=at_offset, host_assumed=host_assumed)
     else:
-        answer(decision_line(explanation, at_offset), indent=2)
+        answer(decision_line(explanation, at_offset, quality.source), indent=2)
     if not explanation.decision.is_allowed:
         raise click.exceptions.Exit(ExitCode.NO)
 
 
-def _check_batch(sidecar: str | None, queries: str, records: str | None) -> None:
+def _check_batch(queries: str, records: str | None) -> None:
     if queries == records == "-":
         raise click.UsageError("--batch and --records cannot both read stdin")
-    if sidecar is None:
-        from authorizer.cli.check.batch import answer_batch
+    from authorizer.cli.check.batch import answer_batch, answer_batch_of_set, answer_batch_of_sidecar
 
+    named = words("--sidecar", "--acls")
+    if records is not None and named:
+        raise click.UsageError(f"--records cannot be used with {named[0]}")
+    if given("--sidecar") is not None:
+        answer_batch_of_sidecar(given("--sidecar"), queries)
+    elif named:
+        answer_batch_of_set(Workspace.given(), queries)
+    else:
         answer_batch(Workspace.given(), queries, records)
-        return
-    if records is not None:
-        raise click.UsageError("--records cannot be used with --sidecar")
-    from authorizer.cli.check.batch import answer_batch_of_sidecar
-
-    answer_batch_of_sidecar(sidecar, queries)
 
 
 def _print_explanation(
-    explanation: Explanation,
-    quality: _AnswerQuality,
-    log_flags: Sequence[str] | None,
-    *,
-    at_offset: int | None,
-    host_assumed: bool,
+    explanation: Explanation, quality: _AnswerQuality, *, at_offset: int | None, host_assumed: bool
 ) -> None:
     for line in explanation_lines(
         explanation,
         columns=width(),
-        log_flags=log_flags,
+        log_flags=quality.acls_flags,
         at_offset=at_offset,
         uncommitted_from=quality.uncommitted_from,
         host_assumed=host_assumed,
+        source=quality.source,
     ):
         click.echo(line)
     if quality.age_ms is not None:
@@ -208,19 +205,23 @@ class _AnswerQuality(NamedTuple):
     """Facts that limit an answer.
 
     Attributes:
-        is_read_only: whether only the cluster's own tools can change the ACLs, as far as is known.
+        acls_flags: options of `aclog acls` that name the ACLs; None if only the cluster's own tools can
+            change them, as far as is known.
         uncommitted_from: as of MetadataLog.
         age_ms: maximum age of the ACLs of a polled cluster; None for other logs and for past states.
         is_polled: whether the ACLs are answers of brokers, which do not tell when each was written.
+        source: name of a set of ACLs without offsets.
     """
 
-    is_read_only: bool
+    acls_flags: tuple[str, ...] | None
     uncommitted_from: int | None
     age_ms: int | None = None
     is_polled: bool = False
+    source: str | None = None
 
     def to_json(self) -> dict[str, object]:
-        return {
+        no_offsets = {} if self.source is None else {"offset": None, "endOffset": None}
+        return no_offsets | {
             "highWatermarkIsGuess": self.uncommitted_from is not None,
             "uncommittedFrom": self.uncommitted_from,
             "ageMs": self.age_ms,
@@ -238,7 +239,8 @@ def _explained_by_log(
         found = workspace.state(log, at_offset=at_offset, with_offsets=True)
         freshness = log.freshness()
         age_ms = None if freshness is None or at_offset is not None else freshness.age_ms
-        quality = _AnswerQuality(log.is_read_only, found.uncommitted_from, age_ms, freshness is not None)
+        acls_flags = None if log.is_read_only else log_words()
+        quality = _AnswerQuality(acls_flags, found.uncommitted_from, age_ms, freshness is not None)
         settings = workspace.settings(is_own=not log.is_cluster_metadata_log)
     state = AuthorizerState(settings.index(found.image), settings, is_ready=True, not_ready_reason="")
     explanation = explain(state, context, action)
@@ -260,8 +262,26 @@ def _explained_by_sidecar(
     with sidecar_client(url) as client:
         answer = client.ask(calls.explanation(request, at_offset=at_offset))
     explanation = explanation_from_json(msgspec.to_builtins(answer), context, action)
-    quality = _AnswerQuality(answer.high_watermark_is_guess, answer.uncommitted_from, answer.age_ms)
+    acls_flags = None if answer.high_watermark_is_guess else ("--sidecar", url)
+    quality = _AnswerQuality(acls_flags, answer.uncommitted_from, answer.age_ms)
     return _with_request_notes(explanation, None), quality
+
+
+def _explained_by_set(
+    context: RequestContext, action: Action, at_offset: int | None
+) -> tuple[Explanation, _AnswerQuality]:
+    from authorizer.engine.explanation.explain import explain
+
+    if at_offset is not None:
+        raise click.UsageError("--at-offset is for --log and --sidecar; --acls takes LOG@OFFSET")
+    workspace = Workspace.given()
+    acls = acl_source(workspace).load()
+    state = acls.state(workspace.settings(is_own=acls.is_own))
+    source = None if acls.has_offsets else acls.name
+    quality = _AnswerQuality(
+        acls.acls_flags, None, is_polled=polled_servers(acls.name) is not None, source=source
+    )
+    return _with_request_notes(explain(state, context, action), state), quality
 
 
 def _with_request_notes(explanation: Explanation, state: AuthorizerState | None) -> Explanation:

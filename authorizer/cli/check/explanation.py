@@ -24,13 +24,16 @@ _COMMAND_LABELS: Final = ("to allow it", "or in Kafka")
 _KAFKA_ACLS: Final = ("kafka-acls", "--bootstrap-server", "localhost:9092")
 
 
-def decision_line(explanation: Explanation, at_offset: int | None = None) -> str:
+def decision_line(explanation: Explanation, at_offset: int | None = None, source: str | None = None) -> str:
     """One line: ``DENIED by DefaultDeny at end offset 281: User:a READ on TOPIC:LITERAL:t from 10.0.0.1``.
 
-    ``at_offset``: the record whose state was asked for, if one was.
+    Args:
+        explanation: of one decision.
+        at_offset: the record whose state was asked for, if one was.
+        source: name of a set of ACLs without offsets; None for a log.
     """
     decision = explanation.decision
-    state = _state(explanation, at_offset)
+    state = _state(explanation, at_offset, source)
     return f"{_result(decision)} by {decided_by(decision)} {state}: {_request(explanation)}"
 
 
@@ -42,6 +45,7 @@ def explanation_lines(
     at_offset: int | None = None,
     uncommitted_from: int | None = None,
     host_assumed: bool = False,
+    source: str | None = None,
 ) -> Iterator[str]:
     """The lines of an explanation; each ACL has its offset and id.
 
@@ -52,10 +56,11 @@ def explanation_lines(
         at_offset: as of ``decision_line``.
         uncommitted_from: ACLs from this offset on are marked; None: all ACLs are known to be committed.
         host_assumed: whether the host is an assumption.
+        source: name of a set of ACLs without offsets; None for a log.
     """
     decision = explanation.decision
-    yield f"{_result(decision)} by {decision.rule.value} {_state(explanation, at_offset)}"
-    for label, text in _lines(explanation, uncommitted_from, host_assumed=host_assumed):
+    yield f"{_result(decision)} by {decision.rule.value} {_state(explanation, at_offset, source)}"
+    for label, text in _lines(explanation, uncommitted_from, source, host_assumed=host_assumed):
         yield wrapped(f"  {label:11} {text}", columns, _INDENT)
     commands = [_KAFKA_ACLS] if log_flags is None else [(*command_words(), "acls", *log_flags), _KAFKA_ACLS]
     command_columns = None if columns is None else columns - _INDENT
@@ -66,7 +71,7 @@ def explanation_lines(
 
 
 def _lines(
-    explanation: Explanation, uncommitted_from: int | None, *, host_assumed: bool
+    explanation: Explanation, uncommitted_from: int | None, source: str | None, *, host_assumed: bool
 ) -> Iterator[tuple[str, str]]:
     """Label and text of each line below the decision."""
     decision = explanation.decision
@@ -76,15 +81,17 @@ def _lines(
     for each in explanation.notes:
         yield "note", each
     if decision.acl is not None:
-        yield "decided by", _acl(decision.acl, uncommitted_from)
+        yield "decided by", _acl(decision.acl, uncommitted_from, source)
     for acl in explanation.also_matched:
-        yield "matches too", _acl(acl, uncommitted_from)
+        yield "matches too", _acl(acl, uncommitted_from, source)
     for miss in explanation.near_misses:
-        yield "near miss", _acl(miss.acl, uncommitted_from)
+        yield "near miss", _acl(miss.acl, uncommitted_from, source)
         yield " ", f"{miss.field} would have to be {shown(miss.requested)}, not {shown(miss.value)}"
 
 
-def _state(explanation: Explanation, at_offset: int | None) -> str:
+def _state(explanation: Explanation, at_offset: int | None, source: str | None) -> str:
+    if source is not None:
+        return f"in {shown(source)}"
     after = "" if at_offset is None else f", after the record at offset {at_offset}"
     return f"at end offset {explanation.end_offset}{after}"
 
@@ -107,8 +114,10 @@ def _result(decision: Decision) -> str:
     return verdict(decision.result.value, is_good=decision.is_allowed)
 
 
-def _acl(acl: AppliedAcl, uncommitted_from: int | None) -> str:
+def _acl(acl: AppliedAcl, uncommitted_from: int | None, source: str | None) -> str:
     record = acl.record
+    if source is not None:
+        return acl_line(record)
     # A checkpoint has neither the offset nor the time of the record that added an ACL.
     place = "from a checkpoint" if acl.timestamp_ms >= 0 else "brokers do not say when it was written"
     if acl.offset is not None:

@@ -85,7 +85,7 @@ def copy_command(
       aclog log copy describe://old:9092 kraft://new:9093 --config old.properties --to-config new.properties
       aclog log copy /backup/00000000000000004711-0000000003.checkpoint kraft://c1:9093 --others remove
     """
-    from authorizer.cli.acl_sources.options import acl_source
+    from authorizer.cli.acl_sources.named_acls import NamedAcls
     from authorizer.cli.log.acl_copy import AclCopy, open_target, write_copy
     from authorizer.configuration.load import load_config
 
@@ -93,7 +93,7 @@ def copy_command(
         raise click.UsageError("--cluster-id needs --create: an existing log has its cluster id")
     workspace = Workspace.given()
     client = workspace.config.kafka if to_config is None else load_config(to_config).kafka
-    source_acls = [acl.record for acl in acl_source(workspace, acls=source).load().image]
+    source_acls = [acl.record for acl in NamedAcls(source, workspace).load().image]
     mode: Mode = "read" if dry_run else "create" if create else "write"
     end_offset = None
     with write_attempt() as attempt, open_target(target, client, mode, cluster_id, create=create) as log:

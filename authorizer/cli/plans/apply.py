@@ -11,22 +11,19 @@ from authorizer.api.errors import PlanOutdatedError, SidecarRefusedError
 from authorizer.cli.acl_sources.options import (
     BROKERS_OF_A_DIRECTORY,
     acl_target,
-    bootstrap_option,
     max_removed_option,
+    source_options,
 )
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure, failure_of
 from authorizer.cli.options import (
-    bootstrap_controller_option,
     config_option,
     json_option,
-    log_url_option,
     progress_option,
     snapshots_option,
 )
 from authorizer.cli.rendering.acls import print_changed_acls
 from authorizer.cli.rendering.output import answer, print_json
-from authorizer.cli.sidecar import sidecar_options
 from authorizer.cli.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -41,10 +38,9 @@ if TYPE_CHECKING:
     help="Apply a plan that removes a larger share of the ACLs than --max-removed-percent.",
 )
 @max_removed_option
-@log_url_option
-@bootstrap_controller_option
-@sidecar_options
-@bootstrap_option
+@source_options(
+    no_acls="a plan is applied to a log, a cluster or a node (--log, --bootstrap-server, --sidecar)"
+)
 @snapshots_option
 @config_option
 @json_option
@@ -54,8 +50,6 @@ def apply_command(
     plan: Path,
     allow_mass_removal: bool,
     max_removed_percent: int | None,
-    sidecar: str | None,
-    bootstrap_servers: str | None,
     as_json: bool,
 ) -> None:
     """Apply a plan of `aclog plan --output`.
@@ -77,7 +71,8 @@ def apply_command(
     not atomic: writes of other clients in between are noticed at the end only. DENYs are added before ALLOWs,
     and removed after them, so that no intermediate state allows more than the states before and after. Then
     the ACLs are read again; exit code 1 means that they do not have the plan's effect. Apply a plan that
-    stopped half way again: it continues.
+    stopped half way again: it continues. A broker's directory (--log DIR) is only read; --bootstrap-server
+    beside it names the brokers that change its ACLs.
 
     \b
     Examples:
@@ -89,7 +84,7 @@ def apply_command(
     from authorizer.cli.acl_sources.plan_file import read_plan
 
     acl_plan = read_plan(plan)
-    target = acl_target(Workspace.given(), sidecar=sidecar, bootstrap_servers=bootstrap_servers)
+    target = acl_target(Workspace.given())
     try:
         end_offset, result = target.apply(
             acl_plan, ALL_PERCENT if allow_mass_removal else max_removed_percent

@@ -11,21 +11,21 @@ import click
 from authorizer.analysis.files.parsing import RESOURCES, parse_names
 from authorizer.cli.acl_sources.options import (
     BROKERS_OF_A_DIRECTORY,
+    acl_source,
     acl_target,
-    bootstrap_option,
     max_removed_option,
+    source_options,
     target_words,
 )
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.input import STDIN, bad_line, read_lines
+from authorizer.cli.invocation import given
 from authorizer.cli.options import (
     PRINCIPAL,
-    bootstrap_controller_option,
     completes,
     config_option,
     json_option,
-    log_url_option,
     progress_option,
     shared,
     snapshots_option,
@@ -33,7 +33,6 @@ from authorizer.cli.options import (
 from authorizer.cli.output_file import OutputFile
 from authorizer.cli.rendering.output import Waiting, note, print_fact, print_json, shown
 from authorizer.cli.resources import resource_options
-from authorizer.cli.sidecar import sidecar_options
 from authorizer.cli.workspace import Workspace
 from records.acl import CLUSTER_NAME, ResourceType
 from records.errors import RecordError
@@ -83,10 +82,7 @@ _scope_options = shared(
     help="Accept a FILE without an ACL in the scope (--all, ...): the plan removes all ACLs of the scope.",
 )
 @max_removed_option
-@log_url_option
-@bootstrap_controller_option
-@sidecar_options
-@bootstrap_option
+@source_options()
 @snapshots_option
 @config_option
 @json_option
@@ -99,8 +95,6 @@ def plan_command(
     requests: tuple[str, ...],
     allow_empty: bool,
     max_removed_percent: int | None,
-    sidecar: str | None,
-    bootstrap_servers: str | None,
     as_json: bool,
     **scope: Any,
 ) -> None:
@@ -124,7 +118,7 @@ def plan_command(
 
     A plan holds the log's cluster id, the offset and a digest of the effective permissions. `aclog apply`
     refuses it if the permissions have changed. As a set of ACLs (`aclog test --acls PLAN`, `aclog diff`, ...)
-    a plan is the result of applying it.
+    a plan is the result of applying it. With --acls a plan is shown, and cannot be written.
 
     Super users and allow.everyone.if.no.acl.found come from --config. Exit code 0: there are no changes; 1:
     there are changes.
@@ -149,9 +143,14 @@ def plan_command(
     from records.request_traffic import Window
     from snapshot.restore import image_of
 
+    if output is not None and given("--acls") is not None:
+        raise click.UsageError(
+            "--output writes a plan for a log, a cluster or a node: name it by --log, --bootstrap-server or "
+            "--sidecar. With --acls the changes are only shown"
+        )
     acl_scope = _scope_of(scope, everything=everything)
     workspace = Workspace.given()
-    target = acl_target(workspace, sidecar=sidecar, bootstrap_servers=bootstrap_servers)
+    target = acl_target(workspace) if given("--acls") is None else acl_source(workspace)
     settings = AuthorizerSettings.from_configs(workspace.config.properties)
     with _bad_lines():
         desired = DesiredStateFile.of(read_lines(file, may_be_empty=allow_empty), file)
@@ -181,7 +180,7 @@ def plan_command(
         with Waiting("computing the effective permissions"):
             plan = AclPlan.of(before.plan_origin, before.image, changed, settings)
         write_plan(plan, output)
-        where = target_words(before, sidecar=sidecar, bootstrap_servers=bootstrap_servers)
+        where = target_words(before)
         consent = ("--allow-mass-removal",) if counts.is_mass_removal(limit) else ()
         note(f"note: to apply the plan: `{shlex.join(['aclog', 'apply', str(output), *where, *consent])}`")
     if len(changed.added) or len(changed.removed):

@@ -9,23 +9,21 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from authorizer.analysis.files.parsing import RESOURCES, parse_names
+from authorizer.cli.acl_sources.options import named_set, require_fitting_options, source_options
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.options import (
     POINT,
     PRINCIPAL,
-    acls_option,
     at_offset_option,
     at_time_option,
     config_option,
-    log_option,
     progress_option,
     raw_cells_option,
 )
 from authorizer.cli.output_file import OutputFile, output_file, require_suffix
 from authorizer.cli.rendering.output import Progress, Waiting, note
 from authorizer.cli.resources import only_resource, resource_options
-from authorizer.cli.sidecar import credentials_options
 from authorizer.cli.workspace import Workspace, is_log
 
 if TYPE_CHECKING:
@@ -43,8 +41,7 @@ _WRITTEN: Final = {"html": "HTML", "print": "HTML", "csv": "CSV", "json": "JSON"
 
 
 @click.command("report", cls=Command)
-@log_option
-@acls_option
+@source_options()
 @at_offset_option
 @at_time_option
 @click.option(
@@ -73,12 +70,10 @@ _WRITTEN: Final = {"html": "HTML", "print": "HTML", "csv": "CSV", "json": "JSON"
     help="Where to write it, atomically; - is stdout.",
 )
 @raw_cells_option
-@credentials_options
 @config_option
 @progress_option
 def report_command(
     *,
-    source: str | None,
     at_offset: int | None,
     at_time: datetime | None,
     since: int | datetime | None,
@@ -135,7 +130,7 @@ def report_command(
     scope = Scope(tuple(sorted({str(each) for each in principals})), resource_scope)
     workspace = Workspace.given()
     settings = AuthorizerSettings.from_configs(workspace.config.properties)
-    state_source = _source(workspace, source, _point(at_offset, at_time), since)
+    state_source = _source(workspace, _point(at_offset, at_time), since)
     _check_size(len(scope.table(state_source.image.merged().columns)), form)
     report = gather(state_source, scope, settings, SystemClock().now_ms(), _LINES_MAXIMUM.get(form))
     for each in report.left_out:
@@ -149,17 +144,17 @@ def _point(at_offset: int | None, at_time: datetime | None) -> int | datetime | 
     return at_time if at_offset is None else at_offset
 
 
-def _source(
-    workspace: Workspace, source: str | None, at: int | datetime | None, since: int | datetime | None
-) -> Source:
+def _source(workspace: Workspace, at: int | datetime | None, since: int | datetime | None) -> Source:
     from authorizer.cli.report.source import read_log, read_set
 
+    source = named_set()
     if source is None:
+        require_fitting_options()
         return read_log(workspace, at, since)
     if at is not None or since is not None:
         hint = "name the log with --log" if is_log(source) else "use `aclog diff A B` to compare any two sets"
         raise click.UsageError(f"--at-offset, --at-time and --since go with --log: {hint}")
-    return read_set(source, workspace)
+    return read_set(workspace)
 
 
 def _check_size(acls: int, form: str) -> None:

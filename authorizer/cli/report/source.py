@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from authorizer.cli.acl_sources.options import acl_source
 from authorizer.cli.failure import ExitCode, Failure
+from authorizer.cli.invocation import words
 from authorizer.cli.rendering.output import Progress, utc
 from authorizer.console.history.history_states import scan_states
 from records.log.read_with_retry import read_with_retry
@@ -40,10 +41,10 @@ class Source(NamedTuple):
     states: tuple[HistoryState, ...] = ()
 
 
-def read_set(name: str, workspace: Workspace) -> Source:
-    """Any set of ACLs that `aclog diff` takes. Raises as ``AclSource.load``."""
-    acls = acl_source(workspace, acls=name).load()
-    return Source(name, ("--acls", name), acls.image, acls.cluster_id)
+def read_set(workspace: Workspace) -> Source:
+    """The set of --acls or --sidecar. Raises as ``AclSource.load``."""
+    acls = acl_source(workspace).load()
+    return Source(acls.name, words("--acls", "--sidecar"), acls.image, acls.cluster_id)
 
 
 def read_log(workspace: Workspace, at: int | datetime | None, since: int | datetime | None) -> Source:

@@ -55,7 +55,6 @@ def review_command(
     changes: Path | None,
     former_changes: Path | None,
     limit: int,
-    source: str | None,
     as_json: bool,
 ) -> None:
     """Find the ACLs that the requests of an authorizer's log did not need.
@@ -87,7 +86,7 @@ def review_command(
     from authorizer.cli.reviews.report import Report, print_report
 
     window = window_of(since, until)
-    acls, settings = load_set(source)
+    acls, settings = load_set()
     traffic = read_requests((*first, *more), window)
     found = review_set(acls, settings, traffic, fewest=fewest)
     report = Report(acls, found, traffic.coverage, window)

@@ -41,7 +41,6 @@ _set_options = shared(
 def who_can_command(
     *,
     operation: AclOperation,
-    source: str | None,
     as_csv: bool,
     as_json: bool,
     raw_cells: bool,
@@ -65,7 +64,7 @@ def who_can_command(
     from authorizer.analysis.access_queries import permitted_principals
 
     resource_type, name = only_resource(resource)
-    acls, settings = load_set(source)
+    acls, settings = load_set()
     with Waiting("searching"):
         found = list(
             permitted_principals(acls.table(), settings, resource_type, parse_names(name), operation)
@@ -76,9 +75,7 @@ def who_can_command(
 @click.command("what-can", cls=Command)
 @click.option("--principal", type=PRINCIPAL, required=True, help="The principal whose permissions are shown.")
 @_set_options
-def what_can_command(
-    *, principal: KafkaPrincipal, source: str | None, as_csv: bool, as_json: bool, raw_cells: bool
-) -> None:
+def what_can_command(*, principal: KafkaPrincipal, as_csv: bool, as_json: bool, raw_cells: bool) -> None:
     """Show what a principal may do.
 
     Prints every class of requests that is allowed: operations, names, hosts and the ACLs that decide, as
@@ -93,7 +90,7 @@ def what_can_command(
     """
     from authorizer.analysis.access_queries import permissions_of
 
-    acls, settings = load_set(source)
+    acls, settings = load_set()
     with Waiting("searching"):
         found = list(permissions_of(acls.table(), settings, str(principal)))
     _print(found, acls, settings, as_csv=as_csv, as_json=as_json, raw_cells=raw_cells)

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 import click
 
 from authorizer.api.kafka_version import KafkaVersion
+from authorizer.cli.acl_sources.options import acl_source, source_options
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
+from authorizer.cli.invocation import SOURCE_FLAGS, words
 from authorizer.cli.options import config_option, json_option
 from authorizer.cli.rendering.output import Waiting, note, print_json
-from authorizer.cli.sidecar import credentials_options
 from authorizer.cli.workspace import Workspace
 
 if TYPE_CHECKING:
-    from authorizer.cli.acl_sources.acl_source import AclSet
+    from authorizer.cli.acl_sources.acl_source import AclSet, AclSource
     from authorizer.engine.decisions.state import AuthorizerSettings
 
 
 @click.command("diff", cls=Command)
-@click.argument("before", metavar="A")
-@click.argument("after", metavar="[B]", required=False)
+@click.argument("named", metavar="A [B]", nargs=-1)
+@source_options()
 @click.option(
     "--as",
     "releases",
@@ -31,16 +33,17 @@ if TYPE_CHECKING:
     help="The Kafka release whose rules apply, for both sets; twice: for A, then for B. Without B it "
     "compares A under both releases: what an upgrade changes.",
 )
-@credentials_options
 @config_option
 @json_option
-def diff_command(*, before: str, after: str | None, releases: tuple[str, ...], as_json: bool) -> None:
+def diff_command(*, named: tuple[str, ...], releases: tuple[str, ...], as_json: bool) -> None:
     """Compare two sets of ACLs and the permissions that they give.
 
     Prints the ACLs that only one set has. Then it prints every class of requests that the sets answer
     differently: principals, names, hosts and operations, with one concrete request and what decides it on
     both sides. What B grants and what B revokes are separate classes. The result is exact: it includes names
     that no ACL mentions, and other hosts and principals.
+
+    A is also what --log, --bootstrap-server, --sidecar or --acls names; the argument is B then.
 
     A and B are each a log (file:DIR, DIR, kafka://HOST:PORT/TOPIC, a live cluster's kraft://HOST:PORT of its
     controllers or describe://HOST:PORT of its brokers, with aclog.kafka.* of --config), a log after one of
@@ -60,7 +63,7 @@ def diff_command(*, before: str, after: str | None, releases: tuple[str, ...], a
       aclog diff file:DIR@281 file:DIR
       aclog diff file:DIR --as 4.3 --as 4.4
       aclog diff s3://bucket/snapshots http://127.0.0.1:8180 --config server.properties
-      aclog diff describe://HOST:9092 wanted-acls.txt --command-config client.properties
+      aclog diff --bootstrap-server HOST:9092 --command-config client.properties wanted-acls.txt
       kafka-acls --bootstrap-server HOST:9092 --list | aclog diff - kafka://HOST:9092/acls --json
     """
     from authorizer.analysis.acl_comparison import ChangedAcls, principals_with_networks
@@ -72,20 +75,26 @@ def diff_command(*, before: str, after: str | None, releases: tuple[str, ...], a
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.principal import WILDCARD_PRINCIPAL
 
-    if before == after == "-":
+    flags = words(*SOURCE_FLAGS)
+    if (*named, *flags).count("-") > 1:
         raise click.UsageError("A and B cannot both read stdin")
-    if len(releases) > len(("A", "B")) or (after is None and len(releases) < len(("A", "B"))):
-        raise click.UsageError("name A and B; or A alone, and two releases: --as 4.3 --as 4.4")
     workspace = Workspace.given()
+    sources: list[AclSource] = [NamedAcls(each, workspace) for each in named]
+    if flags:
+        sources.insert(0, acl_source(workspace))
+    count = len(sources), len(releases)
+    if count != (1, 2) and (count[0] != len(("A", "B")) or count[1] > len(("A", "B"))):
+        is_a = f" ({shlex.join(flags)} is A)" if flags else ""
+        raise click.UsageError(f"name A and B{is_a}; or A alone, and two releases: --as 4.3 --as 4.4")
     settings = AuthorizerSettings.from_configs(workspace.config.properties)
-    one = NamedAcls(before, workspace).load()
-    sets = one, one if after is None else NamedAcls(after, workspace).load()
+    first_set = sources[0].load()
+    sets = first_set, sources[1].load() if sources[1:] else first_set
     by_release = _settings_by_release(settings, sets)
     labels = "A", "B"
     if releases:
         first, last = releases[0], releases[-1]
         by_release = settings.with_version(KafkaVersion(first)), settings.with_version(KafkaVersion(last))
-        labels = labels if after is not None else (first, last)
+        labels = labels if sources[1:] else (first, last)
     with Waiting("comparing"):
         changed = ChangedAcls.between(*(each.table() for each in sets))
         if by_release[0].networks == by_release[1].networks:

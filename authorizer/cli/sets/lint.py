@@ -69,7 +69,6 @@ _USUAL_FILE: Final = Path(".aclog-lint.toml")
 )
 def lint_command(
     *,
-    source: str | None,
     rules: Path | None,
     changes: Path | None,
     keeps_by_type: bool,
@@ -147,7 +146,7 @@ def lint_command(
     except FileFormatError as error:
         raise Failure(str(error), ExitCode.USAGE, "`aclog lint --help` has an example.") from error
     wanted = replace(wanted, is_strict=is_strict)
-    acls, settings = load_set(source)
+    acls, settings = load_set()
     with Waiting("searching for findings"):
         lint = Lint(
             acls.table(),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Also write JUnit's XML, for CI.",
 )
-def test_command(*, file: Path, source: str | None, as_json: bool, junit: Path | None) -> None:
+def test_command(*, file: Path, as_json: bool, junit: Path | None) -> None:
     """Check that access is as a file of expectations says.
 
     FILE has expectations in TOML, as below. Each is proven for every possible name, host and principal, or
@@ -65,7 +65,7 @@ def test_command(*, file: Path, source: str | None, as_json: bool, junit: Path |
         tests = parse_tests(file.read_bytes(), str(file))
     except FileFormatError as error:
         raise Failure(str(error), ExitCode.USAGE, "`aclog test --help` has an example.") from error
-    acls, settings = load_set(source)
+    acls, settings = load_set()
     table = acls.table()
     # Expectations must hold under the rules of each possible release.
     possible_settings = settings.for_each_possible_release(has_networks=bool(has_network_host(table).any()))

@@ -12,7 +12,7 @@ from authorizer.cli.failure import ExitCode
 @click.command("shell", cls=Command)
 @click.argument("words", metavar="[COMMAND [PATH]...]", nargs=-1)
 @set_source_options
-def shell_command(*, words: tuple[str, ...], source: str | None, as_json: bool) -> None:
+def shell_command(*, words: tuple[str, ...], as_json: bool) -> None:
     """Browse a state like a file system: ls, cd, cat, tree, find.
 
     Without COMMAND it reads commands from stdin, on a terminal with completion (Tab) and a history. The
@@ -49,7 +49,7 @@ def shell_command(*, words: tuple[str, ...], source: str | None, as_json: bool) 
     from authorizer.cli.workspace import Workspace
 
     workspace = Workspace.given()
-    image = acl_source(workspace, acls=source).load().image
+    image = acl_source(workspace).load().image
     if not image.metadata.is_complete:
         note(
             "this state starts from an old snapshot without topics, SCRAM users and delegation tokens: it "
