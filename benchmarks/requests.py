@@ -69,7 +69,7 @@ class _AclLine(msgspec.Struct):
 
 
 def read_requests(workload: Path, name: str) -> list[Request]:
-    """A list of requests of one action each; of ``bulk``: of BULK_ACTIONS each."""
+    """Read a list of requests of one action each, or of BULK_ACTIONS each if it is ``bulk``."""
     queries = _read_queries(list_file(workload, name))
     size = actions_per_request(name)
     requests = []

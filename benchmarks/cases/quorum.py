@@ -82,7 +82,7 @@ class _Cluster:
     """One of the two, and what is measured on it."""
 
     def __init__(self, arena: Arena, name: str, servers: str, url: str, consumer: Consumer) -> None:
-        """``asked``: a client of the broker's, as `USER`."""
+        """``consumer``: a client of the broker, as `USER`."""
         self._consumer = consumer
         self._arena = arena
         self._name = name

@@ -285,6 +285,47 @@ def test_the_product_has_no_code_for_tests_alone() -> None:
     assert [where for name, where in defined.items() if used[name] <= 0 and name not in expected] == []
 
 
+#: ``name``: at the beginning of a part of a docstring, or a line below "Args:".
+DESCRIBED = re.compile(r"(?:^|[;.]\s)``(\w+)``: ")
+ARGUMENTS = re.compile(r"^Args:\n((?:    .*\n?|\n)+)", re.MULTILINE)
+
+
+def described_but_absent(source: str) -> Iterator[tuple[str, str]]:
+    """(function, name) of what a docstring describes as a parameter, and is none."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        text, of = ast.get_docstring(node) or "", node.args
+        parameters = [*of.posonlyargs, *of.args, *of.kwonlyargs, of.vararg, of.kwarg]
+        names = {each.arg for each in parameters if each is not None}
+        arguments = ARGUMENTS.search(text)
+        listed = re.findall(r"^    (\w+):", arguments[1], re.MULTILINE) if arguments else []
+        yield from ((node.name, name) for name in (*DESCRIBED.findall(text), *listed) if name not in names)
+
+
+def test_docstrings_describe_parameters_that_exist() -> None:
+    absent = [
+        (str(path.relative_to(ROOT)), *found)
+        for path in python_files()
+        for found in described_but_absent(path.read_text(encoding="utf-8"))
+    ]
+    assert absent == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Read it; ``old``: its name.",
+        "``old``: its name.",
+        "Read it.\n\n    Args:\n        old: its name.\n    ",
+    ],
+)
+def test_a_docstring_with_an_absent_parameter_is_found(text: str) -> None:
+    source = f'def read(name):\n    """{text}"""\n'
+    assert list(described_but_absent(source)) == [("read", "old")]
+    assert list(described_but_absent(source.replace("old", "name"))) == []
+
+
 @pytest.mark.parametrize("layer", LAYERS)
 def test_package_is_typed(layer: str) -> None:
     """Every package says to type checkers that its annotations count."""

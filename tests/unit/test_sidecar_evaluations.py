@@ -207,6 +207,18 @@ def test_the_cache_of_addresses_is_bounded() -> None:
             addresses[wrong]
 
 
+def test_each_reason_is_in_plain_words() -> None:
+    """Clients show these texts."""
+    reasons = [json.loads(answer)["context"]["reason"] for answer in encoded_decisions_at(7)]
+    assert reasons == [
+        "the principal is a super user",
+        "an ACL allows it",
+        "an ACL denies it",
+        "no ACL covers the resource, and allow.everyone.if.no.acl.found is true",
+        "no ACL allows it",
+    ]
+
+
 @pytest.mark.parametrize("end_offset", [0, 7, 1 << 62])
 def test_a_decision_has_its_rule_and_its_offset(node: Node, end_offset: int) -> None:
     authorizer = node.authorizer

@@ -20,6 +20,7 @@ from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.api.http.answers.acls import Acl
 from authorizer.api.http.answers.decisions import Decision as DecisionAnswer
 from authorizer.api.http.answers.decisions import EvaluationContext, EvaluationError
+from authorizer.api.principal_lists import ALLOW_EVERYONE_CONFIG
 from authorizer.engine.decisions.decision import BY_SUPER_USER
 from authorizer.engine.decisions.notes import notes
 from authorizer.engine.decisions.rules import Rule
@@ -34,11 +35,7 @@ _REASONS: Final = (
     (True, Rule.SUPER_USER, "the principal is a super user"),
     (True, Rule.MATCHING_ACL, "an ACL allows it"),
     (False, Rule.MATCHING_ACL, "an ACL denies it"),
-    (
-        True,
-        Rule.DEFAULT_ALLOW,
-        "no ACL covers the resource, and allow.everyone.if.no.acl.cached_decision is true",
-    ),
+    (True, Rule.DEFAULT_ALLOW, f"no ACL covers the resource, and {ALLOW_EVERYONE_CONFIG} is true"),
     (False, Rule.DEFAULT_DENY, "no ACL allows it"),
 )
 
@@ -48,7 +45,13 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def decision_json(decided: DecidedAction, encoded: tuple[bytes, ...], *, explained: bool) -> bytes:
-    """See the module; ``said``: by the state that decided. Its ACL is looked for if ``explained``."""
+    """Encode a decision; its ACL is looked for if ``explained``.
+
+    Args:
+        decided: the decision.
+        encoded: ``encoded_decisions_at`` of the state that decided.
+        explained: whether the answer has the deciding ACL.
+    """
     by_super_user, allowed, denied, allowed_by_default, denied_by_default = encoded
     if decided.answer:
         text = allowed if decided.result is _ALLOWED else denied

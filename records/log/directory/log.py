@@ -104,7 +104,7 @@ class DirectoryLog(LogDefaults):
 
         Args:
             url: ``file:DIR`` with DIR as it is, ``file:///DIR`` with %-escapes, or a path.
-            mode: ``read`` any log; ``write`` an aclog-managed one; ``create``: create it unless it exists.
+            mode: ``read`` any log; ``write`` an aclog-managed one; ``create`` it unless it exists.
             cluster_id: of a new log; None: a random one. An existing log must have this id, or none.
             segment_bytes: maximum size of a segment.
             clock_ms: timestamp of appended batches.
