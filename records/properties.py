@@ -36,12 +36,12 @@ def parse_properties(text: str) -> dict[str, str]:
     Raises:
         ValueError: a ``\u`` without four hexadecimal digits.
     """
-    found = {}
-    for line in _logical_lines(text):
-        pair = _PAIR.fullmatch(line)
-        if pair is not None:  # it matches every line
-            found[_unescaped(pair[1])] = _unescaped(pair[2])
-    return found
+    return {key: value for _, key, value in _pairs(text)}
+
+
+def property_lines(text: str) -> dict[str, int]:
+    """Return each key's line, from 1 on; of equal keys the last. Raises as ``parse_properties``."""
+    return {key: number for number, key, _ in _pairs(text)}
 
 
 def escape_property(text: str) -> str:
@@ -49,19 +49,32 @@ def escape_property(text: str) -> str:
     return _NOT_PLAIN.sub(_as_utf16, text.translate(_ESCAPED))
 
 
-def _logical_lines(text: str) -> Iterator[str]:
-    line = ""
-    for each in _LINE_END.split(text):
+def _pairs(text: str) -> Iterator[tuple[int, str, str]]:
+    for number, line in _logical_lines(text):
+        pair = _PAIR.fullmatch(line)
+        if pair is None:  # it matches every line
+            continue
+        try:
+            yield number, _unescaped(pair[1]), _unescaped(pair[2])
+        except ValueError as error:
+            raise ValueError(f"line {number} has {error}") from error
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    line, first = "", 1
+    for number, each in enumerate(_LINE_END.split(text), 1):
+        if not line:
+            first = number
         line += each.lstrip(_SPACE)
         is_comment = line.startswith(("#", "!"))
         if not is_comment and _is_continued(line):
             line = line[:-1]
             continue
         if line and not is_comment:
-            yield line
+            yield first, line
         line = ""
     if line:
-        yield line
+        yield first, line
 
 
 def _is_continued(line: str) -> bool:

@@ -254,15 +254,17 @@ class ConfigError(AuthorizerError):
         key: the configuration key.
         value: the configured value; hidden if it is a secret.
         allowed: the allowed values.
+        where: the file and the line of the value; empty if they are not known.
     """
 
-    def __init__(self, key: str, value: object, allowed: str) -> None:
+    def __init__(self, key: str, value: object, allowed: str, where: str = "") -> None:
         if is_secret(key):
             value = HIDDEN
-        super().__init__(f"invalid value `{value}` for `{key}`: {allowed}")
+        super().__init__(f"{where and f'{where}: '}invalid value `{value}` for `{key}`: {allowed}")
         self.key = key
         self.value = value
         self.allowed = allowed
+        self.where = where
 
 
 class RestartNeededError(AuthorizerError):

@@ -81,6 +81,8 @@ class Workspace:
         config = load_config(given("--config"), flags=named)
         if config.unused_client_keys:
             note(f"note: {config.command_config}: {', '.join(config.unused_client_keys)}: no effect in aclog")
+        for each in config.file_notes():
+            note(f"note: {each}")
         return cls(config, is_store_from_option=given("--snapshots") is not None)
 
     @contextmanager

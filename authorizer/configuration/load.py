@@ -2,13 +2,15 @@
 
 A broker's own server.properties works unchanged (``broker_file.py``); unknown keys are ignored. Any other
 file must not have the keys of a Kafka client (``client_keys.py``). An unknown key that begins with ``aclog.``
-is an error: a typing mistake must not switch something off. The keys are declared in ``keys``.
+is an error, and so is almost one of Kafka's keys (``mistyped_keys.py``): a typing mistake must not switch
+something off. The keys are declared in ``keys``.
 """
 
 from __future__ import annotations
 
 import difflib
 import os
+import re
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -57,7 +59,8 @@ from authorizer.configuration.listeners import (
     require_served,
     with_controller_listeners,
 )
-from records.properties import parse_properties
+from authorizer.configuration.mistyped_keys import SIMILARITY_MIN, file_notes, refuse_mistyped_keys
+from records.properties import parse_properties, property_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,11 +70,11 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
+_FILE_ALLOWED: Final = "a readable Java properties file"
+#: Bytes that no text has.
+_CONTROL: Final = re.compile(rb"[\x00-\x08\x0e-\x19\x1c-\x1f]")
 #: Name of the file itself in errors.
 CONFIG_FLAG: Final = "--config"
-# A more similar variable is an error, as mistyped. Others are ignored: Kubernetes sets ACLOG_SERVICE_HOST
-# and others for a service named aclog.
-_SIMILARITY_MIN: Final = 0.85
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +114,25 @@ class ConfigInputs:
         try:
             return _config(self, merged, sources)
         except ConfigError as error:
-            if self.cluster is None:
+            written = error.key
+            if self.cluster is not None:
+                # The error names the key as the user wrote it.
+                of_cluster = cluster_key(self.cluster, error.key)
+                if of_cluster in {*self.file, *self.environment, *self.flags}:
+                    written = of_cluster
+            is_in_file = written in self.file and sources.get(error.key) == "file"
+            where = self.line_of(written) if is_in_file else ""
+            if not where and written == error.key:
                 raise
-            # The error names the key as the user wrote it.
-            written = cluster_key(self.cluster, error.key)
-            if written not in {*self.file, *self.environment, *self.flags}:
-                raise
-            raise ConfigError(written, error.value, error.allowed) from error
+            raise ConfigError(written, error.value, error.allowed, where) from error
+
+    def line_of(self, key: str) -> str:
+        """Return the file and the line that sets a key; the file alone if it has changed since."""
+        try:
+            number = property_lines(_read_text(self.path or "", CONFIG_FLAG)).get(key)
+        except (ConfigError, ValueError):
+            number = None
+        return f"{self.path}" if number is None else f"{self.path} line {number}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,6 +177,11 @@ class Config(ConfigKeys):
     def with_value(self, key: ConfigKey[_T], value: _T) -> Config:
         """Return this configuration with another value of a key: ``with_value(Config.log_mode, "read")``."""
         return replace(self, values=MappingProxyType({**self.values, key.attribute: value}))
+
+    def file_notes(self) -> tuple[str, ...]:
+        """Return notes about keys and values of the file that are probably not what was meant."""
+        notes = file_notes(self.inputs.file)
+        return tuple(f"{self.inputs.line_of(key)}: {text}" for key, text in notes.items())
 
     @property
     def cluster(self) -> str | None:
@@ -242,6 +262,7 @@ def _config(inputs: ConfigInputs, merged: Mapping[str, str], sources: Mapping[st
         sources = {**dict.fromkeys(from_java, sources[COMMAND_CONFIG]), **sources}
     values = {key.name: key.read(merged.get(key.name)) for key in KEYS}
     _refuse_unknown(merged, values[CLUSTERS])
+    refuse_mistyped_keys(inputs.file)
     if values[BYTES_IN_FLIGHT] < values[REQUEST_BYTES]:
         allowed = f"as many as {REQUEST_BYTES} or more: else the largest body would never have room"
         raise ConfigError(BYTES_IN_FLIGHT, values[BYTES_IN_FLIGHT], allowed)
@@ -320,20 +341,30 @@ def read_properties(path: str | os.PathLike[str], key: str = CONFIG_FLAG) -> dic
     Raises:
         ConfigError: the file cannot be read, or has a malformed ``\u`` escape.
     """
-    allowed = "a readable Java properties file"
+    text = _read_text(path, key)
+    try:
+        return parse_properties(text)
+    except ValueError as error:
+        raise ConfigError(key, os.fspath(path), f"{_FILE_ALLOWED}: {error}") from error
+
+
+def _read_text(path: str | os.PathLike[str], key: str) -> str:
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - any path-like
             data = file.read()
     except OSError as error:
-        raise ConfigError(key, os.fspath(path), f"{allowed}: {error.strerror}") from error
+        raise ConfigError(key, os.fspath(path), f"{_FILE_ALLOWED}: {error.strerror}") from error
+    if (control := _CONTROL.search(data)) is not None:
+        number = data.count(b"\n", 0, control.start()) + 1
+        raise ConfigError(
+            key,
+            os.fspath(path),
+            f"{_FILE_ALLOWED}: it is not a text, line {number} has the byte 0x{control[0].hex()}",
+        )
     try:
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        text = data.decode("latin-1")
-    try:
-        return parse_properties(text)
-    except ValueError as error:
-        raise ConfigError(key, os.fspath(path), f"{allowed}: {error}") from error
+        return data.decode("latin-1")
 
 
 def _below(prefix: str, merged: Mapping[str, str]) -> Mapping[str, str]:
@@ -359,7 +390,8 @@ def _from_environment(environ: Mapping[str, str], clusters: tuple[str, ...]) -> 
             texts[written] = text
         elif client := next((each for each in clients if variable.startswith(each[0])), None):
             texts[client[1] + variable.removeprefix(client[0]).lower().replace("_", ".")] = text
-        elif similar := difflib.get_close_matches(variable, BY_VARIABLE, n=1, cutoff=_SIMILARITY_MIN):
+        # Others are ignored: Kubernetes sets ACLOG_SERVICE_HOST and others for a service named aclog.
+        elif similar := difflib.get_close_matches(variable, BY_VARIABLE, n=1, cutoff=SIMILARITY_MIN):
             raise ConfigError(variable, text, f"there is no such variable; did you mean {similar[0]}?")
     return texts
 
@@ -373,7 +405,12 @@ def _refuse_unknown(merged: Mapping[str, str], clusters: tuple[str, ...]) -> Non
         if not name.startswith(ACLOG_PREFIX) or name in BY_NAME or name.startswith(CLIENT_PREFIXES):
             continue
         known_keys = [known for known in BY_NAME if known.startswith(ACLOG_PREFIX)]
-        similar = difflib.get_close_matches(name, known_keys, n=1)
+        without_prefix = name.removeprefix(ACLOG_PREFIX)
+        similar = (
+            [without_prefix]
+            if without_prefix in BY_NAME
+            else difflib.get_close_matches(name, known_keys, n=1)
+        )
         hint = f"did you mean `{similar[0]}`?" if similar else f"the keys are {', '.join(known_keys)}"
         raise ConfigError(name, text, f"there is no such key; {hint}")
 

@@ -16,12 +16,13 @@ _HEAD: Final = f"""\
 authorizer/configuration/keys. -->
 
 A Java properties file with Kafka's keys: a broker's own `server.properties` works unchanged, and aclog
-ignores keys that it does not use. aclog's own keys begin with `aclog.`; an unknown one is an error. The file
-is decoded as UTF-8, or as Latin-1 (as in Java) if it is not valid UTF-8.
+ignores keys that it does not use. aclog's own keys begin with `aclog.`; an unknown one is an error. So is a
+key that is almost one of Kafka's, such as `super.user`; in a broker's file commands print a note instead. The
+file is decoded as UTF-8, or as Latin-1 (as in Java) if it is not valid UTF-8.
 
 Environment variables win over the file, flags over both. A variable is `ACLOG_` and the key in capitals,
 with underscores for dots and without a leading `aclog.`. A value that is not allowed stops the start with an
-error that names the key, the value and what is allowed.
+error that names the key, the value, what is allowed and the line of the file.
 
 A dynamic key can change while `aclog serve` runs: on SIGHUP, which reads the file again, and by
 `PUT /v1/config`. Every other key needs a restart ([Change settings](how-to/deploy.md#change-settings)).

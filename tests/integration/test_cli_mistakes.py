@@ -117,7 +117,58 @@ REQUESTS: list[Mistake] = [
 
 #: Files and variables with settings.
 SETTINGS: list[Mistake] = [
-    Mistake(f"{ALICE} --topic orders --config no-type.conf", 2, ("super.users", "User:admin")),
+    Mistake(
+        f"{ALICE} --topic orders --config no-type.conf",
+        2,
+        ("no-type.conf line 2: invalid value `admin` for `super.users`", "User:admin"),
+    ),
+    Mistake(
+        f"{ALICE} --topic orders --config near-key.conf",
+        2,
+        ("near-key.conf line 1: invalid", "there is no such key; did you mean `super.users`?"),
+    ),
+    Mistake(
+        f"{ALICE} --topic orders --config short-key.conf",
+        2,
+        ("short-key.conf line 3", "`allow.everyone`: there is", "`allow.everyone.if.no.acl.found`?"),
+    ),
+    Mistake(
+        f"{ALICE} --topic orders --config prefix.conf",
+        2,
+        ("prefix.conf line 1", "`aclog.super.users`: there is no such key; did you mean `super.users`?"),
+    ),
+    # A broker ignores the key and reads the value so: the answer is the broker's.
+    Mistake(
+        f"{ALICE} --topic orders --config broker.conf",
+        0,
+        (
+            "note: broker.conf line 2: the broker ignores the key `super.user`; did you mean `super.users`?",
+            "note: broker.conf line 3: allow.everyone.if.no.acl.found=maybe is false, as in Kafka",
+            "ALLOWED",
+        ),
+    ),
+    Mistake(
+        f"{ALICE} --topic orders --config acls.json",
+        0,
+        ("note: acls.json: none of its keys is a setting of aclog or of a broker",),
+    ),
+    Mistake(
+        f"{ALICE} --topic orders --config random.bin",
+        2,
+        ("random.bin", "it is not a text, line 1 has the byte 0x00"),
+    ),
+    Mistake(
+        f"{ALICE} --topic orders --command-config random.bin",
+        2,
+        ("random.bin", "it is not a text, line 1 has the byte 0x00"),
+    ),
+    Mistake(f"{ALICE} --topic orders --config junk", 2, ("`junk` for `--config`", "Is a directory")),
+    Mistake(f"{ALICE} --topic orders --config escape.conf", 2, ("escape.conf", "line 2 has a \\u without")),
+    Mistake(
+        f"{ALICE} --topic orders --config bad-value.conf",
+        2,
+        ("bad-value.conf line 2: invalid value `soon` for `aclog.max.lag.ms`", "a whole number"),
+    ),
     Mistake(f"{ALICE} --topic orders --config missing.conf", 2, ("missing.conf", "No such file")),
 ]
 
@@ -223,6 +274,17 @@ SUBJECTS = {
     "hints": HINTS,
     "lint": LINT,
 }
+#: Text files of the rows.
+FILES = {
+    "acls.json": '{"acls": []}\n',
+    "bad-value.conf": "super.users=User:admin\naclog.max.lag.ms=soon\n",
+    "broker.conf": "process.roles=broker\nsuper.user=User:admin\nallow.everyone.if.no.acl.found=maybe\n",
+    "escape.conf": "super.users=User:admin\nssl.client.auth=\\u12\n",
+    "near-key.conf": "super.user=User:admin\n",
+    "no-type.conf": "# administrators\nsuper.users=admin\n",
+    "prefix.conf": "aclog.super.users=User:admin\n",
+    "short-key.conf": "super.users=User:\\\n  admin\nallow.everyone=maybe\n",
+}
 #: No mistake of a user may print these.
 NEVER = ("Traceback", "Error: a defect in aclog")
 
@@ -242,7 +304,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "junk").mkdir()
     (home / "junk" / "notes.txt").write_text("call Bob\n")
     (home / "random.bin").write_bytes(bytes(range(256)) * 8)
-    (home / "no-type.conf").write_text("super.users=admin\n")
+    for name, text in FILES.items():
+        (home / name).write_text(text)
     return home
 
 

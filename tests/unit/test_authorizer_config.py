@@ -11,7 +11,8 @@ from authorizer.api.errors import ConfigError
 from authorizer.configuration.broker_file import BROKER_KEYS
 from authorizer.configuration.keys.key import OptionalKey
 from authorizer.configuration.keys.table import BY_VARIABLE, KEYS
-from authorizer.configuration.load import Config, load_config
+from authorizer.configuration.load import Config, load_config, read_properties
+from authorizer.configuration.mistyped_keys import file_notes, refuse_mistyped_keys
 from authorizer.configuration.reference import configuration_markdown
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,6 +67,34 @@ def test_a_brokers_own_file_takes_aclogs_listeners(tmp_path: Path) -> None:
     assert [each.port for each in in_file.served_listeners()] == [1]
     by_variable = load(BROKER_FILE, tmp_path=tmp_path, ACLOG_LISTENERS="PLAINTEXT://[::1]:2")
     assert by_variable.served_listeners() == (Endpoint("PLAINTEXT", SecurityProtocol.PLAINTEXT, "::1", 2),)
+
+
+@pytest.mark.parametrize("file", sorted(KAFKAS.iterdir()), ids=lambda file: file.stem)
+def test_no_key_of_kafkas_distribution_is_taken_for_a_mistyped_one(file: Path) -> None:
+    properties = read_properties(file)
+    assert file_notes(properties) == {}
+    # As in a file of aclog, where such a key is an error.
+    refuse_mistyped_keys({key: text for key, text in properties.items() if key not in BROKER_KEYS})
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("super.users=admin\n", "line 1"),
+        ("# super.users=x\r\n\r\nsuper.users=admin", "line 3"),
+        ("a=\\\n  b\nsuper.users = \\\n  admin\n", "line 3"),
+        ("super.users=User:a\nsuper.users=admin\n", "line 2"),
+        ("aclog.clusters=east\n\naclog.cluster.east.super.users=admin\n", "line 3"),
+    ],
+)
+def test_an_error_names_the_line_of_the_value(text: str, where: str, tmp_path: Path) -> None:
+    error = refusal(text, tmp_path)
+    assert error.where == f"{tmp_path / 'server.properties'} {where}"
+    assert str(error).startswith(f"{error.where}: invalid value `admin` for `")
+
+
+def test_an_error_in_a_variable_names_no_line(tmp_path: Path) -> None:
+    assert refusal("super.users=User:a\n", tmp_path, ACLOG_SUPER_USERS="admin").where == ""
 
 
 @pytest.mark.parametrize(
