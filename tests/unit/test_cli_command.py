@@ -83,7 +83,9 @@ def pairs() -> Iterator[tuple[CommandPath, str, str]]:
 
 
 #: A broker's directory is read, and the brokers change what is in it.
-TOGETHER = [((command,), "--log", "--bootstrap-server") for command in ("plan", "apply")]
+OF_PLANS = [((command,), "--log", "--bootstrap-server") for command in ("plan", "apply")]
+#: `spark all` writes its --history.
+TOGETHER = [*OF_PLANS, (("spark", "all"), "--log", "--history")]
 PAIRS = list(pairs())
 
 
@@ -98,7 +100,7 @@ def test_two_sources_or_formats_are_refused(path: CommandPath, one: str, other: 
         parsed_command([*path, *words])
 
 
-@pytest.mark.parametrize(("path", "one", "other"), TOGETHER, ids=[path[0] for path, *_ in TOGETHER])
+@pytest.mark.parametrize(("path", "one", "other"), OF_PLANS, ids=[path[0] for path, *_ in OF_PLANS])
 def test_a_pair_excludes_other_sources(path: CommandPath, one: str, other: str, tmp_path: Path) -> None:
     """plan and apply take --log with --bootstrap-server, and no third source."""
     file = tmp_path / "file"
@@ -109,8 +111,8 @@ def test_a_pair_excludes_other_sources(path: CommandPath, one: str, other: str, 
         parsed_command([*words, "--sidecar", "http://127.0.0.1:1"])
 
 
-#: Files that are read, and places where a command keeps things on purpose: a token's line is appended.
-NOT_OVERWRITTEN = {"--batch", "--records", "--kafka-properties", "--file", "--directory"}
+#: Files that are read, and places to which a command adds: tokens, the output of a node.
+NOT_OVERWRITTEN = {"--batch", "--records", "--kafka-properties", "--file", "--directory", "--background"}
 
 
 @pytest.mark.parametrize("path", every_command(), ids=" ".join)
