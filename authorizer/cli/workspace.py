@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -20,9 +21,11 @@ from authorizer.cli.invocation import given
 from authorizer.cli.rendering.output import Progress, Waiting, note, shown
 from authorizer.configuration.keys.names import COMMAND_CONFIG, LOG_URL, SNAPSHOT_STORE
 from authorizer.configuration.keys.table import BY_NAME
+from records.entries import AclRecord
 from records.errors import LogStorageError
 from records.log.bootstrap_servers import parse_bootstrap_servers
 from records.log.open import POLLED, QUORUM, TOPIC, open_log
+from records.log.read_with_retry import read_with_retry
 from records.polling import poll_until
 
 if TYPE_CHECKING:
@@ -133,7 +136,7 @@ class Workspace:
         self, log: MetadataLog, *, at_offset: int | None = None, with_offsets: bool = False
     ) -> LoadResult:
         """The state at the high watermark, or after the record at ``at_offset``; with notes."""
-        note_guess(log)
+        note_guess(log, at_offset)
         result = load_state(log, self.sources(), at_offset=at_offset, with_offsets=with_offsets)
         if at_offset is None:
             note_trailing(log)
@@ -205,15 +208,21 @@ def has_beginning(log: MetadataLog) -> bool:
     return log.start_offset() == 0 or bool(log.checkpoints())
 
 
-def note_guess(log: MetadataLog) -> None:
-    """Print a note if the high watermark is a guess."""
-    end_offset, certain_end = log.high_watermark(), log.uncommitted_from
-    if certain_end is not None:
-        note(
-            f"note: {log.url} is a broker's directory and does not say what is committed. aclog takes "
-            f"all complete batches, up to offset {end_offset}, as committed; only those up to {certain_end} "
-            "are certain. With aclog.kafka.bootstrap.servers it asks the brokers"
-        )
+def note_guess(log: MetadataLog, at_offset: int | None = None) -> None:
+    """Print a note if ACLs of the state at ``at_offset``, or the newest, may be uncommitted."""
+    high_watermark = log.high_watermark()
+    end_offset = high_watermark if at_offset is None else at_offset + 1
+    position = end_offset if log.uncommitted_from is None else log.uncommitted_from
+    while position < end_offset and (batches := read_with_retry(log, position)):
+        for logged in chain.from_iterable(batch.records for batch in batches):
+            if position <= logged.offset < end_offset and isinstance(logged.record, AclRecord):
+                note(
+                    f"note: {log.url} is a broker's directory and does not say whether the changes of ACLs "
+                    f"from offset {logged.offset} on are committed; they count here. With "
+                    "aclog.kafka.bootstrap.servers aclog asks the brokers"
+                )
+                return
+        position = batches[-1].end_offset
 
 
 def note_age(log: MetadataLog) -> None:

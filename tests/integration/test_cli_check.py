@@ -221,9 +221,9 @@ def test_json_is_one_line_and_marks_guesses() -> None:
     assert result.stdout.count("\n") == 1
     answer = json.loads(result.stdout)
     assert (answer["result"], answer["offset"], answer["highWatermarkIsGuess"]) == ("ALLOWED", 281, True)
-    assert "does not say what is committed" in result.stderr
-    assert "up to 264 are certain" in result.stderr
     assert answer["uncommittedFrom"] == 264
+    # No ACL has changed since the newest checkpoint.
+    assert "committed" not in result.stderr
 
 
 def test_explain_marks_uncommitted_records(tmp_path: Path) -> None:
@@ -234,7 +234,10 @@ def test_explain_marks_uncommitted_records(tmp_path: Path) -> None:
     shutil.copytree(SMALL, copy)
     for checkpoint in copy.glob("*.checkpoint"):
         checkpoint.unlink()
-    assert ", not known to be committed, " in ask(*request, log=copy).stdout
+    answered = ask(*request, log=copy)
+    assert ", not known to be committed, " in answered.stdout
+    assert "whether the changes of ACLs from offset 36 on are committed" in answered.stderr
+    assert "are committed" not in ask(*request, "--at-offset", "35", log=copy, code=1).stderr
 
 
 @pytest.mark.parametrize(

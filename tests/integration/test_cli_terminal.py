@@ -58,9 +58,9 @@ def test_a_terminal_gets_colours() -> None:
     """ALLOWED is green and DENIED is red; a note is marked."""
     code, allowed = on_terminal([*ACLOG, *QUESTION, "User:alice"])
     assert (code, f"{GREEN}\x1b[1mALLOWED\x1b[0m" in allowed) == (0, True)
+    assert f"{YELLOW}note:" in allowed
     code, denied = on_terminal([*ACLOG, *QUESTION, "User:dora", "--explain"])
     assert (code, f"{RED}\x1b[1mDENIED\x1b[0m" in denied) == (1, True)
-    assert f"{YELLOW}note:" in denied
 
 
 def test_an_error_is_coloured() -> None:
@@ -113,18 +113,18 @@ def test_a_table_fits_the_screen(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "args",
     [
-        [*QUESTION, "User:alice"],
-        ["acls", "--list", "--log", str(SMALL)],
-        ["log", "verify", "--log", str(SMALL), "--with", str(SMALL)],
+        ["check", "--operation", "Read", "--topic", "orders", "--principal", "User:alice", "--explain"],
+        ["acls", "--list"],
+        ["log", "verify"],
     ],
     ids=lambda args: args[0],
 )
-def test_a_guess_is_reported_once(args: list[str]) -> None:
+def test_an_uncertain_end_is_reported_once(args: list[str], tmp_path: Path) -> None:
     """That a broker's directory does not say what is committed; --quiet says nothing beside the answer."""
+    copy = shutil.copytree(SMALL, tmp_path / "log", ignore=shutil.ignore_patterns("*.checkpoint"))
+    args += ["--log", str(copy)]
     done, quiet = aclog(*args), aclog(*args, "--quiet")
-    assert (done.stdout + done.stderr).count("guess") + done.stderr.count(
-        "does not say what is committed"
-    ) == 1
+    assert (done.stdout + done.stderr).count("guess") + done.stderr.count("does not say whether") == 1
     assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, done.stdout, "")
 
 

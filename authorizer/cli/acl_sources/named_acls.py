@@ -80,7 +80,7 @@ def _of_log(name: str, url: str, at_offset: int | None, client: Mapping[str, str
     with Waiting(f"opening {shown(url)}"):
         opened = open_log(url, mode="read", client=client)
     with closing(opened) as log:
-        note_guess(log)
+        note_guess(log, at_offset)
         note_age(log)
         image = load_state(log, at_offset=at_offset, with_offsets=True).image
         is_writable = at_offset is None and not log.is_read_only

@@ -52,7 +52,7 @@ def create_command(*, at_offset: int | None, keep: int | None, as_json: bool) ->
     with workspace.log() as log:
         # Before reading the state, which may lack later records (I10).
         read_at_ms = time.time_ns() // 1_000_000
-        note_guess(log)
+        note_guess(log, at_offset)
         image = load_state(log, [StoredSnapshots(store)], at_offset=at_offset).image
         reaches_end = image.provenance.end_offset >= log.high_watermark()
         write_and_print(
