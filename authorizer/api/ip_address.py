@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from ipaddress import IPv4Address
 
+#: The host of a request that names none.
+DEFAULT_HOST: Final = "127.0.0.1"
 #: Longer texts are not cached: only an IPv6 scope, which may be any text, makes an address longer.
 _CACHED_LENGTH_MAX: Final = 64
 

@@ -8,9 +8,9 @@ The lines and answers have the form of the recorded answers of the real Kafka (t
     acls                     -> {"acls": [...]}         in Kafka's order
     aclCount                 -> {"aclCount"}
 
-``hostAddress`` is added if the query's host is not in the form that ACLs are compared with. An error is
-{"error": "Class: message"} with Kafka's class and message. The caller evaluates ``atOffset``, which selects
-the state.
+``hostAddress`` is added if the query has no host, or one not in the form that ACLs are compared with. An
+error is {"error": "Class: message"} with Kafka's class and message. The caller evaluates ``atOffset``, which
+selects the state.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from authorizer.api.audit_levels import AUDIT_LEVELS, audit_level
 from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.api.errors import ApiError
-from authorizer.api.ip_address import host_address
+from authorizer.api.ip_address import DEFAULT_HOST, host_address
 from authorizer.engine.decisions.audit import audit_line
 from authorizer.engine.decisions.authorize import to_bit_field
 from records.acl import (
@@ -191,13 +191,13 @@ _KINDS: Final[dict[str, Callable[[BatchAuthorizer, Mapping[str, Any]], dict[str,
 def _context(query: Mapping[str, Any]) -> RequestContext:
     return RequestContext(
         parse_kafka_principal(query["principal"]),
-        host_address(query["host"]),
+        host_address(query.get("host", DEFAULT_HOST)),
         request_type=query.get("apiKey", _FETCH),
     )
 
 
 def _host_address(query: Mapping[str, Any], context: RequestContext) -> dict[str, str]:
-    return {} if context.client_address == query["host"] else {"hostAddress": context.client_address}
+    return {} if context.client_address == query.get("host") else {"hostAddress": context.client_address}
 
 
 def _code(kind: type[_Code], value: object) -> _Code:

@@ -337,7 +337,24 @@ def test_an_invalid_line_does_not_shift_the_other_answers(tmp_path: Path) -> Non
     answers = [json.loads(line) for line in result.stdout.splitlines()]
     assert answers[1::2] == [{"aclCount": 59}] * len(bad)
     assert all(set(answer) == {"error"} for answer in answers[::2])
-    assert "5 of 10 lines are not valid requests; the first: line 1: not JSON" in result.stderr
+    assert "Error: line 1: not JSON" in result.stderr
+    assert "5 of 10 lines are not valid requests" in result.stderr
+
+
+def test_the_first_error_of_a_batch_is_that_of_its_first_bad_line() -> None:
+    """Lines that are not JSON are found before those without a field."""
+    result = aclog("--log", SMALL, "--batch", "-", stdin=b'{"principal":"User:a"}\n{\n')
+    assert "Error: line 1: a query of kind authorize has no field 'operation'\n" in result.stderr
+
+
+def test_the_host_of_a_line_is_optional() -> None:
+    """As on the command line, with the same default; the answer shows it."""
+    line = {"principal": "User:alice", "operation": "READ", "resourceType": "TOPIC", "resourceName": "orders"}
+    lines = [line, {**line, "host": "127.0.0.1"}, {**line, "kind": "authorizedOperations"}]
+    result = aclog("--log", SMALL, "--batch", "-", stdin="\n".join(map(json.dumps, lines)).encode())
+    assumed, given, operations = map(json.loads, result.stdout.splitlines())
+    assert assumed == {**given, "hostAddress": "127.0.0.1"}
+    assert (given["result"], operations["hostAddress"]) == ("ALLOWED", "127.0.0.1")
 
 
 def test_a_failing_request_has_an_answer(tmp_path: Path) -> None:

@@ -17,11 +17,12 @@ from authorizer.node.node import Node
 from authorizer.sidecar.auth.stored_tokens import new_token
 from authorizer.sidecar.auth.tokens_file import append_token
 from authorizer.sidecar.server import Sidecar
+from records.acl import AclOperation
 from records.principal import KafkaPrincipal
 from support.certificates import Authority
 from support.data import real_log
 from support.kafka_broker import free_ports
-from support.node_acls import topic_acl
+from support.node_acls import acl, on_cluster, topic_acl
 from support.nodes import SOON_S, create, running_node, sidecar_of
 
 SMALL = real_log("kraft-small")
@@ -62,15 +63,30 @@ def test_one_request_is_answered_as_on_the_log(
     of_node = aclog("check", "--sidecar", url, *question, *more)
     assert of_node.exit_code == of_log.exit_code == (question is DENIED)
     assert without_names(of_node.stdout) == without_names(of_log.stdout)
+    if more == ("--explain",):
+        assert "Near misses with other principals are not shown" in of_node.stdout
 
 
 def without_names(stdout: str) -> object:
     if stdout.startswith("{"):
         shown = json.loads(stdout)
         notes = [each for each in shown["notes"] if "no ACL names" not in each]
-        return {**shown, "nearMisses": None, "notes": notes}
-    names = ("miss", "would have to be", "no ACL names")
+        return {**shown, "nearMisses": None, "nearMissesOfOthers": None, "notes": notes}
+    names = ("ear miss", "would have to be", "no ACL names")
     return [line for line in stdout.splitlines() if not any(each in line for each in names)]
+
+
+@pytest.mark.parametrize("more", [("--explain", "--json"), ("--explain",)], ids=" ".join)
+def test_who_may_list_sees_near_misses_as_on_the_log(tmp_path: Path, more: tuple[str, ...]) -> None:
+    """Also those of other principals; only the command that would allow it goes through the node."""
+    with running_node(tmp_path / "log", log_mode="create") as node, sidecar_of(node) as served:
+        create(node, [topic_acl("t"), acl("User:b", AclOperation.WRITE, "t")])
+        create(node, [on_cluster(AclOperation.DESCRIBE)])
+        question = ("--principal", "User:a", "--operation", "Write", "--topic", "t", *more)
+        of_log = aclog("check", "--log", tmp_path / "log", *question)
+        of_node = aclog("check", "--sidecar", served, *question)
+    assert "User:b" in of_node.stdout
+    assert of_node.stdout.replace(f"--sidecar {served}", f"--log {tmp_path / 'log'}") == of_log.stdout
 
 
 def test_a_file_of_requests_is_answered_as_on_the_log(url: str, log: Path) -> None:

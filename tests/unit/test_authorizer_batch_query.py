@@ -41,7 +41,7 @@ def test_an_invalid_query_is_bad_data(changes: dict[str, Any], message: str) -> 
         answer_query(Fed().authorizer, {**QUESTION, **changes})
 
 
-@pytest.mark.parametrize("field", sorted(QUESTION))
+@pytest.mark.parametrize("field", sorted(QUESTION.keys() - {"host"}))
 def test_a_missing_field_is_named(field: str) -> None:
     query = {key: value for key, value in QUESTION.items() if key != field}
     with pytest.raises(DecodeError, match=f"kind authorize has no field '{field}'"):

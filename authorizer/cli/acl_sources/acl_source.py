@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from authorizer.cli.acl_sources.editing_commands import KAFKA_ACLS
 from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ class AclSet(NamedTuple):
         cluster_id: of the log; None if unknown.
         origin: the log for which plans are made; None for a source that is not a target.
         is_own: whether the log is managed by aclog, so that no broker decides by these ACLs.
-        acls_flags: options of `aclog acls` that name the source; None if they cannot change it.
+        editing_command: the command that changes the ACLs, see ``editing_commands``.
         is_changed_by_brokers: whether it is the directory of a broker, which only the broker writes.
     """
 
@@ -34,7 +35,7 @@ class AclSet(NamedTuple):
     cluster_id: str | None = None
     origin: PlanOrigin | None = None
     is_own: bool = False
-    acls_flags: tuple[str, ...] | None = None
+    editing_command: tuple[str, ...] = KAFKA_ACLS
     is_changed_by_brokers: bool = False
 
     @property

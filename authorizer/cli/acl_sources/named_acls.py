@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from authorizer.cli.acl_sources.acl_source import AclSet
+from authorizer.cli.acl_sources.editing_commands import acls_command, editing_commands
 from authorizer.cli.acl_sources.plan_file import is_plan, read_plan
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.input import bad_line, read_acl_file
@@ -83,11 +84,12 @@ def _of_log(name: str, url: str, at_offset: int | None, client: Mapping[str, str
         note_guess(log, at_offset)
         note_age(log)
         image = load_state(log, at_offset=at_offset, with_offsets=True).image
-        is_writable = at_offset is None and not log.is_read_only
-        flags = ("--log", url, *words("--command-config", "--config")) if is_writable else None
-        return AclSet(
-            name, image, log.identity.cluster_id, is_own=not log.is_cluster_metadata_log, acls_flags=flags
+        is_of_cluster = log.is_cluster_metadata_log
+        flags = ("--log", url, *words("--command-config", "--config"))
+        command, *_ = editing_commands(
+            url, flags, is_writable=not log.is_read_only, is_of_cluster=is_of_cluster
         )
+        return AclSet(name, image, log.identity.cluster_id, is_own=not is_of_cluster, editing_command=command)
 
 
 def _of_store(name: str, url: str, end_offset: int | None, cluster_id: str | None) -> AclSet:
@@ -114,7 +116,7 @@ def _of_node(url: str, workspace: Workspace) -> AclSet:
         raise Failure(f"{url}: a node has only its newest state; remove @{at}", ExitCode.USAGE)
     with Waiting(f"asking {shown(url)}"):
         image = NodeAcls(address, workspace.config.acl_update_timeout_ms).image()
-    return AclSet(url, image, acls_flags=("--sidecar", url, *words(*CREDENTIALS)))
+    return AclSet(url, image, editing_command=acls_command(("--sidecar", url, *words(*CREDENTIALS))))
 
 
 def _after(path: Path, workspace: Workspace) -> AclsImage:

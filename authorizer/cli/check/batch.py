@@ -89,7 +89,7 @@ def _loaded(workspace: Workspace, image: AclsImage, *, is_own: bool) -> Standard
 
 def _print_answers(queries: str, states: _States) -> None:
     """Print an answer or an error for each line; Failure if a line is not a valid request."""
-    bad: list[str] = []
+    bad: list[tuple[int, str]] = []
     with ExitStack() as opened:
         lines = (line for line in opened.enter_context(lines_of(queries)) if line.strip())
         answers = opened.enter_context(JsonLines())
@@ -101,8 +101,9 @@ def _print_answers(queries: str, states: _States) -> None:
             done += len(chunk)
             shown_progress.at(done)
     if bad:
+        number, error = min(bad)
         raise Failure(
-            f"{len(bad)} of {done} lines are not valid requests; the first: {bad[0]}", ExitCode.BAD_DATA
+            f"line {number}: {error}\n{len(bad)} of {done} lines are not valid requests", ExitCode.BAD_DATA
         )
 
 
@@ -120,14 +121,16 @@ class _States(ABC):
             OffsetUnavailableError, SidecarRequestError: there is no such state.
         """
 
-    def answers(self, lines: list[bytes], *, first_line: int, bad: list[str]) -> list[dict[str, Any]]:
-        """One answer for each line; also appends the errors of lines to ``bad``."""
+    def answers(
+        self, lines: list[bytes], *, first_line: int, bad: list[tuple[int, str]]
+    ) -> list[dict[str, Any]]:
+        """One answer for each line; also appends the number and the error of each bad line to ``bad``."""
         found: list[dict[str, Any]] = [{}] * len(lines)
         by_end_offset: dict[int | None, list[tuple[int, dict[str, Any]]]] = {}
 
         def refuse(number: int, error: Exception) -> None:
             found[number] = {"error": f"{type(error).__name__}: {error}"}
-            bad.append(f"line {first_line + number}: {error}")
+            bad.append((first_line + number, str(error)))
 
         for number, line in enumerate(lines):
             try:

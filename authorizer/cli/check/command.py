@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from authorizer.api.authorizer_api import Action, RequestContext
-from authorizer.api.ip_address import host_address
+from authorizer.api.errors import SidecarRefusedError
+from authorizer.api.ip_address import DEFAULT_HOST, host_address
+from authorizer.cli.acl_sources.editing_commands import acls_command, editing_commands
 from authorizer.cli.acl_sources.options import acl_source, require_fitting_options, source_options
 from authorizer.cli.check.explanation import decision_line, explanation_lines
 from authorizer.cli.command import Command
@@ -27,12 +29,14 @@ from authorizer.cli.options import (
 from authorizer.cli.rendering.output import answer, note, print_json
 from authorizer.cli.rendering.terminal import width
 from authorizer.cli.resources import flag_of, only_resource, resource_options
-from authorizer.cli.sidecar import sidecar_client
+from authorizer.cli.sidecar import CREDENTIALS, sidecar_client
 from authorizer.cli.workspace import Workspace
 from records.acl import AclOperation, PatternType, ResourcePattern
-from records.log.open import polled_servers
+from records.log.open import POLLED, QUORUM, kind_of, polled_servers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.engine.explanation.explain import Explanation
     from records.principal import KafkaPrincipal
@@ -65,7 +69,7 @@ _PLAIN_ANSWER: Final = (
 @resource_options()
 @click.option(
     "--host",
-    default="127.0.0.1",
+    default=DEFAULT_HOST,
     show_default=True,
     metavar="ADDRESS",
     help="The client's IP address, as the broker sees it.",
@@ -111,7 +115,8 @@ def check_command(
 
     With --batch the requests come from a file: kind authorize (the default), authorizedOperations,
     authorizeByResourceType, acls or aclCount, each with an optional atOffset (after the first n records) or
-    logOffset (after the record at this offset of the log).
+    logOffset (after the record at this offset of the log). A line without host has the default of --host, and
+    its answer then has hostAddress.
 
     With --sidecar a running node decides, with its own super users and settings. --at-offset names one of the
     states that the node published last. Requests of other principals need Describe on the cluster, or an
@@ -159,9 +164,12 @@ def check_command(
         document = explanation.to_json()
         if not explain:
             document = {key: document[key] for key in _PLAIN_ANSWER}
+        else:
+            document["nearMissesOfOthers"] = quality.has_misses_of_others
         print_json(document | {"hostAssumed": host_assumed} | quality.to_json())
     elif explain:
-        _print_explanation(explanation, quality, at_offset=at_offset, host_assumed=host_assumed)
+        commands = quality.commands if sidecar is None else _commands_of_sidecar(sidecar)
+        _print_explanation(explanation, quality, commands, at_offset=at_offset, host_assumed=host_assumed)
     else:
         answer(decision_line(explanation, at_offset, quality.source), indent=2)
     if not explanation.decision.is_allowed:
@@ -185,18 +193,28 @@ def _check_batch(queries: str, records: str | None) -> None:
 
 
 def _print_explanation(
-    explanation: Explanation, quality: _AnswerQuality, *, at_offset: int | None, host_assumed: bool
+    explanation: Explanation,
+    quality: _AnswerQuality,
+    commands: Sequence[Sequence[str]],
+    *,
+    at_offset: int | None,
+    host_assumed: bool,
 ) -> None:
     for line in explanation_lines(
         explanation,
         columns=width(),
-        log_flags=quality.acls_flags,
+        commands=commands,
         at_offset=at_offset,
         uncommitted_from=quality.uncommitted_from,
         host_assumed=host_assumed,
         source=quality.source,
     ):
         click.echo(line)
+    if not quality.has_misses_of_others:
+        answer(
+            "Near misses with other principals are not shown: the caller needs Describe on the cluster, or "
+            "the socket aclog.sock in the log's directory."
+        )
     if quality.age_ms is not None:
         click.echo(f"The cluster answered {quality.age_ms / 1000:.1f} s ago.")
 
@@ -205,19 +223,20 @@ class _AnswerQuality(NamedTuple):
     """Facts that limit an answer.
 
     Attributes:
-        acls_flags: options of `aclog acls` that name the ACLs; None if only the cluster's own tools can
-            change them, as far as is known.
         uncommitted_from: as of MetadataLog.
         age_ms: maximum age of the ACLs of a polled cluster; None for other logs and for past states.
         is_polled: whether the ACLs are answers of brokers, which do not tell when each was written.
         source: name of a set of ACLs without offsets.
+        commands: those that can change the ACLs of a log or of a set.
+        has_misses_of_others: whether near misses with other principals are shown.
     """
 
-    acls_flags: tuple[str, ...] | None
     uncommitted_from: int | None
     age_ms: int | None = None
     is_polled: bool = False
     source: str | None = None
+    commands: Sequence[Sequence[str]] = ()
+    has_misses_of_others: bool = True
 
     def to_json(self) -> dict[str, object]:
         no_offsets = {} if self.source is None else {"offset": None, "endOffset": None}
@@ -239,9 +258,14 @@ def _explained_by_log(
         found = workspace.state(log, at_offset=at_offset, with_offsets=True)
         freshness = log.freshness()
         age_ms = None if freshness is None or at_offset is not None else freshness.age_ms
-        acls_flags = None if log.is_read_only else log_words()
-        quality = _AnswerQuality(acls_flags, found.uncommitted_from, age_ms, freshness is not None)
-        settings = workspace.settings(is_own=not log.is_cluster_metadata_log)
+        is_of_cluster = log.is_cluster_metadata_log
+        commands = editing_commands(
+            log.url, log_words(), is_writable=not log.is_read_only, is_of_cluster=is_of_cluster
+        )
+        quality = _AnswerQuality(
+            found.uncommitted_from, age_ms, is_polled=freshness is not None, commands=commands
+        )
+        settings = workspace.settings(is_own=not is_of_cluster)
     state = AuthorizerState(settings.index(found.image), settings, is_ready=True, not_ready_reason="")
     explanation = explain(state, context, action)
     return _with_request_notes(explanation, state), quality
@@ -262,9 +286,24 @@ def _explained_by_sidecar(
     with sidecar_client(url) as client:
         answer = client.ask(calls.explanation(request, at_offset=at_offset))
     explanation = explanation_from_json(msgspec.to_builtins(answer), context, action)
-    acls_flags = None if answer.high_watermark_is_guess else ("--sidecar", url)
-    quality = _AnswerQuality(acls_flags, answer.uncommitted_from, answer.age_ms)
+    quality = _AnswerQuality(
+        answer.uncommitted_from, answer.age_ms, has_misses_of_others=answer.near_misses_of_others
+    )
     return _with_request_notes(explanation, None), quality
+
+
+def _commands_of_sidecar(url: str) -> Sequence[Sequence[str]]:
+    """The commands that can change the ACLs of a node's log."""
+    from authorizer.client import calls
+
+    flags = ("--sidecar", url, *words(*CREDENTIALS))
+    try:
+        with sidecar_client(url) as client:
+            state = client.ask(calls.state())
+    except SidecarRefusedError:  # the caller may ask about itself only
+        return [acls_command(flags)]
+    is_of_cluster = kind_of(state.log) in (QUORUM, POLLED) or not state.writable
+    return editing_commands(state.log, flags, is_writable=state.writable, is_of_cluster=is_of_cluster)
 
 
 def _explained_by_set(
@@ -279,7 +318,10 @@ def _explained_by_set(
     state = acls.state(workspace.settings(is_own=acls.is_own))
     source = None if acls.has_offsets else acls.name
     quality = _AnswerQuality(
-        acls.acls_flags, None, is_polled=polled_servers(acls.name) is not None, source=source
+        None,
+        is_polled=polled_servers(acls.name) is not None,
+        source=source,
+        commands=[acls.editing_command],
     )
     return _with_request_notes(explain(state, context, action), state), quality
 

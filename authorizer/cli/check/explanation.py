@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from authorizer.api.acl_text import pattern_text
-from authorizer.cli.command_name import command_words
 from authorizer.cli.rendering.acls import acl_line, decided_by
 from authorizer.cli.rendering.output import shown, utc
 from authorizer.cli.rendering.terminal import verdict, wrapped, wrapped_command
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 #: Column of the text after a label.
 _INDENT: Final = 14
 _COMMAND_LABELS: Final = ("to allow it", "or in Kafka")
-#: With a broker's usual address, so that a user on its machine can paste the command.
-_KAFKA_ACLS: Final = ("kafka-acls", "--bootstrap-server", "localhost:9092")
 
 
 def decision_line(explanation: Explanation, at_offset: int | None = None, source: str | None = None) -> str:
@@ -41,7 +38,7 @@ def explanation_lines(
     explanation: Explanation,
     *,
     columns: int | None,
-    log_flags: Sequence[str] | None,
+    commands: Sequence[Sequence[str]],
     at_offset: int | None = None,
     uncommitted_from: int | None = None,
     host_assumed: bool = False,
@@ -52,7 +49,7 @@ def explanation_lines(
     Args:
         explanation: of one decision.
         columns: where to wrap; None for a pipe, which gets one line for each item.
-        log_flags: options that name the log for ``aclog acls``; None if aclog cannot write to it.
+        commands: those that can change the ACLs, see ``editing_commands``.
         at_offset: as of ``decision_line``.
         uncommitted_from: ACLs from this offset on are marked; None: all ACLs are known to be committed.
         host_assumed: whether the host is an assumption.
@@ -62,7 +59,6 @@ def explanation_lines(
     yield f"{_result(decision)} by {decision.rule.value} {_state(explanation, at_offset, source)}"
     for label, text in _lines(explanation, uncommitted_from, source, host_assumed=host_assumed):
         yield wrapped(f"  {label:11} {text}", columns, _INDENT)
-    commands = [_KAFKA_ACLS] if log_flags is None else [(*command_words(), "acls", *log_flags), _KAFKA_ACLS]
     command_columns = None if columns is None else columns - _INDENT
     for label, words in zip(_COMMAND_LABELS, commands, strict=False):
         for number, flags in enumerate(explanation.fix):

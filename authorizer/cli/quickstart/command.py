@@ -15,6 +15,7 @@ import click
 
 from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.api.errors import AuthorizerNotReadyError, ConfigError
+from authorizer.cli.acl_sources.editing_commands import acls_command
 from authorizer.cli.check.explanation import explanation_lines
 from authorizer.cli.command import Command
 from authorizer.cli.command_name import command_words
@@ -274,7 +275,9 @@ class _Tour:
         explanation = self._node.authorizer.explain(self._context, self._action)
         columns = width()
         narrower = None if columns is None else columns - len(MARGIN)
-        for lines in explanation_lines(explanation, columns=narrower, log_flags=self._log_flags):
+        for lines in explanation_lines(
+            explanation, columns=narrower, commands=[acls_command(self._log_flags)]
+        ):
             say(*lines.split("\n"))
 
     def _remove_earlier(self) -> None:

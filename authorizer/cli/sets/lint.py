@@ -136,7 +136,7 @@ def lint_command(
     from authorizer.analysis.files.parsing import FileFormatError
     from authorizer.analysis.lint import Lint
     from authorizer.analysis.lint_rules import LintRules
-    from authorizer.cli.sets.lint_report import acls_command, print_json_lines, print_text
+    from authorizer.cli.sets.lint_report import print_json_lines, print_text
 
     if rules is None and _USUAL_FILE.is_file():
         rules = _USUAL_FILE
@@ -159,7 +159,7 @@ def lint_command(
     findings = lint.findings()
     if junit is not None:
         findings = _collected(findings, by_rule)
-    program = acls_command(acls.acls_flags)
+    program = acls.editing_command
     if as_json:
         is_clean = print_json_lines(lint, findings, program)
     else:

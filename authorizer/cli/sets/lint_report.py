@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.analysis.lint_rules import RULES
 from authorizer.api.acl_json import acl_json
-from authorizer.cli.command_name import command_words
 from authorizer.cli.rendering.acls import acl_line
 from authorizer.cli.rendering.output import JsonLines, answer, shown, step
 from authorizer.cli.rendering.terminal import good
@@ -21,15 +20,9 @@ if TYPE_CHECKING:
 
     from authorizer.analysis.lint import Finding, Lint
 
-_KAFKA_ACLS: Final = ("kafka-acls", "--bootstrap-server", "localhost:9092")
 # Most words are repeated many times.
 _quoted: Final = lru_cache(1 << 12)(shlex.quote)
 _INDENT: Final = "  "
-
-
-def acls_command(flags: Sequence[str] | None) -> tuple[str, ...]:
-    """The command that changes the set: `aclog acls` with these flags, or kafka-acls without flags."""
-    return _KAFKA_ACLS if flags is None else (*command_words(), "acls", *flags)
 
 
 def commands(finding: Finding, program: Sequence[str]) -> list[str]:

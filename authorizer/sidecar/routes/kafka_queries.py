@@ -203,6 +203,7 @@ def explained_decision(
         "highWatermarkIsGuess": status.uncommitted_from is not None,
         "uncommittedFrom": status.uncommitted_from,
         "ageMs": None if freshness is None else freshness.age_ms,
+        "nearMissesOfOthers": shows_all,
     }
     return msgspec.convert(explanation.to_json() | of_node, ExplainedDecision)
 

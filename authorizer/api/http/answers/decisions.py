@@ -135,7 +135,10 @@ class OtherHosts(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ExplainedDecision(msgspec.Struct, frozen=True, rename="camel"):
-    """A decision with its reason, as ``aclog check --explain --json`` prints it; see docs/http.md."""
+    """A decision with its reason, as ``aclog check --explain --json`` prints it; see docs/http.md.
+
+    ``near_misses_of_others``: whether the caller may see near misses with other principals.
+    """
 
     result: Result
     rule: str
@@ -159,6 +162,7 @@ class ExplainedDecision(msgspec.Struct, frozen=True, rename="camel"):
     high_watermark_is_guess: bool
     uncommitted_from: int | None
     age_ms: int | None
+    near_misses_of_others: bool = True
 
 
 class ResultPage(msgspec.Struct, frozen=True):
