@@ -65,8 +65,12 @@ class Workspace:
     is_store_from_option: bool = False
 
     @classmethod
-    def given(cls, flags: Mapping[str, str | None] = _NO_FLAGS) -> Workspace:
-        """From the options of the running command; ``flags``: its other settings by key.
+    def given(cls, flags: Mapping[str, str | None] = _NO_FLAGS, *, is_node: bool = False) -> Workspace:
+        """From the options of the running command.
+
+        Args:
+            flags: its other settings, by key.
+            is_node: whether it runs a node, whose log names the keys without effect.
 
         Raises:
             ConfigError: a file cannot be read, or a value is not allowed.
@@ -82,7 +86,7 @@ class Workspace:
             **flags,
         }
         config = load_config(given("--config"), flags=named)
-        if config.unused_client_keys:
+        if config.unused_client_keys and not is_node:
             note(f"note: {config.command_config}: {', '.join(config.unused_client_keys)}: no effect in aclog")
         for each in config.file_notes():
             note(f"note: {each}")

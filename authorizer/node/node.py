@@ -282,6 +282,8 @@ class Node:
             )
         for warning in unknown_settings(self.authorizer.state.settings):
             _log.warning("brokers_setting_unknown", reason=warning)
+        if keys := self.config.unused_client_keys:
+            _log.warning("client_keys_without_effect", file=self.config.command_config, keys=list(keys))
         futures = self.authorizer.start(server_info)
         self.loader.start()
         return futures

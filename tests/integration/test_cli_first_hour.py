@@ -5,116 +5,25 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialUpsertion,
-)
 
 from authorizer.cli.main import cli
 from records.properties import escape_property, parse_properties
-from support.certificates import Authority
-from support.kafka_broker import jar_broker, write_properties
 from support.pasted_commands import commands, section
 from support.sasl_clients import PASSWORD
-from support.waiting import wait_until
+from support.secure_cluster import PLAIN, SCRAM, SecureCluster, secure_cluster
 
 ROOT = Path(__file__).parents[2]
-_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
-_SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
-_STORE_PASSWORD = "store-secret"
-_WAIT_S = 60.0
-_ANY = AclBindingFilter(
-    ResourceType.ANY,
-    None,  # type: ignore[arg-type]  # any
-    ResourcePatternType.ANY,
-    None,  # type: ignore[arg-type]
-    None,  # type: ignore[arg-type]
-    AclOperation.ANY,
-    AclPermissionType.ANY,
-)
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """Attributes: addresses of the TLS, the plaintext and the controllers' listener; a folder of files."""
-
-    secure: str
-    plaintext: str
-    controllers: str
-    home: Path
-
-    def client_properties(self, name: str, **changes: str | None) -> Path:
-        """A client.properties of alice, who logs in by SCRAM; ``changes``: keys with _ for dots."""
-        properties: dict[str, str | None] = {
-            "security.protocol": "SASL_SSL",
-            "sasl.mechanism": "SCRAM-SHA-512",
-            "sasl.jaas.config": f'{_SCRAM} required username="alice" password="alice-secret";',
-            "ssl.truststore.location": str(self.home / "trust.p12"),
-            "ssl.truststore.password": _STORE_PASSWORD,
-            "ssl.truststore.type": "PKCS12",
-            **{key.replace("_", "."): value for key, value in changes.items()},
-        }
-        path = self.home / f"{name}.properties"
-        write_properties(path, {key: value for key, value in properties.items() if value is not None})
-        return path
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Users alice (SCRAM) and bob (PLAIN); alice has Describe on the cluster and may read orders."""
-    home = tmp_path_factory.mktemp("first-hour")
-    authority = Authority()
-    authority.issue("CN=broker").write(home / "store.pem")
-    (home / "ca.pem").write_text(authority.pem, encoding="ascii")
-    for kind in ("p12", "jks"):
-        subprocess.run(
-            ["keytool", "-importcert", "-noprompt", "-alias", "ca", "-file", home / "ca.pem", "-keystore",
-             home / f"trust.{kind}", "-storetype", {"p12": "PKCS12", "jks": "JKS"}[kind],
-             "-storepass", _STORE_PASSWORD], check=True, capture_output=True)  # fmt: skip
-    settings = {
-        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL:SASL_SSL",
-        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
-        "listener.name.sasl.scram-sha-512.sasl.jaas.config": f"{_SCRAM} required;",
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(home / "store.pem"),
-    }
-    with jar_broker(settings, users=("bob",)) as broker:
-        assert broker.sasl_servers is not None
-        assert broker.controllers is not None
-        plaintext = broker.bootstrap_servers
-        admin = AdminClient({"bootstrap.servers": plaintext, "log_level": 0})
-        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
-        upsertion = UserScramCredentialUpsertion("alice", info, b"alice-secret", b"salt")
-        for future in admin.alter_user_scram_credentials([upsertion]).values():
-            future.result(_WAIT_S)
-        grants = [
-            (ResourceType.BROKER, "kafka-cluster", AclOperation.DESCRIBE),
-            (ResourceType.TOPIC, "orders", AclOperation.READ),
-        ]
-        literal, allow = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
-        bindings = [
-            AclBinding(kind, name, literal, "User:alice", "*", operation, allow)
-            for kind, name, operation in grants
-        ]
-        for created in admin.create_acls(bindings).values():
-            created.result(_WAIT_S)
-        wait_until(lambda: len(admin.describe_acls(_ANY).result(_WAIT_S)) == len(bindings), "the ACLs")
-        yield Cluster(broker.sasl_servers, plaintext, broker.controllers, home)
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureCluster]:
+    with secure_cluster(tmp_path_factory.mktemp("first-hour")) as running:
+        yield running
 
 
 def aclog(*args: object, code: int = 0) -> Result:
@@ -129,7 +38,7 @@ def check(*where: object, code: int = 0) -> Result:
 
 
 def test_the_readmes_three_commands_lead_to_an_explained_answer(
-    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: SecureCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With no file written by hand but Kafka's own client.properties; the shown output is what they print."""
     monkeypatch.chdir(tmp_path)
@@ -162,12 +71,12 @@ def test_the_readmes_three_commands_lead_to_an_explained_answer(
         },
         {
             "sasl_mechanism": "PLAIN",
-            "sasl_jaas_config": f'{_PLAIN} required username="bob" password="{PASSWORD}";',
+            "sasl_jaas_config": f'{PLAIN} required username="bob" password="{PASSWORD}";',
         },
     ],
     ids=["PKCS12", "JKS", "PEM", "PLAIN"],
 )
-def test_a_java_file_is_taken_as_it_is(cluster: Cluster, changes: dict[str, str | None]) -> None:
+def test_a_java_file_is_taken_as_it_is(cluster: SecureCluster, changes: dict[str, str | None]) -> None:
     location = changes.get("ssl_truststore_location", "trust.p12")
     changes = {**changes, "ssl_truststore_location": str(cluster.home / str(location))}
     properties = cluster.client_properties("taken", **changes)
@@ -184,13 +93,13 @@ def test_a_java_file_is_taken_as_it_is(cluster: Cluster, changes: dict[str, str 
         assert "--operation Describe --cluster" in done.output
 
 
-def test_the_file_may_name_the_cluster(cluster: Cluster) -> None:
+def test_the_file_may_name_the_cluster(cluster: SecureCluster) -> None:
     properties = cluster.client_properties("named", bootstrap_servers=cluster.secure)
 
     assert check("--command-config", properties).output.startswith("ALLOWED")
 
 
-def test_keys_without_effect_are_reported(cluster: Cluster) -> None:
+def test_keys_without_effect_are_reported(cluster: SecureCluster) -> None:
     properties = cluster.client_properties("unused", client_id="admin", retries="3")
 
     done = check("--bootstrap-server", cluster.secure, "--command-config", properties)
@@ -198,11 +107,11 @@ def test_keys_without_effect_are_reported(cluster: Cluster) -> None:
     assert f"{properties}: client.id, retries: no effect in aclog" in done.output
 
 
-def test_controllers_are_followed_with_the_same_options(cluster: Cluster) -> None:
+def test_controllers_are_followed_with_the_same_options(cluster: SecureCluster) -> None:
     assert check("--bootstrap-controller", cluster.controllers).output.startswith("ALLOWED")
 
 
-def test_proposed_commands_name_the_cluster_as_the_user_did(cluster: Cluster) -> None:
+def test_proposed_commands_name_the_cluster_as_the_user_did(cluster: SecureCluster) -> None:
     where = ("--bootstrap-controller", cluster.controllers)
 
     request = ("--principal", "User:dave", "--operation", "Read", "--topic", "orders")
@@ -214,21 +123,21 @@ def test_proposed_commands_name_the_cluster_as_the_user_did(cluster: Cluster) ->
 class TestMistakes:
     """Each ends with one message that names the cause and the way out."""
 
-    def test_a_tls_port_in_the_clear(self, cluster: Cluster) -> None:
+    def test_a_tls_port_in_the_clear(self, cluster: SecureCluster) -> None:
         done = check("--bootstrap-server", cluster.secure, code=3)
 
         assert f"{cluster.secure} is a TLS port" in done.output
         assert "security.protocol" in done.output
 
-    def test_a_plaintext_port_with_tls(self, cluster: Cluster) -> None:
+    def test_a_plaintext_port_with_tls(self, cluster: SecureCluster) -> None:
         properties = cluster.client_properties("clear")
 
         done = check("--bootstrap-server", cluster.plaintext, "--command-config", properties, code=3)
 
         assert f"{cluster.plaintext} is a port without TLS" in done.output
 
-    def test_a_wrong_password(self, cluster: Cluster) -> None:
-        wrong = f'{_SCRAM} required username="alice" password="wrong-secret";'
+    def test_a_wrong_password(self, cluster: SecureCluster) -> None:
+        wrong = f'{SCRAM} required username="alice" password="wrong-secret";'
         properties = cluster.client_properties("wrong", sasl_jaas_config=wrong)
 
         done = check("--bootstrap-server", cluster.secure, "--command-config", properties, code=3)
@@ -237,7 +146,7 @@ class TestMistakes:
         assert "invalid credentials" in done.output
         assert "wrong-secret" not in done.output
 
-    def test_a_missing_authority(self, cluster: Cluster) -> None:
+    def test_a_missing_authority(self, cluster: SecureCluster) -> None:
         properties = cluster.client_properties(
             "untrusted",
             ssl_truststore_location=None,
@@ -250,7 +159,7 @@ class TestMistakes:
         assert "TLS: " in done.output
         assert "certificate" in done.output.lower()
 
-    def test_an_unknown_key(self, cluster: Cluster) -> None:
+    def test_an_unknown_key(self, cluster: SecureCluster) -> None:
         properties = cluster.client_properties("unknown", securityprotocol="SSL")
 
         done = check("--bootstrap-server", cluster.secure, "--command-config", properties, code=2)
@@ -258,12 +167,12 @@ class TestMistakes:
         assert "`securityprotocol`" in done.output
         assert str(properties) in done.output
 
-    def test_two_sources(self, cluster: Cluster) -> None:
+    def test_two_sources(self, cluster: SecureCluster) -> None:
         done = check("--bootstrap-server", cluster.secure, "--log", "file:./acls", code=2)
 
         assert "--log and --bootstrap-server cannot be used together" in done.output
 
-    def test_a_node_and_a_cluster(self, cluster: Cluster) -> None:
+    def test_a_node_and_a_cluster(self, cluster: SecureCluster) -> None:
         node = ("--sidecar", "http://127.0.0.1:1")
 
         done = check(*node, "--bootstrap-server", cluster.secure, code=2)
@@ -271,7 +180,7 @@ class TestMistakes:
         done = check(*node, "--command-config", cluster.home / "x", code=2)
         assert "the node has a log and a store; remove --command-config" in done.output
 
-    def test_an_existing_configuration_is_not_overwritten(self, cluster: Cluster, tmp_path: Path) -> None:
+    def test_an_existing_configuration_is_not_overwritten(self, cluster: SecureCluster, tmp_path: Path) -> None:
         config = tmp_path / "aclog.properties"
         config.write_text("# mine\n", encoding="utf-8")
 
@@ -281,7 +190,7 @@ class TestMistakes:
         assert config.read_text(encoding="utf-8") == "# mine\n"
 
 
-def test_connect_stores_polls_where_the_log_says(cluster: Cluster, tmp_path: Path) -> None:
+def test_connect_stores_polls_where_the_log_says(cluster: SecureCluster, tmp_path: Path) -> None:
     config, url = tmp_path / "aclog.properties", f"describe://{cluster.secure}{tmp_path}/polls"
     properties = cluster.client_properties("polls")
 
@@ -303,7 +212,7 @@ def test_a_directory_is_written_with_its_full_path(tmp_path: Path, monkeypatch: 
     assert parse_properties(config.read_text(encoding="utf-8"))["aclog.log.url"] == f"file:{log}"
 
 
-def test_connect_answers_in_json(cluster: Cluster, tmp_path: Path) -> None:
+def test_connect_answers_in_json(cluster: SecureCluster, tmp_path: Path) -> None:
     config = tmp_path / "aclog.properties"
 
     done = CliRunner().invoke(
@@ -325,7 +234,7 @@ def test_connect_answers_in_json(cluster: Cluster, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "way", ["--log describe", "--bootstrap-server", "--bootstrap-controller", "--log kraft"]
 )
-def test_a_plan_prints_the_command_that_applies_it(cluster: Cluster, tmp_path: Path, way: str) -> None:
+def test_a_plan_prints_the_command_that_applies_it(cluster: SecureCluster, tmp_path: Path, way: str) -> None:
     """And that command runs as it is printed."""
     flag, _, scheme = way.partition(" ")
     server = cluster.controllers if "kraft" in way or "controller" in way else cluster.plaintext

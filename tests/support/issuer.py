@@ -131,6 +131,7 @@ def token_endpoint(subject: str) -> Iterator[TokenEndpoint]:
             self.send_response(status)
             if status == 302:
                 self.send_header("location", "/elsewhere")
+            self.send_header("content-type", "application/json")  # librdkafka requires it
             self.send_header("content-length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

@@ -19,13 +19,14 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 @contextmanager
 def serving_process(
-    tmp_path: Path, *arguments: str, open_files: int | None = None, **settings: str
+    tmp_path: Path, *arguments: str, log: str | None = None, open_files: int | None = None, **settings: str
 ) -> Iterator[tuple[subprocess.Popen[bytes], list[str]]]:
-    """A process on a new log, and the URLs of its listeners; its log must show no internal error.
+    """A process, and the URLs of its listeners; its log must show no internal error.
 
     Args:
         tmp_path: for the log and the process's stderr.
         arguments: further arguments of ``aclog serve``.
+        log: None: a new one.
         open_files: its limit of open files.
         settings: environment variables.
     """
@@ -37,7 +38,8 @@ def serving_process(
         **settings,
     }
     limit = "" if open_files is None else f"ulimit -n {open_files};"
-    command = [sys.executable, "-m", "authorizer.cli", "serve", "--log", str(tmp_path / "log"), *arguments]
+    where = ("--log", str(tmp_path / "log") if log is None else log)
+    command = [sys.executable, "-m", "authorizer.cli", "serve", *where, *arguments]
 
     stderr_file = tmp_path / "stderr"
     with stderr_file.open("wb") as stderr:

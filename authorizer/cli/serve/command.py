@@ -131,7 +131,8 @@ def serve_command(
             DESCRIBE_PRINCIPALS: describe_principals,
             WORKERS: workers,
             CONSOLE_LISTENERS: EVERY_LISTENER if console else None,
-        }
+        },
+        is_node=True,
     )
     config = workspace.config
     if config.clusters:
