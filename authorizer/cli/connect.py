@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from contextlib import closing
 from dataclasses import dataclass
@@ -10,15 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from authorizer.api.principal_lists import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
+from authorizer.api.errors import ConfigError
+from authorizer.api.principal_lists import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, parse_super_users
 from authorizer.cli.command import Command
-from authorizer.cli.failure import ExitCode, Failure
+from authorizer.cli.invocation import is_quiet
 from authorizer.cli.options import command_config_option, completes, json_option, log_option, quiet_option
 from authorizer.cli.output_file import OutputFile, output_file
 from authorizer.cli.rendering.output import Waiting, answer, note, print_json, say_command, shown
 from authorizer.cli.workspace import Workspace, load_state
 from authorizer.configuration.keys.names import COMMAND_CONFIG, LOG_URL
-from records.errors import LogError, LogRefusedError
+from records.errors import LogError
 from records.log.open import DIRECTORY, POLLED, QUORUM, TOPIC, kind_of, open_log, polled_servers
 from records.properties import escape_property
 
@@ -28,7 +30,11 @@ if TYPE_CHECKING:
     from authorizer.configuration.load import Config
 
 _STORE: Final = "/aclog-acls"
-_BROKER_KEYS: Final = (SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG)
+#: Settings that brokers do not tell, with what to type for them.
+_BROKER_KEYS: Final = {
+    SUPER_USERS_CONFIG: "such as User:admin;User:ops, or none",
+    ALLOW_EVERYONE_CONFIG: "true or false",
+}
 _EXAMPLE: Final = ("--principal", "User:alice", "--operation", "Read", "--topic", "orders", "--explain")
 #: What a way to follow a cluster gives.
 _WAYS: Final = {
@@ -48,6 +54,7 @@ class _Way:
         acl_count: None if it does not work.
         cluster_id: None if it does not work.
         release: of the brokers; None if unknown.
+        has_brokers: whether brokers decide by these ACLs, with settings that they do not tell.
         problem: why it does not work, and the way out.
     """
 
@@ -55,6 +62,7 @@ class _Way:
     acl_count: int | None = None
     cluster_id: str | None = None
     release: str | None = None
+    has_brokers: bool = False
     problem: str | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -103,10 +111,11 @@ def connect_command(
     way to follow the cluster: whether it works with these rights, and what is missing. Then writes a
     configuration that uses the best one and names the client.properties; it contains no secrets.
 
-    The brokers do not tell clients super.users and allow.everyone.if.no.acl.found: give them here. Until they
-    are known, every DENIED says so.
+    The brokers do not tell clients super.users and allow.everyone.if.no.acl.found: give them here, or type
+    them when asked, on a terminal. Until they are known, every DENIED says so.
 
-    Exit code 0: a configuration was written; 3: the cluster cannot be followed yet.
+    Exit code 0: a configuration was written; 2: a setting, a password or a right is wrong or missing; 3: the
+    cluster does not answer.
 
     \b
     Examples:
@@ -116,16 +125,23 @@ def connect_command(
     """
     config = Workspace.given().config
     ways = _ways(config)
-    working = [way for way in ways if way.problem is None]
-    if not working:
-        raise Failure(
-            "\n".join(f"{way.url}: {way.problem}" for way in ways),
-            ExitCode.NOT_READY,
-            "Grant one of the rights, or correct the settings, then run the command again.",
-        )
-    best = working[-1]
-    properties = _properties(best, config, super_users, allow_everyone, output)
-    unknown = [key for key in _BROKER_KEYS if key not in properties]
+    best = next(way for way in reversed(ways) if way.problem is None)
+    properties = _properties(best, config, output)
+    of_brokers = {
+        SUPER_USERS_CONFIG: super_users,
+        ALLOW_EVERYONE_CONFIG: None if allow_everyone is None else str(allow_everyone).lower(),
+    }
+    can_ask = sys.stdin.isatty() and sys.stderr.isatty() and not (as_json or is_quiet())
+    unknown = []
+    for key, given in of_brokers.items():
+        # A variable may set it.
+        text = config.properties.get(key) if given is None else given
+        if text is None and best.has_brokers:
+            text = _prompt(key) if can_ask else None
+            unknown += [key] if text is None else []
+        if text is not None:
+            properties[key] = text
+    parse_super_users(super_users)
     with output_file(output, is_noted=False) as file:
         file.write(_file_text(properties, unknown).encode())
     if as_json:
@@ -144,29 +160,44 @@ def connect_command(
 
 
 def _ways(config: Config) -> list[_Way]:
-    """The way that the options name and, if the brokers know their controllers, that of the controllers."""
+    """The way that the options name, which works, and that of the controllers if the brokers know them."""
     url = config.require_log_url()
-    ways = [_try(url, config)]
-    if kind_of(url) == POLLED and ways[0].problem is None:
-        controllers = _controllers(url, config.kafka)
-        if controllers:
-            ways.append(_try(f"{QUORUM}://{controllers}", config))
+    ways = [_opened(url, config)]
+    if kind_of(url) == POLLED and (controllers := _controllers(url, config.kafka)):
+        url = f"{QUORUM}://{controllers}"
+        try:
+            ways.append(_opened(url, config))
+        except LogError as error:
+            # The text begins with the URL, which is printed next to it.
+            ways.append(_Way(url, problem=str(error).removeprefix(f"{url}: ")))
     return ways
 
 
-def _try(url: str, config: Config) -> _Way:
+def _opened(url: str, config: Config) -> _Way:
     from authorizer.engine.decisions.state import AuthorizerSettings
 
-    try:
-        with Waiting(f"connecting to {shown(url)}"), closing(open_log(url, client=config.kafka)) as log:
-            image = load_state(log).image
-            release = AuthorizerSettings().version_for(image).label
-            return _Way(url, len(image), log.identity.cluster_id, release)
-    except LogError as error:
-        if kind_of(url) != QUORUM and not isinstance(error, LogRefusedError):
-            raise
-        # The text begins with the URL, which is printed next to it.
-        return _Way(url, problem=str(error).removeprefix(f"{url}: "))
+    with Waiting(f"connecting to {shown(url)}"), closing(open_log(url, client=config.kafka)) as log:
+        image = load_state(log).image
+        release = AuthorizerSettings().version_for(image).label
+        return _Way(url, len(image), log.identity.cluster_id, release, log.is_cluster_metadata_log)
+
+
+def _prompt(key: str) -> str | None:
+    """The value that a person types; None if it is not known."""
+
+    def checked(typed: str) -> str:
+        try:
+            if key == SUPER_USERS_CONFIG:
+                parse_super_users("" if typed == "none" else typed)
+        except ConfigError as error:
+            raise click.UsageError(str(error)) from error
+        if key == ALLOW_EVERYONE_CONFIG and typed not in ("true", "false", ""):
+            raise click.UsageError(f"`{typed}`: type {_BROKER_KEYS[key]}")
+        return typed
+
+    question = f"{key} of the brokers ({_BROKER_KEYS[key]}; Enter if you do not know)"
+    typed = click.prompt(question, default="", show_default=False, value_proc=checked, err=True)
+    return "" if typed == "none" else typed or None
 
 
 def _controllers(url: str, client: Mapping[str, str]) -> str:
@@ -184,9 +215,7 @@ def _controllers(url: str, client: Mapping[str, str]) -> str:
         brokers.abort()
 
 
-def _properties(
-    best: _Way, config: Config, super_users: str | None, allow_everyone: bool | None, output: Path
-) -> dict[str, str]:
+def _properties(best: _Way, config: Config, output: Path) -> dict[str, str]:
     url = best.url
     if kind_of(url) == DIRECTORY:
         url = f"{DIRECTORY}:{Path(url.removeprefix(f'{DIRECTORY}:')).resolve()}"
@@ -196,10 +225,6 @@ def _properties(
     found = {LOG_URL: url}
     if config.command_config is not None:
         found[COMMAND_CONFIG] = str(Path(config.command_config).resolve())
-    if super_users is not None:
-        found[SUPER_USERS_CONFIG] = super_users
-    if allow_everyone is not None:
-        found[ALLOW_EVERYONE_CONFIG] = str(allow_everyone).lower()
     return found
 
 

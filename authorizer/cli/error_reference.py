@@ -28,8 +28,9 @@ The header `aclog-error` has the code. The body is described in [The sidecar ove
 _EXIT_CODES: Final = {
     ExitCode.OK: "Success: allowed, equal, nothing found.",
     ExitCode.NO: "Denied, different, or something was found. Not an error.",
-    ExitCode.USAGE: "The command line, a setting or a path is wrong: change it.",
-    ExitCode.NOT_READY: "Something is not available now, or a right is missing: try again, or grant it.",
+    ExitCode.USAGE: "The command line, a setting, a password or a path is wrong: change it. Or a right is "
+    "missing: grant it.",
+    ExitCode.NOT_READY: "Something is not available now: try again.",
     ExitCode.BAD_DATA: "Data is damaged, incomplete or of a newer version.",
     ExitCode.DEFECT: "A defect in aclog: report it with the traceback of `aclog --debug ...`.",
     ExitCode.INTERRUPTED: "Interrupted (Ctrl-C).",

@@ -128,6 +128,10 @@ _USAGE: Final[dict[type[BaseException], str]] = {
     records.LogReadOnlyError: "aclog writes only logs that it created: `aclog log create --log DIR`. A "
     "cluster's ACLs are changed by `aclog acls --log kraft://HOST:PORT`, or by `aclog apply PLAN "
     "--bootstrap-server HOST:PORT`.",
+    records.LogAuthenticationError: "--command-config takes Kafka's client.properties; aclog.kafka.* are "
+    "keys of --config (docs/configuration.md#aclogkafka).",
+    records.LogRefusedError: "The rights that aclog needs are in docs/how-to/topic-log.md#grant-the-rights "
+    "for a topic, and in docs/how-to/follow-a-cluster.md for a cluster's metadata log.",
     records.OffsetOutOfRangeError: "`aclog log verify {log}` prints which offsets the log holds.",
     records.LogError: "",
     snapshot.SnapshotStoreMissingError: "--snapshots takes a directory, or a URL such as s3://BUCKET/PATH. "
@@ -160,9 +164,6 @@ _NOT_READY: Final[dict[type[BaseException], str]] = {
     "address, --command-config or aclog.kafka.* the client settings.",
     records.LogOutcomeUnknownError: "Read the end of the log (`aclog log dump {log} --from OFFSET`) before "
     "you try again.",
-    records.LogAuthenticationError: "docs/configuration.md#aclogkafka has the settings of the Kafka client.",
-    records.LogRefusedError: "The rights that aclog needs are in docs/how-to/topic-log.md#grant-the-rights "
-    "for a topic, and in docs/how-to/follow-a-cluster.md for a cluster's metadata log.",
     records.LogHeldUpError: "",
     snapshot.SnapshotRefusedError: "",
     snapshot.SnapshotStoreUnavailableError: "The store's client library has its own settings: for s3:// "

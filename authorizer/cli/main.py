@@ -75,8 +75,8 @@ _COMMANDS: Final = {
 
 
 _EPILOG: Final = (
-    "Exit codes: 0 done or allowed; 1 denied or different; 2 wrong usage or configuration; 3 not ready, try "
-    "again; 4 bad data; 70 a defect in aclog."
+    "Exit codes: 0 done or allowed; 1 denied or different; 2 wrong usage or configuration, or a right is "
+    "missing; 3 not ready, try again; 4 bad data; 70 a defect in aclog."
 )
 
 

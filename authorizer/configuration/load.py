@@ -60,6 +60,7 @@ from authorizer.configuration.listeners import (
     with_controller_listeners,
 )
 from authorizer.configuration.mistyped_keys import SIMILARITY_MIN, file_notes, refuse_mistyped_keys
+from records.log.client_keys import ClientKeys, NamedSettings
 from records.properties import parse_properties, property_lines
 
 if TYPE_CHECKING:
@@ -254,7 +255,11 @@ def load_config(
 
 def _config(inputs: ConfigInputs, merged: Mapping[str, str], sources: Mapping[str, str]) -> Config:
     java = _java_client(merged.get(COMMAND_CONFIG))
+    keys = ClientKeys()
     if java is not None:
+        overridden = _below(CLIENT_PREFIX, merged)
+        java_keys = {name: key for name, key in java.java_keys.items() if name not in overridden}
+        keys = ClientKeys(merged[COMMAND_CONFIG], java_keys)
         from_java = {f"{CLIENT_PREFIX}{name}": text for name, text in java.settings.items()}
         if java.log_url is not None and not is_broker_file(inputs.file):
             from_java[LOG_URL] = java.log_url
@@ -276,7 +281,7 @@ def _config(inputs: ConfigInputs, merged: Mapping[str, str], sources: Mapping[st
         listeners_key=listeners_key,
         console_listeners=console_listeners(values[CONSOLE_LISTENERS], listeners, key=CONSOLE_LISTENERS),
         broker_log=broker_log_of(inputs.file) if inputs.cluster is None else None,
-        kafka=_below(CLIENT_PREFIX, merged),
+        kafka=NamedSettings(_below(CLIENT_PREFIX, merged), keys),
         unused_client_keys=() if java is None else java.unused_keys,
         decision_log_kafka=_below(DECISION_CLIENT_PREFIX, merged),
         properties=MappingProxyType(

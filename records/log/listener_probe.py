@@ -32,11 +32,11 @@ def tls_mismatch(address: Address, *, has_tls: bool, setting: str) -> str | None
     """
     if has_tls and speaks_kafka_unencrypted(address):
         return (
-            f"{address} is a port without TLS, and {setting} asks for it: name a port with TLS, or set it to "
-            "PLAINTEXT or SASL_PLAINTEXT"
+            f"{address} is a port without TLS: name a port with TLS, or set {setting} to PLAINTEXT or "
+            "SASL_PLAINTEXT"
         )
     if not has_tls and speaks_tls(address):
-        return f"{address} is a TLS port, and {setting} is without TLS: set it to SSL, or to SASL_SSL"
+        return f"{address} is a TLS port: set {setting} to SSL or SASL_SSL"
     return None
 
 

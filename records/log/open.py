@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from records.errors import LogError, LogUrlError
 from records.log.bootstrap_servers import BOOTSTRAP, are_bootstrap_servers
+from records.log.client_keys import only
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -156,7 +157,7 @@ def open_cluster_acls(bootstrap_servers: str, *, client: Mapping[str, str] = _NO
     """
     with _kraft_extra():
         from records.log.protocol.cluster_acls import ClusterAcls  # noqa: PLC0415
-    return ClusterAcls(bootstrap_servers, {key: client[key] for key in client if key != BOOTSTRAP})
+    return ClusterAcls(bootstrap_servers, only(client, lambda key: key != BOOTSTRAP))
 
 
 def open_exactly_once_producer(

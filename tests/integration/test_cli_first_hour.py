@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from authorizer.cli.main import cli
 from records.properties import escape_property, parse_properties
 from support.pasted_commands import commands, section
 from support.sasl_clients import PASSWORD
-from support.secure_cluster import PLAIN, SCRAM, SecureCluster, secure_cluster
+from support.secure_cluster import PLAIN, SecureCluster, secure_cluster
+from support.terminal import on_terminal
 
 ROOT = Path(__file__).parents[2]
 
@@ -83,7 +85,7 @@ def test_a_java_file_is_taken_as_it_is(cluster: SecureCluster, changes: dict[str
     may_describe = "PLAIN" not in str(changes.get("sasl_mechanism"))
 
     done = check(
-        "--bootstrap-server", cluster.secure, "--command-config", properties, code=0 if may_describe else 3
+        "--bootstrap-server", cluster.secure, "--command-config", properties, code=0 if may_describe else 2
     )
 
     if may_describe:
@@ -123,41 +125,13 @@ def test_proposed_commands_name_the_cluster_as_the_user_did(cluster: SecureClust
 class TestMistakes:
     """Each ends with one message that names the cause and the way out."""
 
-    def test_a_tls_port_in_the_clear(self, cluster: SecureCluster) -> None:
-        done = check("--bootstrap-server", cluster.secure, code=3)
-
-        assert f"{cluster.secure} is a TLS port" in done.output
-        assert "security.protocol" in done.output
-
     def test_a_plaintext_port_with_tls(self, cluster: SecureCluster) -> None:
         properties = cluster.client_properties("clear")
 
-        done = check("--bootstrap-server", cluster.plaintext, "--command-config", properties, code=3)
+        done = check("--bootstrap-server", cluster.plaintext, "--command-config", properties, code=2)
 
         assert f"{cluster.plaintext} is a port without TLS" in done.output
-
-    def test_a_wrong_password(self, cluster: SecureCluster) -> None:
-        wrong = f'{SCRAM} required username="alice" password="wrong-secret";'
-        properties = cluster.client_properties("wrong", sasl_jaas_config=wrong)
-
-        done = check("--bootstrap-server", cluster.secure, "--command-config", properties, code=3)
-
-        assert "SCRAM-SHA-512" in done.output
-        assert "invalid credentials" in done.output
-        assert "wrong-secret" not in done.output
-
-    def test_a_missing_authority(self, cluster: SecureCluster) -> None:
-        properties = cluster.client_properties(
-            "untrusted",
-            ssl_truststore_location=None,
-            ssl_truststore_password=None,
-            ssl_truststore_type=None,
-        )
-
-        done = check("--bootstrap-server", cluster.secure, "--command-config", properties, code=3)
-
-        assert "TLS: " in done.output
-        assert "certificate" in done.output.lower()
+        assert f"set security.protocol of {properties} to PLAINTEXT or SASL_PLAINTEXT" in done.output
 
     def test_an_unknown_key(self, cluster: SecureCluster) -> None:
         properties = cluster.client_properties("unknown", securityprotocol="SSL")
@@ -180,7 +154,9 @@ class TestMistakes:
         done = check(*node, "--command-config", cluster.home / "x", code=2)
         assert "the node has a log and a store; remove --command-config" in done.output
 
-    def test_an_existing_configuration_is_not_overwritten(self, cluster: SecureCluster, tmp_path: Path) -> None:
+    def test_an_existing_configuration_is_not_overwritten(
+        self, cluster: SecureCluster, tmp_path: Path
+    ) -> None:
         config = tmp_path / "aclog.properties"
         config.write_text("# mine\n", encoding="utf-8")
 
@@ -251,3 +227,70 @@ def test_a_plan_prints_the_command_that_applies_it(cluster: SecureCluster, tmp_p
         applied = aclog(*command[1:], *(["--allow-mass-removal"] if "remove" in action else []))
         assert ("1 ACLs removed" if "remove" in action else "1 added") in applied.output
         plan.unlink()
+
+
+class TestUnknownSettings:
+    """super.users and the like, which brokers do not tell."""
+
+    @pytest.mark.parametrize("flag", ["--bootstrap-server", "--bootstrap-controller"])
+    def test_an_answer_that_depends_on_them_says_so(
+        self, cluster: SecureCluster, tmp_path: Path, flag: str
+    ) -> None:
+        server = cluster.plaintext if "server" in flag else cluster.controllers
+        about = ("--operation", "Read", "--topic", "orders")
+        commands = (
+            ("check", "--principal", "User:admin", *about),
+            ("check", "--principal", "User:admin", *about, "--explain"),
+            ("who-can", *about),
+            ("what-can", "--principal", "User:admin"),
+        )
+        config = tmp_path / "aclog.properties"
+        config.write_text("super.users=User:ops\nallow.everyone.if.no.acl.found=false\n")
+
+        for command in commands:
+            denied = CliRunner().invoke(cli, [*command, flag, server])
+            assert denied.output.count("super.users is unknown here: ") == 1, denied.output
+            known = CliRunner().invoke(cli, [*command, flag, server, "--config", str(config)])
+            assert known.exit_code == denied.exit_code
+            assert "unknown here" not in known.output
+
+    def test_connect_asks_for_them_on_a_terminal(self, cluster: SecureCluster, tmp_path: Path) -> None:
+        """And asks again if the answer is not valid."""
+        config = tmp_path / "aclog.properties"
+        connect = [sys.executable, "-m", "authorizer.cli", "connect", "--output", str(config)]
+
+        typed = ["admin\n", "User:admin;User:ops\n", "yes\n", "false\n"]
+        code, output = on_terminal(
+            [*connect, "--bootstrap-server", cluster.plaintext], prompt="do not know): ", typed=typed
+        )
+
+        assert code == 0, output
+        found = parse_properties(config.read_text(encoding="utf-8"))
+        assert found["super.users"] == "User:admin;User:ops"
+        assert found["allow.everyone.if.no.acl.found"] == "false"
+        assert output.count("super.users of the brokers") == 2
+        assert "unknown from here" not in output
+
+    @pytest.mark.parametrize(("typed", "written"), [("none\n", ""), ("\n", None)])
+    def test_nothing_typed_is_unknown(
+        self, cluster: SecureCluster, tmp_path: Path, typed: str, written: str | None
+    ) -> None:
+        config = tmp_path / "aclog.properties"
+        connect = [sys.executable, "-m", "authorizer.cli", "connect", "--output", str(config)]
+        where = ["--bootstrap-server", cluster.plaintext, "--no-allow-everyone"]
+
+        code, output = on_terminal([*connect, *where], prompt="do not know): ", typed=[typed])
+
+        assert code == 0, output
+        assert parse_properties(config.read_text(encoding="utf-8")).get("super.users") == written
+
+    def test_a_variable_makes_them_known(
+        self, cluster: SecureCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("ACLOG_SUPER_USERS", "User:admin")
+        config = tmp_path / "aclog.properties"
+
+        connected = aclog("connect", "--bootstrap-server", cluster.plaintext, "--output", config)
+
+        assert "unknown from here: allow.everyone.if.no.acl.found of" in connected.output
+        assert parse_properties(config.read_text(encoding="utf-8"))["super.users"] == "User:admin"

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 from click.testing import CliRunner, Result
+from pyspark.sql import SparkSession
 
 from authorizer.cli.main import cli
-from support.issuer import token_endpoint
-from support.secure_cluster import SecureCluster, secure_cluster
+from support.issuer import TokenEndpoint, token_endpoint
+from support.sasl_clients import PASSWORD
+from support.secure_cluster import PLAIN, SCRAM, SecureCluster, secure_cluster
 from support.serving_process import serving_process
 from support.topic_nodes import unique_topic
 from support.waiting import wait_until
@@ -32,6 +35,13 @@ QUESTION = {
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureCluster]:
     with secure_cluster(tmp_path_factory.mktemp("clients"), has_secure_controllers=True) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[TokenEndpoint]:
+    """Its tokens are admin's."""
+    with token_endpoint("admin") as endpoint:
+        yield endpoint
 
 
 def aclog(*args: object, code: int = 0) -> Result:
@@ -83,10 +93,74 @@ def test_a_node_follows_the_cluster(cluster: SecureCluster, tmp_path: Path, kind
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_token_of_an_issuer_is_a_login(cluster: SecureCluster, kind: str) -> None:
-    with token_endpoint("admin") as endpoint:
-        properties = cluster.token_properties("token", endpoint.url)
-        url = log_of(kind, cluster, properties)
+def test_a_token_of_an_issuer_is_a_login(cluster: SecureCluster, issuer: TokenEndpoint, kind: str) -> None:
+    properties = cluster.client_properties("token", **cluster.token_login(issuer.url))
+    url = log_of(kind, cluster, properties)
+    issuer.requests.clear()
 
-        assert check("--log", url, "--command-config", properties).output.startswith("ALLOWED")
-        assert endpoint.requests
+    assert check("--log", url, "--command-config", properties).output.startswith("ALLOWED")
+    assert issuer.requests
+
+
+@pytest.mark.long
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("mechanism", ["PLAIN", "OAUTHBEARER"])
+def test_a_spark_job_reads_a_topic(
+    spark: SparkSession, cluster: SecureCluster, issuer: TokenEndpoint, tmp_path: Path, mechanism: str
+) -> None:
+    """Its connector gets the translated settings; keys without effect are reported."""
+    login = {} if mechanism == "PLAIN" else cluster.token_login(issuer.url)
+    properties = cluster.admin_properties("spark", client_id="admin", **login)
+    where = ("--log", log_of("kafka", cluster, properties), "--command-config", properties)
+
+    done = aclog("spark", "snapshots", *where, "--snapshots", tmp_path / "store", "--once", "--shards", 2)
+
+    assert f"{properties}: client.id: no effect in aclog" in done.stderr
+    assert ", 1 ACLs, digest " in done.stdout
+    verified = aclog("log", "verify", *where, "--with", tmp_path / "store", "--json")
+    assert json.loads(verified.stdout)["comparison"]["equal"] is True
+
+
+MISTAKES: dict[str, tuple[dict[str, str | None], str]] = {
+    "no TLS": (
+        {"security_protocol": "PLAINTEXT"},
+        "is a TLS port: set security.protocol{of} to SSL or SASL_SSL",
+    ),
+    "password": (
+        {"sasl_jaas_config": f'{SCRAM} required username="alice" password="wrong-secret";'},
+        "invalid credentials.*; check the user and password in sasl.jaas.config{of}$",
+    ),
+    "mechanism": (
+        {"sasl_mechanism": "SCRAM-SHA-256"},
+        "SCRAM-SHA-512, ?OAUTHBEARER.*; set sasl.mechanism{of} to",
+    ),
+    "authority": (
+        {"ssl_truststore_location": None},
+        "authority that is trusted here.*ssl.truststore.location{of}",
+    ),
+    "address": ({}, "for other names.*ssl.endpoint.identification.algorithm{of}"),
+    "right": ({}, "is not allowed|must allow it to User:bob"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_names_the_key_as_written(cluster: SecureCluster, kind: str, mistake: str) -> None:
+    """Each is an error of its own, with its way out; a retry would not help."""
+    changes, message = MISTAKES[mistake]
+    if mistake == "right" and kind != "kraft":
+        bob = f'{PLAIN} required username="bob" password="{PASSWORD}";'
+        changes = {"sasl_mechanism": "PLAIN", "sasl_jaas_config": bob}
+    properties = cluster.client_properties("mistake", **changes)
+    address = cluster.controllers if kind == "kraft" else cluster.secure
+    if mistake == "address":
+        address = address.replace("127.0.0.1", "[::ffff:127.0.0.1]")
+    url = f"{kind}://{address}" + ("/acls" if kind == "kafka" else "")
+
+    done = check("--log", url, "--command-config", properties, code=2)
+
+    error = done.stderr.partition("Error: ")[2].splitlines()[0]
+    assert re.search(message.replace("{of}", f" of {properties}"), error), error
+    assert "aclog.kafka" not in error
+    assert "ssl.ca" not in error
+    assert "wrong-secret" not in done.output

@@ -73,7 +73,7 @@ def write_to_leader_alone(quorum: KafkaQuorum, leader: int, name: str) -> None:
         operation=i8(3), permission_type=i8(3),
     )  # fmt: skip
     settings = protocol_settings({"socket.timeout.ms": "500"})
-    connection = Connection(quorum.address(leader), settings, ClusterErrors("kraft", "User:ANONYMOUS"))
+    connection = Connection(quorum.address(leader), settings, ClusterErrors("kraft", settings))
     with suppress(LogUnreachableError):
         connection.send(CreateAclsRequest(creations=(acl,)), responses.describe_acls())
     connection.abort()

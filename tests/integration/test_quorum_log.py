@@ -298,7 +298,7 @@ def test_authentication_to_the_controllers(tmp_path: Path) -> None:
         config = tmp_path / "client.properties"
         config.write_text("".join(f"aclog.kafka.{key}={value}\n" for key, value in client.items()))
         done = aclog(*add, "--log", url, "--config", str(config))
-        assert done.exit_code == 3, done.output
+        assert done.exit_code == 2, done.output
         assert "'User:reader' --operation Alter --cluster" in done.stderr
         settings: dict[str, Any] = {f"kafka_{key.replace('.', '_')}": value for key, value in client.items()}
         with running_node(url, **settings) as node:

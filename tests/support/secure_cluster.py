@@ -76,15 +76,15 @@ class SecureCluster:
             name, **{"sasl_mechanism": "PLAIN", "sasl_jaas_config": login, **changes}
         )
 
-    def token_properties(self, name: str, endpoint: str) -> Path:
-        """The same of the subject of a token from this endpoint."""
-        return self.client_properties(
-            name,
-            sasl_mechanism="OAUTHBEARER",
-            sasl_jaas_config=f"{_OAUTH}LoginModule required clientId='aclog' clientSecret='{PASSWORD}';",
-            sasl_login_callback_handler_class=f"{_OAUTH}LoginCallbackHandler",
-            sasl_oauthbearer_token_endpoint_url=endpoint,
-        )
+    @staticmethod
+    def token_login(endpoint: str) -> dict[str, str | None]:
+        """Changes of a client.properties: a login by a token from this endpoint."""
+        return {
+            "sasl_mechanism": "OAUTHBEARER",
+            "sasl_jaas_config": f"{_OAUTH}LoginModule required clientId='aclog' clientSecret='{PASSWORD}';",
+            "sasl_login_callback_handler_class": f"{_OAUTH}LoginCallbackHandler",
+            "sasl_oauthbearer_token_endpoint_url": endpoint,
+        }
 
 
 @contextmanager

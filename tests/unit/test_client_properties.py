@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import ssl
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,12 @@ import pytest
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.client_properties.client_settings import java_client_settings
 from authorizer.configuration.client_properties.jaas import parse_jaas
+from authorizer.configuration.load import load_config
+from records.errors import LogError
+from records.log.client_keys import ClientKeys, NamedSettings, keys_of
+from records.log.open import open_log
 from records.log.protocol.settings import protocol_settings
+from support.certificates import Authority
 from support.data import TESTS
 from support.kafka_tools import java_command
 
@@ -340,3 +346,40 @@ class TestKeyStores:
 
 def keytool(*arguments: object) -> None:
     subprocess.run(["keytool", *map(str, arguments)], check=True, capture_output=True)
+
+
+def test_errors_name_the_javas_key_and_its_file(tmp_path: Path) -> None:
+    """A key of aclog's own that overrides one is named as it is written."""
+    file, config = tmp_path / "client.properties", tmp_path / "aclog.properties"
+    jaas = f"{PLAIN} required username=alice password=secret;"
+    file.write_text(f"security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.jaas.config={jaas}\n")
+    config.write_text(f"aclog.command.config={file}\naclog.kafka.ssl.ca.location=/ca.pem\n")
+
+    keys = keys_of(load_config(config, environ={}).kafka)
+
+    assert keys.named("security.protocol") == f"security.protocol of {file}"
+    assert keys.named("sasl.username", "sasl.password") == f"sasl.jaas.config of {file}"
+    assert keys.named("ssl.certificate.pem") == f"ssl.keystore.location of {file}"
+    assert keys.named("sasl.*", "ssl.*") == f"sasl.* and ssl.* of {file}"
+    assert keys.named("ssl.ca.location") == "aclog.kafka.ssl.ca.location"
+    assert keys.named("sasl.*", "ssl.ca.location") == f"sasl.* of {file} and aclog.kafka.ssl.ca.location"
+
+
+def test_a_key_in_pem_is_named_as_written() -> None:
+    found = java_client_settings(
+        {"security.protocol": "SSL", "ssl.truststore.certificates": Authority().pem}
+    ).java_keys
+
+    assert found["ssl.ca.pem"] == found["ssl.ca.location"] == "ssl.truststore.certificates"
+
+
+@pytest.mark.parametrize("url", ["kraft://c:1", "describe://b:1", "kafka://b:1/acls"])
+def test_a_setting_that_a_client_cannot_have_is_named_as_written(url: str) -> None:
+    settings = {"isolation.level": "x"}
+
+    for client, name in (
+        (settings, "aclog.kafka.isolation.level"),
+        (NamedSettings(settings, ClientKeys("f", {"isolation.level": "level"})), "level of f"),
+    ):
+        with pytest.raises(LogError, match=rf"^{re.escape(name)} (is not supported|cannot be set)"):
+            open_log(url, client=client)

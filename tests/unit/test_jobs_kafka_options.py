@@ -128,6 +128,27 @@ def test_files_that_java_could_not_read_are_refused(tmp_path: Path, client: dict
     assert "BBBB" not in str(refused.value)
 
 
+def test_a_login_by_token_is_translated() -> None:
+    endpoint = "https://login.example.org/token"
+    client = {
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.token.endpoint.url": endpoint,
+        "sasl.oauthbearer.client.id": "aclog",
+        "sasl.oauthbearer.client.secret": 'a "quoted" secret',
+    }
+    oauth = "org.apache.kafka.common.security.oauthbearer.OAuthBearer"
+
+    assert translated(client) == {
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.jaas.config": f'{oauth}LoginModule required clientId="aclog" '
+        r'clientSecret="a \"quoted\" secret";',
+        "sasl.login.callback.handler.class": f"{oauth}LoginCallbackHandler",
+        "sasl.oauthbearer.token.endpoint.url": endpoint,
+    }
+    assert connector_options(client, {"sasl.jaas.config": "mine"})["sasl.jaas.config"] == "mine"
+
+
 @pytest.mark.parametrize(
     "name", ["sasl.oauthbearer.config", "enable.ssl.certificate.verification", "ssl.keystore.location", "x"]
 )

@@ -20,7 +20,7 @@ from records.log.protocol.connection import FRAME_BYTES_MAX, Connection
 from records.log.protocol.settings import protocol_settings
 from support.sim_quorum import SimQuorum
 
-FAILURE = ClusterErrors("kraft://c:1", "User:a")
+FAILURE = ClusterErrors("kraft://c:1", protocol_settings({}))
 QUICK = protocol_settings({"socket.timeout.ms": "200"})
 ANSWERS: list[responses.ResponseDecoder[Any]] = [
     responses.API_VERSIONS,

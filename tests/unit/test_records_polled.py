@@ -132,7 +132,7 @@ def test_a_url_has_servers_and_interval() -> None:
         parse_polled_url("describe://nowhere")
     with pytest.raises(LogReadOnlyError, match=r"kafka-acls\.sh"):
         open_log("describe://one:9092", mode="write")
-    with pytest.raises(LogError, match=r"acls\.refresh\.interval\.ms=1 is not a number from 100"):
+    with pytest.raises(LogError, match=r"acls\.refresh\.interval\.ms: `1` is not a number from 100"):
         open_log("describe://one:9092", client={"acls.refresh.interval.ms": "1"})
 
 

@@ -106,8 +106,8 @@ def serve_command(
     entry in --describe-principals. A caller is the principal of its TLS certificate, token, or user at a Unix
     socket (listeners in --config); all other callers are User:ANONYMOUS.
 
-    Exit code 0: ended by a signal, or ready in the background; 2: wrong usage or configuration; 3: the log is
-    locked or refuses access, or the node is not ready in time.
+    Exit code 0: ended by a signal, or ready in the background; 2: wrong usage or configuration, or the
+    cluster refuses access; 3: the log is locked, or the node is not ready in time.
 
     \b
     Examples:

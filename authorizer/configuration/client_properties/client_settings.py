@@ -36,6 +36,14 @@ _TOKEN_OPTIONS: Final = (
     ("clientSecret", "sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.client.secret"),
     ("scope", "sasl.oauthbearer.scope", "sasl.oauthbearer.scope"),
 )
+#: Settings with Java's names; sasl.* and ssl.* stand for all of them in errors.
+_SAME_NAMES: Final = (_PROTOCOL, _MECHANISM, _ENDPOINT, _HOST_NAMES, "sasl.*", "ssl.*")
+#: The keys of a store, by the settings that it becomes.
+_STORE_KEYS: Final = {
+    "ca": ("ssl.truststore.location", "ssl.truststore.certificates"),
+    "certificate": ("ssl.keystore.location", "ssl.keystore.certificate.chain"),
+    "key": ("ssl.keystore.location", "ssl.keystore.key"),
+}
 #: What names a cluster, and the log that this means.
 _SCHEMES: Final = (("bootstrap.servers", "describe"), ("bootstrap.controllers", "kraft"))
 _TRANSLATED: Final = frozenset(
@@ -132,11 +140,13 @@ class JavaClientSettings:
 
     Attributes:
         settings: by librdkafka's names; they hold secrets.
+        java_keys: the file's keys, by the names of the settings that they decide.
         log_url: of the cluster that the file names; None if it names none.
         unused_keys: names of keys that have no effect here, to be reported.
     """
 
     settings: Mapping[str, str] = field(repr=False)
+    java_keys: Mapping[str, str]
     log_url: str | None
     unused_keys: tuple[str, ...]
 
@@ -167,7 +177,21 @@ def java_client_settings(properties: Mapping[str, str]) -> JavaClientSettings:
     unused = [
         name for name in properties if name not in _TRANSLATED or name.startswith(tuple(ignored_prefixes))
     ]
-    return JavaClientSettings(settings, urls[0] if urls else None, tuple(unused))
+    return JavaClientSettings(settings, _java_keys(properties), urls[0] if urls else None, tuple(unused))
+
+
+def _java_keys(properties: Mapping[str, str]) -> dict[str, str]:
+    stores = {
+        f"ssl.{kind}": next((key for key in keys if key in properties), keys[0])
+        for kind, keys in _STORE_KEYS.items()
+    }
+    return {
+        **{name: name for name in _SAME_NAMES},
+        "sasl.username": _JAAS,
+        "sasl.password": _JAAS,
+        **{name: key if key in properties else _JAAS for _, key, name in _TOKEN_OPTIONS},
+        **{f"{kind}.{form}": key for kind, key in stores.items() for form in ("location", "pem")},
+    }
 
 
 def _way_out(name: str) -> str:

@@ -25,7 +25,7 @@ _UNKNOWN: Final = {
 
 def unknown_setting(key: str) -> str:
     """Return the note for an unknown setting of the brokers."""
-    return f"{key} of the brokers is not known here; set it in --config: {_UNKNOWN[key]}"
+    return f"{key} is unknown here: {_UNKNOWN[key]}; set it in --config as the brokers have it"
 
 
 def unknown_settings(settings: AuthorizerSettings) -> tuple[str, ...]:

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 from records.errors import LogNotFoundError, LogUnreachableError
 from records.log.bootstrap_servers import BOOTSTRAP, parse_bootstrap_servers
+from records.log.client_keys import PREFIX, only
 from records.log.protocol.brokers import Brokers
-from records.log.protocol.settings import PREFIX, protocol_settings
+from records.log.protocol.settings import protocol_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +43,7 @@ class CommittedEnd:
         """
         self._url = url
         servers = client[BOOTSTRAP]
-        settings = protocol_settings({key: client[key] for key in client if key != BOOTSTRAP})
+        settings = protocol_settings(only(client, lambda key: key != BOOTSTRAP))
         if settings.cluster_id not in (None, cluster_id):
             raise LogNotFoundError(
                 f"{url}: this log belongs to cluster {cluster_id}, not to {settings.cluster_id}"

@@ -68,7 +68,7 @@ class Brokers:
         self._servers = servers
         self._settings = settings
         self._closing = closing
-        self._errors = ClusterErrors(url, settings.principal)
+        self._errors = ClusterErrors(url, settings)
         self._connection: Connection | None = None
         self._version_connection: Connection | None = None
         # By broker id: time of the last answer, or of the first failed request.

@@ -6,7 +6,7 @@ before; LogRefusedError: access denied. All else is a LogUnreachableError: a lat
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from records.errors import (
     LogAuthenticationError,
@@ -18,15 +18,15 @@ from records.errors import (
     LogUnreachableError,
 )
 from records.log.bootstrap_servers import Address
+from records.log.client_keys import PREFIX, SECURITY_PROTOCOL
 from records.log.cluster_writer import Refusal
 from records.log.listener_probe import tls_mismatch
 from records.log.protocol.response_values import NOT_ALLOWED
-from records.log.protocol.settings import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_SECURITY: Final = f"see {PREFIX}security.protocol, {PREFIX}sasl.* and {PREFIX}ssl.*"
+    from records.log.protocol.settings import ProtocolSettings
 
 
 class ClusterErrors:
@@ -34,12 +34,14 @@ class ClusterErrors:
 
     Args:
         url: of the log.
-        principal: of the connections.
+        settings: of the connections.
     """
 
-    def __init__(self, url: str, principal: str) -> None:
+    def __init__(self, url: str, settings: ProtocolSettings) -> None:
         self._url = url
-        self._principal = principal
+        self._principal = settings.principal
+        self._mechanism = settings.mechanism
+        self._keys = settings.keys
 
     def log_closed(self) -> LogError:
         """Ends the calls that wait."""
@@ -52,25 +54,31 @@ class ClusterErrors:
     def connection_closed(self, address: Address, doing: str) -> LogUnreachableError:
         """The server closed the connection."""
         return self.unreachable(
-            address, f"the connection was closed while {doing}; if this repeats, {_SECURITY}"
+            address, f"the connection was closed while {doing}; if this repeats, {self._keys.security()}"
         )
 
     def malformed_response(self, address: Address, why: str) -> LogUnreachableError:
         """The response is not one of Kafka's protocol."""
-        return self.unreachable(address, f"malformed response ({why}); {_SECURITY}")
+        return self.unreachable(address, f"malformed response ({why}); {self._keys.security()}")
 
     def tls_failed(self, address: Address, why: str) -> LogAuthenticationError:
         """The TLS handshake failed."""
-        return LogAuthenticationError(f"{self._url}: {address}: TLS: {why}; {_SECURITY}")
+        return LogAuthenticationError(f"{self._url}: {address}: TLS: {why}; {self._keys.tls_advice(why)}")
 
     def tls_mismatch(self, address: Address, *, has_tls: bool) -> LogAuthenticationError | None:
         """The error if only one side uses TLS; None if that is not the reason."""
-        why = tls_mismatch(address, has_tls=has_tls, setting=f"{PREFIX}security.protocol")
+        why = tls_mismatch(address, has_tls=has_tls, setting=self._keys.named(SECURITY_PROTOCOL))
         return None if why is None else LogAuthenticationError(f"{self._url}: {why}")
+
+    def no_such_mechanism(self, address: Address, why: str) -> LogAuthenticationError:
+        """The listener has other SASL mechanisms."""
+        named = self._keys.named("sasl.mechanism")
+        return LogAuthenticationError(f"{self._url}: {address}: {why}; set {named} to one of them")
 
     def not_authenticated(self, address: Address, why: str) -> LogAuthenticationError:
         """Authentication failed, on either side."""
-        return LogAuthenticationError(f"{self._url}: {address}: {why}; {_SECURITY}")
+        advice = self._keys.login_advice(self._mechanism)
+        return LogAuthenticationError(f"{self._url}: {address}: {self._mechanism}: {why}; {advice}")
 
     def not_a_controller(self, address: Address) -> LogError:
         """The address is a broker's listener."""

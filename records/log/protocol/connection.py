@@ -142,26 +142,26 @@ class Connection:
         except (ssl.SSLError, OSError) as error:
             unencrypted.close()
             mismatch = self._errors.tls_mismatch(address, has_tls=True)
-            why = getattr(error, "reason", None) or str(error)
+            why = getattr(error, "verify_message", None) or getattr(error, "reason", None) or str(error)
             raise (mismatch or self._errors.tls_failed(address, why)) from error
 
     def _authenticate(self, mechanism: str) -> None:
         handshake = self.send(requests.sasl_handshake(mechanism), responses.SASL_HANDSHAKE)
         if handshake.error != NO_ERROR:
             why = f"{mechanism} is not supported there, but {handshake.message}"
-            raise self._errors.not_authenticated(self.address, why)
+            raise self._errors.no_such_mechanism(self.address, why)
         try:
             exchange = self._exchange(mechanism)
             message = next(exchange)
             while True:
                 answer = self.send(requests.sasl_authenticate(message), responses.SASL_AUTHENTICATE)
                 if answer.error != NO_ERROR:
-                    raise self._errors.not_authenticated(self.address, f"{mechanism}: {answer.message}")
+                    raise self._errors.not_authenticated(self.address, answer.message)
                 message = exchange.send(answer.token)
         except StopIteration:
             return
         except sasl.SaslError as error:
-            raise self._errors.not_authenticated(self.address, f"{mechanism}: {error}") from error
+            raise self._errors.not_authenticated(self.address, str(error)) from error
 
     def _exchange(self, mechanism: str) -> sasl.Exchange:
         settings = self._settings
@@ -171,10 +171,9 @@ class Connection:
         try:
             return sasl.oauthbearer(settings.tokens())
         except TokenError as error:
-            why = f"{mechanism}: {error}"
             if error.is_refusal:
-                raise self._errors.not_authenticated(self.address, why) from error
-            raise self._errors.unreachable(self.address, why) from error
+                raise self._errors.not_authenticated(self.address, str(error)) from error
+            raise self._errors.unreachable(self.address, f"{mechanism}: {error}") from error
 
     def _frame(self, deadline_s: float, bytes_max: int) -> bytes:
         size_bytes = int.from_bytes(self._received(_LENGTH_BYTES, deadline_s), "big", signed=True)

@@ -1,4 +1,4 @@
-"""Connection settings of controllers and brokers: the user's ``aclog.kafka.*``, by librdkafka's names.
+"""Connection settings of controllers and brokers, by librdkafka's names.
 
 Unknown keys are errors, so that no user relies on a setting that has no effect.
 """
@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from records.errors import LogError
+from records.log.client_keys import SECURITY_PROTOCOL, ClientKeys, keys_of
 from records.log.protocol.oauth import FileTokens, GrantedTokens, endpoint_problem, token_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-#: What users write before each setting.
-PREFIX: Final = "aclog.kafka."
 
 PROTOCOLS: Final = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
@@ -58,7 +56,7 @@ KEYS: Final = (
 class ProtocolSettings:
     """Attributes have the names of their keys; ``password`` and ``key_*`` are never shown.
 
-    ``tokens`` provides a token for each connection with OAUTHBEARER.
+    ``tokens`` provides a token for each connection with OAUTHBEARER; ``keys`` names the keys as written.
     """
 
     cluster_id: str | None
@@ -78,6 +76,7 @@ class ProtocolSettings:
     checks_certificate: bool
     timeout_s: float
     refresh_s: float
+    keys: ClientKeys
 
     def __repr__(self) -> str:
         return f"ProtocolSettings({self.protocol})"
@@ -106,9 +105,10 @@ def protocol_settings(client: Mapping[str, str]) -> ProtocolSettings:
     for key in client:
         if key not in KEYS:
             raise LogError(
-                f"{PREFIX}{key} is not supported by kraft:// and describe://. Supported: {', '.join(KEYS)}"
+                f"{keys_of(client).named(key)} is not supported by kraft:// and describe://. Supported: "
+                f"{', '.join(KEYS)}"
             )
-    protocol = _one_of(client, "security.protocol", "plaintext", PROTOCOLS, str.lower)
+    protocol = _one_of(client, SECURITY_PROTOCOL, "plaintext", PROTOCOLS, str.lower)
     timeout_s = _ms(client, "socket.timeout.ms", _REQUEST_TIMEOUT_MS, 1, _TIMEOUT_MS_MAX) / 1000
     mechanism = username = tokens = None
     if protocol.startswith("sasl_"):
@@ -144,6 +144,7 @@ def protocol_settings(client: Mapping[str, str]) -> ProtocolSettings:
         timeout_s=timeout_s,
         refresh_s=_ms(client, "acls.refresh.interval.ms", _REFRESH_MS, _REFRESH_MS_MIN, _REFRESH_MS_MAX)
         / 1000,
+        keys=keys_of(client),
     )
 
 
@@ -156,7 +157,7 @@ def _tokens(client: Mapping[str, str], timeout_s: float) -> FileTokens | Granted
         return FileTokens(path)
     problem = endpoint_problem(url)
     if problem is not None:
-        raise LogError(f"{PREFIX}{_ENDPOINT}={url}: {problem}")
+        raise LogError(f"{keys_of(client).named(_ENDPOINT)}: {url}: {problem}")
     _need(client, "OAUTHBEARER", "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret")
     return GrantedTokens(
         url,
@@ -171,7 +172,7 @@ def _tokens(client: Mapping[str, str], timeout_s: float) -> FileTokens | Granted
 def _need(client: Mapping[str, str], mechanism: str, *keys: str) -> None:
     for key in keys:
         if not client.get(key):
-            raise LogError(f"{PREFIX}{key} is required by {PREFIX}sasl.mechanism={mechanism}")
+            raise LogError(f"{keys_of(client).named(key)} is required by {mechanism}")
 
 
 def _one_of(
@@ -183,14 +184,15 @@ def _one_of(
 ) -> str:
     value = client.get(key, default)
     if value is None:
-        raise LogError(f"{PREFIX}{key} is required: {', '.join(allowed)}")
+        raise LogError(f"{keys_of(client).named(key)} is required: {', '.join(allowed)}")
     if normal(value) not in allowed:
-        raise LogError(f"{PREFIX}{key}={value}: kraft:// and describe:// support {', '.join(allowed)}")
+        named = keys_of(client).named(key)
+        raise LogError(f"{named}: `{value}`: kraft:// and describe:// support {', '.join(allowed)}")
     return normal(value)
 
 
 def _ms(client: Mapping[str, str], key: str, default: int, least: int, most: int) -> int:
     text = client.get(key, str(default))
     if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
-        raise LogError(f"{PREFIX}{key}={text} is not a number from {least} to {most}")
+        raise LogError(f"{keys_of(client).named(key)}: `{text}` is not a number from {least} to {most}")
     return int(text)

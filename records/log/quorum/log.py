@@ -48,7 +48,7 @@ class QuorumLog(LogDefaults):
     def __init__(self, where: QuorumUrl, settings: ProtocolSettings, *, writes: bool = False) -> None:
         """Send nothing yet: see ``connect``."""
         self._where = where
-        self._errors = ClusterErrors(where.text, settings.principal)
+        self._errors = ClusterErrors(where.text, settings)
         self._closing = threading.Event()
         self._session = Session(where.controllers, settings, self._errors, self._closing)
         self._writer: QuorumWriter | None = None

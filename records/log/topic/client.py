@@ -1,4 +1,4 @@
-"""Settings of the Kafka clients: the user's ``aclog.kafka.*``, and those that a log requires.
+"""Settings of the Kafka clients: the user's, and those that a log requires.
 
 Keys are librdkafka's (security.protocol, sasl.*, ssl.*, ...). The user cannot set a key on which correctness
 depends. The clients write no log lines, as their errors have what matters; ``aclog.kafka.log_level`` and
@@ -14,10 +14,9 @@ from typing import Any, Final
 from confluent_kafka import KafkaError
 
 from records.errors import LogError
+from records.log.client_keys import SECURITY_PROTOCOL, keys_of
 from records.log.topic.url import TopicUrl
 
-#: Prefix of each setting.
-PREFIX: Final = "aclog.kafka."
 #: A writer that dies in a transaction blocks all readers for this time.
 TRANSACTION_TIMEOUT_MS: Final = 10_000
 #: The broker answers a fetch at the log's end after this time. It is short, as the answer marks the end.
@@ -27,7 +26,6 @@ _WAKE_WAIT_MS: Final = 500
 _FETCH_BYTES: Final = 8 * 1024 * 1024
 _WAKE_FETCH_BYTES: Final = 1024
 
-_PROTOCOL: Final = "security.protocol"
 _GROUP: Final = "the log is read by assignment, not by a group; this is a random name without members"
 _READING: Final = "only committed and complete records may be read"
 _WRITING: Final = "an operation is written completely and once, or not at all"
@@ -59,11 +57,18 @@ class ClientErrors:
     Attributes:
         last: None: there was none.
         has_tls: whether the clients' settings ask for TLS.
+        mechanism: of SASL; None if the settings have none.
+        username: of a login by password; None if the settings have none.
+        keys: of the settings, as the user wrote them.
     """
 
     def __init__(self, client: Mapping[str, str] | None = None) -> None:
         self.last: KafkaError | None = None
-        self.has_tls = (client or {}).get(_PROTOCOL, "").lower() in ("ssl", "sasl_ssl")
+        settings = client or {}
+        self.has_tls = settings.get(SECURITY_PROTOCOL, "").lower() in ("ssl", "sasl_ssl")
+        self.mechanism = settings.get("sasl.mechanism", settings.get("sasl.mechanisms"))
+        self.username = settings.get("sasl.username")
+        self.keys = keys_of(settings)
 
     def __call__(self, error: KafkaError) -> None:
         # "All brokers down" follows an error with the reason.
@@ -83,7 +88,7 @@ class ClientSettings:
     ) -> None:
         for key in client:
             if key in _OURS:
-                raise LogError(f"{PREFIX}{key} cannot be set: {_OURS[key]}")
+                raise LogError(f"{keys_of(client).named(key)} cannot be set: {_OURS[key]}")
         self._base: dict[str, Any] = {
             "log_level": 0,
             "reconnect.backoff.max.ms": 1000,

@@ -26,8 +26,9 @@ from records.errors import (
     LogUnreachableError,
 )
 from records.log.bootstrap_servers import parse_bootstrap_servers
+from records.log.client_keys import SECURITY_PROTOCOL
 from records.log.listener_probe import tls_mismatch
-from records.log.topic.client import PREFIX, ClientErrors
+from records.log.topic.client import ClientErrors
 from records.log.topic.url import FORM, TopicUrl
 
 _NO_TOPIC: Final = frozenset(
@@ -69,6 +70,9 @@ _NO_CONNECTION: Final = frozenset(
     }
 )
 
+_NO_MECHANISM: Final = "Unsupported SASL mechanism"
+_LIBRDKAFKAS_ADVICE: Final = ", verify that ssl.ca.location"
+
 
 class NoLeaderError(LogUnreachableError):
     """The client knows no leader of the topic."""
@@ -100,10 +104,12 @@ class TopicErrors:
                 else LogMissingError(missing, url)
             )
         if code in _INVALID:
-            return LogError(f"{url}: {doing}: {text}; is a setting {PREFIX}* wrong?")
+            return LogError(f"{url}: {doing}: {text}; is a setting of the client wrong?")
         if code in _NOT_ALLOWED:
+            username = self._errors.username
+            principal = "this client's principal" if username is None else f"User:{username}"
             return LogRefusedError(
-                f"{url}: {doing}: {text}; the cluster must allow it to the principal of {PREFIX}*"
+                f"{url}: {doing}: {text.rstrip('.')}; the cluster must allow it to {principal}"
             )
         if code in _NO_CONNECTION and self._errors.last is not None:
             error, text = self._errors.last, f"{text}: {self._errors.last.str()}"
@@ -111,19 +117,28 @@ class TopicErrors:
         if is_connection_error and (mismatch := self._tls_mismatch()) is not None:
             return LogAuthenticationError(f"{url}: {doing}: {mismatch}")
         if error.code() in _NOT_AUTHENTICATED:
-            return LogAuthenticationError(
-                f"{url}: {doing}: {text}; see {PREFIX}security.protocol, {PREFIX}sasl.* and {PREFIX}ssl.*"
-            )
+            # Without the timeout that it led to, and without advice by librdkafka's keys.
+            why = error.str().partition(_LIBRDKAFKAS_ADVICE)[0]
+            return LogAuthenticationError(f"{url}: {doing}: {why}; {self._advice(error)}")
         if code == KafkaError._NOENT:
             return self.no_leader(doing)
         return LogUnreachableError(f"{url}: {doing}: {text}")
+
+    def _advice(self, error: KafkaError) -> str:
+        """What to change if TLS or SASL failed."""
+        keys = self._errors.keys
+        if error.code() == KafkaError._SSL:
+            return keys.tls_advice(error.str())
+        if error.code() == KafkaError.UNSUPPORTED_SASL_MECHANISM or _NO_MECHANISM in error.str():
+            return f"set {keys.named('sasl.mechanism')} to one that the listener has"
+        return keys.login_advice(self._errors.mechanism)
 
     def _tls_mismatch(self) -> str | None:
         """The explanation if only one side uses TLS. Probed once, as a port does not change."""
         if self._is_probed:
             return None
         self._is_probed = True
-        setting = f"{PREFIX}security.protocol"
+        setting = self._errors.keys.named(SECURITY_PROTOCOL)
         for address in parse_bootstrap_servers(self._where.text, self._where.bootstrap_servers, FORM):
             found = tls_mismatch(address, has_tls=self._errors.has_tls, setting=setting)
             if found is not None:

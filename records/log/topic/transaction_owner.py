@@ -69,7 +69,7 @@ def find_owner(
             {key: client[key] for key in client if key in KEYS or key.startswith(_SECURITY_KEYS)}
         )
         settings = replace(settings, timeout_s=min(settings.timeout_s, _TIMEOUT_S))
-        errors = ClusterErrors(url, settings.principal)
+        errors = ClusterErrors(url, settings)
 
         @contextmanager
         def connect(address: Address) -> Iterator[Connection]:

@@ -22,6 +22,7 @@ from records.errors import LogError, LogNotFoundError, LogUnreachableError
 from records.ids import uuid_to_string
 from records.java_pattern import JavaPattern
 from records.log.base import LogIdentity
+from records.log.client_keys import NamedSettings, keys_of
 from records.log.open import DIRECTORY, POLLED, QUORUM, TOPIC, kind_of, matching_topics, open_log
 from records.log.topic.url import SCHEME, parse_topic_url
 from snapshot.errors import CheckpointForeignError, SparkJobError
@@ -252,7 +253,7 @@ def _named(url: str, kafka: Mapping[str, str]) -> FollowedLog:
     client = {} if kind_of(url) == DIRECTORY else kafka
     log = open_log(url, client=client)
     try:
-        return FollowedLog(url=url, identity=log.identity, kafka=dict(client))
+        return FollowedLog(url=url, identity=log.identity, kafka=NamedSettings(client, keys_of(client)))
     finally:
         log.close()
 
