@@ -162,12 +162,14 @@ def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print how many recorded answers of the real Kafka were compared, if any."""
+    """Print how many recorded answers of the real Kafka were compared, if any, and what was measured."""
     totals: Counter[str] = Counter()
     for report in terminalreporter.getreports("passed"):
         for name, count in report.user_properties:
             if name.startswith("oracle: "):
                 totals[name] += int(str(count))
+            if name.startswith("measured: "):
+                terminalreporter.line(f"{count} {name.removeprefix('measured: ')}")
     if totals:
         terminalreporter.section("answers of the real Kafka, compared")
         for name, count in totals.most_common():

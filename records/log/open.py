@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from records.errors import LogError, LogUrlError
+from records.install_command import install_command
 from records.log.bootstrap_servers import BOOTSTRAP, are_bootstrap_servers
 from records.log.client_keys import only
 
@@ -196,19 +197,19 @@ def _committed_end(url: str, cluster_id: str, client: Mapping[str, str]) -> Comm
 
 
 def _kafka_extra() -> AbstractContextManager[None]:
-    return _extra("confluent_kafka", "a topic needs confluent-kafka: pip install 'aclog[kafka]'")
+    return _extra("confluent_kafka", "a topic needs confluent-kafka", "kafka")
 
 
 def _kraft_extra() -> AbstractContextManager[None]:
-    return _extra("kio", "Kafka's protocol needs kio: pip install 'aclog[kraft]'")
+    return _extra("kio", "Kafka's protocol needs kio", "kraft")
 
 
 @contextmanager
-def _extra(package: str, remedy: str) -> Iterator[None]:
+def _extra(package: str, need: str, extra: str) -> Iterator[None]:
     """Context for lazy imports of an optional dependency."""
     try:
         yield
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != package:
             raise
-        raise LogError(remedy) from error
+        raise LogError(f"{need}: {install_command(extra)}") from error

@@ -13,20 +13,21 @@ import subprocess
 import sys
 import urllib.request
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from authorizer.cli.main import cli
-from authorizer.cli.quickstart.command import EXAMPLE_LOG
+from authorizer.cli.quickstart.directory import EXAMPLE_LOG
 from records.log.directory import DirectoryLog
 from support.data import real_log
 from support.nodes import SOON_S
+from support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICKSTART = [sys.executable, "-m", "authorizer.cli", "quickstart"]
@@ -49,16 +50,20 @@ def tour(
 
 
 @contextmanager
-def staying(directory: Path) -> Iterator[tuple[subprocess.Popen[str], list[str], str]]:
+def staying(
+    directory: Path | None, *more: str, cwd: Path = ROOT, environment: Mapping[str, str] | None = None
+) -> Iterator[tuple[subprocess.Popen[str], list[str], str]]:
     """A quickstart that stays up: the process, the lines of its tour, and its address."""
+    flags = [] if directory is None else ["--directory", str(directory), "--port", "0"]
     process = subprocess.Popen(
-        [*QUICKSTART, "--directory", str(directory), "--port", "0", "--no-spark"],
+        [*QUICKSTART, *flags, *(more or ["--no-spark"])],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         encoding="utf-8",
-        env={"PATH": "/usr/bin:/bin", "PYTHONUNBUFFERED": "1"},
-        cwd=ROOT,
+        env={"PATH": "/usr/bin:/bin", "PYTHONUNBUFFERED": "1", "PYTHONPATH": str(ROOT)}
+        | dict(environment or {}),
+        cwd=cwd,
     )
     try:
         assert process.stdout is not None
@@ -94,6 +99,29 @@ def test_a_denied_request_becomes_allowed(tmp_path: Path) -> None:
     assert "ALLOWED by MatchingAcl at end offset 88" in after
     assert '"decision":true' in after.replace(" ", "")
     assert done.stderr == ""
+
+
+def test_the_time_of_the_first_decision_is_printed(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """After the first explanation, from the start of the process. The summary of the tests shows it."""
+    before, _ = tour(tmp_path).stdout.split("4. An ACL")
+    match = re.search(
+        r"near miss .*\n +Decided (\d+\.\d\d) s after the start of this command\.$", before.strip(), re.DOTALL
+    )
+    assert match is not None
+    record_property("measured: s from the start of quickstart to its first decision", match[1])
+
+
+def test_it_ends_with_the_readers_own_cluster(tmp_path: Path) -> None:
+    """Three commands, with options that they have; a test of connect runs such lines."""
+    lines = tour(tmp_path).stdout.partition("Your cluster")[2].splitlines()
+    commands = [line.strip().removeprefix("$ ") for line in lines if "$ " in line]
+    assert [shlex.split(command)[3] for command in commands] == ["connect", "check", "what-can"]
+    for command in commands:
+        # Options are checked before --help is obeyed.
+        helped = CliRunner().invoke(cli, [*shlex.split(command)[3:], "--help"])
+        assert helped.exit_code == 0, helped.output
 
 
 def test_the_created_state_equals_the_brokers(tmp_path: Path) -> None:
@@ -143,6 +171,29 @@ def test_fresh_refuses_a_directory_of_another_program(tmp_path: Path) -> None:
     assert refused.returncode == 2
     assert "was not made by a quickstart" in refused.stderr
     assert (tmp_path / "log" / "precious").exists()
+
+
+def test_fresh_does_not_delete_under_a_running_quickstart(tmp_path: Path) -> None:
+    with staying(tmp_path) as (_, _, url):
+        refused = tour(tmp_path, "--fresh")
+        assert (refused.returncode, "stop it first" in refused.stderr) == (2, True)
+        assert answer_of(f"{url}/v1/state")["acl_count"] == 61
+        assert (tmp_path / "log").exists()
+
+
+def test_two_run_side_by_side(tmp_path: Path) -> None:
+    """`make run` twice: each has a directory and a port of its own, not those of the README's commands."""
+    with (
+        staying(None, "--no-spark", cwd=tmp_path) as (_, _, first),
+        staying(None, "--fresh", "--no-spark", cwd=tmp_path) as (_, lines, second),
+    ):
+        assert first != second
+        assert ":8180" not in first + second
+        text = "\n".join(lines)
+        assert "A quickstart is running in aclog-quickstart, so this one is in aclog-quickstart-2." in text
+        assert f"so this node has port {second.rpartition(':')[2]}" in text
+        for url in (first, second):
+            assert answer_of(f"{url}/v1/state")["acl_count"] == 61
 
 
 def test_it_serves_until_a_signal(tmp_path: Path) -> None:
@@ -206,7 +257,8 @@ def test_ctrl_c_ends_it(tmp_path: Path) -> None:
 def test_every_printed_command_works(tmp_path: Path) -> None:
     """The curl and aclog lines can be pasted as they are, into the shell that started it."""
     with staying(tmp_path) as (_, lines, _):
-        commands = [line.strip().removeprefix("$ ") for line in lines if line.strip().startswith("$ ")]
+        tour_lines = "\n".join(lines).partition("Your cluster")[0].splitlines()
+        commands = [line.strip().removeprefix("$ ") for line in tour_lines if line.strip().startswith("$ ")]
         assert len(commands) > 5
         assert any("authorizer.cli check" in command for command in commands)
         for command in commands:
@@ -230,14 +282,14 @@ def test_a_requested_port_is_not_replaced(tmp_path: Path) -> None:
 
 
 def test_a_used_default_port_is_replaced(tmp_path: Path) -> None:
-    """Two quickstarts side by side: the second takes any free port."""
+    """By the next free one, in one line."""
     with ExitStack() as stack:
         with suppress(OSError):  # else another program has bound it, which is equivalent
-            stack.enter_context(socket.create_server(("127.0.0.1", 8180)))
+            stack.enter_context(socket.create_server(("127.0.0.1", 8280)))
         command = [*QUICKSTART, "--directory", str(tmp_path), "--exit", "--no-spark"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert done.returncode == 0, done.stderr
-    assert "Port 8180 is taken" in done.stdout
+    assert re.search(r"Port 8280 is in use, so this node has port 82\d\d\.", done.stdout)
     assert '"decision":true' in done.stdout
 
 
@@ -309,39 +361,48 @@ def test_spark_is_skipped_without_java(tmp_path: Path) -> None:
     assert '"decision":true' in done.stdout
 
 
-@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.xdist_group("spark")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_spark(number: signal.Signals, tmp_path: Path) -> None:
-    """While the jobs run the node serves, and a signal ends both: exit code 0, and no process is left."""
-    command = [*QUICKSTART, "--directory", str(tmp_path), "--port", "0"]
-    env = os.environ | {"PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
-    ) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stderr is not None
-            printed = "".join(iter(lambda: _line_before_spark(process.stdout), ""))
-            match = re.search(r"Serving on (\S+)", printed)
-            assert match is not None
-            assert answer_of(f"{match[1]}/readyz")["ready"] is True
-            process.send_signal(number)
-            assert process.wait(TIMEOUT_S) == 0
-            assert "Traceback" not in process.stderr.read()
-        finally:
-            process.kill()
-    assert not [line for line in _command_lines() if str(tmp_path) in line]
+@pytest.mark.parametrize(
+    ("number", "line"),
+    [
+        (signal.SIGINT, "[1/4] start Spark ..."),
+        pytest.param(signal.SIGTERM, "[2/4] snapshots", marks=pytest.mark.long),
+    ],
+)
+def test_a_signal_ends_spark(number: signal.Signals, line: str, tmp_path: Path) -> None:
+    """The node serves while the jobs run, and a signal ends both: exit code 0, and no process is left."""
+    mark = f"ACLOG_TEST_MARK={tmp_path}"
+    environment = os.environ | {"ACLOG_TEST_MARK": str(tmp_path)}
+    with staying(tmp_path / "qs", "--spark", environment=environment) as (process, _, url):
+        assert process.stdout is not None
+        printed = next(each for each in process.stdout if line in each)
+        assert printed.startswith("   [")
+        assert len(processes_with(mark)) > 1
+        assert answer_of(f"{url}/readyz")["ready"] is True
+        process.send_signal(number)
+        rest, errors = process.communicate(timeout=TIMEOUT_S)
+        assert (process.returncode, errors) == (0, "")
+        assert "Stopping Spark (process " in rest
+        assert processes_with(mark) == []
 
 
-def _line_before_spark(stdout: IO[str] | None) -> str:
-    """The next line; nothing from the one on with which the jobs begin."""
-    line = "" if stdout is None else stdout.readline()
-    return "" if "Spark starts" in line else line
+def test_spark_ends_with_a_killed_quickstart(tmp_path: Path) -> None:
+    """The jobs' process sees that the other end of its standard input is closed."""
+    mark = f"ACLOG_TEST_MARK={tmp_path}"
+    environment = os.environ | {"ACLOG_TEST_MARK": str(tmp_path)}
+    with staying(tmp_path / "qs", "--spark", environment=environment) as (process, _, _):
+        assert process.stdout is not None
+        next(each for each in process.stdout if "[1/4]" in each)
+        process.kill()
+    wait_until(lambda: processes_with(mark) == [])
 
 
-def _command_lines() -> Iterator[str]:
+def processes_with(variable: str) -> list[str]:
+    """The command lines of all processes that were started with this variable."""
+    found = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            yield process.joinpath("cmdline").read_text(errors="replace")
+            if variable in (process / "environ").read_text(errors="replace").split("\0"):
+                found.append((process / "cmdline").read_text(errors="replace").replace("\0", " "))
+    return found

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from authorizer.cli.quickstart.command import EXAMPLE_LOG
+from authorizer.cli.quickstart.directory import EXAMPLE_LOG
 from support.containers import Container, ContainerError, docker, running
 from support.waiting import wait_until
 

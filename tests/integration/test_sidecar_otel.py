@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -19,6 +20,7 @@ from authorizer.api.errors import ConfigError
 from authorizer.node.node import Node
 from authorizer.sidecar.telemetry.signals import Signal, enabled_signals
 from authorizer.sidecar.telemetry.telemetry import Telemetry
+from records.install_command import install_command
 from records.log.directory import DirectoryLog
 from support.collector import Collector, attributes, collector
 from support.kafka_broker import free_ports
@@ -258,7 +260,7 @@ def test_without_the_extra_the_error_names_it(
     """The error comes before a log is opened."""
     environ.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318")
     environ.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http", None)
-    with pytest.raises(ConfigError, match=r"pip install 'aclog\[otel\]'"):
+    with pytest.raises(ConfigError, match=re.escape(install_command("otel"))):
         Telemetry()
 
 

@@ -27,6 +27,7 @@ from authorizer.cli.spark.options import INTERVAL_S, PAIR, JobFlags
 from authorizer.cli.spark.requirements import missing_requirement, require_spark
 from authorizer.cli.workspace import Workspace
 from authorizer.configuration.load import load_config
+from records.install_command import install_command
 from records.log.directory import DirectoryLog
 from snapshot.fold import DeltaCounts
 from snapshot.jobs.running.job import BatchReport, LogReport
@@ -98,7 +99,7 @@ def test_without_pyspark_the_error_says_what_to_install(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == ExitCode.USAGE
     assert "pyspark is not installed" in done.stderr
-    assert "pip install 'aclog[spark]'" in done.stderr
+    assert install_command("spark") in done.stderr
     assert not (tmp_path / "store").exists()
 
 

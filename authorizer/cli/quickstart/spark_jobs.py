@@ -1,25 +1,27 @@
 """The Spark jobs of ``aclog quickstart``: snapshots, counts and changes of its log.
 
-They run in a separate process, to save memory of the node, and in one Spark session, which starts once:
-``python -m authorizer.cli.quickstart.spark_jobs CONFIG``.
+They run in a separate process (``SparkProcess``), to save memory of the node, and in one Spark session, which
+starts once: ``python -m authorizer.cli.quickstart.spark_jobs CONFIG``.
 """
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import click
+
 from authorizer.cli.failure import failure_of
-from authorizer.cli.rendering.output import say, shown
+from authorizer.cli.quickstart.directory import CHANGES, COUNTS
+from authorizer.cli.rendering.output import shown
+from authorizer.cli.signals import end_with_parent
 from authorizer.cli.spark.history import change_text
 from authorizer.cli.spark.job import default_checkpoint, spark_session_of
 from authorizer.cli.spark.locations import located
 from authorizer.cli.spark.options import SparkFlags
-from authorizer.cli.spark.requirements import JAVA_MIN, missing_requirement
 from authorizer.cli.workspace import Workspace
 from authorizer.configuration.load import load_config
 from records.errors import AclogError
@@ -29,41 +31,8 @@ if TYPE_CHECKING:
 
     from snapshot.jobs.running.job import LogReport
 
-#: Output directories of the jobs, in the quickstart's directory.
-COUNTS: Final = "counts"
-CHANGES: Final = "changes"
-
-#: Time to end in order before the process is killed; the next run continues either way.
-_END_S: Final = 10.0
+_PARTS: Final = 4
 _ROWS: Final = 5
-
-
-def run_spark_beside(config_file: Path) -> int | None:
-    """Run the three jobs in a separate process; returns its exit code, None if Spark cannot run.
-
-    Prints what is missing. If this function ends by an exception, it ends the process.
-    """
-    if missing := missing_requirement():
-        say(f"Skipped, because {missing}: pip install 'aclog[spark]', and Java {JAVA_MIN} or newer.")
-        return None
-    say("Spark starts beside the node, which goes on serving; that takes some seconds ...")
-    sys.stdout.flush()
-    process = subprocess.Popen(  # noqa: S603 - ourselves
-        [sys.executable, "-m", __spec__.name, str(config_file)],
-        stdin=subprocess.DEVNULL,
-        # Ctrl-C goes to every process of a terminal's group; this one is ended from here.
-        start_new_session=True,
-    )
-    try:
-        return process.wait()
-    finally:
-        if process.poll() is None:
-            process.terminate()
-            try:
-                process.wait(_END_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
 
 
 class _Jobs:
@@ -79,10 +48,10 @@ class _Jobs:
         from snapshot.jobs.snapshots.snapshots_job import run_snapshots
 
         store = self._workspace.store().url
-        with _timed(f"Snapshots in {store}"):
+        with _timed(2, f"snapshots in {store}"):
             log = self._run(run_snapshots, "snapshots", store, located(store))
         if log is not None:
-            say(f"  end offset {log.end}, {log.count} ACLs, digest {log.digest}")
+            click.echo(f"  end offset {log.end}, {log.count} ACLs, digest {log.digest}")
 
     def counts(self) -> None:
         """Count the ACLs, and print the most frequent kinds."""
@@ -91,7 +60,7 @@ class _Jobs:
 
         home = self._directory / COUNTS
         output = located(str(home))
-        with _timed(f"Counts in {home}"):
+        with _timed(3, f"counts in {home}"):
             self._run(
                 lambda spark, settings, on_batch: run_counts(spark, settings, output, on_batch),
                 "counts",
@@ -106,7 +75,7 @@ class _Jobs:
             if row["end_offset"] == end_offset
         )
         for negative, kind in now[:_ROWS]:
-            say(f"  {-negative:>4} {kind}")
+            click.echo(f"  {-negative:>4} {kind}")
 
     def changes(self) -> None:
         """Store the changes, and print the newest ones."""
@@ -115,7 +84,7 @@ class _Jobs:
 
         home = self._directory / CHANGES
         output = located(str(home))
-        with _timed(f"Changes in {home}"):
+        with _timed(4, f"changes in {home}"):
             self._run(
                 lambda spark, settings, on_batch: run_changes(spark, settings, output, on_batch),
                 "changes",
@@ -123,7 +92,8 @@ class _Jobs:
                 f"{output}/state",
             )
         newest = History.open(self._spark, output).changed().rows.tail(_ROWS)
-        say(*(f"  {change_text(row.asDict(recursive=True))}" for row in newest))
+        for row in newest:
+            click.echo(f"  {change_text(row.asDict(recursive=True))}")
 
     def _run(self, start: Callable[..., None], job: str, home: str, store: str) -> LogReport | None:
         """Run a job; returns the report of the log, None if there was nothing to do."""
@@ -142,20 +112,20 @@ class _Jobs:
 
 
 @contextmanager
-def _timed(what: str) -> Iterator[None]:
+def _timed(number: int, what: str) -> Iterator[None]:
     began_s = time.perf_counter()
+    part = f"[{number}/{_PARTS}] {shown(what)}"
+    click.echo(f"{part} ...")
     yield
-    say(f"{shown(what)} ({time.perf_counter() - began_s:.1f} s)")
-    sys.stdout.flush()
+    click.echo(f"{part}: {time.perf_counter() - began_s:.1f} s")
 
 
 def main(config_file: Path) -> None:
     """Run the jobs in this process."""
-    began_s = time.perf_counter()
     try:
-        with spark_session_of(SparkFlags(), "quickstart", needs_kafka=False) as spark:
-            say(f"Up after {time.perf_counter() - began_s:.1f} s.")
-            sys.stdout.flush()
+        with ExitStack() as opened:
+            with _timed(1, "start Spark"):
+                spark = opened.enter_context(spark_session_of(SparkFlags(), "quickstart", needs_kafka=False))
             jobs = _Jobs(spark, config_file)
             jobs.snapshots()
             jobs.counts()
@@ -167,4 +137,5 @@ def main(config_file: Path) -> None:
 
 
 if __name__ == "__main__":
+    end_with_parent(sys.stdin.fileno())
     main(Path(sys.argv[1]))

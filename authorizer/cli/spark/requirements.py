@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from authorizer.cli.failure import ExitCode, Failure
+from records.install_command import install_command
 
 #: Minimum version for Spark 4.
 JAVA_MIN: Final = 17
@@ -50,7 +51,7 @@ def require_spark() -> None:
         raise Failure(
             f"the Spark jobs cannot run: {missing}",
             ExitCode.USAGE,
-            f"pip install 'aclog[spark]', and Java {JAVA_MIN} or newer on PATH or in JAVA_HOME.",
+            f"They need {install_command('spark')}, and Java {JAVA_MIN} or newer on PATH or in JAVA_HOME.",
         )
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from authorizer.api.errors import ConfigError
 from authorizer.api.secret_keys import HIDDEN
 from authorizer.configuration.client_properties.jaas import LoginModule, parse_jaas
+from records.install_command import install_command
 from records.log.protocol.settings import MECHANISMS, PROTOCOLS
 
 if TYPE_CHECKING:
@@ -287,7 +288,9 @@ def _store(properties: Mapping[str, str], kind: str, *text_keys: str) -> KeyStor
         from authorizer.configuration.client_properties import key_store  # noqa: PLC0415
     except ImportError as error:
         raise ConfigError(
-            f"ssl.{kind}.location", location, "the package cryptography is missing: pip install cryptography"
+            f"ssl.{kind}.location",
+            location,
+            f"the package cryptography is missing: {install_command('kraft')}",
         ) from error
     key_password = properties.get("ssl.key.password")
     try:

@@ -283,7 +283,7 @@ class SidecarKeys(KeyGroup):
         allowed="a file, or an https URL (http on a loopback address), of a JSON Web Key Set",
         doc="The keys with which an issuer signs its tokens (OpenID Connect's jwks_uri). If set, JSON Web "
         f"Tokens signed with one of them are accepted. It requires {AUTH_OIDC_ISSUER}, {AUTH_OIDC_AUDIENCE} "
-        "and `pip install 'aclog[oidc]'`. A changed file takes effect within about a second. A URL is "
+        "and `pip install '.[oidc]'`. A changed file takes effect within about a second. A URL is "
         "requested every aclog.auth.oidc.jwks.refresh.ms, and for a token with an unknown key at most every "
         "ten seconds. If that fails, the previous keys stay valid. Redirects are not followed.",
         parse=jwks,

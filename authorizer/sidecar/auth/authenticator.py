@@ -31,6 +31,7 @@ from authorizer.sidecar.auth.rejection import Reason, RejectionError
 from authorizer.sidecar.auth.reloading_value import FILE_POLL_INTERVAL_S, FileReader, ReloadingValue
 from authorizer.sidecar.auth.stored_tokens import TOKEN_PREFIX, StoredToken, StoredTokens
 from authorizer.sidecar.auth.tokens_file import read_tokens
+from records.install_command import install_command
 from records.principal import ANONYMOUS, KafkaPrincipal
 from replay.clock import SystemClock
 
@@ -261,7 +262,7 @@ class Authenticator:
             from authorizer.sidecar.auth.key_set import fetch_key_set, read_key_set  # noqa: PLC0415
             from authorizer.sidecar.auth.oidc import OidcTokens  # noqa: PLC0415
         except ImportError as error:
-            raise ConfigError(AUTH_OIDC_JWKS, jwks, "it takes PyJWT: pip install 'aclog[oidc]'") from error
+            raise ConfigError(AUTH_OIDC_JWKS, jwks, f"it takes PyJWT: {install_command('oidc')}") from error
         if "://" in jwks:
             # Fetched in a thread, so that the start does not wait for it.
             every_s = config.auth_oidc_jwks_refresh_ms / 1000

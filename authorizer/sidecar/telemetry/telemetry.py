@@ -14,6 +14,7 @@ import structlog
 
 from authorizer.api.errors import ConfigError
 from authorizer.sidecar.telemetry.signals import Signal, enabled_signals
+from records.install_command import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +60,7 @@ class Telemetry:
             except ImportError as error:
                 variable = next(iter(self._signals.values()))
                 raise ConfigError(
-                    variable, os.environ[variable], "it takes OpenTelemetry: pip install 'aclog[otel]'"
+                    variable, os.environ[variable], f"it takes OpenTelemetry: {install_command('otel')}"
                 ) from error
 
     def start(self, registry: CollectorRegistry) -> None:

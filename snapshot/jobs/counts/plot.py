@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from records.install_command import install_command
 from snapshot.errors import PlotUnsupportedError, SparkJobError
 from snapshot.jobs.counts.count_lines import read_lines
 from snapshot.jobs.counts.count_tables import read_count_deltas, read_counts
@@ -52,7 +53,7 @@ def require_plotting(path: str | Path) -> None:
     """
     if find_spec("matplotlib") is None:
         raise PlotUnsupportedError(
-            "--plot needs matplotlib, which is not installed: pip install 'aclog[spark]'"
+            f"--plot needs matplotlib, which is not installed: {install_command('spark')}"
         )
     if _format_of(path) not in _FORMATS:
         raise PlotUnsupportedError(f"--plot {path}: the file's name must end in .{', .'.join(_FORMATS)}")

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from xml.sax.saxutils import quoteattr
 
+from records.install_command import install_command
 from snapshot.errors import SparkJarsError
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ def ivy_jar() -> Path:
     folders = list(spec.submodule_search_locations or []) if spec else []
     found = [jar for folder in folders for jar in sorted(Path(folder, "jars").glob("ivy-*.jar"))]
     if not found:
-        raise SparkJarsError("there is no Ivy to fetch jars with: pip install 'aclog[spark]'")
+        raise SparkJarsError(f"there is no Ivy to fetch jars with: {install_command('spark')}")
     return found[-1]
 
 

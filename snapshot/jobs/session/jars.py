@@ -17,6 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
+from records.install_command import install_command
 from snapshot.errors import SparkJarsError
 from snapshot.jobs.session.ivy import Jar, fetch, jar_directory
 
@@ -65,7 +66,7 @@ def connector_jars() -> list[Path]:
     try:
         installed = version("pyspark")
     except PackageNotFoundError:
-        raise SparkJarsError("pyspark is not installed: pip install 'aclog[spark]'") from None
+        raise SparkJarsError(f"pyspark is not installed: {install_command('spark')}") from None
     if installed != SPARK_VERSION:
         raise SparkJarsError(
             f"{_WHAT} does not fit pyspark {installed}: install pyspark=={SPARK_VERSION}, or name the "
