@@ -164,19 +164,6 @@ def test_aclog_plan_accepts_the_proposed_set(tmp_path: Path) -> None:
     assert "1 ACLs removed" in aclog(*second).stdout
 
 
-def test_the_former_name_of_changes_is_accepted_with_a_warning(acls: Path, tmp_path: Path) -> None:
-    log, changes = tmp_path / "log", tmp_path / "changes.jsonl"
-    log.write_text(line("User:alice", "READ", "orders"))
-    found = aclog("review", "--requests", log, "--acls", acls, "--plan", changes)
-    assert "--plan is now called --changes" in found.stderr
-    assert len(changes.read_text().splitlines()) == 4
-    both = aclog("review", "--requests", log, "--acls", acls, "--plan", changes, "--changes", changes)
-    assert both.exit_code == 2
-    help_ = aclog("review", "--help").stdout
-    assert "--changes" in help_
-    assert "--plan" not in help_
-
-
 def test_a_name_with_a_star_and_a_prefix_are_two_cells(tmp_path: Path) -> None:
     """GROUP LITERAL team* is not GROUP PREFIXED team: the table says which of them to remove."""
     acls, log = tmp_path / "acls", tmp_path / "log"

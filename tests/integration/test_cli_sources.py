@@ -188,3 +188,18 @@ def test_options_that_a_source_has_no_use_for_are_refused(command: str, home: Pa
         assert "remove --command-config" in refused.stderr
     refused = aclog(command, *words, "--log", home / "log", *node, code=2)
     assert "--log and --sidecar cannot be used together" in refused.stderr
+
+
+def test_the_printed_next_steps_run_on_the_same_source(home: Path, url: str, tmp_path: Path) -> None:
+    """They name the node, and overwrite the plan of an earlier run."""
+    changes, plan = tmp_path / "c.jsonl", tmp_path / "c.plan.json"
+    lint = ("lint", "--sidecar", url, "--changes", changes)
+    first = aclog(*lint).stderr
+    assert f"aclog plan {changes} --sidecar {url} --output {plan}\n" in first
+    assert f"aclog apply {plan} --sidecar {url}\n" in first
+    plan.write_text("{}")
+    assert f"--output {plan} --force\n" in aclog(*lint, "--force").stderr
+    assert (
+        f"aclog plan {changes} --log URL --output"
+        in aclog("lint", "--acls", home / "acls.txt", *lint[3:], "--force").stderr
+    )

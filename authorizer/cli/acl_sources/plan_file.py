@@ -9,6 +9,7 @@ from authorizer.api.errors import PlanUnreadableError
 from authorizer.cli.command_name import command_line
 from authorizer.cli.invocation import LOG_FLAGS, log_words, words
 from authorizer.cli.rendering.output import note
+from authorizer.cli.sidecar import CREDENTIALS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,8 +58,11 @@ def write_plan(plan: AclPlan, path: Path) -> None:
 
 def note_next_steps(changes: Path) -> None:
     """Print the commands that apply the changes of a file."""
-    where = log_words() if words(*LOG_FLAGS) else ("--log", "URL", *log_words())
+    where = (*log_words(), *words("--sidecar", *CREDENTIALS))
+    if not words(*LOG_FLAGS, "--sidecar"):
+        where = ("--log", "URL", *where)
     plan = changes.with_suffix(".plan.json")
+    force = ["--force"] if plan.exists() else []
     note(f"note: {changes} has changes for `aclog plan` and is not a plan yet. To carry them out:")
-    note("  " + command_line(["plan", str(changes), *where, "--output", str(plan)]))
+    note("  " + command_line(["plan", str(changes), *where, "--output", str(plan), *force]))
     note("  " + command_line(["apply", str(plan), *where]))

@@ -11,9 +11,8 @@ from authorizer.cli.acl_sources.plan_file import note_next_steps
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.options import completes, progress_option
+from authorizer.cli.output_file import OutputFile
 from authorizer.cli.reviews.options import (
-    changes_option,
-    changes_path,
     limit_option,
     review_set,
     window_of,
@@ -37,9 +36,11 @@ if TYPE_CHECKING:
 )
 @click.argument("more", nargs=-1, metavar="")
 @window_options
-@changes_option(
-    "FILE",
-    "Also write the ACLs to be removed as changes for `aclog plan`: JSON lines, as `aclog diff --json` "
+@click.option(
+    "--changes",
+    type=OutputFile("JSON"),
+    metavar="FILE",
+    help="Also write the ACLs to be removed as changes for `aclog plan`: JSON lines, as `aclog diff --json` "
     "prints them.",
 )
 @limit_option
@@ -53,7 +54,6 @@ def review_command(
     until: datetime | None,
     fewest: bool,
     changes: Path | None,
-    former_changes: Path | None,
     limit: int,
     as_json: bool,
 ) -> None:
@@ -91,8 +91,8 @@ def review_command(
     found = review_set(acls, settings, traffic, fewest=fewest)
     report = Report(acls, found, traffic.coverage, window)
     print_report(report, as_json=as_json, limit=limit)
-    if (path := changes_path(changes, former_changes)) is not None:
-        report.write_changes(path)
-        note_next_steps(path)
+    if changes is not None:
+        report.write_changes(changes)
+        note_next_steps(changes)
     if found.unused:
         raise click.exceptions.Exit(ExitCode.NO)

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.input import lines_of
 from authorizer.cli.options import EXAMPLE_TIME, TIME, shared
-from authorizer.cli.output_file import OutputFile
 from authorizer.cli.rendering.output import Progress, note, shown
 from records.request_traffic import Traffic, TrafficReader, Window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from datetime import datetime
-    from pathlib import Path
 
     from authorizer.analysis.review import Review
     from authorizer.cli.acl_sources.acl_source import AclSet
     from authorizer.engine.decisions.state import AuthorizerSettings
 
-
-_Command = TypeVar("_Command", bound="Callable[..., Any]")
 
 #: How to log what a review needs.
 LOGGING_HINT: Final = (
@@ -53,27 +49,6 @@ limit_option: Final = click.option(
     help="Maximum number of changed requests, ACLs to remove and ACLs to keep in text output; 0 for all. "
     "JSON has all.",
 )
-
-
-def changes_option(
-    metavar: str, text: str, *, may_be_directory: bool = False
-) -> Callable[[_Command], _Command]:
-    """--changes, and its former name --plan."""
-    type_ = OutputFile("JSON", dir_okay=may_be_directory)
-    return shared(
-        click.option("--changes", type=type_, metavar=metavar, help=text),
-        click.option("--plan", "former_changes", type=type_, hidden=True),
-    )
-
-
-def changes_path(changes: Path | None, former_changes: Path | None) -> Path | None:
-    """The file to which the changes are written."""
-    if former_changes is None:
-        return changes
-    if changes is not None:
-        raise click.UsageError("--plan is the old name of --changes: use --changes only")
-    note("note: --plan is now called --changes: it writes changes for `aclog plan`, not a plan")
-    return former_changes
 
 
 def window_of(since: datetime | None, until: datetime | None) -> Window:

@@ -12,11 +12,10 @@ from authorizer.cli.acl_sources.plan_file import note_next_steps
 from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.options import completes, config_option, json_option, log_option, progress_option
+from authorizer.cli.output_file import OutputFile
 from authorizer.cli.rendering.output import note, shown
 from authorizer.cli.reviews.options import (
     LOGGING_HINT,
-    changes_option,
-    changes_path,
     limit_option,
     review_set,
     window_of,
@@ -87,11 +86,12 @@ if TYPE_CHECKING:
     help="Instead of --log any set of ACLs that `aclog diff` takes. Of a fleet: that of a cluster, "
     "repeatable; or a snapshot store that has those of all.",
 )
-@changes_option(
-    "PATH",
-    "Also write the ACLs to be removed as changes for `aclog plan`: a file; of a fleet a directory, with "
-    "CLUSTER.jsonl for each.",
-    may_be_directory=True,
+@click.option(
+    "--changes",
+    type=OutputFile("JSON", dir_okay=True),
+    metavar="PATH",
+    help="Also write the ACLs to be removed as changes for `aclog plan`: a file; of a fleet a directory, "
+    "with CLUSTER.jsonl for each.",
 )
 @limit_option
 @credentials_options
@@ -112,7 +112,6 @@ def review_command(
     fewest: bool,
     sources: tuple[str, ...],
     changes: Path | None,
-    former_changes: Path | None,
     limit: int,
     as_json: bool,
     **spark_flags: Any,
@@ -148,7 +147,6 @@ def review_command(
         require_files("--requests", location)
     require_spark()
     window = window_of(since, until)
-    path = changes_path(changes, former_changes)
     is_fleet = cluster_column is not None or cluster_pattern is not None
     sets = Sets.of_fleet(sources) if is_fleet else Sets.of_one(sources)
     source = LineSource((*first, *more), file_format, line_column, cluster_column, cluster_pattern)
@@ -165,8 +163,8 @@ def review_command(
             found = review_set(acls, sets.settings, traffic, fewest=fewest)
             report = Report(acls, found, traffic.coverage, window, cluster if is_fleet else None)
             print_report(report, as_json=as_json, limit=limit)
-            if path is not None:
-                changes_file = _changes_of(cluster, path) if is_fleet else path
+            if changes is not None:
+                changes_file = _changes_of(cluster, changes) if is_fleet else changes
                 report.write_changes(changes_file)
                 note_next_steps(changes_file)
             unused += len(found.unused)
