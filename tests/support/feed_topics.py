@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from support.waiting import wait_until
+
 if TYPE_CHECKING:
     from support.kafka_broker import Broker
 
@@ -20,6 +22,8 @@ def new_feed_topic(broker: Broker, url: str) -> str:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     for future in admin.create_topics([NewTopic(name, PARTITIONS, 1)]).values():
         future.result()
+    # A controller answers before the broker has published the topic.
+    wait_until(lambda: name in admin.list_topics(timeout=10).topics, "the broker to list the topic")
     return name
 
 
