@@ -21,6 +21,7 @@ from support.data import real_log
 
 ALICE = "check --log file:./acls --principal User:alice --operation Read"
 CHECK = "check --principal User:alice --operation Read --topic orders"
+ON = "check --principal User:a --operation Read --topic t --log"
 READ = "check --log file:./acls --operation Read --topic orders"
 
 BROKER = f"check --log {real_log('kraft-small')} --principal User:dora --operation Read"
@@ -174,8 +175,34 @@ SETTINGS: list[Mistake] = [
 
 #: Paths and URLs of logs that are none.
 LOGS: list[Mistake] = [
-    Mistake("check --log ./empty --principal User:a --operation Read --topic t", 2, ("empty", "*.log")),
-    Mistake("check --log ./nowhere --principal User:a --operation Read --topic t", 2, ("nowhere",)),
+    Mistake(f"{ON} ./nowhere", 2, ("nowhere",)),
+    Mistake(
+        f"{ON} ./empty",
+        2,
+        ("/empty: empty, there are no segments such as 00000000000000000000.log",),
+        ("broker",),
+    ),
+    Mistake(
+        f"{ON} ./junk",
+        2,
+        ("/junk: not a log: it holds notes.txt, but no segments such as 0000", "__cluster_metadata-0"),
+        ("broker's directory", "`aclog log create"),
+    ),
+    Mistake(f"{ON} ./app", 2, ("/app: not a log: it holds server.log, but no segments",)),
+    Mistake(
+        f"{ON} file:/etc",
+        2,
+        ("/etc: not a log: it holds ", " more, but no segments"),
+        ("broker's directory",),
+    ),
+    Mistake(f"{ON} ./broker", 2, ("did you mean ", "/broker/__cluster_metadata-0?")),
+    Mistake(f"{ON} ./broker.conf", 2, ("broker.conf: Not a directory",)),
+    Mistake(f"{ON} ./segment", 4, ("00000000000000000000.log, byte 0",), ("broker's directory",)),
+    Mistake("lint --log ./empty", 2, ("empty has neither a snapshot nor a log's segments",)),
+    Mistake("lint --log ./broker", 2, ("broker has neither a snapshot nor a log's segments",)),
+    Mistake("diff /etc acls", 2, ("/etc has neither a snapshot nor a log's segments",), ("--cluster-id",)),
+    Mistake("acls --add --topic t --allow-principal User:a --log junk", 2, ("it holds notes.txt",)),
+    Mistake("serve --log ./junk --port 0", 2, ("it holds notes.txt",)),
 ]
 
 #: Clusters and their client.properties, without a cluster.
@@ -240,7 +267,7 @@ HINTS: list[Mistake] = [
     Mistake("help log create", 0, ("Create an empty log", "--replication-factor")),
     Mistake("log help", 0, ("Create, dump, append to, copy or verify", "verify")),
     Mistake("help nosuch", 2, ("No such command 'nosuch'",)),
-    Mistake(f"{CHECK} --log junk", 2, ("not a log", "*.log", "__cluster_metadata-0"), ("log create",)),
+    Mistake(f"{CHECK} --log junk", 2, ("not a log", "notes.txt", "__cluster_metadata-0"), ("log create",)),
     Mistake(f"{CHECK} --log files:./acls", 2, ("did you mean file:./acls?",), ("log create",)),
     Mistake(f"{CHECK} --log kafka:b:9092/acls", 2, ("did you mean kafka://b:9092/acls?",), ("log create",)),
     Mistake(
@@ -303,6 +330,11 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "empty").mkdir()
     (home / "junk").mkdir()
     (home / "junk" / "notes.txt").write_text("call Bob\n")
+    (home / "app").mkdir()
+    (home / "app" / "server.log").write_text("started\n")
+    (home / "broker" / "__cluster_metadata-0").mkdir(parents=True)
+    (home / "segment").mkdir()
+    (home / "segment" / "00000000000000000000.log").write_text("hello\n")
     (home / "random.bin").write_bytes(bytes(range(256)) * 8)
     for name, text in FILES.items():
         (home / name).write_text(text)

@@ -21,6 +21,7 @@ from authorizer.cli.snapshot.listing import only_cluster
 from authorizer.cli.workspace import is_log, load_state, note_age, note_guess
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.errors import RecordError
+from records.log.directory.files import segment_name
 from records.log.open import kind_of, open_log
 from snapshot.errors import SnapshotMissingError
 from snapshot.image import AclsImage, Provenance
@@ -98,12 +99,19 @@ def _of_store(name: str, url: str, end_offset: int | None, cluster_id: str | Non
 
     store = SnapshotStore(url)
     store.require()
-    cluster = only_cluster(store, cluster_id)
+    neither = f"{url} has neither a snapshot nor a log's segments, such as {segment_name(0)}"
+    try:
+        cluster = only_cluster(store, cluster_id)
+    except SnapshotMissingError as error:
+        raise Failure(neither, ExitCode.USAGE, _SEE) from error
     with Waiting(f"reading {shown(url)}"):
-        complete = [each.ref for each in store.survey(cluster) if each.state is SnapshotState.COMPLETE]
-        for ref in reversed(complete):
-            if end_offset in (None, ref.end_offset):
-                return AclSet(name, store.read(ref).image, cluster)
+        statuses = store.survey(cluster)
+    if not statuses and cluster_id is None:
+        raise Failure(neither, ExitCode.USAGE, _SEE)
+    for status in reversed(statuses):
+        if status.state is SnapshotState.COMPLETE and end_offset in (None, status.ref.end_offset):
+            with Waiting(f"reading {shown(url)}"):
+                return AclSet(name, store.read(status.ref).image, cluster)
     which = "" if end_offset is None else f" with end offset {end_offset}"
     raise SnapshotMissingError(f"{url} has no usable snapshot of cluster {cluster}{which}")
 

@@ -99,6 +99,9 @@ def only_cluster(store: SnapshotStore, cluster_id: str | None) -> str:
     if cluster_id is not None:
         return cluster_id
     clusters = store.clusters()
+    if len(clusters) > 1:
+        # Any directory may have others below it.
+        clusters = tuple(each for each in clusters if store.survey(each))
     if not clusters:
         raise SnapshotMissingError(f"{store.url} holds no snapshot")
     if len(clusters) > 1:

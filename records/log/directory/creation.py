@@ -35,6 +35,8 @@ from records.log.directory.identity import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+#: Names that an error about a directory lists.
+_NAMES_MAX: Final = 3
 # Files that an empty directory may have: leftovers of a creation, and those of a new file system.
 _IGNORED_FILES: Final = frozenset({LOCK_FILE, f"{OWNER_FILE}.tmp", "lost+found"})
 
@@ -42,6 +44,12 @@ _IGNORED_FILES: Final = frozenset({LOCK_FILE, f"{OWNER_FILE}.tmp", "lost+found"}
 def files_of_others(directory: Path) -> list[str]:
     """Names of the files that do not belong to the creation of a log, nor to a new file system."""
     return sorted({path.name for path in directory.iterdir()} - _IGNORED_FILES)
+
+
+def first_names(names: list[str]) -> str:
+    """Return text with the first of some names."""
+    more = len(names) - _NAMES_MAX
+    return ", ".join(names[:_NAMES_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 def prepare_directory(directory: Path, *, create: bool) -> None:
@@ -72,7 +80,7 @@ def prepare_directory(directory: Path, *, create: bool) -> None:
         )
     if other_files:
         raise LogError(
-            f"{directory}: not empty and not a log (it holds {', '.join(other_files[:3])}); choose another"
+            f"{directory}: not empty and not a log (it holds {first_names(other_files)}); choose another"
         )
     if not create:
         raise missing

@@ -23,11 +23,12 @@ from records.errors import (
 from records.log.base import READ_BYTES_MAX
 from records.log.defaults import LogDefaults, has_epoch_at
 from records.log.directory.appender import SEGMENT_BYTES, SEGMENT_BYTES_MAX
-from records.log.directory.creation import files_of_others
+from records.log.directory.creation import files_of_others, first_names
 from records.log.directory.files import (
     HIGH_WATERMARK_FILE,
     METADATA_LOG_DIRECTORY,
     list_directory,
+    segment_name,
     storage_errors,
 )
 from records.log.directory.high_watermark import read_high_watermark
@@ -420,10 +421,14 @@ def _identify(directory: Path, cluster_id: str | None) -> tuple[LogIdentity, boo
         raise LogMissingError(f"{directory}: there is no such directory", str(directory)) from None
     has_owner_file = is_managed(directory)
     if not segments and not has_owner_file:
-        if not files_of_others(directory):
-            raise LogMissingError(f"{directory}: empty, there are no segments (*.log)", str(directory))
+        missing = f"no segments such as {segment_name(0)}"
+        other_files = files_of_others(directory)
+        if not other_files:
+            raise LogMissingError(f"{directory}: empty, there are {missing}", str(directory))
         inner = directory / METADATA_LOG_DIRECTORY
         meant = f"did you mean {inner}?" if inner.is_dir() else f"a broker's is DIR/{METADATA_LOG_DIRECTORY}"
-        raise LogNotFoundError(f"{directory}: not a log: there are no segments (*.log); {meant}")
+        raise LogNotFoundError(
+            f"{directory}: not a log: it holds {first_names(other_files)}, but {missing}; {meant}"
+        )
     identity = read_identity(directory, expected_cluster_id=cluster_id)
     return identity, has_owner_file and (not segments or (directory / HIGH_WATERMARK_FILE).exists())
