@@ -373,6 +373,15 @@ def test_missing_request_lines_are_reported_before_java_is_looked_for(location: 
         assert "Java" in aclog("spark", "review", "--requests", other, "--log", log).stderr
 
 
+@pytest.mark.usefixtures("no_java")
+def test_missing_acls_of_a_review_are_reported_before_java_is_looked_for(tmp_path: Path) -> None:
+    """The log whose ACLs are reviewed does not exist."""
+    (tmp_path / "lines.log").touch()
+    done = aclog("spark", "review", "--requests", tmp_path / "lines.log", "--log", tmp_path / "nowhere")
+    assert done.exit_code == ExitCode.USAGE, done.output
+    assert f"`{tmp_path / 'nowhere'}` is not a log" in done.stderr
+
+
 def job_writing_to(command: str, output: object) -> list[object]:
     option = {"snapshots": "--snapshots"}.get(command, "--output")
     return [command, option, output]

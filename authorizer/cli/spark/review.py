@@ -145,10 +145,12 @@ def review_command(
             raise click.BadParameter(str(error), param_hint="--cluster-pattern") from error
     for location in (*first, *more):
         require_files("--requests", location)
-    require_spark()
     window = window_of(since, until)
     is_fleet = cluster_column is not None or cluster_pattern is not None
     sets = Sets.of_fleet(sources) if is_fleet else Sets.of_one(sources)
+    # The only set is loaded before Spark starts, so that a missing one is reported soon.
+    only = None if is_fleet else sets.load("")
+    require_spark()
     source = LineSource((*first, *more), file_format, line_column, cluster_column, cluster_pattern)
     unused = reports = 0
     note_start()
@@ -159,7 +161,7 @@ def review_command(
             if is_fleet and (why := sets.lacks(cluster, traffic)):
                 note(f"note: {why}")
                 continue
-            acls = sets.load(cluster)
+            acls = only or sets.load(cluster)
             found = review_set(acls, sets.settings, traffic, fewest=fewest)
             report = Report(acls, found, traffic.coverage, window, cluster if is_fleet else None)
             print_report(report, as_json=as_json, limit=limit)
