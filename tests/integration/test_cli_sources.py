@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import click
 import pytest
 from click.testing import CliRunner, Result
 
 from authorizer.cli.main import cli
+from snapshot.store.snapshot_store import SnapshotStore
 from support.cli_commands import command_at
 from support.nodes import running_node, sidecar_of
 
@@ -203,3 +205,24 @@ def test_the_printed_next_steps_run_on_the_same_source(home: Path, url: str, tmp
         f"aclog plan {changes} --log URL --output"
         in aclog("lint", "--acls", home / "acls.txt", *lint[3:], "--force").stderr
     )
+
+
+def test_every_command_starts_from_the_snapshots_of_a_store(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As check does; a store that does not exist is refused, and one beside another set, too."""
+    monkeypatch.chdir(home)
+    store = tmp_path / "store"
+    aclog("snapshot", "create", "--log", "log", "--snapshots", store, code=0)
+    for command, words in COMMANDS.items():
+        with monkeypatch.context() as patch:
+            read = Mock(wraps=SnapshotStore.read)
+            patch.setattr(SnapshotStore, "read", lambda *args, read=read: read(*args))
+            by_store = aclog(command, *words, "--log", "log", "--snapshots", store)
+        read.assert_called()
+        if command != "report":  # has the time at which it was made
+            assert by_store.stdout == aclog(command, *words, "--log", "log").stdout
+        missing = aclog(command, *words, "--log", "log", "--snapshots", tmp_path / "none", code=2)
+        assert "none" in missing.stderr
+        beside = aclog(command, *words, "--acls", "acls.txt", "--snapshots", store, code=2)
+        assert "--snapshots is for a log" in beside.stderr

@@ -28,9 +28,10 @@ from snapshot.image import AclsImage, Provenance
 from snapshot.restore import image_of, restore_image
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from authorizer.cli.workspace import Workspace
+    from replay.snapshot_source import SnapshotSource
 
 _SEE: Final = "`aclog diff --help` says what a set of ACLs can be."
 
@@ -42,12 +43,14 @@ class NamedAcls:
     Attributes:
         cluster_id: chooses among the clusters of a store.
         is_node: whether the name can only be a node's.
+        has_store: whether the name is the log of the workspace, which may start from its snapshot store.
     """
 
     name: str
     workspace: Workspace
     cluster_id: str | None = None
     is_node: bool = False
+    has_store: bool = False
 
     def load(self) -> AclSet:
         """As AclSource."""
@@ -56,7 +59,8 @@ class NamedAcls:
         if self.is_node or is_node(name):
             return _of_node(name, workspace)
         if is_log(source):
-            return _of_log(name, source, at, workspace.config.kafka)
+            snapshots = workspace.sources() if self.has_store else ()
+            return _of_log(name, source, at, workspace.config.kafka, snapshots)
         path = Path(name.removeprefix("file:"))
         if path.suffix == ".checkpoint":
             from snapshot.files.kraft_checkpoint import read_checkpoint
@@ -78,13 +82,19 @@ def _split(name: str) -> tuple[str, int | None]:
     return name, None
 
 
-def _of_log(name: str, url: str, at_offset: int | None, client: Mapping[str, str]) -> AclSet:
+def _of_log(
+    name: str,
+    url: str,
+    at_offset: int | None,
+    client: Mapping[str, str],
+    snapshots: Sequence[SnapshotSource],
+) -> AclSet:
     with Waiting(f"opening {shown(url)}"):
         opened = open_log(url, mode="read", client=client)
     with closing(opened) as log:
         note_guess(log, at_offset)
         note_age(log)
-        image = load_state(log, at_offset=at_offset, with_offsets=True).image
+        image = load_state(log, snapshots, at_offset=at_offset, with_offsets=True).image
         is_of_cluster = log.is_cluster_metadata_log
         flags = ("--log", url, *words("--command-config", "--config"))
         command, *_ = editing_commands(

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from authorizer.cli.invocation import given, log_words, remember, words
-from authorizer.cli.options import config_option, json_option, log_option, release_option, shared
+from authorizer.cli.options import (
+    config_option,
+    json_option,
+    log_option,
+    release_option,
+    shared,
+    snapshots_option,
+)
 from authorizer.cli.rendering.output import note
 from authorizer.cli.sidecar import CREDENTIALS, credentials_options
 from authorizer.cli.workspace import Workspace
@@ -36,6 +43,7 @@ def source_options(
     """
     return shared(
         log_option,
+        snapshots_option,
         _source_option(
             "--sidecar",
             "URL",
@@ -105,7 +113,10 @@ def acl_source(workspace: Workspace) -> AclSource:
     from authorizer.cli.acl_sources.named_acls import NamedAcls
 
     require_fitting_options()
-    return NamedAcls(named_set() or workspace.log_url, workspace, is_node=given("--sidecar") is not None)
+    named = named_set()
+    if named is None:
+        return NamedAcls(workspace.log_url, workspace, has_store=True)
+    return NamedAcls(named, workspace, is_node=given("--sidecar") is not None)
 
 
 def acl_target(workspace: Workspace) -> AclTarget:

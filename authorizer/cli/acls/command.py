@@ -33,7 +33,6 @@ from authorizer.cli.options import (
     json_option,
     progress_option,
     shared,
-    snapshots_option,
 )
 from authorizer.cli.rendering.output import print_json, shown
 from authorizer.cli.rendering.streams import InputClosedError
@@ -115,7 +114,6 @@ _entry_options = shared(
 @source_options(no_acls="it works on a log or a node (--log, --bootstrap-server, --sidecar)")
 @_pattern_options
 @_entry_options
-@snapshots_option
 @config_option
 @json_option
 @progress_option

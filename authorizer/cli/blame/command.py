@@ -21,7 +21,6 @@ from authorizer.cli.options import (
     operation_option,
     progress_option,
     shared,
-    snapshots_option,
 )
 from authorizer.cli.resources import only_resource, resource_options
 from authorizer.cli.spark.options import SparkFlags, spark_options
@@ -74,7 +73,6 @@ _subject_options: Final = shared(
     no_sidecar="a node keeps only its newest states. Its log has the history: --log, --bootstrap-controller",
     no_acls="a set of ACLs has no history. A log has one (--log, --bootstrap-server), or --history",
 )
-@snapshots_option
 @click.option(
     "--history",
     metavar="DIR",

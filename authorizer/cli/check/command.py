@@ -24,7 +24,6 @@ from authorizer.cli.options import (
     operation_option,
     progress_option,
     release_option,
-    snapshots_option,
 )
 from authorizer.cli.rendering.output import answer, note, print_json
 from authorizer.cli.rendering.terminal import width
@@ -61,7 +60,6 @@ _PLAIN_ANSWER: Final = (
 
 @click.command("check", cls=Command)
 @source_options()
-@snapshots_option
 @config_option
 @release_option
 @click.option("--principal", type=PRINCIPAL, help="The principal that makes the request.")

@@ -20,7 +20,6 @@ from authorizer.cli.options import (
     config_option,
     json_option,
     progress_option,
-    snapshots_option,
 )
 from authorizer.cli.rendering.acls import print_changed_acls
 from authorizer.cli.rendering.output import answer, print_json
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
 @source_options(
     no_acls="a plan is applied to a log, a cluster or a node (--log, --bootstrap-server, --sidecar)"
 )
-@snapshots_option
 @config_option
 @json_option
 @progress_option

@@ -28,7 +28,6 @@ from authorizer.cli.options import (
     json_option,
     progress_option,
     shared,
-    snapshots_option,
 )
 from authorizer.cli.output_file import OutputFile
 from authorizer.cli.rendering.output import Waiting, note, print_fact, print_json, shown
@@ -83,7 +82,6 @@ _scope_options = shared(
 )
 @max_removed_option
 @source_options()
-@snapshots_option
 @config_option
 @json_option
 @progress_option
