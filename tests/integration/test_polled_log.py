@@ -33,6 +33,7 @@ from records.log.base import Freshness, MetadataLog
 from records.log.bootstrap_servers import Address, parse_bootstrap_servers
 from records.log.open import open_log
 from records.log.protocol.brokers import Brokers
+from records.log.protocol.responses import DescribedCluster
 from records.log.protocol.settings import protocol_settings
 from replay.load_image import load_image
 from support.kafka_broker import Broker, free_ports, jar_broker
@@ -100,7 +101,7 @@ class Advertising(Brokers):
 
     def _send(self, request: Any, decoder: Any, doing: str, **limits: Any) -> Any:
         return (
-            (self.cluster_id, self.nodes)
+            DescribedCluster(str(self.cluster_id), dict(self.nodes))
             if doing == "the brokers"
             else super()._send(request, decoder, doing, **limits)
         )

@@ -43,7 +43,7 @@ def test_a_denial_names_the_unknown_settings(log: Path, tmp_path: Path, known: t
     config.write_text("".join(f"{KEYS[each]}\n" for each in known))
     request = ("check", "--log", log, "--config", config, *UNCOVERED)
     plain, explained, in_json = aclog(*request), aclog(*request, "--explain"), aclog(*request, "--json")
-    notes = [each for each in json.loads(in_json.stdout)["notes"] if "not known here" in each]
+    notes = [each for each in json.loads(in_json.stdout)["notes"] if "unknown here" in each]
     assert plain.exit_code == explained.exit_code == in_json.exit_code == 1
     for setting in KEYS:
         is_reported = setting not in known

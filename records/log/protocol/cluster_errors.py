@@ -70,6 +70,13 @@ class ClusterErrors:
         why = tls_mismatch(address, has_tls=has_tls, setting=self._keys.named(SECURITY_PROTOCOL))
         return None if why is None else LogAuthenticationError(f"{self._url}: {why}")
 
+    def login_missing(self, address: Address) -> LogAuthenticationError:
+        """The listener requires SASL."""
+        named = self._keys.named(SECURITY_PROTOCOL)
+        return LogAuthenticationError(
+            f"{self._url}: {address} requires a login: set {named} to SASL_SSL or SASL_PLAINTEXT"
+        )
+
     def no_such_mechanism(self, address: Address, why: str) -> LogAuthenticationError:
         """The listener has other SASL mechanisms."""
         named = self._keys.named("sasl.mechanism")

@@ -10,10 +10,11 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from records.errors import LogUnreachableError
+from records.errors import LogError, LogUnreachableError
 from records.log.protocol import requests, responses, sasl
 from records.log.protocol.oauth import TokenError
 from records.log.protocol.response_values import NO_ERROR
+from records.log.protocol.settings import MECHANISMS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +28,7 @@ _LENGTH_BYTES: Final = 4
 #: A leader exceeds the requested size by one batch at most; a longer frame is malformed.
 FRAME_BYTES_MAX: Final = 4 * requests.FETCH_BYTES_MAX
 _CHUNK_BYTES: Final = 1 << 20
+_OTHER_MECHANISM: Final = "unsupported_sasl_mechanism"
 
 _T = TypeVar("_T")
 
@@ -39,8 +41,12 @@ class Connection:
         api: versions of each API, and the levels of metadata.version that its binary supports.
     """
 
-    def __init__(self, address: Address, settings: ProtocolSettings, errors: ClusterErrors) -> None:
+    def __init__(
+        self, address: Address, settings: ProtocolSettings, errors: ClusterErrors, *, is_probe: bool = False
+    ) -> None:
         """Connect, authenticate, and request the API versions.
+
+        ``is_probe``: it explains why another connection was closed.
 
         Raises:
             LogUnreachableError: nothing answers there, or not in Kafka's protocol.
@@ -49,6 +55,8 @@ class Connection:
         self.address = address
         self._settings = settings
         self._errors = errors
+        self._is_probe = is_probe
+        self._is_aborted = False
         self._correlation_id = 0
         self._socket = self._connected()
         try:
@@ -103,6 +111,8 @@ class Connection:
             why = f"no answer to {doing} within {wait_s + self._settings.timeout_s:g} s"
             raise self._errors.unreachable(self.address, why) from error
         except (EOFError, ssl.SSLEOFError, ssl.SSLZeroReturnError) as error:
+            if self._requires_login():
+                raise self._errors.login_missing(self.address) from error
             raise self._errors.connection_closed(self.address, f"{doing} was pending") from error
         except ssl.SSLError as error:  # TLS 1.3 reports a rejected client certificate only now
             raise self._errors.tls_failed(self.address, error.reason or str(error)) from error
@@ -113,6 +123,7 @@ class Connection:
 
     def abort(self) -> None:
         """Close it, and end a pending request. Idempotent."""
+        self._is_aborted = True
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         with suppress(OSError):
@@ -144,6 +155,22 @@ class Connection:
             mismatch = self._errors.tls_mismatch(address, has_tls=True)
             why = getattr(error, "verify_message", None) or getattr(error, "reason", None) or str(error)
             raise (mismatch or self._errors.tls_failed(address, why)) from error
+
+    def _requires_login(self) -> bool:
+        """Whether the listener closed the connection because it requires SASL: others refuse a handshake."""
+        if self._is_probe or self._is_aborted or self._settings.mechanism is not None:
+            return False
+        try:
+            probe = Connection(self.address, self._settings, self._errors, is_probe=True)
+        except LogError:
+            return False
+        try:
+            answer = probe.send(requests.sasl_handshake(MECHANISMS[0]), responses.SASL_HANDSHAKE)
+        except LogError:
+            return False
+        finally:
+            probe.abort()
+        return answer.error in (NO_ERROR, _OTHER_MECHANISM)
 
     def _authenticate(self, mechanism: str) -> None:
         handshake = self.send(requests.sasl_handshake(mechanism), responses.SASL_HANDSHAKE)

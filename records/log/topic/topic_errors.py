@@ -122,6 +122,10 @@ class TopicErrors:
             return LogAuthenticationError(f"{url}: {doing}: {why}; {self._advice(error)}")
         if code == KafkaError._NOENT:
             return self.no_leader(doing)
+        # A broker that refuses a connection, or is not there, has another last error.
+        if error.code() == KafkaError._ALL_BROKERS_DOWN and self._errors.mechanism is None:
+            named = self._errors.keys.named(SECURITY_PROTOCOL)
+            text += f"; if they require a login, set {named} to SASL_SSL or SASL_PLAINTEXT"
         return LogUnreachableError(f"{url}: {doing}: {text}")
 
     def _advice(self, error: KafkaError) -> str:
