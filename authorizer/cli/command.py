@@ -14,7 +14,7 @@ import click
 from click.exceptions import NoSuchCommand
 
 from authorizer.cli.command_name import as_pasted
-from authorizer.cli.invocation import SOURCE_FLAGS
+from authorizer.cli.invocation import SOURCE_FLAGS, begin
 from authorizer.cli.output_file import FORCE_OPTION, OutputFile
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
+        begin(ctx)
         flags = _refuse_repeated(self, ctx, args)
         _refuse_alternatives(flags.difference(self._pair[1:]) if flags.issuperset(self._pair) else flags, ctx)
         rest = super().parse_args(ctx, args)

@@ -117,9 +117,9 @@ _USAGE: Final[dict[type[BaseException], str]] = {
     api.SidecarRefusedError: "",
     api.SidecarRequestError: "",
     api.SidecarAnswerError: "Is this a listener of `aclog serve`?",
-    api.PlanOutdatedError: "Make a new plan and read it: `aclog plan`.",
-    api.MassRemovalError: "Read what it removes (`aclog plan`). To remove all of that: `aclog apply "
-    "--allow-mass-removal`.",
+    api.PlanOutdatedError: "Make a new plan and read it: `aclog plan FILE {log} --output PLAN`.",
+    api.MassRemovalError: "Read what it removes: `aclog plan` prints it. To remove all of that, "
+    "add --allow-mass-removal.",
     api.ApiError: "",
     api.UnsupportedPythonError: "",
     records.LogUrlError: "",

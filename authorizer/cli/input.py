@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from authorizer.analysis.files.parsing import line_error
-from authorizer.cli.failure import failure_of
+from authorizer.cli.failure import ExitCode, Failure, failure_of
 from records.errors import DecodeError, UnsupportedVersionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from authorizer.analysis.files.parsing import Line
-    from authorizer.cli.failure import Failure
     from records.entries import AccessControlEntryRecord
     from records.errors import RecordError
 
@@ -37,7 +36,7 @@ def lines_of(path: str) -> Iterator[Iterator[bytes]]:
 
     Raises:
         OSError: the file cannot be read.
-        DecodeError: while reading, if the gzip data is incomplete or damaged.
+        Failure: while reading, if the gzip data is incomplete or damaged.
     """
     with ExitStack() as opened:
         file: Any = opened.enter_context(click.open_file(path, "rb"))
@@ -53,7 +52,7 @@ def _decompressed(lines: Iterable[bytes], path: str) -> Iterator[bytes]:
     try:
         yield from lines
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DecodeError(f"not complete gzip: {error}", source=path) from error
+        raise Failure(f"{path}: not complete gzip: {error}", ExitCode.BAD_DATA) from error
 
 
 def read_acl_file(path: str) -> list[AccessControlEntryRecord]:

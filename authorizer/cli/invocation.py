@@ -15,6 +15,7 @@ from typing import Any, Final
 import click
 
 _KEY: Final = "authorizer.cli.invocation"
+_RUNNING: Final = "authorizer.cli.running"
 
 #: Options that name a log, or the cluster that keeps it.
 LOG_FLAGS: Final = ("--log", "--bootstrap-server", "--bootstrap-controller", "--command-config")
@@ -76,15 +77,25 @@ def filled(hint: str) -> str:
     return hint
 
 
+def begin(ctx: click.Context) -> None:
+    """Record the running command, as click's context has ended when the group gets its error."""
+    ctx.meta[_RUNNING] = ctx
+
+
 def has_option(flag: str) -> bool:
     """Whether the running command has this option; true if no command runs."""
-    ctx = click.get_current_context(silent=True)
+    ctx = _running_context()
     return ctx is None or any(flag in param.opts for param in ctx.command.params)
+
+
+def _running_context() -> click.Context | None:
+    ctx = click.get_current_context(silent=True)
+    return None if ctx is None else ctx.meta.get(_RUNNING, ctx)
 
 
 def _running() -> str:
     """The words of the running command: ``log verify``."""
-    ctx = click.get_current_context(silent=True)
+    ctx = _running_context()
     path: list[str] = []
     while ctx is not None and ctx.parent is not None:
         path.insert(0, ctx.info_name or "")

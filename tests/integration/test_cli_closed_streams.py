@@ -17,6 +17,8 @@ SCRIPT = shlex.join([sys.executable, "-m", "authorizer.cli.acls.kafka_acls_scrip
 REQUEST = "--principal User:a --operation Read --topic t"
 PRINTING = [
     "--help",
+    "help",
+    "help check",
     "--version",
     "check --help",
     f"check --log log {REQUEST}",

@@ -285,6 +285,13 @@ HINTS: list[Mistake] = [
     Mistake("log create --log junk", 2, ("not empty and not a log", "notes.txt"), ("`aclog log create",)),
     Mistake("diff files:./acls acls", 2, ("did you mean file:./acls?",)),
     Mistake("diff localhost:9092 acls", 2, ("describe://localhost:9092",)),
+    Mistake(
+        f"{CHECK} --log damaged", 4, ("CRC-32C", "`aclog log verify --log damaged` checks"), ("--log DIR",)
+    ),
+    Mistake("log verify --log damaged", 4, ("CRC-32C", "from another replica"), ("log verify --log",)),
+    Mistake("diff damaged acls", 4, ("CRC-32C", "`aclog log verify --log DIR` checks")),
+    Mistake("check --log acls --batch cut.gz", 4, ("cut.gz: not complete gzip",), ("log verify", "DENY")),
+    Mistake("diff x.checkpoint acls", 4, ("x.checkpoint", "aclog diff --help"), ("snapshot verify",)),
     Mistake("log append --log describe://b:1 random.bin", 2, ("only its controllers append",)),
 ]
 
@@ -335,6 +342,11 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "broker" / "__cluster_metadata-0").mkdir(parents=True)
     (home / "segment").mkdir()
     (home / "segment" / "00000000000000000000.log").write_text("hello\n")
+    (home / "x.checkpoint").write_bytes(b"")
+    (home / "cut.gz").write_bytes(b"\x1f\x8bcut")
+    shutil.copytree(home / "acls", home / "damaged")
+    segment = next((home / "damaged").glob("*.log"))
+    segment.write_bytes(segment.read_bytes()[:-1] + b"?")
     (home / "random.bin").write_bytes(bytes(range(256)) * 8)
     for name, text in FILES.items():
         (home / name).write_text(text)

@@ -82,6 +82,15 @@ def test_reserved_settings_are_refused(key: str) -> None:
         ClientSettings(WHERE, {key: "x"}, ClientErrors())
 
 
+def test_a_denial_has_the_name_of_its_error_and_not_the_brokers_request() -> None:
+    """A broker answers some denied requests with the text of its request object."""
+    raw = "Request Request(processor=2, connectionId=10.0.0.1:9093-1, session=...) is not authorized."
+    denied = KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED, raw)
+    message = str(TopicErrors(WHERE, ClientErrors()).translate(denied, "creating the topic"))
+    assert "creating the topic: Broker: Cluster authorization failed; the cluster must allow it" in message
+    assert "Request(" not in message
+
+
 @pytest.mark.parametrize(
     ("code", "kind", "text"),
     [

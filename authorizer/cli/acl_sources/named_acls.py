@@ -23,7 +23,7 @@ from records.columns.acl_table import AclTable, AppliedAcl
 from records.errors import RecordError
 from records.log.directory.files import segment_name
 from records.log.open import kind_of, open_log
-from snapshot.errors import SnapshotMissingError
+from snapshot.errors import SnapshotError, SnapshotMissingError
 from snapshot.image import AclsImage, Provenance
 from snapshot.restore import image_of, restore_image
 
@@ -65,7 +65,10 @@ class NamedAcls:
         if path.suffix == ".checkpoint":
             from snapshot.files.kraft_checkpoint import read_checkpoint
 
-            return AclSet(name, read_checkpoint(path))
+            try:
+                return AclSet(name, read_checkpoint(path))
+            except SnapshotError as error:
+                raise Failure(str(error), ExitCode.BAD_DATA, _SEE) from error
         if name == "-" or path.is_file():
             return AclSet(name, _after(path, workspace) if is_plan(path) else _of_file(name, path))
         if "://" in source or Path(source.removeprefix("file:")).is_dir():

@@ -108,9 +108,9 @@ class TopicErrors:
         if code in _NOT_ALLOWED:
             username = self._errors.username
             principal = "this client's principal" if username is None else f"User:{username}"
-            return LogRefusedError(
-                f"{url}: {doing}: {text.rstrip('.')}; the cluster must allow it to {principal}"
-            )
+            # A broker's own text may be its request object: Request(processor=2, ...).
+            text = KafkaError(code).str()
+            return LogRefusedError(f"{url}: {doing}: {text}; the cluster must allow it to {principal}")
         if code in _NO_CONNECTION and self._errors.last is not None:
             error, text = self._errors.last, f"{text}: {self._errors.last.str()}"
         is_connection_error = code in _NO_CONNECTION or code in _NOT_AUTHENTICATED
