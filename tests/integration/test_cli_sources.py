@@ -157,12 +157,17 @@ def test_answers_about_a_set_have_no_offsets(home: Path) -> None:
     assert (first["endOffset"], first["acl"]["offset"]) == (1, 0)
 
 
-def test_diff_takes_its_first_set_by_an_option(home: Path) -> None:
+def test_diff_takes_its_first_set_by_an_option(home: Path, tmp_path: Path) -> None:
     """Then the argument is the second; three sets, or one, are refused."""
     log, acls = home / "log", home / "acls.txt"
     by_flag = aclog("diff", "--log", log, home / "changes.jsonl")
     assert by_flag.stdout == aclog("diff", log, home / "changes.jsonl").stdout
     aclog("diff", "--log", log, "--as", "4.3", "--as", "4.4", code=0)
+    config = tmp_path / "aclog.properties"
+    config.write_text(f"aclog.log.url={log}\n")
+    assert by_flag.stdout == aclog("diff", home / "changes.jsonl", "--config", config).stdout
+    by_release = aclog("diff", acls, "--config", config, "--as", "4.3", "--as", "4.4", code=0)
+    assert by_release.stdout.startswith("4.3 ")
     for words in (("--acls", acls), ("--acls", acls, "a", "b"), ("--acls", acls, "--as", "4.3")):
         assert f"name A and B (--acls {acls} is A); or A alone" in aclog("diff", *words, code=2).stderr
     assert "cannot both read stdin" in aclog("diff", "--acls", "-", "-", code=2, stdin="[]").stderr

@@ -43,7 +43,8 @@ def diff_command(*, named: tuple[str, ...], releases: tuple[str, ...], as_json: 
     both sides. What B grants and what B revokes are separate classes. The result is exact: it includes names
     that no ACL mentions, and other hosts and principals.
 
-    A is also what --log, --bootstrap-server, --sidecar or --acls names; the argument is B then.
+    A is also what --log, --bootstrap-server, --sidecar or --acls names, or the log of --config; the only
+    argument is B then.
 
     A and B are each a log (file:DIR, DIR, kafka://HOST:PORT/TOPIC, a live cluster's kraft://HOST:PORT of its
     controllers or describe://HOST:PORT of its brokers, with aclog.kafka.* of --config), a log after one of
@@ -80,7 +81,8 @@ def diff_command(*, named: tuple[str, ...], releases: tuple[str, ...], as_json: 
         raise click.UsageError("A and B cannot both read stdin")
     workspace = Workspace.given()
     sources: list[AclSource] = [NamedAcls(each, workspace) for each in named]
-    if flags:
+    config, is_one_name = workspace.config, len(named) == 1 and len(releases) < len(("A", "B"))
+    if flags or (is_one_name and (config.log_url or config.broker_log) is not None):
         sources.insert(0, acl_source(workspace))
     count = len(sources), len(releases)
     if count != (1, 2) and (count[0] != len(("A", "B")) or count[1] > len(("A", "B"))):
