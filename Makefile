@@ -18,7 +18,7 @@ JARS_STAMP := $(VENV)/.jars
 GO_PROGRAMS_STAMP := $(VENV)/.go-programs
 
 # The interpreter for .venv: the first of these that runs and is 3.11 or newer. `make PYTHON=/path/to/python` decides.
-PYTHON ?= python3.13 python3.12 python3.11 python3
+PYTHON ?= python3.14 python3.13 python3.12 python3.11 python3
 
 # What the linters and mypy read: the four layers and whatever else holds Python.
 CODE := $(wildcard records snapshot replay authorizer aclog tests benchmarks examples)
@@ -191,7 +191,7 @@ lock: ## Write all lock files anew, with newer versions where pyproject.toml all
 	@$(COMPILE) pyproject.toml --all-extras --constraints requirements/dev.lock --output-file requirements/run.lock
 	@$(COMPILE) --group bench --constraints requirements/dev.lock --output-file requirements/bench.lock
 	@$(COMPILE) --group site --constraints requirements/dev.lock --output-file requirements/site.lock
-	@$(COMPILE) pyproject.toml --extra kafka --extra oidc --extra otel --extra s3 --constraints requirements/dev.lock --output-file deploy/requirements.lock
+	@$(COMPILE) pyproject.toml --extra kafka --extra oidc --extra otel --extra s3 --extra snapshots --constraints requirements/dev.lock --output-file deploy/requirements.lock
 	@$(COMPILE) deploy/build-requirements.in --constraints requirements/dev.lock --output-file deploy/requirements-build.lock
 
 .PHONY: clean

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
-import immutables
 import msgspec
 
 from snapshot.columns import AclColumns
 from snapshot.metadata_image import MetadataImage
+from snapshot.persistent_map import PersistentMap, with_item
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -51,7 +51,7 @@ _MERGE_STEP_SHARE: Final = 32
 # The same for an image that has no index yet.
 _SETTLE_SHARE: Final = 64
 
-_UNCHANGED: Final[immutables.Map[Uuid, AppliedAcl | None]] = immutables.Map()
+_UNCHANGED: Final[PersistentMap[Uuid, AppliedAcl | None]] = PersistentMap()
 _MISSING: Final = object()
 
 
@@ -68,7 +68,7 @@ class AclsImage(msgspec.Struct, eq=False, gc=False):
     """
 
     columns: AclColumns
-    changes: immutables.Map[Uuid, AppliedAcl | None]
+    changes: PersistentMap[Uuid, AppliedAcl | None]
     count: int
     digest: int
     provenance: Provenance
@@ -161,7 +161,7 @@ class AclsImage(msgspec.Struct, eq=False, gc=False):
             merged = _UNCHANGED
         elif step == 1 and changes:  # the usual case; takes half the time of `update`
             ((acl_id, acl),) = changes.items()
-            merged = merged.set(acl_id, acl)
+            merged = with_item(merged, acl_id, acl)
         elif step:
             merged = merged.update({**changes, **{acl.record.id: acl for acl in put}})
         return AclsImage(

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
-import immutables
 import msgspec
 
 from records.codecs.kraft_cluster_records import is_unread
@@ -26,6 +25,7 @@ from records.entries import (
     ScramCredentialRecord,
     TopicRecord,
 )
+from snapshot.persistent_map import PersistentMap, with_item, without_item
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,13 +40,13 @@ SCRAM_MECHANISMS: Final[Mapping[int, str]] = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-
 class TopicsImage(msgspec.Struct, frozen=True, gc=False):
     """The topics, by name and by id."""
 
-    by_name: immutables.Map[str, Uuid] = immutables.Map()
-    by_id: immutables.Map[Uuid, str] = immutables.Map()
+    by_name: PersistentMap[str, Uuid] = PersistentMap()
+    by_id: PersistentMap[Uuid, str] = PersistentMap()
 
     @classmethod
     def of(cls, ids: Mapping[str, Uuid]) -> TopicsImage:
         """Build from ids by name."""
-        return cls(immutables.Map(ids), immutables.Map({topic_id: name for name, topic_id in ids.items()}))
+        return cls(PersistentMap(ids), PersistentMap({topic_id: name for name, topic_id in ids.items()}))
 
     def __len__(self) -> int:
         return len(self.by_name)
@@ -59,13 +59,13 @@ class TopicsImage(msgspec.Struct, frozen=True, gc=False):
         by_name, by_id = self.by_name, self.by_id
         before = by_id.get(record.topic_id)
         if before is not None:
-            by_id = by_id.delete(record.topic_id)
+            by_id = without_item(by_id, record.topic_id)
             if by_name.get(before) == record.topic_id:
-                by_name = by_name.delete(before)
+                by_name = without_item(by_name, before)
         if record.name is not None:
             by_name, by_id = (
-                by_name.set(record.name, record.topic_id),
-                by_id.set(record.topic_id, record.name),
+                with_item(by_name, record.name, record.topic_id),
+                with_item(by_id, record.topic_id, record.name),
             )
         return TopicsImage(by_name, by_id)
 
@@ -87,9 +87,9 @@ class MetadataImage(msgspec.Struct, frozen=True, gc=False):
     features: Mapping[str, int] = {}
     brokers: Mapping[int, SupportedLevels] = {}
     topics: TopicsImage = TopicsImage()
-    scram: immutables.Map[str, tuple[int, ...]] = immutables.Map()
-    delegation_tokens: immutables.Map[str, str] = immutables.Map()
-    unread: immutables.Map[tuple[int, int], int] = immutables.Map()
+    scram: PersistentMap[str, tuple[int, ...]] = PersistentMap()
+    delegation_tokens: PersistentMap[str, str] = PersistentMap()
+    unread: PersistentMap[tuple[int, int], int] = PersistentMap()
     is_complete: bool = True
 
     EMPTY: ClassVar[MetadataImage]
@@ -127,14 +127,14 @@ class MetadataImage(msgspec.Struct, frozen=True, gc=False):
             case DelegationTokenRecord(token_id=token_id, owner=owner):
                 tokens = self.delegation_tokens
                 if owner is not None:
-                    tokens = tokens.set(token_id, owner)
+                    tokens = with_item(tokens, token_id, owner)
                 elif token_id in tokens:
-                    tokens = tokens.delete(token_id)
+                    tokens = without_item(tokens, token_id)
                 return msgspec.structs.replace(self, delegation_tokens=tokens)
         if not is_unread(record):
             return self
         kind = record.api_key, record.version
-        unread = self.unread.set(kind, self.unread.get(kind, 0) + 1)
+        unread = with_item(self.unread, kind, self.unread.get(kind, 0) + 1)
         return msgspec.structs.replace(self, unread=unread)
 
     def _with_broker(self, record: BrokerRecord) -> MetadataImage:
@@ -155,9 +155,9 @@ class MetadataImage(msgspec.Struct, frozen=True, gc=False):
         else:
             mechanisms.add(record.mechanism)
         if mechanisms:
-            scram = self.scram.set(record.user, tuple(sorted(mechanisms)))
+            scram = with_item(self.scram, record.user, tuple(sorted(mechanisms)))
         else:
-            scram = self.scram.delete(record.user) if record.user in self.scram else self.scram
+            scram = without_item(self.scram, record.user) if record.user in self.scram else self.scram
         return msgspec.structs.replace(self, scram=scram)
 
 

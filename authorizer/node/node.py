@@ -45,7 +45,6 @@ from replay.loader import Loader
 from replay.snapshot_generator import SnapshotGenerator
 from replay.snapshot_source import CheckpointFiles, SnapshotSource, StoredSnapshots
 from snapshot.digest import digest_to_string
-from snapshot.store.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,6 +60,7 @@ if TYPE_CHECKING:
     from replay.publisher import Publisher
     from replay.status import LoaderStatus
     from snapshot.metadata_image import MetadataImage
+    from snapshot.store.snapshot_store import SnapshotStore
 
 #: Publishers whose failure does not affect decisions.
 _HARMLESS: Final = (
@@ -154,7 +154,11 @@ class Node:
         self._writable = writable if writer is None else writer.writable
         self._clock = clock
         self._closing = threading.Event()
-        store = None if config.snapshot_store is None else SnapshotStore(config.snapshot_store)
+        store: SnapshotStore | None = None
+        if config.snapshot_store is not None:
+            from snapshot.store.snapshot_store import SnapshotStore  # noqa: PLC0415 - loads Arrow and fsspec
+
+            store = SnapshotStore(config.snapshot_store)
         sources: list[SnapshotSource] = [] if store is None else [StoredSnapshots(store)]
         sources.append(CheckpointFiles(log))
         self._mutator = LogAclMutator(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from records.content import to_log_batch
@@ -14,8 +16,9 @@ if TYPE_CHECKING:
     from records.batch import RecordBatch
     from records.columns.record_table import TableRecords
 
-#: From this number of records on, a read is decoded by column. That loads Arrow, which takes 0.1 s.
-COLUMNS_FROM: Final = 2000
+#: From this number of records on, a read is decoded by column. That loads Arrow, which takes 0.1 s. It comes
+#: with the extra `snapshots`; without it each record is decoded by itself.
+COLUMNS_FROM: Final = 2000 if find_spec("pyarrow") is not None else sys.maxsize
 
 
 def to_log_batches(

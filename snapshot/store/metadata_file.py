@@ -16,13 +16,13 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Annotated
 
-import immutables
 import msgspec
 
 from records.errors import DecodeError
 from records.ids import uuid_from_string, uuid_to_string
 from snapshot.errors import SnapshotCorruptError
 from snapshot.metadata_image import MetadataImage, TopicsImage
+from snapshot.persistent_map import PersistentMap
 from snapshot.store.layout import metadata_name
 from snapshot.store.manifest import MetadataFile
 
@@ -85,8 +85,8 @@ def decode_metadata(
         features,
         brokers,
         topics,
-        immutables.Map(stored.scram),
-        immutables.Map(stored.delegation_tokens),
-        immutables.Map({(api_key, version): count for api_key, version, count in stored.unread}),
+        PersistentMap(stored.scram),
+        PersistentMap(stored.delegation_tokens),
+        PersistentMap({(api_key, version): count for api_key, version, count in stored.unread}),
         stored.is_complete,
     )

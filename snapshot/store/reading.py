@@ -9,9 +9,8 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from records.columns.acl_table import AclTable
+from records.columns.arrow_arrays import release_memory
 from records.ids import uuid_to_string
 from snapshot.columns import AclColumns, has_id
 from snapshot.errors import SnapshotCorruptError, SnapshotForeignError, SnapshotMissingError
@@ -136,8 +135,7 @@ def read_snapshot(storage: Storage, ref: SnapshotRef, identity: LogIdentity | No
         raise SnapshotCorruptError(f"{shown} has {manifest.count} rows but {columns.count_ids()} ids")
     if columns.count_by_resource_type() != manifest.count_by_resource_type:
         raise SnapshotCorruptError(f"{shown} has other counts by resource type than its manifest")
-    # Otherwise Arrow's allocator retains what decoding took: 70 MB after a million ACLs.
-    pa.default_memory_pool().release_unused()
+    release_memory()
     image = AclsImage.restored(
         columns,
         digest=manifest.digest,

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from immutables import Map
 
 from records.codecs.json import from_json
 from records.entries import (
@@ -30,6 +29,7 @@ from replay.snapshot_source import CheckpointFiles, SnapshotSource, StoredSnapsh
 from snapshot.files.kraft_checkpoint import read_checkpoint
 from snapshot.image import AclsImage
 from snapshot.metadata_image import MetadataImage
+from snapshot.persistent_map import PersistentMap
 from snapshot.store.snapshot_store import SnapshotStore
 from support.data import real_log, real_log_home
 from support.digests import digest_of
@@ -147,7 +147,7 @@ def test_other_metadata_of_the_log_equals_the_dump(name: str) -> None:
     whole, continued = load(name).image.metadata, load(name, checkpoints=True).image.metadata
     assert whole == continued == expected
     assert ("orders.0" in whole.topics) == (name == "kraft-small")
-    assert (whole.unread, whole.is_complete) == (Map(), True)
+    assert (whole.unread, whole.is_complete) == (PersistentMap(), True)
 
 
 @pytest.mark.parametrize("name", WHOLE_LOGS)

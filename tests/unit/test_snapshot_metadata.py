@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from immutables import Map
 
 from records.codecs.kraft import decode_frame
 from records.entries import (
@@ -22,6 +21,7 @@ from records.entries import (
 from snapshot.errors import SnapshotCorruptError
 from snapshot.files.kraft_checkpoint import read_checkpoint
 from snapshot.metadata_image import MetadataImage, TopicsImage
+from snapshot.persistent_map import PersistentMap
 from snapshot.store.snapshot_store import SnapshotStore
 from support.checkpoints import checkpoint_of
 from support.other_frames import SECRETS, other_frame
@@ -49,13 +49,13 @@ def test_metadata_of_the_log_is_stored() -> None:
     """And gone with its removal; what cannot be read is counted by type and version."""
     image = replayed(KNOWN)
     known = image.metadata
-    assert known.topics.by_name == Map({"orders": acl_id(1), "payments": acl_id(2)})
-    assert known.topics.by_id == Map({acl_id(1): "orders", acl_id(2): "payments"})
+    assert known.topics.by_name == PersistentMap({"orders": acl_id(1), "payments": acl_id(2)})
+    assert known.topics.by_id == PersistentMap({acl_id(1): "orders", acl_id(2): "payments"})
     assert ("orders" in known.topics, "gone" in known.topics, len(known.topics)) == (True, False, 2)
     assert (known.features, known.brokers) == ({"metadata.version": 30}, {1: LEVELS})
     assert known.metadata_version == 30
-    assert known.scram == Map({"alice": (1, 2)})
-    assert known.delegation_tokens == Map({"token-1": "User:owner"})
+    assert known.scram == PersistentMap({"alice": (1, 2)})
+    assert known.delegation_tokens == PersistentMap({"token-1": "User:owner"})
     assert dict(known.unread) == {(99, 1): 2, (2, 0): 1}
     assert known.is_complete
     removals: list[MetadataRecord] = [
@@ -72,8 +72,10 @@ def test_metadata_of_the_log_is_stored() -> None:
     assert after == MetadataImage(
         topics=TopicsImage.of({"payments": acl_id(2)}), scram=after.scram, unread=known.unread
     )
-    assert after.scram == Map({"alice": (2,)})
-    assert replayed([ScramCredentialRecord(22, 0, "alice", 2)], image).metadata.scram == Map({"alice": (1,)})
+    assert after.scram == PersistentMap({"alice": (2,)})
+    assert replayed([ScramCredentialRecord(22, 0, "alice", 2)], image).metadata.scram == PersistentMap(
+        {"alice": (1,)}
+    )
     assert image.metadata is known
 
 
@@ -96,8 +98,8 @@ def test_a_topic_that_is_made_again_has_its_new_id() -> None:
             TopicRecord(2, 0, acl_id(3), "after"),
         ]
     ).metadata.topics
-    assert again.by_name == Map({"t": acl_id(2), "after": acl_id(3)})
-    assert again.by_id == Map({acl_id(2): "t", acl_id(3): "after"})
+    assert again.by_name == PersistentMap({"t": acl_id(2), "after": acl_id(3)})
+    assert again.by_id == PersistentMap({acl_id(2): "t", acl_id(3): "after"})
 
 
 def test_it_is_stored_with_the_acls(tmp_path: Path) -> None:
@@ -142,7 +144,7 @@ def test_a_store_from_before_is_not_whole(tmp_path: Path) -> None:
     assert image.metadata == MetadataImage({"metadata.version": 30}, is_complete=False)
     later = replayed([TopicRecord(2, 0, acl_id(1), "t")], image)
     again = store.read(store.write(later, IDENTITY, log_end_time_ms=0), IDENTITY).image.metadata
-    assert (again.is_complete, again.topics.by_name) == (False, Map({"t": acl_id(1)}))
+    assert (again.is_complete, again.topics.by_name) == (False, PersistentMap({"t": acl_id(1)}))
 
 
 def test_a_checkpoint_has_it_too(tmp_path: Path) -> None:

@@ -15,14 +15,12 @@ from authorizer.api.http.error_code import ErrorCode
 from authorizer.console.history.background import ScanThread
 from authorizer.console.history.history_scan import HistoryScan
 from authorizer.console.history.index_cache import IndexCache
-from authorizer.console.history.stored_history import read_stored_states
 from authorizer.console.threads import run_in_console_thread
 from authorizer.engine.decisions.state import AuthorizerState
 from authorizer.sidecar.http.errors import HttpError
 from records.acl import ResourceType
 from records.log.open import open_log
 from replay.snapshot_source import CheckpointFiles, StoredSnapshots
-from snapshot.store.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -50,17 +48,25 @@ class StateCache:
         self._node = node
         self._compute_first_view = compute_first_view
         config = node.config
-        store = None if config.snapshot_store is None else SnapshotStore(config.snapshot_store)
+        store = None
+        if config.snapshot_store is not None:
+            from snapshot.store.snapshot_store import SnapshotStore  # noqa: PLC0415 - loads Arrow and fsspec
+
+            store = SnapshotStore(config.snapshot_store)
+        read_stored = None
+        if config.console_history is not None:
+            from authorizer.console.history.stored_history import read_stored_states  # noqa: PLC0415 - as above
+
+            read_stored = partial(read_stored_states, config.console_history)
 
         def sources(log: MetadataLog) -> Sequence[SnapshotSource]:
             return [*([] if store is None else [StoredSnapshots(store)]), CheckpointFiles(log)]
 
-        stored = config.console_history
         self._scan = HistoryScan(
             lambda: open_log(node.log.url, mode="read", client=config.kafka),
             sources,
             self._wait_for_requests,
-            None if stored is None else partial(read_stored_states, stored),
+            read_stored,
         )
         self._request_count = 0
         self._lock = threading.Lock()

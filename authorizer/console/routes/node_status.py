@@ -9,7 +9,6 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.console.history.stored_counts import StoredCounts
 from authorizer.console.routes.access import console_caller
 from authorizer.console.routes.peer_nodes import PeerNodes
 from authorizer.console.threads import run_in_console_thread
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from authorizer.console.history.stored_counts import StoredCounts
     from authorizer.node.node import Node
     from authorizer.sidecar.routes.node_routes import NodePeers
 
@@ -40,7 +40,11 @@ class NodeStatus:
         self._peers = PeerNodes(node)
         self._counts_lock = asyncio.Lock()
         counts = node.config.console_counts
-        self._counts = None if counts is None else StoredCounts(counts)
+        self._counts: StoredCounts | None = None
+        if counts is not None:
+            from authorizer.console.history.stored_counts import StoredCounts  # noqa: PLC0415 - loads Arrow
+
+            self._counts = StoredCounts(counts)
 
     def handlers(self) -> Mapping[str, Callable[[Request], Awaitable[Response]]]:
         """Return the handlers by path."""

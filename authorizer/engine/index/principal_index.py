@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import immutables
 import msgspec
 
 from authorizer.engine.index import limits
@@ -30,6 +29,7 @@ from authorizer.engine.index.rights import (
     RowRights,
 )
 from records.principal import EVERYONE, WILDCARD_PRINCIPAL, KafkaPrincipal
+from snapshot.persistent_map import PersistentMap, with_item, without_item
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -56,7 +56,7 @@ class _Changed(msgspec.Struct, gc=False):
         rights: with all changes, once built. Two threads may build and store equal ones.
     """
 
-    leaves: immutables.Map[PatternKey, PatternLeaf | None]
+    leaves: PersistentMap[PatternKey, PatternLeaf | None]
     added: int
     rights: PrincipalRights | None
 
@@ -71,7 +71,7 @@ class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
     _rows: RowIndex
     _known: dict[str, dict[str, _RightsOrCode]]
     _request_counts: dict[int, int]  # by the code of a principal that is answered from the rows
-    _changed: dict[str, immutables.Map[str, _Changed]]
+    _changed: dict[str, PersistentMap[str, _Changed]]
     _lengths: tuple[tuple[int, ...], ...]  # of prefixes, for each resource type, longest first
     wildcard_rights: PrincipalRights
 
@@ -189,15 +189,15 @@ class PrincipalIndex(msgspec.Struct, eq=False, gc=False):
                 rights, leaves, added = last.rights, last.leaves, last.added + added_count
             leaf = resources.leaf(key, acl_principal, self._leaf_of_rows(of_rows, key))
             if rights is None:
-                leaves = leaves.set(key, leaf)
+                leaves = with_item(leaves, key, leaf)
             else:
                 rights, leaves = _with_leaf(rights, key, leaf), _UNCHANGED
                 if acl_principal == WILDCARD_PRINCIPAL:
                     wildcard_rights = rights
             if added or (of_rows is not None and rights != of_rows):
-                by_type[principal_type] = named.set(name, _Changed(leaves, added, rights))
+                by_type[principal_type] = with_item(named, name, _Changed(leaves, added, rights))
             elif last is not None:
-                by_type[principal_type] = named.delete(name)
+                by_type[principal_type] = without_item(named, name)
         return PrincipalIndex(
             self._rows, self._known, self._request_counts, by_type, resources.lengths, wildcard_rights
         )
@@ -232,8 +232,8 @@ class _LazyRights:
         return built[resource_type]
 
 
-_UNCHANGED: Final[immutables.Map[PatternKey, PatternLeaf | None]] = immutables.Map()
-_NO_PRINCIPALS: Final[immutables.Map[str, _Changed]] = immutables.Map()
+_UNCHANGED: Final[PersistentMap[PatternKey, PatternLeaf | None]] = PersistentMap()
+_NO_PRINCIPALS: Final[PersistentMap[str, _Changed]] = PersistentMap()
 
 
 def _build_rights(rows: RowIndex, principal: int, *, caches_names: bool) -> tuple[MaterializedRights, ...]:

@@ -15,9 +15,8 @@ A row is in force if its id is not among the image's changes. ACL objects are cr
 from __future__ import annotations
 
 from itertools import compress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-import immutables
 import msgspec
 import numpy as np
 
@@ -26,6 +25,7 @@ from authorizer.engine.index.masks import HostMasks, PatternLeaf, acl_mask, add_
 from authorizer.engine.index.pattern_keys import PREFIXED, PatternKey, has_unknown_code, pattern_key
 from records.acl import WILDCARD
 from records.columns.acl_table import row_chunks
+from snapshot.persistent_map import PersistentMap, with_item, without_item
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 #: An ACL before and after an update; None if it was not, or is not, in force.
 Change = tuple["AppliedAcl | None", "AppliedAcl | None"]
 
-_Added = immutables.Map[str, tuple["AppliedAcl", ...]]
-_Changed = tuple[_Added, int]
+_Added: TypeAlias = "PersistentMap[str, tuple[AppliedAcl, ...]]"
+_Changed: TypeAlias = "tuple[_Added, int]"
 
-_UNCHANGED: Final[_Changed] = (immutables.Map(), 0)
+_UNCHANGED: Final[_Changed] = (PersistentMap(), 0)
 
 
 class ResourceIndex(msgspec.Struct, eq=False, gc=False):
@@ -61,7 +61,7 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
     """
 
     _rows: RowIndex
-    _changed: immutables.Map[PatternKey, _Changed]
+    _changed: PersistentMap[PatternKey, _Changed]
     lengths: tuple[tuple[int, ...], ...]
     count: int
     unknown_code_counts: tuple[int, ...]
@@ -70,7 +70,7 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
     @classmethod
     def of(cls, rows: RowIndex) -> ResourceIndex:
         """Return the index of all rows."""
-        return cls(rows, immutables.Map(), rows.lengths, len(rows.columns), rows.unknown_code_counts, {})
+        return cls(rows, PersistentMap(), rows.lengths, len(rows.columns), rows.unknown_code_counts, {})
 
     def has(self, key: PatternKey) -> bool:
         """Return whether exactly this name or prefix has ACLs."""
@@ -238,13 +238,13 @@ class ResourceIndex(msgspec.Struct, eq=False, gc=False):
                 else:
                     removed_count, change = removed_count + 1, 0  # noqa: PLW2901 - a row, which was not added
                 if acls:
-                    added = added.set(principal, acls)
+                    added = with_item(added, principal, acls)
                 elif change:
-                    added = added.delete(principal)
+                    added = without_item(added, principal)
                 changed = (
-                    changed.set(key, (added, removed_count))
+                    with_item(changed, key, (added, removed_count))
                     if added or removed_count
-                    else changed.delete(key)
+                    else without_item(changed, key)
                 )
                 principal_key = principal, key
                 growth[principal_key] = growth.get(principal_key, 0) + change

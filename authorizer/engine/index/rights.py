@@ -16,9 +16,8 @@ literal names in advance:
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-import immutables
 import msgspec
 
 from authorizer.engine.index import limits
@@ -27,6 +26,7 @@ from authorizer.engine.index.masks import PatternLeaf
 from authorizer.engine.index.pattern_keys import PREFIXED
 from authorizer.engine.index.prefix_ranges import PrefixRanges
 from records.acl import WILDCARD
+from snapshot.persistent_map import PersistentMap, with_item, without_item
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -56,8 +56,8 @@ def cover_of(rights: Rights, name: str) -> Cover:
 
 
 # By literal name, or by (PREFIXED, prefix): the new cover; NO_COVER if the pattern has no ACLs any more.
-_Changes = immutables.Map[str | tuple[int, str], Cover]
-_UNCHANGED: Final[_Changes] = immutables.Map()
+_Changes: TypeAlias = "PersistentMap[str | tuple[int, str], Cover]"
+_UNCHANGED: Final[_Changes] = PersistentMap()
 #: Never filled.
 _NO_NAMES: Final[dict[str, Cover]] = {}
 
@@ -180,11 +180,13 @@ class ChangedRights(msgspec.Struct, eq=False, gc=False):
         base, changes, lengths = self._base, self._changes, self._lengths
         key, here = _key(prefixed, name), base.pattern_cover(prefixed, name)
         if leaf != (None if here is NO_COVER else here.leaf):
-            changes = changes.set(key, NO_COVER if leaf is None else single_cover(prefixed, name, leaf, None))
+            changes = with_item(
+                changes, key, NO_COVER if leaf is None else single_cover(prefixed, name, leaf, None)
+            )
             if prefixed and len(name) not in lengths:
                 lengths = (*lengths, len(name))
         elif key in changes:  # the change is undone
-            changes = changes.delete(key)
+            changes = without_item(changes, key)
         if (
             len(changes) > limits.MERGED_CHANGES
             and len(changes) > limits.MERGED_CHANGES + len(base) // limits.MERGED_CHANGES_DIVISOR

@@ -15,10 +15,9 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-import immutables
-
 from records.entries import AccessControlEntryRecord
 from snapshot.image import AclsImage
+from snapshot.persistent_map import PersistentMap, without_item
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -43,7 +42,7 @@ class FrozenView:
 
     __slots__ = ("_image", "_written")
 
-    def __init__(self, image: AclsImage, written: immutables.Map[Uuid, _Written]) -> None:
+    def __init__(self, image: AclsImage, written: PersistentMap[Uuid, _Written]) -> None:
         self._image = image
         self._written = written
 
@@ -65,7 +64,7 @@ class WriterView:
     def __init__(self) -> None:
         self._image = AclsImage.EMPTY
         # Immutable, so that a FrozenView can refer to it.
-        self._written: immutables.Map[Uuid, _Written] = immutables.Map()
+        self._written: PersistentMap[Uuid, _Written] = PersistentMap()
         # End offset and ids of each append, oldest first.
         self._appends: deque[tuple[int, tuple[Uuid, ...]]] = deque()
         self._ids_by_hash: dict[int, Uuid | tuple[Uuid, ...]] | None = None
@@ -108,7 +107,7 @@ class WriterView:
 
     def forget_appends(self) -> None:
         """Drop the appends, which may not be in the log any more."""
-        self._written = immutables.Map()
+        self._written = PersistentMap()
         self._appends.clear()
         self._ids_by_hash = None
 
@@ -123,12 +122,10 @@ class WriterView:
             replayed.update(self._appends.popleft()[1])
         before = {} if self._ids_by_hash is None else self._contents([*delta.changes, *replayed])
         self._image = image
-        with self._written.mutate() as written:
-            for acl_id in replayed:
-                # A later append may have written the id again.
-                if written[acl_id].end_offset <= end_offset:
-                    del written[acl_id]
-            self._written = written.finish()
+        for acl_id in replayed:
+            # A later append may have written the id again.
+            if self._written[acl_id].end_offset <= end_offset:
+                self._written = without_item(self._written, acl_id)
         self._reindex(before)
 
     def _contents(self, ids: Iterable[Uuid]) -> dict[Uuid, AclContent | None]:
