@@ -1,4 +1,4 @@
-"""The pip command that installs what an extra of aclog needs, for error messages."""
+"""Errors for packages of extras that are not installed, with the pip command that installs them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,34 @@ import re
 import shlex
 import shutil
 import sys
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from records.errors import AclogError
 
 _OF_EXTRA: Final = re.compile(
     r"""(?P<package>[^;]+?) ?; (?:(?P<marker>.+) and )?extra == ['"](?P<extra>.+)['"]"""
 )
+
+
+@contextmanager
+def importing_extra(extra: str, package: str, need: str, error_type: type[AclogError]) -> Iterator[None]:
+    """Context for imports of a package of an extra; ``need`` says what it is for.
+
+    Raises:
+        AclogError: of ``error_type``, with the command that installs the package.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != package:
+            raise
+        raise error_type(f"{need}: {install_command(extra)}") from error
 
 
 def install_command(extra: str) -> str:

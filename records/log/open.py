@@ -6,17 +6,16 @@ The module of a kind of log is imported when such a log is opened.
 from __future__ import annotations
 
 import re
-from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from records.errors import LogError, LogUrlError
-from records.install_command import install_command
+from records.install_command import importing_extra
 from records.log.bootstrap_servers import BOOTSTRAP, are_bootstrap_servers
 from records.log.client_keys import only
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from contextlib import AbstractContextManager
 
     from records.java_pattern import JavaPattern
@@ -197,19 +196,8 @@ def _committed_end(url: str, cluster_id: str, client: Mapping[str, str]) -> Comm
 
 
 def _kafka_extra() -> AbstractContextManager[None]:
-    return _extra("confluent_kafka", "a topic needs confluent-kafka", "kafka")
+    return importing_extra("kafka", "confluent_kafka", "a topic needs confluent-kafka", LogError)
 
 
 def _kraft_extra() -> AbstractContextManager[None]:
-    return _extra("kio", "Kafka's protocol needs kio", "kraft")
-
-
-@contextmanager
-def _extra(package: str, need: str, extra: str) -> Iterator[None]:
-    """Context for lazy imports of an optional dependency."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != package:
-            raise
-        raise LogError(f"{need}: {install_command(extra)}") from error
+    return importing_extra("kraft", "kio", "Kafka's protocol needs kio", LogError)

@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from records.install_command import importing_extra
 from snapshot.digest import digest_to_string, table_digest
 from snapshot.errors import (
     SnapshotCorruptError,
@@ -38,11 +39,13 @@ from snapshot.store.layout import (
     cluster_directory,
     parse_cluster_directory,
 )
-from snapshot.store.reading import read_manifest, read_part, read_snapshot
-from snapshot.store.retention import WRITING_S, remove_partless_manifest, retain
 from snapshot.store.storage import Storage
 from snapshot.store.stored import SkippedSnapshot, SnapshotState, SnapshotStatus, StoredSnapshot
-from snapshot.store.writing import ROWS_PER_PART, write_snapshot
+
+with importing_extra("snapshots", "pyarrow", "a snapshot store needs pyarrow", SnapshotError):
+    from snapshot.store.reading import read_manifest, read_part, read_snapshot
+    from snapshot.store.retention import WRITING_S, remove_partless_manifest, retain
+    from snapshot.store.writing import ROWS_PER_PART, write_snapshot
 
 if TYPE_CHECKING:
     import os

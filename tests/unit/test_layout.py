@@ -26,6 +26,7 @@ MODULE_OF = {
     "opentelemetry-sdk": "opentelemetry",
     "prometheus-client": "prometheus_client",
     "pyjwt": "jwt",
+    "rpds-py": "rpds",
 }
 
 

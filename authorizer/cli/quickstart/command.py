@@ -114,7 +114,7 @@ def quickstart_command(
                 if missing is None
                 else f"Skipped, because {missing}: {install_command('spark')}, and Java {JAVA_MIN} or newer."
             )
-        say_commands(directory, url)
+        say_commands(directory, url, has_snapshots=config.snapshot_store is not None)
         say_cluster_commands()
         if stay:
             click.echo(f"\nThe console is at {url}/ in a browser.\nServing on {url} until Ctrl-C.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections import Counter
+from importlib.util import find_spec
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -109,10 +110,11 @@ def write_settings(directory: Path, port: int) -> Config:
     values = {
         DESCRIBE_PRINCIPALS: str(ANONYMOUS),
         LOG_URL: f"file:{(directory / 'log').absolute()}",
-        SNAPSHOT_STORE: str((directory / SNAPSHOTS).absolute()),
         ACLOG_LISTENERS: f"PLAINTEXT://127.0.0.1:{port}",
         CONSOLE_LISTENERS: "*",
     }
+    if find_spec("pyarrow") is not None:
+        values[SNAPSHOT_STORE] = str((directory / SNAPSHOTS).absolute())
     path = directory / PROPERTIES
     path.write_text(
         "# Made by `aclog quickstart`; other commands take it with --config.\n"

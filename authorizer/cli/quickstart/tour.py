@@ -129,7 +129,7 @@ class Tour:
             click.echo(MARGIN + client.ask(Call("POST", path, bytes.decode, body.encode())))
 
 
-def say_commands(directory: Path, url: str) -> None:
+def say_commands(directory: Path, url: str, *, has_snapshots: bool) -> None:
     """Print commands about the node and its log, to paste."""
     log, config = directory / LOG, directory / PROPERTIES
     step("More")
@@ -139,7 +139,8 @@ def say_commands(directory: Path, url: str) -> None:
     _say_aclog("check", "--log", log, *request.split())
     _say_aclog("acls", "--log", log, "--list", "--topic", _TOPIC.name, "--resource-pattern-type", "match")
     _say_aclog("log", "dump", "--log", log, "--from", 80)
-    _say_aclog("snapshot", "create", "--config", config)
+    if has_snapshots:
+        _say_aclog("snapshot", "create", "--config", config)
 
 
 def say_spark_commands(directory: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import traceback
 from contextlib import closing, nullcontext, suppress
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -13,8 +14,10 @@ import click
 
 from authorizer.api.audit_levels import AUDIT_LEVELS
 from authorizer.api.cluster_name import DEFAULT_CLUSTER
+from authorizer.api.errors import ConfigError
 from authorizer.cli.failure import ExitCode, Failure, failure_of
 from authorizer.cli.signals import run_as_child
+from authorizer.configuration.keys.names import CONSOLE_COUNTS, CONSOLE_HISTORY
 from authorizer.configuration.log_setup import set_logging_level, setup_logging
 from authorizer.console.process.console_proxy import ConsoleProxy
 from authorizer.console.process.console_server import ConsoleServer
@@ -25,6 +28,7 @@ from authorizer.sidecar.server import Sidecar
 from authorizer.sidecar.workers.forwarded_writes import ForwardedWrites
 from authorizer.sidecar.workers.messages import WorkerStopping
 from authorizer.sidecar.workers.supervisor import Supervisor, WorkerStoppedError
+from records.install_command import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,8 +48,10 @@ def serve_workers(config: Config) -> NoReturn:
 
     Raises:
         Failure: a worker could not start.
-        ConfigError: a listener's address cannot be had.
+        ConfigError: a listener's address cannot be had, or a package for a setting of the console is missing.
     """
+    for each in (config, *map(config.of_cluster, config.clusters)):
+        _require_parquet(each)
     with Supervisor(config, _work, _explained) as supervisor:
         supervisor.settings[DEFAULT_CLUSTER].subscribe(_set_level)
         setup_logging(config.logging_format, config.logging_level, shared_by=supervisor.directory.output_lock)
@@ -54,6 +60,16 @@ def serve_workers(config: Config) -> NoReturn:
         except WorkerStoppedError as error:
             stopped = error.stopped
             raise Failure(stopped.message, ExitCode(stopped.code), stopped.hint) from error
+
+
+def _require_parquet(config: Config) -> None:
+    """Refuse a history and counts that the console's process could not read later."""
+    for key, output in (
+        (CONSOLE_HISTORY, config.console_history),
+        (CONSOLE_COUNTS, config.console_counts),
+    ):
+        if output is not None and find_spec("pyarrow") is None:
+            raise ConfigError(key, output, f"it needs pyarrow: {install_command('snapshots')}")
 
 
 def _work(settings: Mapping[str, Config], worker: Worker, lifeline: int) -> None:
