@@ -113,11 +113,11 @@ def many_acls(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(program: Path, *args: object, **environ: str) -> subprocess.CompletedProcess[str]:
     """A program of the environment, in a directory without aclog's source."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "ACLOG_"))}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "ACLOG_"))}
     return subprocess.run(
         [str(program), *map(str, args)],
         cwd=program.parent,
-        env={**kept, **environ},
+        env={**inherited, **environ},
         capture_output=True,
         text=True,
         check=False,

@@ -83,7 +83,7 @@ def test_metadata_of_the_log_is_stored() -> None:
 def test_topics_are_unknown_after_a_record_of_topics_that_cannot_be_read(api_key: int) -> None:
     """Of a newer release, or damaged: the topic may exist, or not."""
     image = replayed([TopicRecord(2, 0, acl_id(1), "orders"), OtherRecord(99, 1)])
-    assert image.metadata.known_topics == Map({"orders": acl_id(1)})
+    assert image.metadata.known_topics == PersistentMap({"orders": acl_id(1)})
     assert replayed([OtherRecord(api_key, 7)], image).metadata.known_topics is None
 
 
