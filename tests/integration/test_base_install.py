@@ -113,7 +113,9 @@ def many_acls(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(program: Path, *args: object, **environ: str) -> subprocess.CompletedProcess[str]:
     """A program of the environment, in a directory without aclog's source."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "ACLOG_"))}
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "ACLOG_"))
+    }
     return subprocess.run(
         [str(program), *map(str, args)],
         cwd=program.parent,
