@@ -114,6 +114,34 @@ REQUESTS: list[Mistake] = [
     Mistake(f"{ALICE} --topic orders --host broker.example.com", 2, ("is not an IP address",)),
     Mistake(ALICE, 2, ("exactly one resource",)),
     Mistake(f"{ALICE} --topic orders --at-offset 2", 2, ("no state at offset 2",)),
+    # A file of requests: one note for all lines with the name.
+    Mistake(
+        "check --log file:./acls --batch -",
+        0,
+        (
+            "note: no ACL names User:alcie; did you mean User:alice?\n",
+            "note: no ACL names topic order; did you mean orders?\n",
+            '"result":"DENIED"',
+        ),
+        ("User:zed",),
+        stdin="".join(
+            f'{{"principal":"User:{name}","host":"::1","operation":"READ","resourceType":"TOPIC",'
+            f'"resourceName":"{topic}"}}\n'
+            for name, topic in (("alcie", "orders"), ("alcie", "order"), ("zed", "payments"))
+        ),
+    ),
+    Mistake(
+        "what-can --log file:./acls --principal User:alcie",
+        1,
+        ("no ACL names User:alcie; did you mean User:alice?", "no such request is allowed"),
+    ),
+    Mistake("what-can --log file:./acls --principal 'User:*'", 1, ("no such request",), ("no ACL names",)),
+    Mistake(
+        "who-can --log file:./acls --operation Read --topic order",
+        1,
+        ("no ACL names topic order; did you mean orders?",),
+    ),
+    Mistake("who-can --log file:./acls --operation Read --topic 'order*'", 0, ("User:alice",), ("note:",)),
 ]
 
 #: Files and variables with settings.

@@ -17,18 +17,20 @@ from authorizer.api.audit_levels import OFF
 from authorizer.api.errors import SidecarRequestError
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.input import bad_line, lines_of
-from authorizer.cli.rendering.output import JsonLines, Progress, note
+from authorizer.cli.rendering.output import JsonLines, Progress, note, shown
 from authorizer.cli.workspace import Workspace, load_state, note_guess, note_trailing
 from authorizer.engine.batch_query import answer_query, request_of_query
 from authorizer.engine.decisions.audit import AuditLog
 from authorizer.engine.decisions.notes import unknown_release, unknown_settings
 from authorizer.node.standard_authorizer import StandardAuthorizer
+from records.acl import ResourceType
 from records.codecs.json import from_json
 from records.errors import DecodeError, LogReadOnlyError, OffsetOutOfRangeError
 from records.ids import METADATA_TOPIC_ID
 from records.log.base import READ_BYTES_MAX, LogIdentity
 from records.log.defaults import LogDefaults, has_epoch_at
 from records.log_batch import LogBatch, LogRecord
+from records.principal import parse_kafka_principal
 from replay.errors import OffsetUnavailableError
 from snapshot.image import AclsImage
 
@@ -37,12 +39,15 @@ if TYPE_CHECKING:
 
     from authorizer.client import Client
     from authorizer.engine.batch_query import BatchAuthorizer
+    from authorizer.engine.decisions.state import AuthorizerState
     from records.entries import MetadataRecord
     from records.log.base import MetadataLog
 
 
 #: Queries in memory at a time; those of one state are answered together.
 _CHUNK: Final = 50_000
+#: Most principals, and most topics, of a file that are searched for mistyped ones.
+_CHECKED_NAMES_MAX: Final = 20
 _BAD_RECORD: Final = "A line of --records is one JSON object, as `aclog log dump` prints it."
 
 
@@ -188,6 +193,7 @@ class _SetStates(_States):
     def authorizer(self, end_offset: int | None, queries: Sequence[dict[str, Any]]) -> BatchAuthorizer:
         if end_offset is not None:
             raise OffsetUnavailableError(end_offset - 1, "--acls names one state; a log has others")
+        _note_mistyped(self._authorizer.state, queries)
         return self._authorizer
 
 
@@ -211,6 +217,7 @@ class _LogStates(_States):
         if end_offset is None:
             # Answer all queries without an offset, in all chunks, on one state.
             self._newest = authorizer
+            _note_mistyped(authorizer.state, queries)
         return authorizer
 
     def _image(self, end_offset: int | None) -> AclsImage:
@@ -222,6 +229,26 @@ class _LogStates(_States):
         image = load_state(self._log, sources).image
         note_trailing(self._log)
         return image
+
+
+def _note_mistyped(state: AuthorizerState, queries: Sequence[dict[str, Any]]) -> None:
+    """Note each principal and topic that is similar to a known one, unless there are too many to search."""
+    from authorizer.cli.request_notes import principal_note, resource_note
+
+    topics = [query for query in queries if query.get("resourceType") == ResourceType.TOPIC.name]
+    principals, names = _texts(queries, "principal"), _texts(topics, "resourceName")
+    found: list[str | None] = []
+    if len(principals) <= _CHECKED_NAMES_MAX:
+        parsed = [parse_kafka_principal(each) for each in principals if ":" in each]
+        found += [principal_note(state, each, is_allowed=True) for each in parsed]
+    if len(names) <= _CHECKED_NAMES_MAX:
+        found += [resource_note(state, ResourceType.TOPIC, each, is_allowed=True) for each in names]
+    for text in filter(None, found):
+        note(f"note: {shown(text)}")
+
+
+def _texts(queries: Iterable[dict[str, Any]], key: str) -> list[str]:
+    return sorted({value for query in queries if isinstance(value := query.get(key), str)})
 
 
 def _offset(query: dict[str, Any], key: str) -> int:

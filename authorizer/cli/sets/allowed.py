@@ -16,9 +16,10 @@ from authorizer.cli.options import (
     raw_cells_option,
     shared,
 )
-from authorizer.cli.rendering.output import Waiting, note
+from authorizer.cli.rendering.output import Waiting, note, shown
 from authorizer.cli.resources import only_resource, resource_options
-from records.acl import AclOperation
+from records.acl import WILDCARD, AclOperation
+from records.principal import EVERYONE
 
 if TYPE_CHECKING:
     from authorizer.analysis.request_class import RequestClass
@@ -62,6 +63,7 @@ def who_can_command(
       aclog who-can --log kafka://HOST:9092/acls --config server.properties --operation Alter --cluster
     """
     from authorizer.analysis.access_queries import permitted_principals
+    from authorizer.cli.request_notes import resource_note
 
     resource_type, name = only_resource(resource)
     acls, settings = load_set()
@@ -69,6 +71,9 @@ def who_can_command(
         found = list(
             permitted_principals(acls.table(), settings, resource_type, parse_names(name), operation)
         )
+    if not name.endswith(WILDCARD):
+        state = acls.state(settings)
+        _note(resource_note(state, resource_type, name, is_allowed=bool(found)))
     _print(found, acls, settings, as_csv=as_csv, as_json=as_json, raw_cells=raw_cells)
 
 
@@ -89,11 +94,19 @@ def what_can_command(*, principal: KafkaPrincipal, as_csv: bool, as_json: bool, 
       aclog what-can --acls s3://bucket/snapshots --principal User:alice --csv
     """
     from authorizer.analysis.access_queries import permissions_of
+    from authorizer.cli.request_notes import principal_note
 
     acls, settings = load_set()
     with Waiting("searching"):
         found = list(permissions_of(acls.table(), settings, str(principal)))
+    if principal != EVERYONE:
+        _note(principal_note(acls.state(settings), principal, is_allowed=bool(found)))
     _print(found, acls, settings, as_csv=as_csv, as_json=as_json, raw_cells=raw_cells)
+
+
+def _note(text: str | None) -> None:
+    if text is not None:
+        note(f"note: {shown(text)}")
 
 
 def _print(
