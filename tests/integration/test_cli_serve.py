@@ -368,7 +368,7 @@ class TestBackground:
         assert str(output) in done.stderr
         assert not (tmp_path / "node.sock").exists()
 
-    def test_a_listener_that_cannot_be_asked_is_refused(self, tmp_path: Path) -> None:
+    def test_background_needs_a_listener_without_tls(self, tmp_path: Path) -> None:
         output = tmp_path / "node.log"
 
         done = self.start(output, "--log", str(real_log("kraft-small")), "--listener", "SSL://127.0.0.1:0")
