@@ -69,25 +69,10 @@ def run_as_child(lifeline: int, work: Callable[[], None]) -> None:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end_once)
-    end_with_parent(lifeline)
+    threading.Thread(target=_end_with_parent, args=(lifeline,), name="aclog-lifeline", daemon=True).start()
     with suppress(_EndedBySignal):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
         work()
-
-
-def end_with_parent(lifeline: int) -> None:
-    """End this process by SIGTERM, or SIGKILL if that is ignored, when the parent has ended.
-
-    Args:
-        lifeline: a descriptor of a pipe; only the parent has the other end, and writes nothing.
-    """
-
-    def wait() -> None:
-        os.read(lifeline, 1)
-        is_ending = signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
-        os.kill(os.getpid(), signal.SIGKILL if is_ending else signal.SIGTERM)
-
-    threading.Thread(target=wait, name="aclog-lifeline", daemon=True).start()
 
 
 def _end(_number: int, _frame: FrameType | None) -> NoReturn:
@@ -100,3 +85,9 @@ def _end(_number: int, _frame: FrameType | None) -> NoReturn:
 def _end_once(number: int, _frame: FrameType | None) -> NoReturn:
     signal.signal(number, signal.SIG_IGN)
     raise _EndedBySignal
+
+
+def _end_with_parent(lifeline: int) -> None:
+    os.read(lifeline, 1)  # the parent writes nothing: this returns when it has ended
+    is_ending = signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    os.kill(os.getpid(), signal.SIGKILL if is_ending else signal.SIGTERM)

@@ -27,7 +27,6 @@ from authorizer.cli.quickstart.directory import EXAMPLE_LOG
 from records.log.directory import DirectoryLog
 from support.data import real_log
 from support.nodes import SOON_S
-from support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICKSTART = [sys.executable, "-m", "authorizer.cli", "quickstart"]
@@ -318,10 +317,10 @@ def test_spark_runs_with_the_node(spark: SparkSession, tmp_path: Path) -> None:
     """Snapshots, counts and changes of the tour's log; the commands that it prints go on from there."""
     done = tour(tmp_path, spark=True)
     assert done.returncode == 0, done.stderr
-    assert "end offset 89, 61 ACLs, digest" in done.stdout
+    for job in ("snapshots", "counts", "changes"):
+        assert re.search(rf"{job}: .* offsets 0 to 89, 61 ACLs, digest .* written to ", done.stdout)
+    assert re.search(r"Spark started in \d+\.\d s and worked for \d+\.\d s", done.stdout)
     assert "The newest snapshot has the digest of the node's own state" in done.stdout
-    assert "ALLOW READ on TOPIC:LITERAL" in done.stdout
-    assert re.search(r"added +ALLOW User:dora READ on TOPIC:LITERAL:orders", done.stdout)
     of_spark = [
         ["spark", *shlex.split(arguments)]
         for _, found, arguments in (
@@ -366,8 +365,8 @@ def test_spark_is_skipped_without_java(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("number", "line"),
     [
-        (signal.SIGINT, "[1/4] start Spark ..."),
-        pytest.param(signal.SIGTERM, "[2/4] snapshots", marks=pytest.mark.long),
+        (signal.SIGINT, "Spark starts"),
+        pytest.param(signal.SIGTERM, ": batch 0: ", marks=pytest.mark.long),
     ],
 )
 def test_a_signal_ends_spark(number: signal.Signals, line: str, tmp_path: Path) -> None:
@@ -377,7 +376,7 @@ def test_a_signal_ends_spark(number: signal.Signals, line: str, tmp_path: Path) 
     with staying(tmp_path / "qs", "--spark", environment=environment) as (process, _, url):
         assert process.stdout is not None
         printed = next(each for each in process.stdout if line in each)
-        assert printed.startswith("   [")
+        assert printed.startswith("   ")
         assert len(processes_with(mark)) > 1
         assert answer_of(f"{url}/readyz")["ready"] is True
         process.send_signal(number)
@@ -385,17 +384,6 @@ def test_a_signal_ends_spark(number: signal.Signals, line: str, tmp_path: Path) 
         assert (process.returncode, errors) == (0, "")
         assert "Stopping Spark (process " in rest
         assert processes_with(mark) == []
-
-
-def test_spark_ends_with_a_killed_quickstart(tmp_path: Path) -> None:
-    """The jobs' process sees that the other end of its standard input is closed."""
-    mark = f"ACLOG_TEST_MARK={tmp_path}"
-    environment = os.environ | {"ACLOG_TEST_MARK": str(tmp_path)}
-    with staying(tmp_path / "qs", "--spark", environment=environment) as (process, _, _):
-        assert process.stdout is not None
-        next(each for each in process.stdout if "[1/4]" in each)
-        process.kill()
-    wait_until(lambda: processes_with(mark) == [])
 
 
 def processes_with(variable: str) -> list[str]:

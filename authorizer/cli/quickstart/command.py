@@ -17,7 +17,6 @@ from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.quickstart.directory import (
     DEFAULT_DIRECTORY,
     LOG,
-    PROPERTIES,
     SNAPSHOTS,
     delete_files,
     free_directory,
@@ -175,7 +174,7 @@ def _run_spark(node: Node, directory: Path) -> int:
     from snapshot.store.snapshot_store import SnapshotStore
 
     step("Spark")
-    with SparkProcess(directory / PROPERTIES) as process:
+    with SparkProcess(directory) as process:
         code = process.wait()
     if code == 0:
         stored = SnapshotStore(str(directory / SNAPSHOTS)).survey(node.log.identity)

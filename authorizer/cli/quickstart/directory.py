@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 EXAMPLE_LOG: Final = Path(__file__).with_name("example_log")
 DEFAULT_DIRECTORY: Final = "aclog-quickstart"
 
-#: What a quickstart's directory has.
+#: What a quickstart's directory has; CHANGES is the history.
 PROPERTIES: Final = "quickstart.properties"
 LOG: Final = "log"
 SNAPSHOTS: Final = "snapshots"

@@ -1,39 +1,45 @@
-"""SparkProcess: runs the Spark jobs of a quickstart in a separate process and prints what they print."""
+"""SparkProcess: runs `aclog spark all` beside the node of a quickstart and prints its output."""
 
 from __future__ import annotations
 
 import os
-import select
 import signal
 import subprocess
 import sys
 import time
-from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from authorizer.cli.rendering.output import say
+from authorizer.cli.command_name import command_words
+from authorizer.cli.quickstart.directory import CHANGES, COUNTS, PROPERTIES
+from authorizer.cli.rendering.output import say, say_command
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
 #: Time to end in order before the processes are killed; the next run continues either way.
 _END_S: Final = 10.0
-_STAT_PARENT: Final = 1
+_POLL_INTERVAL_S: Final = 0.05
+#: State of a process that has ended and was not waited for yet.
+_ENDED: Final = "Z"
 
 
 class SparkProcess:
-    """The process of the jobs. Leaving the block ends it, its JVM and its workers."""
+    """The process, with its own memory. Leaving the block ends it, its JVM and its workers."""
 
-    def __init__(self, config_file: Path) -> None:
+    def __init__(self, directory: Path) -> None:
+        words = ["spark", "all", "--config", str(directory / PROPERTIES), "--once"]
+        words += ["--counts", str(directory / COUNTS), "--history", str(directory / CHANGES)]
+        say_command(*command_words(), *words)
         self._process = subprocess.Popen(  # noqa: S603 - ourselves
-            [sys.executable, "-m", "authorizer.cli.quickstart.spark_jobs", str(config_file)],
-            # It ends when this pipe is closed, even if this process is killed.
-            stdin=subprocess.PIPE,
+            [sys.executable, "-m", "authorizer.cli", *words, "--progress"],
+            stdin=subprocess.DEVNULL,
             # Printed here, so that no line is lost and none breaks another.
             stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
             encoding="utf-8",
             # Ctrl-C goes to every process of a terminal's group; this one is ended from here.
@@ -63,35 +69,39 @@ class SparkProcess:
             _end(self._process)
         self._threads.shutdown()
         with self._process:
-            """Close the pipes."""
+            """Close the pipe."""
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """End a running process, then wait for its descendants: Spark's JVM ends when its driver has ended."""
-    with ExitStack() as opened:
-        handles: list[int] = []
-        for pid in _family(process.pid):
-            with suppress(ProcessLookupError):
-                handles.append(os.pidfd_open(pid))
-                opened.callback(os.close, handles[-1])
-        process.terminate()
-        deadline_s = time.monotonic() + _END_S
-        for handle in handles:
-            ended = select.poll()
-            ended.register(handle, select.POLLIN)
-            if not ended.poll(max(0.0, deadline_s - time.monotonic()) * 1000):
-                signal.pidfd_send_signal(handle, signal.SIGKILL)
+    """End a running process and those that it started: Spark's JVM ends when its driver has ended."""
+    # Stopped, it starts no further process while they are listed.
+    process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+    # The JVM has its own session, and its workers are in that.
+    sessions = {process.pid} | {each.session for each in _processes() if each.parent == process.pid}
+    process.terminate()
+    process.send_signal(signal.SIGCONT)
+    deadline_s = time.monotonic() + _END_S
+    while left := [each.pid for each in _processes() if each.session in sessions]:
+        if time.monotonic() > deadline_s:
+            for pid in left:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            break
+        time.sleep(_POLL_INTERVAL_S)
 
 
-def _family(pid: int) -> list[int]:
-    """The process and its descendants."""
-    children: defaultdict[int, list[int]] = defaultdict(list)
+class _Process(NamedTuple):
+    pid: int
+    parent: int
+    session: int
+
+
+def _processes() -> Iterator[_Process]:
+    """All running processes of this machine that this user may see."""
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             # The name of a program, in parentheses, may contain anything.
-            fields = stat.read_text("utf-8", "replace").rpartition(")")[2].split()
-            children[int(fields[_STAT_PARENT])].append(int(stat.parent.name))
-    found = [pid]
-    for each in found:
-        found += children[each]
-    return found
+            state, parent, _, session, *_ = stat.read_text("utf-8", "replace").rpartition(")")[2].split()
+            if state != _ENDED:
+                yield _Process(int(stat.parent.name), int(parent), int(session))

@@ -147,7 +147,6 @@ def say_spark_commands(directory: Path) -> None:
     """Print commands about what the Spark jobs wrote, to paste."""
     config, counts, changes = (directory / name for name in (PROPERTIES, COUNTS, CHANGES))
     _say_aclog("snapshot", "list", "--config", config)
-    _say_aclog("spark", "snapshots", "--config", config, "--once")
     _say_aclog("spark", "history", "in-force", "--history", changes, "--at-offset", 40)
     _say_aclog("spark", "history", "changes", "--history", changes, "--principal", _WHO)
     _say_aclog(
