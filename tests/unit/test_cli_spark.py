@@ -103,6 +103,19 @@ def test_without_pyspark_the_error_says_what_to_install(tmp_path: Path) -> None:
     assert not (tmp_path / "store").exists()
 
 
+def test_without_the_extra_a_history_is_not_read(tmp_path: Path) -> None:
+    """The error says what to install, although the check of the history needs pyarrow, too."""
+    history = history_at(tmp_path / "history")
+    code = (
+        "import sys; sys.modules['pyspark'] = sys.modules['pyarrow'] = None\n"
+        "from authorizer.cli.main import main; main()"
+    )
+    command = [sys.executable, "-c", code, "spark", "history", "in-force", "--history", str(history)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == ExitCode.USAGE, done.stderr
+    assert "pyspark is not installed" in done.stderr
+
+
 def java_that_says(directory: Path, text: str) -> Path:
     java = directory / "bin" / "java"
     java.parent.mkdir(parents=True)

@@ -16,7 +16,7 @@ from authorizer.cli.rendering.output import note
 from authorizer.cli.spark.job_output import JobOutput, print_times
 from authorizer.cli.spark.locations import LOG, located, require_distinct, require_output
 from authorizer.cli.spark.options import INTERVAL_S, JobFlags, SparkFlags
-from authorizer.cli.spark.requirements import require_spark
+from authorizer.cli.spark.requirements import require_pyspark, require_spark
 from authorizer.cli.workspace import Workspace
 from records.errors import AclogError
 from records.log.open import TOPIC, kind_of
@@ -91,6 +91,7 @@ def run(flags: JobFlags, workspace: Workspace, jobs: Sequence[Job]) -> None:
         require_output(job.option, job.home, job.refused)
     if flags.checkpoint is not None:
         require_output("--checkpoint", flags.checkpoint)
+    require_pyspark()
     settings = job_settings(flags, workspace, jobs)
     require_spark()
     from snapshot.jobs.running.query import run_together

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from authorizer.cli.failure import ExitCode, Failure
+from authorizer.cli.spark.requirements import require_pyspark
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
@@ -81,10 +82,10 @@ def require_distinct(outputs: Iterable[tuple[str, str]]) -> None:
 
 
 def require_history(directory: str, cluster_id: str | None) -> None:
-    """Raise an error if there is no history that can be queried; without Spark.
+    """Raise an error if there is no history that can be queried; before Java is looked for.
 
     Raises:
-        Failure: a local directory does not exist, or holds something else.
+        Failure: a local directory does not exist, or holds something else; pyspark is not installed.
         HistoryMissingError: see find_history.
         SnapshotError: the directory cannot be read or is damaged.
     """
@@ -95,6 +96,7 @@ def require_history(directory: str, cluster_id: str | None) -> None:
     held = None if path is None else _content(path)
     if held in (COUNTS, LOG):
         raise Failure(f"--history {directory} holds {held}, not a history", ExitCode.USAGE, _HISTORY_HINT)
+    require_pyspark()
     from snapshot.jobs.changes.coverage import find_history
 
     find_history(located(directory), cluster_id)

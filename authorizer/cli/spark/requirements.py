@@ -19,12 +19,13 @@ JAVA_MIN: Final = 17
 _GATEWAY: Final = "PYSPARK_GATEWAY_PORT"
 _VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
 _TIMEOUT_S: Final = 30
+_NO_PYSPARK: Final = "pyspark is not installed"
 
 
 def missing_requirement() -> str | None:
     """Why Spark cannot run here, in one sentence without a full stop; None if it can."""
     if find_spec("pyspark") is None:
-        return "pyspark is not installed"
+        return _NO_PYSPARK
     if _GATEWAY in os.environ:
         return None
     java = _java()
@@ -44,15 +45,25 @@ def missing_requirement() -> str | None:
     return None
 
 
+def require_pyspark() -> None:
+    """Raise Failure if pyspark is not installed: fast, and before checks that import its dependencies."""
+    if find_spec("pyspark") is None:
+        raise _failure(_NO_PYSPARK)
+
+
 def require_spark() -> None:
     """Raise Failure if Spark cannot run."""
     missing = missing_requirement()
     if missing is not None:
-        raise Failure(
-            f"the Spark jobs cannot run: {missing}",
-            ExitCode.USAGE,
-            f"They need {install_command('spark')}, and Java {JAVA_MIN} or newer on PATH or in JAVA_HOME.",
-        )
+        raise _failure(missing)
+
+
+def _failure(missing: str) -> Failure:
+    return Failure(
+        f"the Spark jobs cannot run: {missing}",
+        ExitCode.USAGE,
+        f"They need {install_command('spark')}, and Java {JAVA_MIN} or newer on PATH or in JAVA_HOME.",
+    )
 
 
 def _java() -> str | None:

@@ -25,7 +25,7 @@ from authorizer.cli.sidecar import credentials_options
 from authorizer.cli.spark.job import note_start, spark_session_of
 from authorizer.cli.spark.locations import require_files
 from authorizer.cli.spark.options import SparkFlags, spark_options
-from authorizer.cli.spark.requirements import require_spark
+from authorizer.cli.spark.requirements import require_pyspark, require_spark
 from authorizer.cli.workspace import Workspace
 from snapshot.store.layout import cluster_directory
 
@@ -145,6 +145,7 @@ def review_command(
             raise click.BadParameter(str(error), param_hint="--cluster-pattern") from error
     for location in (*first, *more):
         require_files("--requests", location)
+    require_pyspark()
     window = window_of(since, until)
     is_fleet = cluster_column is not None or cluster_pattern is not None
     sets = Sets.of_fleet(sources) if is_fleet else Sets.of_one(sources)
