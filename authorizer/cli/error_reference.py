@@ -69,7 +69,7 @@ def _classes() -> Iterator[str]:
             if issubclass(kind, ApiError):
                 name += f" (Kafka: `{kind.code_name}`)"
             meaning = inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
-            way_out = hint.replace("{log}", "LOG").replace("{store}", "STORE")
+            way_out = hint.replace("{log}", "LOG").replace("{target}", "LOG").replace("{store}", "STORE")
             yield f"| {name} | {meaning} | {code:d} | {way_out} |\n"
 
 

@@ -117,7 +117,7 @@ _USAGE: Final[dict[type[BaseException], str]] = {
     api.SidecarRefusedError: "",
     api.SidecarRequestError: "",
     api.SidecarAnswerError: "Is this a listener of `aclog serve`?",
-    api.PlanOutdatedError: "Make a new plan and read it: `aclog plan FILE {log} --output PLAN`.",
+    api.PlanOutdatedError: "Make a new plan and read it: `aclog plan FILE {target} --output PLAN`.",
     api.MassRemovalError: "Read what it removes: `aclog plan` prints it. To remove all of that, "
     "add --allow-mass-removal.",
     api.ApiError: "",

@@ -25,6 +25,7 @@ SOURCE_FLAGS: Final = ("--log", "--bootstrap-server", "--bootstrap-controller", 
 #: name it, too; the last text is for a command that names it in another way.
 _PLACEHOLDERS: Final = {
     "{log}": ((*LOG_FLAGS, "--config"), "ACLOG_LOG_URL", "--log DIR"),
+    "{target}": ((*LOG_FLAGS, "--sidecar", "--token-file", "--config"), "ACLOG_LOG_URL", "--log DIR"),
     "{store}": (("--snapshots", "--config"), "ACLOG_SNAPSHOT_STORE", "--snapshots STORE"),
 }
 _SENTENCE_END: Final = re.compile(r"(?<=\.) ")
@@ -65,7 +66,7 @@ def log_words() -> tuple[str, ...]:
 
 
 def filled(hint: str) -> str:
-    """Replace ``{log}`` and ``{store}`` in a hint by the given options, or by nothing.
+    """Replace ``{log}``, ``{target}`` and ``{store}`` in a hint by the given options, or by nothing.
 
     Drops the sentence that proposes the running command itself.
     """

@@ -319,6 +319,28 @@ HINTS: list[Mistake] = [
     Mistake("log verify --log damaged", 4, ("CRC-32C", "from another replica"), ("log verify --log",)),
     Mistake("diff damaged acls", 4, ("CRC-32C", "`aclog log verify --log DIR` checks")),
     Mistake("check --log acls --batch cut.gz", 4, ("cut.gz: not complete gzip",), ("log verify", "DENY")),
+    # A broker's directory: only the cluster changes it, and what is committed is not known.
+    Mistake(
+        f"{CHECK.replace('Read', 'Write')} --log copied --explain",
+        1,
+        ("whether the changes of ACLs from offset 0 on", "kafka-acls --bootstrap-server HOST:PORT --add"),
+        ("localhost:9092", "aclog acls"),
+    ),
+    Mistake(
+        f"{CHECK.replace('Read', 'Write')} --log acls --explain",
+        1,
+        ("aclog acls --log acls --add --allow-principal",),
+        ("kafka-acls", "are committed"),
+    ),
+    Mistake(
+        "acls --log copied --add --topic t --allow-principal User:a",
+        2,
+        ("`aclog acls --log kraft://HOST:PORT`", "`aclog log create --log DIR`"),
+        ("`aclog log create`",),
+    ),
+    Mistake("plan a.plan --log acls", 2, ("a.plan is a plan already", "`aclog apply`"), ("KIP-11",)),
+    Mistake("apply old.plan --log acls", 1, ("`aclog plan FILE --log acls --output PLAN`",)),
+    Mistake("check --log acls --batch two.jsonl", 4, ("Error: line 1: ", "no field 'operation'")),
     Mistake("diff x.checkpoint acls", 4, ("x.checkpoint", "aclog diff --help"), ("snapshot verify",)),
     Mistake("log append --log describe://b:1 random.bin", 2, ("only its controllers append",)),
 ]
@@ -370,6 +392,16 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "broker" / "__cluster_metadata-0").mkdir(parents=True)
     (home / "segment").mkdir()
     (home / "segment" / "00000000000000000000.log").write_text("hello\n")
+    (home / "two.jsonl").write_text('{"principal": "User:a"}\n{\n')
+    (home / "wanted.txt").write_text("--add --allow-principal User:a --topic t\n")
+    for command in (
+        f"plan {home}/wanted.txt --log file:{home}/acls --output {home}/a.plan",
+        f"log create --log file:{home}/other",
+        f"plan {home}/wanted.txt --log file:{home}/other --output {home}/old.plan",
+    ):
+        assert CliRunner().invoke(cli, shlex.split(command)).exit_code < 2, command
+    shutil.copytree(home / "acls", home / "copied")
+    (home / "copied" / "aclog.properties").unlink()
     (home / "x.checkpoint").write_bytes(b"")
     (home / "cut.gz").write_bytes(b"\x1f\x8bcut")
     shutil.copytree(home / "acls", home / "damaged")

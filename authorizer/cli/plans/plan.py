@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -38,7 +39,6 @@ from records.errors import RecordError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from authorizer.analysis.files.desired_state import Scope
     from authorizer.analysis.name_space import Key
@@ -133,7 +133,7 @@ def plan_command(
     from authorizer.analysis.plan import AclPlan
     from authorizer.analysis.plan_checks import PlanCounts, denied_traffic_warnings, plan_warnings
     from authorizer.cli.acl_sources.acl_source import AclSet
-    from authorizer.cli.acl_sources.plan_file import write_plan
+    from authorizer.cli.acl_sources.plan_file import is_plan, write_plan
     from authorizer.cli.reviews.options import read_requests
     from authorizer.cli.sets.diff_report import Report
     from authorizer.engine.decisions.notes import unknown_release
@@ -146,6 +146,8 @@ def plan_command(
             "--output writes a plan for a log, a cluster or a node: name it by --log, --bootstrap-server or "
             "--sidecar. With --acls the changes are only shown"
         )
+    if is_plan(Path(file)):
+        raise click.UsageError(f"{file} is a plan already: `aclog apply` carries it out")
     acl_scope = _scope_of(scope, everything=everything)
     workspace = Workspace.given()
     target = acl_target(workspace) if given("--acls") is None else acl_source(workspace)
