@@ -26,6 +26,7 @@ _COMPLETION = {"_ACLOG_COMPLETE": "bash_complete", "COMP_WORDS": "aclog ", "COMP
 _DENIED = 1
 
 _JUST_CLICK = "import click"
+_A_NODE = "from authorizer.node import Node"
 _SORTED_LINES = """
 import json, sys
 with open(sys.argv[1], "rb") as lines:
@@ -70,18 +71,21 @@ print(len(before - after), len(after - before))
 
 
 def measure(arena: Arena) -> Iterator[Row]:
-    """Help, completion, and one check on a small log."""
+    """Help, completion, one check on a small log, and the imports of a node."""
     log = str(log_directory(arena.directory))
-    for what, args, environ, goal in (
-        ("aclog check --help", ("check", "--help"), {}, Goal("at most", 3, 2)),
-        ("completion of aclog's commands", (), _COMPLETION, Goal("at most", 4, 2)),
-        ("aclog check", ("check", "--log", log, *_QUESTION), {}, Goal("at most", 6, 4)),
+    check = (_ACLOG, "check", "--log", log, *_QUESTION)
+    for what, command, environ, goal in (
+        ("aclog --help", (_ACLOG, "--help"), {}, Goal("at most", 4, 2)),
+        ("aclog check --help", (_ACLOG, "check", "--help"), {}, Goal("at most", 3, 2)),
+        ("completion of aclog's commands", (_ACLOG,), _COMPLETION, Goal("at most", 4, 2)),
+        ("aclog check", check, {}, Goal("at most", 6, 4)),
+        (_A_NODE, (sys.executable, "-c", _A_NODE), {}, Goal("at most", 9, 7)),
     ):
         progress(f"{arena.workload}: {what}")
         yield _row(
             arena,
             what,
-            [_ACLOG, *args],
+            [*command],
             [sys.executable, "-c", _JUST_CLICK],
             against=f"python -c '{_JUST_CLICK}'",
             goal=goal,

@@ -46,3 +46,16 @@ def test_a_gateway_that_imports_the_client_loads_no_log_and_no_numpy() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "[]"
+
+
+def test_a_node_is_imported_without_what_only_some_settings_need() -> None:
+    """No snapshot store, no HTTP server, no Kafka client and no Spark."""
+    program = (
+        "import sys; from aclog import Node;"
+        "print([name for name in ('pyarrow', 'fsspec', 'pyspark', 'confluent_kafka', 'kio', 'starlette', "
+        "'uvicorn', 'fastavro') if name in sys.modules], 'numpy' in sys.modules)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "[] True"
