@@ -15,7 +15,8 @@ import sys
 from difflib import unified_diff
 from pathlib import Path
 
-TIMEOUT_S = 600
+#: Minutes on an idle machine, most of them Spark's start.
+TIMEOUT_S = 1800
 # Machines without curl: the README uses only `curl -s URL -d DATA`.
 CURL = """\
 command -v curl > /dev/null || curl() {
