@@ -301,7 +301,8 @@ def test_records_deleted_past_the_checkpoint_fail_the_job(
     assert "Some data may have been lost" in refused.stderr
     done = aclog(*job, "--checkpoint", tmp_path / "new", "--json")
     assert done.exit_code == 0, done.output
-    (line,) = (json.loads(line)["logs"][0] for line in done.stdout.splitlines())
+    batch, _summary = map(json.loads, done.stdout.splitlines())
+    (line,) = batch["logs"]
     expected_records = {record.id: record for record in (*some[1:3], *some[4:])}
     assert (line["endOffset"], line["digest"]) == (
         end,
