@@ -129,11 +129,7 @@ class ConfigInputs:
 
     def line_of(self, key: str) -> str:
         """Return the file and the line that sets a key; the file alone if it has changed since."""
-        try:
-            number = property_lines(_read_text(self.path or "", CONFIG_FLAG)).get(key)
-        except (ConfigError, ValueError):
-            number = None
-        return f"{self.path}" if number is None else f"{self.path} line {number}"
+        return _line_of(self.path or "", key)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -304,8 +300,10 @@ def _java_client(path: str | None) -> JavaClientSettings | None:
     try:
         return java_client_settings(properties)
     except ConfigError as error:
+        where = _line_of(path, error.key) if error.key in properties else path
+        located = ConfigError(error.key, error.value, error.allowed, where)
         # Under aclog's key: the file may have names that are also keys of a listener.
-        raise ConfigError(COMMAND_CONFIG, path, str(error)) from error
+        raise ConfigError(COMMAND_CONFIG, path, str(located)) from error
 
 
 def _listeners(
@@ -351,6 +349,14 @@ def read_properties(path: str | os.PathLike[str], key: str = CONFIG_FLAG) -> dic
         return parse_properties(text)
     except ValueError as error:
         raise ConfigError(key, os.fspath(path), f"{_FILE_ALLOWED}: {error}") from error
+
+
+def _line_of(path: str | os.PathLike[str], key: str) -> str:
+    try:
+        number = property_lines(_read_text(path, CONFIG_FLAG)).get(key)
+    except (ConfigError, ValueError):
+        number = None
+    return os.fspath(path) if number is None else f"{os.fspath(path)} line {number}"
 
 
 def _read_text(path: str | os.PathLike[str], key: str) -> str:

@@ -22,6 +22,7 @@ from support.data import real_log
 ALICE = "check --log file:./acls --principal User:alice --operation Read"
 CHECK = "check --principal User:alice --operation Read --topic orders"
 ON = "check --principal User:a --operation Read --topic t --log"
+SERVER = "check --bootstrap-server 127.0.0.1:1 --principal User:a --operation Read --topic t"
 READ = "check --log file:./acls --operation Read --topic orders"
 
 BROKER = f"check --log {real_log('kraft-small')} --principal User:dora --operation Read"
@@ -241,11 +242,57 @@ CONNECTIONS: list[Mistake] = [
         2,
         ("cannot be used together", "each names a source of ACLs"),
     ),
+    Mistake(
+        f"{SERVER} --command-config gssapi.properties",
+        2,
+        ("gssapi.properties line 2: invalid value `GSSAPI` for `sasl.mechanism`", "SCRAM-SHA-512"),
+    ),
+    Mistake(
+        f"{SERVER} --command-config no-login.properties", 2, ("sasl.mechanism=PLAIN needs a login module",)
+    ),
+    Mistake(
+        f"{SERVER} --command-config typo.properties",
+        2,
+        ("typo.properties line 3", "`securityprotocol`", "did you mean `security.protocol`?"),
+    ),
+    Mistake(
+        f"{SERVER} --command-config no-store.properties", 2, ("no-store.properties line 2", "/nowhere.jks")
+    ),
+    Mistake(f"{SERVER} --command-config missing.properties", 2, ("missing.properties", "No such file")),
+    # Without its prefix a client's setting would be ignored, and the connection be in the clear.
+    Mistake(
+        f"{ALICE} --topic orders --config gssapi.properties",
+        2,
+        ("gssapi.properties line 1", "give Kafka's own file with --command-config"),
+    ),
+    Mistake(SERVER, 3, ("127.0.0.1:1: cannot connect",), ("DENIED", "aclog log create")),
+    Mistake(
+        "lint --bootstrap-server localhost",
+        2,
+        ("`localhost` is not HOST:PORT", "--bootstrap-server HOST:PORT"),
+    ),
+    Mistake("lint --bootstrap-server localhost:99999", 2, ("there is no port 99999",)),
+    Mistake("connect --bootstrap-server 127.0.0.1:1", 3, ("cannot connect",), ("Wrote",)),
 ]
 
 #: Plans that cannot be carried out.
 PLANS: list[Mistake] = [
     Mistake("apply random.bin --log file:./acls", 4, ("random.bin",)),
+    Mistake("apply wanted.txt --log file:./acls", 4, ("not a plan", "`aclog plan FILE --output PLAN`")),
+    Mistake(
+        "apply a.plan --log file:./other",
+        1,
+        ("created for another log", "nothing was written", "aclog plan FILE --log file:./other"),
+        ("applied",),
+    ),
+    Mistake("plan random.bin --log file:./acls", 4, ("random.bin",), ("to apply the plan",)),
+    Mistake(
+        "plan empty.txt --all --log file:./acls --output new.json",
+        2,
+        ("the plan would remove all", "--allow-empty"),
+        ("wrote",),
+    ),
+    Mistake("plan nowhere.txt --log file:./acls", 2, ("nowhere.txt: No such file",)),
 ]
 
 #: Options that contradict each other, or that are given twice.
@@ -346,7 +393,15 @@ HINTS: list[Mistake] = [
 ]
 
 #: Findings of lint that are not defects.
-LINT: list[Mistake] = []
+LINT: list[Mistake] = [
+    Mistake(
+        "lint --log file:./acls",
+        0,
+        ("information, no defect", "a guard against future ALLOWs", "clean: no defects"),
+        ("--remove",),
+    ),
+    Mistake("lint --log file:./acls --strict", 1, ("idle-deny", "--remove --deny-principal User:mallory")),
+]
 
 SUBJECTS = {
     "requests": REQUESTS,
@@ -360,6 +415,11 @@ SUBJECTS = {
 }
 #: Text files of the rows.
 FILES = {
+    "empty.txt": "",
+    "gssapi.properties": "security.protocol=SASL_SSL\nsasl.mechanism=GSSAPI\n",
+    "no-login.properties": "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\n",
+    "no-store.properties": "security.protocol=SSL\nssl.truststore.location=/nowhere.jks\n",
+    "typo.properties": "# connection\n\nsecurityprotocol=SSL\n",
     "acls.json": '{"acls": []}\n',
     "bad-value.conf": "super.users=User:admin\naclog.max.lag.ms=soon\n",
     "broker.conf": "process.roles=broker\nsuper.user=User:admin\nallow.everyone.if.no.acl.found=maybe\n",

@@ -96,7 +96,8 @@ def test_keys_that_the_protocol_makes_ineffective_are_named() -> None:
 @pytest.mark.parametrize(
     ("properties", "key", "way_out"),
     [
-        ({"securityprotocol": "SSL"}, "securityprotocol", "correct or remove it"),
+        ({"securityprotocol": "SSL"}, "securityprotocol", "did you mean `security.protocol`?"),
+        ({"log.level": "DEBUG"}, "log.level", "correct or remove it"),
         ({"security.protocol": "TLS"}, "security.protocol", "PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
         ({"security.protocol": "SASL_SSL"}, "sasl.mechanism", "SCRAM-SHA-512"),
         ({"sasl.kerberos.service.name": "kafka"}, "sasl.kerberos.service.name", "no Kerberos"),

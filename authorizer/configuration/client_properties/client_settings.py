@@ -8,6 +8,7 @@ Source: org.apache.kafka.common.config.{SaslConfigs,SslConfigs}, AdminClientConf
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -71,6 +72,8 @@ _TRANSLATED: Final = frozenset(
         "ssl.enabled.protocols",
     }
 )
+#: A less similar key is none of these.
+_SIMILARITY_MIN: Final = 0.85
 #: Keys that change how a connection is secured and that aclog cannot honour, with what to do instead.
 _REFUSED: Final = {
     "config.providers": "write the value itself, or set it by an environment variable ACLOG_KAFKA_...",
@@ -199,7 +202,9 @@ def _way_out(name: str) -> str:
     for begin, way_out in _REFUSED.items():
         if name.startswith(begin):
             return f"aclog cannot honour this key: {way_out}"
-    return "this is not a key of Kafka's clients that aclog knows: correct or remove it"
+    similar = difflib.get_close_matches(name, _TRANSLATED, n=1, cutoff=_SIMILARITY_MIN)
+    meant = f"did you mean `{similar[0]}`?" if similar else "correct or remove it"
+    return f"this is not a key of Kafka's clients that aclog knows: {meant}"
 
 
 def _login(properties: Mapping[str, str]) -> dict[str, str]:
