@@ -143,7 +143,7 @@ def test_a_used_port_names_its_holder_and_the_flag() -> None:
         done = ended(*SERVE, "--log", str(real_log("kraft-small")), "--port", str(port))
     assert done.returncode == 2
     assert f"Address already in use, by process {os.getpid()} (" in done.stderr
-    assert "serve --listener` or `--port`" in done.stderr
+    assert "or by --listener" in done.stderr
 
 
 def test_port_and_listener_exclude_each_other() -> None:
