@@ -1,7 +1,8 @@
 # aclog: every command of the project; `make help` lists them.
 #
-# The environment is .venv. Plain venv and pip put uv there, and uv the rest: first what aclog runs with
-# (requirements/run.lock), then what checks and tests it (requirements/dev.lock has both); every file by its hash.
+# The environment is .venv. Plain venv and pip put uv there, and uv the rest, every file by its hash: first what aclog
+# runs with (deploy/requirements.lock, which the image has too), then Spark (requirements/run.lock), then what checks
+# and tests it (requirements/dev.lock has all).
 # Stamps in it are newer than the locks and pyproject.toml, so a second run is offline and takes no time.
 
 SHELL := bash
@@ -12,6 +13,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 VENV := .venv
 BIN := $(VENV)/bin
+BASE_STAMP := $(VENV)/.installed-without-spark
 STAMP := $(VENV)/.installed
 TOOLS_STAMP := $(VENV)/.tools
 JARS_STAMP := $(VENV)/.jars
@@ -19,6 +21,10 @@ GO_PROGRAMS_STAMP := $(VENV)/.go-programs
 
 # The interpreter for .venv: the first of these that runs and is 3.11 or newer. `make PYTHON=/path/to/python` decides.
 PYTHON ?= python3.14 python3.13 python3.12 python3.11 python3
+
+# `make run SPARK=no` needs no Java, and leaves out the 450 MB of Spark. A later target that needs Spark adds it.
+SPARK := yes
+$(if $(filter-out yes no,$(SPARK)),$(error SPARK=$(SPARK) is neither yes nor no))
 
 # What the linters and mypy read: the four layers and whatever else holds Python.
 CODE := $(wildcard records snapshot replay authorizer aclog tests benchmarks examples)
@@ -50,25 +56,31 @@ $(UV) pip install --python $(BIN)/python --compile-bytecode --require-hashes --r
 || { echo '    uv could not; pip tries' >&2; $(PIP) install --require-hashes --requirement $(1); }
 endef
 
+define require_java
+@java="$$( { "$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version 2>&1 || true; } \
+    | awk -F '[".]' '/ version "/ { print $$2 }')"; \
+if [ "$${java:-0}" -lt 17 ]; then \
+    echo 'aclog needs Java 17 or newer, in JAVA_HOME or on PATH: for Spark, and to test with the real Kafka.' >&2; \
+    echo 'Without Java: make run SPARK=no' >&2; \
+    exit 1; \
+fi
+endef
+
 .PHONY: help
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: $(STAMP) ## Set up what running needs, then run everything on an example log: aclog quickstart
+run: $(if $(filter no,$(SPARK)),$(BASE_STAMP),$(STAMP)) ## Set up what running needs, then aclog quickstart on an example log; SPARK=no: without Spark and Java
 	@$(SAY) 'aclog quickstart'
-	@exec $(BIN)/aclog quickstart
+	@exec $(BIN)/aclog quickstart $(if $(filter no,$(SPARK)),--no-spark)
 
 .PHONY: setup
 setup: $(TOOLS_STAMP) $(JARS_STAMP) ## Set up what running and the tests need; afterwards all works offline
 
-$(STAMP): requirements/setup.lock requirements/run.lock pyproject.toml
-	@java="$$( { "$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version 2>&1 || true; } \
-	    | awk -F '[".]' '/ version "/ { print $$2 }')"; \
-	if [ "$${java:-0}" -lt 17 ]; then \
-	    echo 'aclog needs Java 17 or newer, in JAVA_HOME or on PATH: for Spark, and to test with the real Kafka.' >&2; \
-	    exit 1; \
-	fi
+# Unless make goes on to Spark, Java is not asked for.
+$(BASE_STAMP): requirements/setup.lock deploy/requirements.lock pyproject.toml
+	$(if $(filter no,$(SPARK)),,$(require_java))
 	@$(SAY) 'making $(VENV) and installing uv: 20 MB to fetch'
 	@for candidate in $(PYTHON); do \
 	    if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
@@ -81,9 +93,16 @@ $(STAMP): requirements/setup.lock requirements/run.lock pyproject.toml
 	fi; \
 	"$$python" -m venv $(VENV)
 	@$(PIP) --quiet install --require-hashes --requirement requirements/setup.lock
-	@$(SAY) 'installing what aclog runs with: 600 MB to fetch the first time (450 of them Spark), 1.1 GB on disk, 3 GB while at it'
-	$(call install,requirements/run.lock)
+	@$(SAY) 'installing what aclog runs with, without Spark: 110 MB to fetch the first time, 0.5 GB on disk'
+	$(call install,deploy/requirements.lock)
 	@$(UV) --quiet pip install --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@rm -rf $(UV_CACHE)
+	@touch $@
+
+$(STAMP): $(BASE_STAMP) requirements/run.lock
+	$(require_java)
+	@$(SAY) 'installing Spark: 490 MB to fetch the first time, 1.1 GB on disk, 3 GB while at it'
+	$(call install,requirements/run.lock)
 	@rm -rf $(UV_CACHE)
 	@touch $@
 

@@ -19,7 +19,7 @@ def fresh(tmp_path: Path) -> Path:
     """The repository as it is before the first `make`."""
     for name in ("Makefile", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path)
-    for folder in ("requirements", "snapshot", "tests/support"):
+    for folder in ("requirements", "deploy", "snapshot", "tests/support"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     return tmp_path
 
@@ -35,8 +35,8 @@ def make(directory: Path, *arguments: str, **environment: str) -> subprocess.Com
     )
 
 
-def planned(directory: Path, target: str) -> str:
-    done = make(directory, "--dry-run", target)
+def planned(directory: Path, *targets: str) -> str:
+    done = make(directory, "--dry-run", *targets)
     assert done.returncode == 0, done.stderr
     return done.stdout.replace("\\\n", " ")
 
@@ -47,6 +47,30 @@ def test_running_installs_no_test_tools(fresh: Path) -> None:
     assert "requirements/run.lock" in plan
     assert "requirements/dev.lock" not in plan
     assert "tests/" not in plan
+
+
+def test_running_without_spark_needs_no_java(fresh: Path) -> None:
+    plan = planned(fresh, "run", "SPARK=no")
+    assert "deploy/requirements.lock" in plan
+    assert "requirements/run.lock" not in plan
+    assert "Java" not in plan
+    assert plan.rstrip().endswith("aclog quickstart --no-spark")
+    assert "pyspark==" not in (ROOT / "deploy/requirements.lock").read_text()
+
+
+def test_a_later_target_adds_spark(fresh: Path) -> None:
+    (fresh / ".venv").mkdir()
+    (fresh / ".venv/.installed-without-spark").touch()
+    plan = planned(fresh, "run")
+    assert "requirements/run.lock" in plan
+    assert "deploy/requirements.lock" not in plan
+    assert "aclog needs Java 17" in plan
+    assert plan.rstrip().endswith("aclog quickstart")
+
+
+def test_spark_is_yes_or_no(fresh: Path) -> None:
+    done = make(fresh, "run", "SPARK=off")
+    assert (done.returncode, "SPARK=off is neither yes nor no" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("target", ["test", "setup"])
@@ -108,13 +132,14 @@ def test_a_missing_java_is_noticed_before_anything_is_made(fresh: Path, version:
     done = make(fresh, "run", JAVA_HOME=str(home))
     assert done.returncode == 2
     assert "aclog needs Java 17 or newer" in done.stderr
+    assert "make run SPARK=no" in done.stderr
     assert not (fresh / ".venv").exists()
 
 
 def test_the_locks_agree() -> None:
     """What runs is what was tested: the smaller locks are parts of requirements/dev.lock."""
     everything = pins(ROOT / "requirements/dev.lock")
-    for lock in ("requirements/setup.lock", "requirements/run.lock"):
+    for lock in ("requirements/setup.lock", "requirements/run.lock", "deploy/requirements.lock"):
         assert pins(ROOT / lock) <= everything, f"{lock} is older: make lock"
 
 
