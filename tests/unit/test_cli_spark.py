@@ -31,6 +31,7 @@ from records.install_command import install_command
 from records.log.directory import DirectoryLog
 from snapshot.fold import DeltaCounts
 from snapshot.jobs.running.job import BatchReport, LogReport
+from snapshot.jobs.running.query import run_together
 from snapshot.store.layout import parse_cluster_directory
 
 NOTHING_GIVEN: dict[str, Any] = {
@@ -513,7 +514,7 @@ def test_a_job_that_ends_prints_one_line_for_each_log(capsys: pytest.CaptureFixt
     output.show(report(0, 0, 5))
     output.show(report(1, 5, 9))
     output.show(report(2, 0, 2, cluster_id="other"))
-    output.print_summary(3.0)
+    output.print_summary(3.0, is_complete=True)
     end = "3 batches in 1.8 s, written to out"
     assert capsys.readouterr().out.splitlines() == [
         f"counts: c: offsets 0 to 9, 9 ACLs, digest d9; 9 added, 0 replaced, 2 removed; {end}",
@@ -535,8 +536,8 @@ def test_json_has_the_batches_and_the_totals(capsys: pytest.CaptureFixture[str])
     output = JobOutput("counts", "out", as_json=True, is_once=True)
     output.show(report(0, 0, 5))
     output.show(report(1, 5, 9))
-    output.print_summary(3.0)
-    JobOutput("changes", "old", as_json=True, is_once=True).print_summary(3.0)
+    output.print_summary(3.0, is_complete=True)
+    JobOutput("changes", "old", as_json=True, is_once=True).print_summary(3.0, is_complete=True)
     first, second, totals, nothing = map(json.loads, capsys.readouterr().out.splitlines())
     assert [(line["job"], line["batch"]) for line in (first, second)] == [("counts", 0), ("counts", 1)]
     (log,) = totals.pop("logs")
@@ -554,7 +555,7 @@ def test_json_has_the_batches_and_the_totals(capsys: pytest.CaptureFixture[str])
 
 def test_a_job_with_nothing_to_do_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     """Its output is up to date."""
-    JobOutput("counts", "out", as_json=False, is_once=True).print_summary(3.0)
+    JobOutput("counts", "out", as_json=False, is_once=True).print_summary(3.0, is_complete=True)
     assert capsys.readouterr().out == "counts: nothing to do: out is up to date\n"
 
 
@@ -572,3 +573,14 @@ def test_the_submit_file_is_alone_in_its_directory(tmp_path: Path) -> None:
         check=True,
     )
     assert "snapshots" in done.stdout
+
+
+def test_a_stopped_job_does_not_claim_to_be_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
+    JobOutput("counts", "out", as_json=False, is_once=True).print_summary(3.0, is_complete=False)
+    assert capsys.readouterr().out == "counts: stopped before its first batch: start it again to go on\n"
+
+
+def test_jobs_that_are_stopped_have_not_ended_by_themselves() -> None:
+    """A signal sets the control's ``stop``."""
+    assert run_together([lambda _: None]) is True
+    assert run_together([lambda control: control.stop.set()]) is False

@@ -130,9 +130,11 @@ def run(flags: JobFlags, workspace: Workspace, jobs: Sequence[Job]) -> None:
 
                 return start
 
-            run_together([started(job, output) for job, output in zip(jobs, outputs, strict=True)])
+            is_complete = run_together(
+                [started(job, output) for job, output in zip(jobs, outputs, strict=True)]
+            )
         for output in outputs:
-            output.print_summary(start_s)
+            output.print_summary(start_s, is_complete=is_complete)
         for job in jobs:
             if job.finish is not None:
                 job.finish(spark, settings[job.name])

@@ -63,8 +63,8 @@ class JobOutput:
         # So that the reader of a pipe sees each batch immediately.
         sys.stdout.flush()
 
-    def print_summary(self, spark_start_s: float) -> None:
-        """Print what the job did."""
+    def print_summary(self, spark_start_s: float, *, is_complete: bool) -> None:
+        """Print what the job did; ``is_complete``: no signal stopped it."""
         if self._as_json:
             print_json(
                 {
@@ -77,7 +77,9 @@ class JobOutput:
                 }
             )
             return
-        if not self._totals:
+        if not self._totals and not is_complete:
+            answer(f"{self._job}: stopped before its first batch: start it again to go on")
+        elif not self._totals:
             answer(f"{self._job}: nothing to do: {shown(self._home)} is up to date")
         batches = "1 batch" if self._batches == 1 else f"{self._batches} batches"
         for log in self._totals.values():

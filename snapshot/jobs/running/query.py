@@ -56,11 +56,14 @@ class RunControl:
     starting: threading.Lock = field(default_factory=threading.Lock)
 
 
-def run_together(jobs: Sequence[Callable[[RunControl], None]]) -> None:
+def run_together(jobs: Sequence[Callable[[RunControl], None]]) -> bool:
     """Run jobs at the same time until all end; a failed one, SIGINT or SIGTERM stops the others.
 
     Args:
         jobs: each is called in its own thread, with the ``control`` for run_job.
+
+    Returns:
+        True if they ended by themselves; False: a signal stopped them.
 
     Raises:
         Exception: the first error of a job.
@@ -70,6 +73,7 @@ def run_together(jobs: Sequence[Callable[[RunControl], None]]) -> None:
         try:
             for ended in as_completed(running):
                 ended.result()
+            return not control.stop.is_set()
         finally:
             control.stop.set()
 
