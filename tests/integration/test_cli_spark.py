@@ -431,5 +431,5 @@ def test_spark_submit_runs_the_same_job(log: Path, tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    (line,) = done.stdout.splitlines()
-    assert json.loads(line)["logs"][0]["endOffset"] == 281
+    batch, summary = map(json.loads, done.stdout.splitlines())
+    assert batch["logs"][0]["endOffset"] == summary["logs"][0]["endOffset"] == 281

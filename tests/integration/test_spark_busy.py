@@ -49,8 +49,8 @@ def test_a_job_retries_its_start(tmp_path: Path) -> None:
     done, starts = snapshots_job(tmp_path, late_starts=1)
     assert (done.returncode, starts) == (0, 2), done.stderr
     assert f"{WARNING}; the job is started again" in done.stderr
-    (line,) = done.stdout.splitlines()
-    assert json.loads(line)["logs"][0]["endOffset"] == 281
+    batch, _summary = map(json.loads, done.stdout.splitlines())
+    assert batch["logs"][0]["endOffset"] == 281
 
 
 @pytest.mark.long

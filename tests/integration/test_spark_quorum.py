@@ -73,10 +73,11 @@ def aclog(*args: object) -> Result:
 
 
 def batches(*args: object) -> list[dict[str, Any]]:
-    """What a job prints, to its end."""
+    """The batches that a job prints, without its summary."""
     done = aclog(*args, "--once", "--json")
     assert done.exit_code == 0, done.output
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    return [line for line in lines if "batch" in line]
 
 
 def change(admin: AdminClient, added: Iterable[int] = (), removed: Iterable[int] = ()) -> None:
