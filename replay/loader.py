@@ -117,6 +117,7 @@ class Loader:
         # Read by other threads; changed under the condition, which is notified.
         self._changed = threading.Condition()
         self._image: AclsImage | None = None
+        self._image_identity: LogIdentity | None = None
         self._reason: str | None = self._core.reason
         self._high_watermark: int | None = None
         self._made_at_ms = self._observed_at_ms = self._clock.now_ms()
@@ -203,6 +204,7 @@ class Loader:
             lag = None if high_watermark is None else max(0, high_watermark - end_offset)
             known = lag == 0 and error is None and now_ms - self._observed_at_ms <= OBSERVATION_AGE_MS_MAX
             return LoaderStatus(
+                identity=self._image_identity,
                 end_offset=None if image is None else end_offset,
                 epoch=held.provenance.epoch,
                 acl_count=len(held),
@@ -329,7 +331,7 @@ class Loader:
         end_offset, before = image.provenance.end_offset, self._published_end()
         self._subscriptions.publish(effect.delta, image, manifest)
         with self._changed:
-            self._image = image
+            self._image, self._image_identity = image, manifest.identity
             reached = self._pop_waiting(
                 [future for future, wanted in self._waiting.items() if wanted <= end_offset]
             )

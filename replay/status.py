@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from records.log.base import LogIdentity
     from replay.core import Phase
 
 
@@ -14,6 +15,8 @@ class LoaderStatus:
     """Status of a loader at one point in time.
 
     Attributes:
+        identity: of the log that the last published image is of; None before the first. The log itself may
+            have another one already, when it was replaced.
         end_offset: of the last published image, None before the first.
         epoch: leader epoch of its last batch.
         acl_count: ACLs in it.
@@ -29,6 +32,7 @@ class LoaderStatus:
         error: the last failure without a later success, also while ready.
     """
 
+    identity: LogIdentity | None
     end_offset: int | None
     epoch: int
     acl_count: int

@@ -79,7 +79,8 @@ class NodeStatus:
     """Status of a node, for /v1/state, /readyz and the command line.
 
     Attributes:
-        identity: of the log; None until its cluster has answered.
+        identity: of the log that the state is of; before the first load of the log itself, and None until its
+            cluster has answered.
         log_url: of the log.
         end_offset: last applied offset + 1.
         epoch: leader epoch of the last applied batch.
@@ -315,7 +316,7 @@ class Node:
         status, freshness = self.loader.status(), self.log.freshness()
         reason = status.reason or self._lag_reason(status) or self._age_reason(freshness)
         return NodeStatus(
-            identity=self._identity(),
+            identity=status.identity or self._identity(),
             log_url=self.log.url,
             end_offset=status.end_offset or 0,
             epoch=status.epoch,

@@ -319,7 +319,7 @@ def test_sidecar_and_log_together_are_wrong_usage() -> None:
     """Which one is meant is not guessed."""
     refused = aclog("acls", "--sidecar", "http://127.0.0.1:1", "--log", "x", "--list")
     assert refused.returncode == 2
-    assert "--sidecar cannot be used with --log" in refused.stderr
+    assert "--log and --sidecar cannot be used together" in refused.stderr
 
 
 @pytest.mark.parametrize(

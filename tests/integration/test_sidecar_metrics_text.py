@@ -13,7 +13,7 @@ import prometheus_client
 import pytest
 
 from authorizer.sidecar.routes import metrics_text
-from support.fleets import fleet_config, running_fleet
+from support.fleets import fleet_config, node_of, running_fleet
 from support.node_acls import topic_acl
 from support.nodes import SOON_S, create, node_with_client, running_node
 from support.waiting import wait_until
@@ -151,7 +151,9 @@ def test_a_fleet_renders_one_text_at_a_time(tmp_path: Path, renderings: Renderin
         with running_node(tmp_path / name, log_mode="create") as node:
             create(node, [topic_acl("orders")])
     config = fleet_config({name: tmp_path / name for name in ("eu", "us")})
-    with running_fleet(config) as (_, url), httpx.Client(base_url=url, timeout=SOON_S) as client:
+    with running_fleet(config) as (fleet, url), httpx.Client(base_url=url, timeout=SOON_S) as client:
+        for name in ("eu", "us"):
+            node_of(fleet, name)
         paths = "/metrics", "/clusters/eu/metrics", "/clusters/us/metrics"
         with scraping(client, renderings.may_end, *paths) as texts:
             wait_until(lambda: renderings.count == 1)

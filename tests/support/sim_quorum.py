@@ -16,7 +16,7 @@ import uuid
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from kio.schema.api_versions.v3 import response as versions_response
 from kio.schema.api_versions.v3.request import ApiVersionsRequest
@@ -32,6 +32,8 @@ from kio.schema.fetch.v18 import response as fetch_response_18
 from kio.schema.fetch_snapshot.v1 import response as snapshot_response
 from kio.schema.fetch_snapshot.v1.request import FetchSnapshotRequest
 from kio.schema.request_header.v2.header import RequestHeader
+from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
+from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 from kio.schema.types import BrokerId, TopicName
 from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import Records, i16, i32, i32Timedelta, i64, u16
@@ -261,7 +263,9 @@ class SimQuorum:
     def answer(self, node: Node, frame: bytes) -> bytes | None:
         """The frame of the answer; None: the connection is closed instead."""
         self.requests += 1
-        header, at = entity_reader(RequestHeader)(frame, 0)
+        # A handshake is no flexible message.
+        header_schema = SaslHandshakeRequest.__header_schema__ if frame[:2] == b"\0\x11" else RequestHeader
+        header, at = entity_reader(cast("type[Any]", header_schema))(frame, 0)
         request_types: dict[int, type[Any]] = {
             18: ApiVersionsRequest,
             60: DescribeClusterRequest,
@@ -271,6 +275,7 @@ class SimQuorum:
             else fetch_request_17.FetchRequest,
             30: CreateAclsRequest,
             31: DeleteAclsRequest,
+            17: SaslHandshakeRequest,
         }
         request, _ = entity_reader(request_types[header.request_api_key])(frame, at)
         if not node.is_up:
@@ -303,6 +308,8 @@ class SimQuorum:
             return DescribeClusterResponse(
                 throttle_time=NOW, error_code=ErrorCode.none, cluster_id=CLUSTER_ID, brokers=controllers
             )
+        if isinstance(request, SaslHandshakeRequest):  # as a listener without SASL
+            return SaslHandshakeResponse(error_code=ErrorCode.illegal_sasl_state, mechanisms=())
         if request.cluster_id not in (None, CLUSTER_ID):
             return self._another_cluster(request)
         if isinstance(request, FetchSnapshotRequest):

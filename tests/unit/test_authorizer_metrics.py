@@ -50,6 +50,7 @@ class ShownMetrics:
         self.ready = True
         self.metadata = MetadataImage.EMPTY
         self.status = LoaderStatus(
+            identity=None,
             end_offset=8,
             epoch=1,
             acl_count=3,

@@ -54,7 +54,7 @@ class World:
         self.states = LogStates(followed, self.store, lambda: self.now_ms)
 
     # What LogStates asks a FollowedLog for.
-    url = "sim:log"
+    url = "file:sim-log"
     identity: LogIdentity = identity()
 
     def open(self) -> SimLog:
@@ -89,7 +89,7 @@ def test_without_a_stored_state_a_batch_begins_with_nothing() -> None:
     assert state.provenance == Provenance(10, 1, FIRST_TIMESTAMP_MS + 9)
     world.log.trim(3)
     with pytest.raises(
-        SparkJobError, match=r"sim:log starts at offset 3, and memory.* has no snapshot that can"
+        SparkJobError, match=r"file:sim-log starts at offset 3, and memory.* has no snapshot that can"
     ):
         world.next_state(10)
 

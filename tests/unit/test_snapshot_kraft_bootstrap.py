@@ -115,7 +115,7 @@ def test_the_command_chooses_features(tmp_path: Path) -> None:
         (("--metadata-version", "4.0"), {METADATA_VERSION_FEATURE: 25}),
         (("--metadata-version", "3.9-IV0"), {METADATA_VERSION_FEATURE: METADATA_VERSION_3_9}),
     ):
-        done = export("--bootstrap", "--output", tmp_path, "--json", *flags)
+        done = export("--bootstrap", "--output", tmp_path, "--json", "--force", *flags)
         assert done.exit_code == 0, done.output
         result = json.loads(done.stdout)
         assert (result["file"], result["features"]) == (str(tmp_path / BOOTSTRAP_NAME), expected)

@@ -56,6 +56,8 @@ class Connection:
         self._settings = settings
         self._errors = errors
         self._is_probe = is_probe
+        # Whether a request other than those before a login was answered.
+        self._is_accepted = False
         self._is_aborted = False
         self._correlation_id = 0
         self._socket = self._connected()
@@ -92,7 +94,6 @@ class Connection:
 
         A response of more than ``bytes_max`` is malformed.
 
-
         Raises:
             LogUnreachableError: no response, or a malformed one.
             LogRefusedError: the server ended TLS.
@@ -104,7 +105,7 @@ class Connection:
         try:
             self._socket.settimeout(self._settings.timeout_s)
             self._socket.sendall(len(sent).to_bytes(_LENGTH_BYTES, "big") + sent)
-            return responses.decode_response(
+            decoded = responses.decode_response(
                 self._frame(deadline_s, bytes_max), decoder, self._correlation_id
             )
         except TimeoutError as error:
@@ -120,6 +121,8 @@ class Connection:
             raise self._errors.unreachable(self.address, f"{doing}: {error.strerror or error}") from error
         except responses.MalformedResponseError as error:
             raise self._errors.malformed_response(self.address, str(error)) from error
+        self._is_accepted |= decoder is not responses.API_VERSIONS
+        return decoded
 
     def abort(self) -> None:
         """Close it, and end a pending request. Idempotent."""
@@ -158,7 +161,7 @@ class Connection:
 
     def _requires_login(self) -> bool:
         """Whether the listener closed the connection because it requires SASL: others refuse a handshake."""
-        if self._is_probe or self._is_aborted or self._settings.mechanism is not None:
+        if self._is_probe or self._is_accepted or self._is_aborted or self._settings.mechanism is not None:
             return False
         try:
             probe = Connection(self.address, self._settings, self._errors, is_probe=True)
