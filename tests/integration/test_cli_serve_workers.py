@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -417,7 +417,10 @@ def test_the_workers_end_when_the_supervisor_is_killed(tmp_path: Path, own_log: 
 
 def socket_directory(serving: Serving) -> Path:
     """The directory of the workers' sockets."""
-    opened = {each.readlink() for each in Path(f"/proc/{serving.pids()[1]}/fd").iterdir()}
+    opened: set[Path] = set()
+    for each in Path(f"/proc/{serving.pids()[1]}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed since it was listed
+            opened.add(each.readlink())
     (lock,) = (path for path in opened if path.name == "output.lock")
     return lock.parent
 
