@@ -488,7 +488,7 @@ def test_hanging_dead_and_wrong_clusters_leave_the_rest_deciding(tmp_path: Path)
                 "cluster.local.log_mode": "create",
                 "cluster.quorum.max_lag_ms": 500,
                 "cluster.topic.max_lag_ms": 500,
-                "cluster.topic.acl_update_timeout_ms": 2000,
+                "cluster.topic.acl_update_timeout_ms": 5000,
                 "cluster.topic.super_users": "User:ANONYMOUS",
                 "cluster.wrong.kafka.cluster.id": "AAAAAAAAAAAAAAAAAAAAAQ",
                 "describe_principals": "User:ANONYMOUS",

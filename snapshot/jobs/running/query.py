@@ -48,8 +48,9 @@ class RunControl:
 
     Attributes:
         stop: stops all when it is set.
-        starting: held by a job until its query has made its first batch, or found nothing to do. Spark gives
-            a Python process ten seconds to start, which several at a time need more often.
+        starting: held by a job from the registration of its data source, which fails where two do it at a
+            time, until its query has made its first batch, or found nothing to do. Spark gives a Python
+            process ten seconds to start, which several at a time need more often.
     """
 
     stop: threading.Event = field(default_factory=threading.Event)
@@ -152,15 +153,15 @@ def _run_query(
                 failures.append(error)
                 raise
 
-        stream = _stream(spark, settings, first_offsets.starts)
-        writer = stream.writeStream.foreachBatch(run_batch).queryName(sink.name)
-        writer = writer.option("checkpointLocation", settings.checkpoint)
-        if settings.interval_s is None:
-            writer = writer.trigger(availableNow=True)
-        else:
-            writer = writer.trigger(processingTime=f"{int(settings.interval_s * 1000)} milliseconds")
         try:
             with control.starting:
+                stream = _stream(spark, settings, first_offsets.starts)
+                writer = stream.writeStream.foreachBatch(run_batch).queryName(sink.name)
+                writer = writer.option("checkpointLocation", settings.checkpoint)
+                if settings.interval_s is None:
+                    writer = writer.trigger(availableNow=True)
+                else:
+                    writer = writer.trigger(processingTime=f"{int(settings.interval_s * 1000)} milliseconds")
                 query = writer.start()
                 on_exit.callback(query.stop)
                 while not query.lastProgress and not _has_ended(query, control, micro_batches):
