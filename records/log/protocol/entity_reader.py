@@ -22,7 +22,7 @@ from typing import Any, Final, TypeVar, Union, cast, get_args, get_origin
 
 from kio.schema.errors import ErrorCode
 
-from records.errors import DecodeError
+from records.errors import DecodeError, TruncatedRecordError
 from records.flexible import MessageReader
 
 _E = TypeVar("_E")
@@ -88,6 +88,9 @@ def _field_reader(field: Field[Any], *, is_flexible: bool) -> _Read:
             if is_nullable:
                 return None
             raise DecodeError(f"{name} must not be null", position=position)
+        left = len(reader.data) - reader.at
+        if count > left:  # also where a later schema has elements without bytes
+            raise TruncatedRecordError(f"{name} claims {count} elements, {left} are left", position=position)
         return tuple([read(reader) for _ in range(count)])
 
     return read_array
