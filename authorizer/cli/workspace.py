@@ -141,9 +141,11 @@ class Workspace:
     ) -> LoadResult:
         """The state at the high watermark, or after the record at ``at_offset``; with notes."""
         note_guess(log, at_offset)
+        # Before loading: trailing bytes that turn out to be damage are an error of the load, not a note.
+        trailing = log.trailing_bytes() if at_offset is None else None
         result = load_state(log, self.sources(), at_offset=at_offset, with_offsets=with_offsets)
         if at_offset is None:
-            note_trailing(log)
+            note_trailing(trailing)
             note_age(log)
         return result
 
@@ -240,9 +242,8 @@ def _ago(age_ms: int | None) -> str:
     return "an unknown time" if age_ms is None else f"{age_ms / 1000:.0f} s ago"
 
 
-def note_trailing(log: MetadataLog) -> None:
-    """Print a note if a log ends with an incomplete batch that is not being written."""
-    trailing = log.trailing_bytes()
+def note_trailing(trailing: TrailingBytes | None) -> None:
+    """Print a note if a log ended with an incomplete batch, not being written, before it was read."""
     if trailing is not None and not trailing.is_being_written:
         note(f"note: {described(trailing)}; they are ignored, and the state is the one before this offset")
 

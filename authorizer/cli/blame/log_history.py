@@ -97,6 +97,7 @@ class LogHistory:
         return table.acls(np.flatnonzero(self.subject.rows(table)))
 
     def steps(self, ids: Iterable[Uuid]) -> Iterator[Step]:
+        trailing = self.log.trailing_bytes()
         with Progress("offsets") as shown:
             yield from steps(self.log, self.beginning, self.subject, ids, shown.at)
-        note_trailing(self.log)
+        note_trailing(trailing)

@@ -226,8 +226,9 @@ class _LogStates(_States):
         sources = [] if self._from_file else self._workspace.sources()
         if end_offset is not None:
             return load_state(self._log, sources, at_offset=end_offset - 1).image
+        trailing = self._log.trailing_bytes()
         image = load_state(self._log, sources).image
-        note_trailing(self._log)
+        note_trailing(trailing)
         return image
 
 

@@ -65,6 +65,7 @@ def dump_command(*, first: int | None, last: int | None, skip_others: bool) -> N
         raise click.UsageError(f"--from {first} is after --to {last}")
     workspace = Workspace.given()
     with workspace.log() as log, Progress("records") as shown_progress, JsonLines() as lines:
+        trailing = log.trailing_bytes() if last is None else None
         end = log.high_watermark()
         start = log.start_offset()
         position = start if first is None else first
@@ -83,8 +84,7 @@ def dump_command(*, first: int | None, last: int | None, skip_others: bool) -> N
                         done += 1
             position = batches[-1].end_offset
             shown_progress.at(done)
-        if last is None:
-            note_trailing(log)
+        note_trailing(trailing)
 
 
 def _read(log: MetadataLog, position: int) -> Sequence[LogBatch]:
