@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from authorizer.sidecar.auth.fair_places import FairExecutor, FairSlots, NoSlotError
+from authorizer.authentication.fair_places import FairExecutor, FairSlots, NoSlotError
 from support.nodes import SOON_S
 
 ONE, TWO, THREE = "10.0.0.1", "10.0.0.2", "10.0.0.3"

@@ -24,11 +24,12 @@ from hypothesis import strategies as st
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from authorizer.api.errors import ConfigError
+from authorizer.authentication import key_set as key_set_module
+from authorizer.authentication.key_set import KeySet, fetch_key_set
+from authorizer.authentication.oidc import OidcTokens
+from authorizer.authentication.rejection import Reason, RejectionError
 from authorizer.configuration.load import load_config
-from authorizer.sidecar.auth import key_set as key_set_module
-from authorizer.sidecar.auth.key_set import KeySet, fetch_key_set
-from authorizer.sidecar.auth.oidc import OidcTokens
-from authorizer.sidecar.auth.rejection import Reason, RejectionError
+from authorizer.sidecar.auth.challenge import http_error
 from records.principal import KafkaPrincipal
 from support.certificates import Authority
 from support.issuer import AUDIENCE, ISSUER, key_set, key_set_server, private_key, public_jwk, token
@@ -170,10 +171,10 @@ def test_a_token_that_is_not_valid_is_refused_with_the_reason(
 ) -> None:
     with pytest.raises(RejectionError) as refusal:
         oidc().verify(wrong(), KEYS)
-    assert refusal.value.code.status == 401
+    assert http_error(refusal.value).code.status == 401
     if reason is not None:
         assert refusal.value.reason is reason
-        assert 'error="invalid_token"' in refusal.value.headers["www-authenticate"]
+        assert 'error="invalid_token"' in http_error(refusal.value).headers["www-authenticate"]
 
 
 _JSON = st.recursive(
@@ -197,7 +198,7 @@ def test_any_signed_token_is_valid_or_refused(claims: dict[str, Any], header: di
     try:
         verified = oidc().verify(text, KEYS)
     except RejectionError as refusal:
-        status = refusal.code.status
+        status = http_error(refusal).code.status
     assert status == (401 if verified is None else 200)
     if verified is not None:
         assert verified[0].name

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from authorizer.authentication.rejection import Reason, RejectionError
 from authorizer.sidecar.auth import stored_tokens
-from authorizer.sidecar.auth.rejection import Reason, RejectionError
+from authorizer.sidecar.auth.challenge import http_error
 from authorizer.sidecar.auth.stored_tokens import (
     ScryptCost,
     StoredToken,
@@ -28,7 +29,7 @@ DISTINGUISHED = KafkaPrincipal("User", "CN=a:b,O=c d")
 def refused(tokens: StoredTokens, token: str) -> Reason:
     with pytest.raises(RejectionError) as refusal:
         tokens.principal_of(token)
-    assert refusal.value.code.status == 401
+    assert http_error(refusal.value).code.status == 401
     return refusal.value.reason
 
 
@@ -88,7 +89,7 @@ def test_an_unknown_id_takes_the_way_of_a_wrong_secret(monkeypatch: pytest.Monke
         done.clear()
         with pytest.raises(RejectionError) as refusal:
             tokens.principal_of(each)
-        ways.append((dict(done), refusal.value.message, refusal.value.headers))
+        ways.append((dict(done), refusal.value.message, http_error(refusal.value).headers))
     assert ways[0] == ways[1]
     assert ways[0][0] == {("sha256", len(token)): 1, ("compare_digest", 32, 32): 1}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from authorizer.sidecar.auth import failure_rate_limit as tries
-from authorizer.sidecar.auth.failure_rate_limit import FAILURES_MAX, FORGET_AFTER_S, FailureRateLimit
+from authorizer.authentication import failure_rate_limit as tries
+from authorizer.authentication.failure_rate_limit import FAILURES_MAX, FORGET_AFTER_S, FailureRateLimit
 
 ONE, OTHER = "10.0.0.1", "10.0.0.2"
 

@@ -22,26 +22,25 @@ from math import ceil, inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from authorizer.api.errors import ConfigError
-from authorizer.configuration.keys.names import AUTH_OIDC_JWKS, AUTH_TOKENS_FILE
-from authorizer.sidecar.auth.failure_rate_limit import FailureRateLimit
-from authorizer.sidecar.auth.fair_places import FairExecutor, FairSlots, NoSlotError
+from authorizer.authentication.failure_rate_limit import FailureRateLimit
+from authorizer.authentication.fair_places import FairExecutor, NoSlotError
+from authorizer.authentication.issuer import Issuer
+from authorizer.authentication.rejection import Reason, RejectionError, busy_error
+from authorizer.authentication.reloading_value import FILE_POLL_INTERVAL_S, FileReader, ReloadingValue
+from authorizer.configuration.keys.names import AUTH_TOKENS_FILE
+from authorizer.sidecar.auth.challenge import http_error
 from authorizer.sidecar.auth.metrics import AuthenticationCollector, RejectionCounter
-from authorizer.sidecar.auth.rejection import Reason, RejectionError
-from authorizer.sidecar.auth.reloading_value import FILE_POLL_INTERVAL_S, FileReader, ReloadingValue
 from authorizer.sidecar.auth.stored_tokens import TOKEN_PREFIX, StoredToken, StoredTokens
 from authorizer.sidecar.auth.tokens_file import read_tokens
-from records.install_command import install_command
 from records.principal import ANONYMOUS, KafkaPrincipal
 from replay.clock import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from authorizer.authentication.key_set import KeySet
     from authorizer.configuration.load import Config
     from authorizer.listeners.listener import Listener
-    from authorizer.sidecar.auth.key_set import KeySet
-    from authorizer.sidecar.auth.oidc import OidcTokens
     from authorizer.sidecar.http.request_origin import Origin
     from replay.clock import Clock
 
@@ -51,12 +50,9 @@ _TOKEN_BYTES_MAX: Final = 16 * 1024
 
 #: Cached tokens; beyond them the oldest entry is dropped.
 CACHE_MAX: Final = 10_000
-#: For each kind of verification: threads, and queued requests.
+#: Of the verification of slow hashes: threads, and queued requests.
 _THREADS: Final = 2
 SLOTS: Final = 256
-#: Requests that wait for a newer key set, and how long each waits.
-KEY_SLOTS: Final = 64
-KEY_WAIT_S: Final = 5.0
 
 
 _Result = TypeVar("_Result")
@@ -84,21 +80,18 @@ class Authenticator:
         self._cache: dict[bytes, _CachedCaller] = {}
         self._checks: dict[bytes, asyncio.Future[_CachedCaller]] = {}
         self._slow_checks = FairExecutor(_THREADS, SLOTS, "aclog-stored-tokens")
-        self._jwt_checks = FairExecutor(_THREADS, SLOTS, "aclog-issuer-tokens")
-        self._key_slots = FairSlots(KEY_SLOTS)
         # Protects the replacement of the cache: each reloading value has a thread.
         self._cache_lock = threading.Lock()
         self._failures = FailureRateLimit()
         self._refusals = RejectionCounter()
         self._tokens: ReloadingValue[StoredTokens] | None = None
-        self._oidc: OidcTokens | None = None
-        self._key_set: ReloadingValue[KeySet] | None = None
+        self._issuer: Issuer | None = None
         if config.auth_tokens_file is not None:
             load = FileReader(Path(config.auth_tokens_file), lambda path: StoredTokens(read_tokens(path)))
             self._tokens = ReloadingValue("tokens", load, FILE_POLL_INTERVAL_S, changed=self._drop_stale)
             self._tokens.load()
         if config.auth_oidc_jwks is not None:
-            self._oidc, self._key_set = self._open_issuer(config, config.auth_oidc_jwks)
+            self._issuer = Issuer(config, config.auth_oidc_jwks, self._clock, changed=self._drop_stale)
         self.collector = AuthenticationCollector(self._refusals, self._reloading_values())
 
     def start(self) -> None:
@@ -111,7 +104,8 @@ class Authenticator:
         for each in self._reloading_values():
             each.close()
         self._slow_checks.close()
-        self._jwt_checks.close()
+        if self._issuer is not None:
+            self._issuer.close()
 
     def cached_caller(
         self, authorization: bytes | None, connection: KafkaPrincipal, listener: Listener
@@ -138,8 +132,8 @@ class Authenticator:
         """Identify the caller of a request with these Authorization headers. On the event loop only.
 
         Raises:
-            RejectionError: 401, the token is missing or invalid; 429, it is invalid after too many others, or
-                the queue is full.
+            HttpError: 401, the token is missing or invalid; 429, it is invalid after too many others, or the
+                queue is full.
         """
         header = authorization[0] if authorization else None
         if len(authorization) <= 1:
@@ -149,10 +143,8 @@ class Authenticator:
         try:
             return (await self._authenticate(authorization, origin)).principal
         except RejectionError as refused:
-            refusal = self._count_rejection(refused, origin)
-            if refusal is refused:
-                raise
-            raise refusal from refused
+            rejection = self._count_rejection(refused, origin)
+            raise http_error(rejection) from rejection
 
     def _count_rejection(self, refusal: RejectionError, origin: Origin) -> RejectionError:
         """Count a rejection; return the answer, which is 429 after too many failures of the address."""
@@ -197,14 +189,19 @@ class Authenticator:
             check.exception()  # retrieved, even if all waiting clients have disconnected
 
     async def _check(self, token: str, digest: bytes, address: str) -> _CachedCaller:
-        # Read before the tokens and keys: a verification that began before a reload must not write into the
-        # cache of the reload.
+        # Read before the tokens: a verification that began before a reload must not write into the cache of
+        # the reload.
         cache = self._cache
         stored = None if self._tokens is None else self._tokens.value
-        if stored is not None and (self._oidc is None or token.startswith(TOKEN_PREFIX)):
+        if stored is not None and (self._issuer is None or token.startswith(TOKEN_PREFIX)):
             seen = await self._check_stored(token, stored, address)
-        elif self._oidc is not None and self._key_set is not None:
-            cache, seen = await self._check_jwt(token, self._oidc, self._key_set, address)
+        elif self._issuer is not None:
+            is_over_limit = partial(self._is_indebted, address)
+            principal, until_s, keys = await self._issuer.verify(token, address, is_over_limit)
+            seen = _CachedCaller(principal, until_s * 1000, keys)
+            cache = self._cache
+            if keys is not self._issuer.key_set.value:
+                return seen
         else:
             raise RejectionError(
                 Reason.UNKNOWN_TOKEN, f"no tokens are known here: {AUTH_TOKENS_FILE} is not set"
@@ -220,67 +217,24 @@ class Authenticator:
         stored = await self._run_check(self._slow_checks, address, verify) if entry.is_slow else verify()
         return _CachedCaller(stored.principal, inf, stored)
 
-    async def _check_jwt(
-        self, token: str, oidc: OidcTokens, key_set: ReloadingValue[KeySet], address: str
-    ) -> tuple[dict[bytes, _CachedCaller], _CachedCaller]:
-        """Return the cache for the result, and the result."""
-        cache = self._cache
-        verify = partial(_verify_jwt, token, oidc, key_set)
-        try:
-            return cache, await self._run_check(self._jwt_checks, address, verify)
-        except RejectionError as refusal:
-            if refusal.reason is not Reason.UNKNOWN_KEY:
-                raise
-        # The issuer may have a new key.
-        await self._wait_for_keys(key_set, address)
-        cache = self._cache
-        return cache, await self._run_check(self._jwt_checks, address, verify)
-
-    async def _wait_for_keys(self, key_set: ReloadingValue[KeySet], address: str) -> None:
-        """Wait until the keys were fetched again, or were a short time ago, or the timeout."""
-        fetched = asyncio.wrap_future(key_set.ask(self._clock.monotonic_s()))
-        try:
-            with self._key_slots.place(address, is_over_limit=self._is_indebted(address)) as place:
-                await asyncio.wait((fetched, place), timeout=KEY_WAIT_S, return_when=asyncio.FIRST_COMPLETED)
-                fetched.cancel()  # the fetch continues: others may wait for it
-                if place.done():
-                    await place
-        except NoSlotError:
-            raise _busy_error() from None
-
     async def _run_check(self, checks: FairExecutor, address: str, check: Callable[[], _Result]) -> _Result:
         try:
             return await checks.run(address, check, is_over_limit=self._is_indebted(address))
         except NoSlotError:
-            raise _busy_error() from None
+            raise busy_error() from None
 
     def _is_indebted(self, address: str) -> bool:
         return self._failures.wait_s(address, self._clock.monotonic_s()) > 0
 
-    def _open_issuer(self, config: Config, jwks: str) -> tuple[OidcTokens, ReloadingValue[KeySet]]:
-        try:
-            from authorizer.sidecar.auth.key_set import fetch_key_set, read_key_set  # noqa: PLC0415
-            from authorizer.sidecar.auth.oidc import OidcTokens  # noqa: PLC0415
-        except ImportError as error:
-            raise ConfigError(AUTH_OIDC_JWKS, jwks, f"it takes PyJWT: {install_command('oidc')}") from error
-        if "://" in jwks:
-            # Fetched in a thread, so that the start does not wait for it.
-            every_s = config.auth_oidc_jwks_refresh_ms / 1000
-            followed = ReloadingValue("jwks", partial(fetch_key_set, jwks), every_s, changed=self._drop_stale)
-        else:
-            load = FileReader(Path(jwks), read_key_set)
-            followed = ReloadingValue("jwks", load, FILE_POLL_INTERVAL_S, changed=self._drop_stale)
-            followed.load()
-        return OidcTokens(config), followed
-
     def _reloading_values(self) -> list[ReloadingValue[Any]]:
-        return [each for each in (self._tokens, self._key_set) if each is not None]
+        key_set = None if self._issuer is None else self._issuer.key_set
+        return [each for each in (self._tokens, key_set) if each is not None]
 
     def _drop_stale(self) -> None:
         """Drop cached tokens whose entry or key set was replaced. Called in a reloading thread."""
         with self._cache_lock:
             tokens = None if self._tokens is None else self._tokens.value
-            keys = None if self._key_set is None else self._key_set.value
+            keys = None if self._issuer is None else self._issuer.key_set.value
             self._cache = {
                 digest: seen
                 for digest, seen in list(self._cache.items())
@@ -293,16 +247,3 @@ class Authenticator:
 
     def _digest(self, authorization: bytes) -> bytes:
         return hashlib.blake2b(authorization, key=self._key, digest_size=16).digest()
-
-
-def _verify_jwt(token: str, oidc: OidcTokens, key_set: ReloadingValue[KeySet]) -> _CachedCaller:
-    """Verify an issuer's token; runs in a thread."""
-    keys = key_set.value
-    if keys is None:
-        raise RejectionError(Reason.NO_KEYS, "the keys that verify tokens are not loaded yet")
-    principal, until_s = oidc.verify(token, keys)
-    return _CachedCaller(principal, until_s * 1000, keys)
-
-
-def _busy_error() -> RejectionError:
-    return RejectionError(Reason.BUSY, "too many new tokens at a time: try again")

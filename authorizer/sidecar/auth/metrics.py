@@ -8,15 +8,15 @@ import structlog
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from authorizer.sidecar.auth.rejection import Reason
+from authorizer.authentication.rejection import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from prometheus_client import Metric
 
-    from authorizer.sidecar.auth.rejection import RejectionError
-    from authorizer.sidecar.auth.reloading_value import ReloadingValue
+    from authorizer.authentication.rejection import RejectionError
+    from authorizer.authentication.reloading_value import ReloadingValue
     from authorizer.sidecar.http.request_origin import Origin
 
 log = structlog.get_logger(__name__)

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Final, Self
 
-from authorizer.sidecar.auth.rejection import Reason, RejectionError
+from authorizer.authentication.rejection import Reason, RejectionError
 from records.principal import ANONYMOUS, KafkaPrincipal, parse_kafka_principal
 
 if TYPE_CHECKING:

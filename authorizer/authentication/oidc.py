@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 import jwt
 from jwt import exceptions
 
-from authorizer.sidecar.auth.rejection import Reason, RejectionError
+from authorizer.authentication.rejection import Reason, RejectionError
 from records.principal import ANONYMOUS, KafkaPrincipal
 
 if TYPE_CHECKING:
+    from authorizer.authentication.key_set import KeySet
     from authorizer.configuration.load import Config
-    from authorizer.sidecar.auth.key_set import KeySet
 
 #: The first that an error is an instance of; what is in none of these is malformed.
 _REASONS: Final[tuple[tuple[type[Exception], Reason, str], ...]] = (

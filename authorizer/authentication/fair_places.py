@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from authorizer.sidecar.auth.failure_rate_limit import client_network
+from authorizer.authentication.failure_rate_limit import client_network
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -1,14 +1,11 @@
-"""Why a request's caller is not believed, and what it is answered: RFC 6750, section 3."""
+"""Why a caller is rejected."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from typing import Final
 
-from authorizer.api.http.error_code import ErrorCode
-from authorizer.sidecar.http.errors import HttpError
-
-_REALM: Final = 'Bearer realm="aclog"'
+from records.errors import AclogError
 
 
 class Reason(StrEnum):
@@ -44,28 +41,27 @@ _NOT_A_FAILURE: Final = frozenset(
 )
 
 
-class RejectionError(HttpError):
-    """The answer to a request whose caller is not believed.
+class RejectionError(AclogError):
+    """A caller is rejected.
 
     Attributes:
         reason: why.
+        message: for people; printable ASCII without quotes, and nothing of the request's.
+        retry_after_s: when to try again, if that may help.
     """
 
     def __init__(self, reason: Reason, message: str, retry_after_s: int = 1) -> None:
-        """``message`` is in a header, too: printable ASCII without quotes, and nothing of the request's."""
-        match reason:
-            case Reason.TOO_MANY_TRIES | Reason.BUSY:
-                super().__init__(ErrorCode.TOO_MANY_REQUESTS, message, {"retry-after": str(retry_after_s)})
-            case Reason.NO_KEYS:
-                super().__init__(ErrorCode.NO_TOKEN_KEYS, message, {"retry-after": str(retry_after_s)})
-            case Reason.MISSING:
-                super().__init__(ErrorCode.UNAUTHENTICATED, message, {"www-authenticate": _REALM})
-            case _:
-                challenge = f'{_REALM}, error="invalid_token", error_description="{message}"'
-                super().__init__(ErrorCode.UNAUTHENTICATED, message, {"www-authenticate": challenge})
+        super().__init__(message)
         self.reason = reason
+        self.message = message
+        self.retry_after_s = retry_after_s
 
     @property
     def counts_as_failure(self) -> bool:
         """Whether it counts for the limit on tries."""
         return self.reason not in _NOT_A_FAILURE
+
+
+def busy_error() -> RejectionError:
+    """Too many verifications are queued."""
+    return RejectionError(Reason.BUSY, "too many new tokens at a time: try again")
