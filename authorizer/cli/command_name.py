@@ -29,6 +29,7 @@ COMMANDS: Final = (
     "snapshot",
     "serve",
     "token",
+    "credentials",
     "diff",
     "plan",
     "apply",

@@ -50,6 +50,9 @@ _COMMANDS: Final = {
         "serve.command", "Run a node that serves decisions over HTTP, for a gateway, registry or proxy."
     ),
     "token": _Command("tokens", "Create, list or revoke bearer tokens for the sidecar."),
+    "credentials": _Command(
+        "credentials", "Add, list or remove users that log in by SASL over Kafka's protocol."
+    ),
     "diff": _Command("sets.diff", "Compare two sets of ACLs and the permissions that they give."),
     "plan": _Command(
         "plans.plan", "Show what a file of ACLs would change, and which permissions change with it."

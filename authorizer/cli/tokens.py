@@ -79,12 +79,12 @@ def create_command(*, principal: KafkaPrincipal, file: Path | None, as_json: boo
       aclog token create --principal User:gateway
     """
     from authorizer.sidecar.auth.stored_tokens import new_token
-    from authorizer.sidecar.auth.tokens_file import append_token
+    from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
 
     token, stored = new_token(principal)
     if file is not None:
         try:
-            append_token(file, stored)
+            TOKENS_FILE.put(file, stored)
         except OSError as error:
             raise _unwritable(file, error) from error
     if as_json:
@@ -107,9 +107,9 @@ def list_command(*, file: Path, as_json: bool) -> None:
       aclog token list --file tokens
       aclog token list --file tokens --json
     """
-    from authorizer.sidecar.auth.tokens_file import read_tokens
+    from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
 
-    tokens = read_tokens(file)
+    tokens = TOKENS_FILE.read(file)
     if as_json:
         print_json({"file": str(file), "tokens": [_json(token) for token in tokens]})
         return
@@ -133,10 +133,10 @@ def revoke_command(*, token_id: str, file: Path) -> None:
     Examples:
       aclog token revoke 5f0c9d1e2a3b4c5d --file tokens
     """
-    from authorizer.sidecar.auth.tokens_file import revoke_token
+    from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
 
     try:
-        revoked = revoke_token(file, token_id)
+        revoked = TOKENS_FILE.remove(file, token_id)
     except OSError as error:
         raise _unwritable(file, error) from error
     if revoked is None:

@@ -18,7 +18,7 @@ import pytest
 
 from authorizer.api.kafka_version import NETWORKS_LEVEL
 from authorizer.sidecar.auth.stored_tokens import new_token
-from authorizer.sidecar.auth.tokens_file import append_token
+from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
 from records.entries import METADATA_VERSION_FEATURE, FeatureLevelRecord
 from records.log.directory import DirectoryLog
 from records.principal import KafkaPrincipal
@@ -264,7 +264,7 @@ def test_the_token_names_the_caller_of_a_node_at_an_address(
     """A file or the environment has it; a wrong one is exit code 1."""
     tokens, token_file = tmp_path / "tokens", tmp_path / "admin.token"
     token, stored = new_token(KafkaPrincipal("User", "admin"))
-    append_token(tokens, stored)
+    TOKENS_FILE.put(tokens, stored)
     token_file.write_text(f"{token}\n")
     acls(log, "--add", "--allow-principal", "User:admin", "--operation", "Describe", "--cluster")
     with running_node(log) as node, sidecar_of(node, auth_tokens_file=tokens) as url:

@@ -15,7 +15,7 @@ from authorizer.cli.main import cli
 from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
 from authorizer.sidecar.auth.stored_tokens import new_token
-from authorizer.sidecar.auth.tokens_file import append_token
+from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
 from authorizer.sidecar.server import Sidecar
 from records.acl import AclOperation
 from records.principal import KafkaPrincipal
@@ -194,7 +194,7 @@ def verify(port: int) -> tuple[object, ...]:
 @contextmanager
 def guarded(tmp_path: Path) -> Iterator[Sidecar]:
     """Mutual TLS and a token, and a Unix socket that wants a token; ACLs that gateway may list."""
-    append_token(tmp_path / "tokens", STORED)
+    TOKENS_FILE.put(tmp_path / "tokens", STORED)
     (tmp_path / "authorities.pem").write_text(AUTHORITY.pem)
     flags = {
         "aclog.log.url": str(SMALL),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from authorizer.sidecar.auth.stored_tokens import StoredToken, StoredTokens
-from authorizer.sidecar.auth.tokens_file import read_tokens
+from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
 from records.principal import KafkaPrincipal
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,7 +36,7 @@ def test_a_token_is_printed_once_and_its_hash_stored(tmp_path: Path) -> None:
     token = made.stdout.strip()
     assert stat.S_IMODE(tokens.stat().st_mode) == 0o600
     assert token.rpartition("_")[2] not in tokens.read_text()
-    assert StoredTokens(read_tokens(tokens)).principal_of(token) == GATEWAY
+    assert StoredTokens(TOKENS_FILE.read(tokens)).principal_of(token) == GATEWAY
 
     token_id = token.split("_")[1]
     listed = aclog_token("list", "--file", tokens)

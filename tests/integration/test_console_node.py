@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from authorizer.api.errors import ConfigError
 from authorizer.node.node import Node
 from authorizer.sidecar.auth.stored_tokens import new_token
-from authorizer.sidecar.auth.tokens_file import append_token
+from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
 from records.acl import (
     AclOperation,
     AclPermissionType,
@@ -216,7 +216,7 @@ def test_a_node_ahead_is_compared_once_this_one_reaches_its_offset(
 
 def test_a_peer_that_requires_a_token_is_queried_with_one(peers: dict[str, str], tmp_path: Path) -> None:
     token, stored = new_token(KafkaPrincipal("User", "console"))
-    append_token(tmp_path / "tokens", stored)
+    TOKENS_FILE.put(tmp_path / "tokens", stored)
     guarded = {"auth_tokens_file": tmp_path / "tokens", "auth_required_listeners": "PLAINTEXT"}
     with (
         running_node(peers["directory"], log_mode="read") as other,

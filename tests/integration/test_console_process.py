@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, expect
 
 from authorizer.console.process.console_proxy import ProxiedRequest
 from authorizer.sidecar.auth.stored_tokens import new_token
-from authorizer.sidecar.auth.tokens_file import append_token
+from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
 from records.acl import CLUSTER_NAME, AclBinding, AclOperation, ResourceType
 from records.log.directory import DirectoryLog
 from records.principal import ANONYMOUS, KafkaPrincipal
@@ -283,7 +283,7 @@ def test_the_console_process_takes_the_caller_from_the_worker(tmp_path: Path) ->
     tokens = {}
     for principal in (admin, alice):
         tokens[principal], stored = new_token(principal)
-        append_token(tmp_path / "tokens", stored)
+        TOKENS_FILE.put(tmp_path / "tokens", stored)
     authority = Authority()
     (tmp_path / "authority.pem").write_text(authority.pem)
     certificate = authority.issue("CN=admin").write(tmp_path / "admin.pem")

@@ -18,7 +18,7 @@ import yaml
 
 from authorizer.configuration.load import load_config
 from authorizer.sidecar.auth.stored_tokens import new_token
-from authorizer.sidecar.auth.tokens_file import append_token
+from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
 from records.principal import KafkaPrincipal
 from support.certificates import Authority
 from support.cli_commands import parsed_command
@@ -162,7 +162,7 @@ def test_the_configured_listener_answers_the_probes(tmp_path: Path) -> None:
     """
     local, outside = free_ports(2)
     token, stored = new_token(KafkaPrincipal("User", "gateway"))
-    append_token(tmp_path / "tokens", stored)
+    TOKENS_FILE.put(tmp_path / "tokens", stored)
     Authority().issue("CN=gateway").write(tmp_path / "tls-combined.pem")
     text = properties().replace("/etc/aclog-tls", str(tmp_path)).replace("/etc/aclog-tokens", str(tmp_path))
     text = text.replace("127.0.0.1:8180", f"{HOST}:{local}").replace("SSL://:8443", f"SSL://{HOST}:{outside}")

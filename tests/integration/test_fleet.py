@@ -23,7 +23,7 @@ from authorizer.listeners.unix_socket import UnixConnection
 from authorizer.node.fleet import Fleet
 from authorizer.sidecar.app import NODE_OPERATIONS
 from authorizer.sidecar.auth.stored_tokens import new_token
-from authorizer.sidecar.auth.tokens_file import append_token
+from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
 from authorizer.sidecar.fleet_app import FLEET_OPERATIONS
 from records.acl import (
     CLUSTER_NAME,
@@ -110,7 +110,7 @@ def test_each_cluster_decides_by_its_own_acls_and_rights(
 def test_the_process_authenticates_callers_and_each_cluster_authorizes_them(tmp_path: Path) -> None:
     """One token, believed or not before any cluster is asked; health is for everyone, of each cluster too."""
     token, stored = new_token(KafkaPrincipal("User", "gateway"))
-    append_token(tmp_path / "tokens", stored)
+    TOKENS_FILE.put(tmp_path / "tokens", stored)
     config = fleet_config(
         {"eu": tmp_path / "eu", "us": tmp_path / "us"},
         log_mode="create",

@@ -23,7 +23,7 @@ import pytest
 from authorizer.node.node import Node
 from authorizer.sidecar.app import SidecarApp
 from authorizer.sidecar.auth.stored_tokens import new_token
-from authorizer.sidecar.auth.tokens_file import append_token
+from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
 from authorizer.sidecar.http import protocol
 from records.principal import KafkaPrincipal
 from support.node_acls import topic_acl
@@ -241,7 +241,7 @@ def victims_token(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """A token of User:victim, and the file that knows it."""
     token, stored = new_token(VICTIM)
     file = tmp_path_factory.mktemp("victim") / "tokens"
-    append_token(file, stored)
+    TOKENS_FILE.put(file, stored)
     return token, file
 
 

@@ -15,7 +15,7 @@ from authorizer.api.errors import ConfigError
 from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
 from authorizer.sidecar.auth.stored_tokens import new_token
-from authorizer.sidecar.auth.tokens_file import append_token
+from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
 from authorizer.sidecar.server import Sidecar
 from records.principal import KafkaPrincipal
 from support.certificates import Authority
@@ -36,7 +36,7 @@ OTHER = {
 @contextmanager
 def serving(tmp_path: Path, **settings: str) -> Iterator[Sidecar]:
     """With a file that has TOKEN; settings with underscores for dots."""
-    append_token(tmp_path / "tokens", STORED)
+    TOKENS_FILE.put(tmp_path / "tokens", STORED)
     flags = {
         "aclog.log.url": str(tmp_path / "log"),
         "aclog.log.mode": "create",

@@ -21,7 +21,7 @@ from authorizer.node.node import Node
 from authorizer.sidecar.app import SidecarApp
 from authorizer.sidecar.auth.authenticator import Authenticator
 from authorizer.sidecar.auth.stored_tokens import new_token
-from authorizer.sidecar.auth.tokens_file import append_token
+from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
 from authorizer.sidecar.http.limits import LoadLimiter
 from authorizer.sidecar.http.protocol import SidecarProtocol
 from authorizer.sidecar.http.request_metrics import RequestMetrics
@@ -54,7 +54,7 @@ class Both:
         self.tokens = []
         for name in CALLERS[:2]:
             token, stored = new_token(KafkaPrincipal("User", name))
-            append_token(tokens_file, stored)
+            TOKENS_FILE.put(tokens_file, stored)
             self.tokens.append(token.encode())
         config = config_of(auth_tokens_file=tokens_file)
         self._load = LoadLimiter(config)

@@ -13,7 +13,7 @@ from authorizer.configuration.log_setup import setup_logging
 from authorizer.node.audit.audit_writer import AuditWriter
 from authorizer.node.node import Node
 from authorizer.sidecar.auth.stored_tokens import new_token
-from authorizer.sidecar.auth.tokens_file import append_token
+from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
 from authorizer.sidecar.server import Sidecar
 from records.acl import AclOperation
 from records.batch import encode_batch
@@ -38,7 +38,7 @@ def instrumented_sidecar(directory: Path) -> Iterator[tuple[Node, httpx.Client]]
     append_bytes(segment_path(directory / "log", 0), first)
     identity = Authority().issue("CN=localhost").write(directory / "server.pem")
     _, stored = new_token(KafkaPrincipal("User", "gateway"))
-    append_token(directory / "tokens", stored)
+    TOKENS_FILE.put(directory / "tokens", stored)
     config = load_config(
         environ={},
         flags={

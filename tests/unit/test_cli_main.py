@@ -47,6 +47,8 @@ def test_the_commands_are_the_documented_ones() -> None:
         *(("snapshot", name) for name in ("list", "create", "verify", "import", "export")),
         ("token",),
         *(("token", name) for name in ("create", "list", "revoke")),
+        ("credentials",),
+        *(("credentials", name) for name in ("add", "list", "remove")),
         ("spark",),
         *(
             ("spark", name)

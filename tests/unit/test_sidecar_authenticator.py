@@ -27,7 +27,7 @@ from authorizer.listeners.listener import Listener
 from authorizer.sidecar.auth import authenticator as module
 from authorizer.sidecar.auth.authenticator import Authenticator
 from authorizer.sidecar.auth.stored_tokens import StoredToken, new_token
-from authorizer.sidecar.auth.tokens_file import append_token, revoke_token
+from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
 from authorizer.sidecar.http.errors import HttpError
 from authorizer.sidecar.http.request_origin import Origin
 from records.principal import ANONYMOUS, KafkaPrincipal
@@ -66,7 +66,7 @@ def stored(tmp_path: Path) -> tuple[Path, str, StoredToken]:
     """A file with one token, and that."""
     path = tmp_path / "tokens"
     token, stored = new_token(GATEWAY)
-    append_token(path, stored)
+    TOKENS_FILE.put(path, stored)
     return path, token, stored
 
 
@@ -170,10 +170,10 @@ def test_a_revoked_token_is_refused_from_the_reload_on(stored: tuple[Path, str, 
 
     async def run(authenticator: Authenticator) -> None:
         assert await caller_of(authenticator, bearer(token)) == GATEWAY
-        append_token(path, other)
+        TOKENS_FILE.put(path, other)
         await eventually(lambda: is_answer(authenticator, other_token, OF_CERTIFICATE))
         assert await caller_of(authenticator, bearer(token)) == GATEWAY
-        revoke_token(path, in_file.id)
+        TOKENS_FILE.remove(path, in_file.id)
         await eventually(lambda: is_answer(authenticator, token, Reason.UNKNOWN_TOKEN))
         assert await caller_of(authenticator, bearer(other_token)) == OF_CERTIFICATE
 
@@ -195,7 +195,7 @@ def test_a_token_checked_during_a_reload_is_not_cached(
     """The check began on the old file; what it found must not outlive that."""
     path = stored[0]
     token, in_file = slow_token(GATEWAY)
-    append_token(path, in_file)
+    TOKENS_FILE.put(path, in_file)
     begun, go_on = threading.Event(), threading.Event()
     matches = StoredToken.matches
 
@@ -209,7 +209,7 @@ def test_a_token_checked_during_a_reload_is_not_cached(
         check = asyncio.create_task(caller_of(authenticator, bearer(token)))
         await asyncio.to_thread(begun.wait, SOON_S)
         before = authenticator._cache
-        revoke_token(path, in_file.id)
+        TOKENS_FILE.remove(path, in_file.id)
         while authenticator._cache is before:  # noqa: ASYNC110 - another thread's
             await asyncio.sleep(0.01)
         go_on.set()
@@ -254,9 +254,9 @@ def test_an_unexpected_error_does_not_end_the_reloads(
         assert tokens is not None
         with monkeypatch.context() as patched:
             patched.setattr(module, "StoredTokens", None)
-            append_token(path, new_token(GATEWAY)[1])
+            TOKENS_FILE.put(path, new_token(GATEWAY)[1])
             wait_until(lambda: tokens.failure is not None)
-        revoke_token(path, in_file.id)
+        TOKENS_FILE.remove(path, in_file.id)
         wait_until(lambda: tokens.failure is None)
         assert running(caller_of(authenticator, bearer(token))) is Reason.UNKNOWN_TOKEN
     assert isinstance(logs[0]["exc_info"], TypeError)
@@ -316,7 +316,7 @@ def test_a_valid_token_is_accepted_from_an_indebted_address(stored: tuple[Path, 
     """Seen before or not, of each kind: it cannot be locked out by who shares its address."""
     path, token, _ = stored
     slow, in_file = slow_token(OF_CERTIFICATE)
-    append_token(path, in_file)
+    TOKENS_FILE.put(path, in_file)
     keys = path.with_name("keys.json")
     keys.write_bytes(key_set("one"))
 
@@ -356,8 +356,8 @@ def test_a_change_of_the_file_invalidates_only_changed_tokens(stored: tuple[Path
     path, token, in_file = stored
     renamed_token, renamed = new_token(OF_CERTIFICATE)
     slow, slow_in_file = slow_token(OF_CERTIFICATE)
-    append_token(path, renamed)
-    append_token(path, slow_in_file)
+    TOKENS_FILE.put(path, renamed)
+    TOKENS_FILE.put(path, slow_in_file)
     keys = path.with_name("keys.json")
     keys.write_bytes(key_set("one"))
     of_issuer = issued()
@@ -396,8 +396,8 @@ def test_equal_tokens_are_checked_once_and_queue_places_are_shared(
     """Of slow checks; what needs none, or is known, waits for nothing meanwhile."""
     path, quick, _ = stored
     (token, in_file), (other, other_in_file) = slow_token(GATEWAY), slow_token(OF_CERTIFICATE)
-    append_token(path, in_file)
-    append_token(path, other_in_file)
+    TOKENS_FILE.put(path, in_file)
+    TOKENS_FILE.put(path, other_in_file)
     checked: list[str] = []
     go_on = threading.Event()
     matches = StoredToken.matches
@@ -440,7 +440,7 @@ def test_a_hanging_fetch_of_keys_delays_no_token_with_a_known_key(
     """Neither one of the file nor one of the issuer's; and those who wait for keys share places, too."""
     path, token, _ = stored
     slow, in_file = slow_token(OF_CERTIFICATE)
-    append_token(path, in_file)
+    TOKENS_FILE.put(path, in_file)
     fetched: list[str] = []
     hangs, go_on = threading.Event(), threading.Event()
 

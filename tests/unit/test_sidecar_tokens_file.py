@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from authorizer.api.errors import ConfigError
 from authorizer.sidecar.auth.stored_tokens import StoredToken, new_token
-from authorizer.sidecar.auth.tokens_file import append_token, read_tokens, revoke_token
+from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
 from records.principal import KafkaPrincipal
 
 
@@ -32,7 +32,7 @@ def mode_of(path: Path) -> int:
 def test_a_new_file_is_its_owners_alone(path: Path) -> None:
     before = os.umask(0)
     try:
-        append_token(path, stored())
+        TOKENS_FILE.put(path, stored())
     finally:
         os.umask(before)
     assert mode_of(path) == 0o600
@@ -42,14 +42,14 @@ def test_tokens_are_appended_and_removed_and_comments_remain(path: Path) -> None
     one, two = stored("one"), stored("two")
     path.write_text("# made by hand\n\n")
     path.chmod(0o640)
-    append_token(path, one)
-    append_token(path, two)
-    assert read_tokens(path) == [one, two]
-    assert revoke_token(path, one.id) == one
-    assert read_tokens(path) == [two]
+    TOKENS_FILE.put(path, one)
+    TOKENS_FILE.put(path, two)
+    assert TOKENS_FILE.read(path) == [one, two]
+    assert TOKENS_FILE.remove(path, one.id) == one
+    assert TOKENS_FILE.read(path) == [two]
     assert path.read_text() == f"# made by hand\n\n{two.line()}\n"
     assert mode_of(path) == 0o640
-    assert revoke_token(path, one.id) is None
+    assert TOKENS_FILE.remove(path, one.id) is None
 
 
 def test_a_line_that_another_wrote_is_revoked_too(path: Path) -> None:
@@ -57,25 +57,25 @@ def test_a_line_that_another_wrote_is_revoked_too(path: Path) -> None:
     token = stored()
     path.write_text("  " + token.line().replace("r=8", "r=08") + "\r\n")
     path.chmod(0o600)
-    assert revoke_token(path, token.id) == token
-    assert read_tokens(path) == []
+    assert TOKENS_FILE.remove(path, token.id) == token
+    assert TOKENS_FILE.read(path) == []
 
 
 def test_a_link_remains_a_link(path: Path, tmp_path: Path) -> None:
     """As a directory of settings that links to where secrets are kept."""
-    append_token(path, stored("one"))
+    TOKENS_FILE.put(path, stored("one"))
     link = tmp_path / "link"
     link.symlink_to(path)
-    append_token(link, stored("two"))
+    TOKENS_FILE.put(link, stored("two"))
     assert link.is_symlink()
-    assert len(read_tokens(path)) == 2
+    assert len(TOKENS_FILE.read(path)) == 2
 
 
 def test_several_writers_lose_no_token(path: Path) -> None:
     tokens = [stored(str(number)) for number in range(8)]
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda token: append_token(path, token), tokens))
-    assert {token.id for token in read_tokens(path)} == {token.id for token in tokens}
+        list(pool.map(lambda token: TOKENS_FILE.put(path, token), tokens))
+    assert {token.id for token in TOKENS_FILE.read(path)} == {token.id for token in tokens}
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_file_with_a_wrong_line_is_refused_and_never_written(
 ) -> None:
     path.write_bytes(content)
     path.chmod(0o600)
-    for refused in (lambda: read_tokens(path), lambda: append_token(path, stored())):
+    for refused in (lambda: TOKENS_FILE.read(path), lambda: TOKENS_FILE.put(path, stored())):
         with pytest.raises(ConfigError) as error:
             refused()
         assert message in str(error.value)
@@ -103,25 +103,25 @@ def test_a_token_twice_is_refused(path: Path) -> None:
     path.write_text(f"{line}\n{line}\n")
     path.chmod(0o600)
     with pytest.raises(ConfigError, match="line 2 repeats"):
-        read_tokens(path)
+        TOKENS_FILE.read(path)
 
 
 def test_no_file_is_refused(path: Path) -> None:
     with pytest.raises(ConfigError, match="aclog token create"):
-        read_tokens(path)
+        TOKENS_FILE.read(path)
 
 
 def test_a_file_that_all_may_read_is_warned_of_and_one_that_all_may_write_refused(path: Path) -> None:
     token = stored()
-    append_token(path, token)
+    TOKENS_FILE.put(path, token)
     path.chmod(0o644)
     with capture_logs() as logs:
-        assert read_tokens(path) == [token]
+        assert TOKENS_FILE.read(path) == [token]
     assert [entry["event"] for entry in logs] == ["tokens_file_readable_by_all"]
     path.chmod(0o606)
     with pytest.raises(ConfigError, match="not everyone may write"):
-        read_tokens(path)
+        TOKENS_FILE.read(path)
     path.chmod(0o640)
     with capture_logs() as logs:
-        read_tokens(path)
+        TOKENS_FILE.read(path)
     assert logs == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from authorizer.configuration.keys.admin import AdminKeys
 from authorizer.configuration.keys.kafka import KafkaKeys
 from authorizer.configuration.keys.key import keys_of
 from authorizer.configuration.keys.limits import LimitKeys
@@ -11,10 +12,12 @@ from authorizer.configuration.keys.node import NodeKeys
 from authorizer.configuration.keys.sidecar import SidecarKeys
 
 
-class ConfigKeys(KafkaKeys, SidecarKeys, LimitKeys, NodeKeys):
+class ConfigKeys(KafkaKeys, SidecarKeys, AdminKeys, LimitKeys, NodeKeys):
     """All keys; ``load.Config`` has their values."""
 
 
-KEYS: Final = tuple(key for group in (KafkaKeys, SidecarKeys, LimitKeys, NodeKeys) for key in keys_of(group))
+KEYS: Final = tuple(
+    key for group in (KafkaKeys, SidecarKeys, AdminKeys, LimitKeys, NodeKeys) for key in keys_of(group)
+)
 BY_NAME: Final = {key.name: key for key in KEYS}
 BY_VARIABLE: Final = {key.variable: key for key in KEYS if key.environment}

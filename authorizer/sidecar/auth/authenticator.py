@@ -31,7 +31,7 @@ from authorizer.configuration.keys.names import AUTH_TOKENS_FILE
 from authorizer.sidecar.auth.challenge import http_error
 from authorizer.sidecar.auth.metrics import AuthenticationCollector, RejectionCounter
 from authorizer.sidecar.auth.stored_tokens import TOKEN_PREFIX, StoredToken, StoredTokens
-from authorizer.sidecar.auth.tokens_file import read_tokens
+from authorizer.sidecar.auth.tokens_file import TOKENS_FILE
 from records.principal import ANONYMOUS, KafkaPrincipal
 from replay.clock import SystemClock
 
@@ -87,7 +87,9 @@ class Authenticator:
         self._tokens: ReloadingValue[StoredTokens] | None = None
         self._issuer: Issuer | None = None
         if config.auth_tokens_file is not None:
-            load = FileReader(Path(config.auth_tokens_file), lambda path: StoredTokens(read_tokens(path)))
+            load = FileReader(
+                Path(config.auth_tokens_file), lambda path: StoredTokens(TOKENS_FILE.read(path))
+            )
             self._tokens = ReloadingValue("tokens", load, FILE_POLL_INTERVAL_S, changed=self._drop_stale)
             self._tokens.load()
         if config.auth_oidc_jwks is not None:
