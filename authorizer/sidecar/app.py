@@ -14,6 +14,7 @@ from authorizer.sidecar.route_group import NodeContext
 from authorizer.sidecar.routes.acls import AclRoutes
 from authorizer.sidecar.routes.changes import ChangeRoutes
 from authorizer.sidecar.routes.config_routes import ConfigRoutes
+from authorizer.sidecar.routes.confluent_acls import ConfluentAclRoutes
 from authorizer.sidecar.routes.endpoint import Endpoint, declare_endpoint, endpoints_of, operations, routes_of
 from authorizer.sidecar.routes.evaluations import EVALUATION_PATH, EVALUATIONS_PATH, Evaluations
 from authorizer.sidecar.routes.kafka_queries import KafkaQueryRoutes
@@ -44,6 +45,7 @@ _HANDLERS: Final = (
     ChangeRoutes,
     ConfigRoutes,
     NodeRoutes,
+    ConfluentAclRoutes,
 )
 
 
@@ -92,7 +94,8 @@ class SidecarApp(BaseApp):
                 (EVALUATIONS_PATH, evaluations.answer_inline),
             )
         }
-        handlers = (evaluations, searches, acls, questions, self._changes, configs, of_node)
+        confluent = ConfluentAclRoutes(node, acls)
+        handlers = (evaluations, searches, acls, questions, self._changes, configs, of_node, confluent)
         by_class = {type(each): each for each in handlers}
         routes = routes_of(self, BaseApp)
         for group in _HANDLERS:

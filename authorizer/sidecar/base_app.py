@@ -22,12 +22,14 @@ from starlette.routing import Router
 from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.api.http.answers.node import Index
 from authorizer.api.http.error_code import ErrorCode
+from authorizer.sidecar.auth.basic_credentials import bearer_of_basic
 from authorizer.sidecar.http.application import Application
 from authorizer.sidecar.http.errors import RETRY, HttpError
 from authorizer.sidecar.http.limits import is_health
 from authorizer.sidecar.http.request_metrics import OTHER
 from authorizer.sidecar.http.request_origin import find_origin
 from authorizer.sidecar.http.request_response import (
+    CONFLUENT_PATH,
     PART_BYTES,
     error_response,
     hold_answer,
@@ -175,6 +177,8 @@ class BaseApp(Application):
         ):
             return origin
         authorization = [value for name, value in request.scope["headers"] if name == b"authorization"]
+        if path.startswith(CONFLUENT_PATH):
+            authorization = [bearer_of_basic(value) for value in authorization]
         principal = await self.authenticator.caller(authorization, origin)
         return replace(origin, principal=principal, request_id=request_id)
 

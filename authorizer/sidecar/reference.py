@@ -70,6 +70,9 @@ def _operation(
     if body := operation.get("requestBody"):
         yield f"- Body: {_text(next(iter(body['content'].values()))['schema'])}"
     for status, response in operation["responses"].items():
+        if "content" not in response:
+            yield f"- {status}: {response['description']}"
+            continue
         media_type, content = next(iter(response["content"].items()))
         if "aclog-error" not in response.get("headers", {}):
             text = _text(content["schema"]) if content["schema"] else f"`{media_type}`"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from enum import Enum
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -21,6 +22,7 @@ from authorizer.engine.decisions.authorize import authorize_actions
 from authorizer.engine.explanation.explain import explain as explain_decision
 from authorizer.node.node import Node
 from authorizer.sidecar.app import NODE_OPERATIONS
+from authorizer.sidecar.routes.confluent_acls import CLUSTERS_PATH
 from records.acl import (
     CLUSTER_NAME,
     IMPLIES_DESCRIBE,
@@ -37,6 +39,8 @@ from records.principal import ANONYMOUS
 from support.fleets import member_with_client
 from support.node_acls import topic_acl
 from support.nodes import create, node_with_client
+
+CLUSTER = f"{CLUSTERS_PATH}/{{cluster_id}}"
 
 
 class Needs(Enum):
@@ -76,11 +80,22 @@ NEEDS = {
     ("POST", "/v1/acls"): Needs.ALTER,
     ("DELETE", "/v1/acls"): Needs.ALTER,
     ("POST", "/v1/plans"): Needs.ALTER,
+    ("GET", CLUSTERS_PATH): Needs.NOTHING,
+    ("GET", CLUSTER): Needs.NOTHING,
+    ("GET", f"{CLUSTER}/acls"): Needs.DESCRIBE,
+    ("POST", f"{CLUSTER}/acls"): Needs.ALTER,
+    ("POST", f"{CLUSTER}/acls:batch"): Needs.ALTER,
+    ("DELETE", f"{CLUSTER}/acls"): Needs.ALTER,
     ("GET", "/v1/config"): Needs.DESCRIBE_CONFIGS,
     ("PUT", "/v1/config"): Needs.ALTER_CONFIGS,
 }
 #: What the examples of some get that may ask: there is no such ACL, and no plan has such a checksum.
-ADMITTED = {("GET", "/v1/acls/{id}"): 404, ("POST", "/v1/plans"): 400}
+ADMITTED = {
+    ("GET", "/v1/acls/{id}"): 404,
+    ("POST", "/v1/plans"): 400,
+    ("POST", f"{CLUSTER}/acls"): 201,
+    ("POST", f"{CLUSTER}/acls:batch"): 201,
+}
 GUARDED = [needs for needs in Needs if needs.value is not None]
 #: By which others a right comes, where it does.
 IMPLIED_BY = {
@@ -111,9 +126,15 @@ def all_but(needed: AclOperation) -> list[AclBinding]:
 
 def ask(client: httpx.Client, method: str, path: str, about: str = "User:alice") -> tuple[int, Any]:
     """Send the example about another principal; returns the status, or that of a refused batch."""
-    example = renamed(NODE_OPERATIONS[method, path].example, about)
-    given: dict[str, Any] = {"params": example} if method == "GET" else {"json": example}
-    with client.stream(method, path.format(id="AAAAAAAAAAAAAAAAAAAAAQ"), **given) as answer:
+    operation = NODE_OPERATIONS[method, path]
+    example = renamed(operation.example, about)
+    in_query = method == "GET" or operation.in_query
+    given: dict[str, Any] = {"params": example} if in_query else {"json": example}
+    cluster_id = client.get("/v1/state").json()["cluster_id"]
+    path = path.format(id="AAAAAAAAAAAAAAAAAAAAAQ", cluster_id=cluster_id)
+    with client.stream(method, path, **given) as answer:
+        if answer.status_code == HTTPStatus.CREATED:
+            return answer.status_code, None
         if answer.headers["content-type"].startswith("text/event-stream"):
             return answer.status_code, None
         answer.read()

@@ -1,4 +1,4 @@
-"""Servers that Go builds once from a module's release, into `.cache/<name>/<version>`.
+"""Programs that Go builds once into `.cache/<name>/<version>`: of a module's release, or of our own sources.
 
 A variable may name a program elsewhere. Without Go or such a program pytest skips the tests and says so.
 `python -m support.go_programs` builds all of them and prints their directories.
@@ -6,6 +6,7 @@ A variable may name a program elsewhere. Without Go or such a program pytest ski
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import secrets
@@ -26,7 +27,8 @@ class GoPrograms:
     Attributes:
         name: of the first one, and what it is for people.
         version: of the module.
-        packages: the programs', below which their names are the last part.
+        packages: the programs', below which their names are the last part; none: our own sources.
+        sources: directory of our own program, with its go.mod and the checksums of go.sum.
         go_version: what its go.mod asks for.
         variable: names the first one where it is elsewhere; the others are beside it.
         tags: build tags.
@@ -34,9 +36,10 @@ class GoPrograms:
 
     name: str
     version: str
-    packages: tuple[str, ...]
     go_version: tuple[int, ...]
     variable: str
+    packages: tuple[str, ...] = ()
+    sources: Path | None = None
     tags: str = ""
 
     def directory(self) -> Path | None:
@@ -59,24 +62,26 @@ class GoPrograms:
             return found
         # An interrupted build must not look like a program.
         built = self._built()
-        staging = built.with_name(f"{self.version}-{secrets.token_hex(4)}")
+        staging = built.with_name(f"{built.name}-{secrets.token_hex(4)}")
         environment = os.environ | {"GOBIN": str(staging), "CGO_ENABLED": "0"}
+        flags = ("-trimpath", "-ldflags=-s -w", f"-tags={self.tags}")
+        if self.sources is None:
+            command = ["go", "install", *flags, *(f"{each}@v{self.version}" for each in self.packages)]
+        else:
+            command = ["go", "build", *flags, "-mod=readonly", f"-o={staging / self.name}", "."]
         try:
-            subprocess.run(
-                [
-                    *("go", "install", "-trimpath", "-ldflags=-s -w", f"-tags={self.tags}"),
-                    *(f"{package}@v{self.version}" for package in self.packages),
-                ],
-                check=True,
-                env=environment,
-            )
+            subprocess.run(command, check=True, env=environment, cwd=self.sources)
             staging.replace(built)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
         return built
 
     def _built(self) -> Path:
-        return ROOT / ".cache" / self.name / self.version
+        version = self.version
+        if self.sources is not None:
+            content = b"".join(path.read_bytes() for path in sorted(self.sources.iterdir()))
+            version += f"-{hashlib.sha256(content).hexdigest()[:12]}"
+        return ROOT / ".cache" / self.name / version
 
     def _has_go(self) -> bool:
         if shutil.which("go") is None:
@@ -104,10 +109,17 @@ PROMETHEUS: Final = GoPrograms(
     variable="ACLOG_PROMETHEUS",
     tags="remove_all_sd",  # without the clouds' libraries
 )
+CONFLUENT_ACLS: Final = GoPrograms(
+    name="confluent-acls",
+    version="0.14.0",  # of github.com/confluentinc/ccloud-sdk-go-v2/kafkarest, as in its go.mod
+    sources=Path(__file__).with_name("confluent_acls"),
+    go_version=(1, 25),
+    variable="ACLOG_CONFLUENT_ACLS",
+)
 
 
 if __name__ == "__main__":
-    for programs in (VERSITYGW, PROMETHEUS):
+    for programs in (VERSITYGW, PROMETHEUS, CONFLUENT_ACLS):
         try:
             print(programs.build() or f"note: {programs.missing_reason()}", file=sys.stderr)
         except subprocess.CalledProcessError as error:

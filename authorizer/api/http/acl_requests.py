@@ -73,15 +73,15 @@ class NewAcl(msgspec.Struct, rename="camel", forbid_unknown_fields=True, gc=Fals
         """The binding. ValueError: an unknown code; ``where`` is the prefix of the field in the message."""
         return AclBinding(
             ResourcePattern(
-                _code(ResourceType, self.resource_type, f"{where}resourceType"),
+                code_of(ResourceType, self.resource_type, f"{where}resourceType"),
                 self.resource_name,
-                _code(PatternType, self.pattern_type, f"{where}patternType"),
+                code_of(PatternType, self.pattern_type, f"{where}patternType"),
             ),
             AccessControlEntry(
                 self.principal,
                 self.host,
-                _code(AclOperation, self.operation, f"{where}operation"),
-                _code(AclPermissionType, self.permission_type, f"{where}permissionType"),
+                code_of(AclOperation, self.operation, f"{where}operation"),
+                code_of(AclPermissionType, self.permission_type, f"{where}permissionType"),
             ),
         )
 
@@ -115,15 +115,15 @@ class AclFilter(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit
         """The filter. Raises as ``NewAcl.binding``."""
         return AclBindingFilter(
             ResourcePatternFilter(
-                _code(ResourceType, self.resource_type, f"{where}resourceType"),
+                code_of(ResourceType, self.resource_type, f"{where}resourceType"),
                 self.resource_name,
-                _code(PatternType, self.pattern_type, f"{where}patternType"),
+                code_of(PatternType, self.pattern_type, f"{where}patternType"),
             ),
             AccessControlEntryFilter(
                 self.principal,
                 self.host,
-                _code(AclOperation, self.operation, f"{where}operation"),
-                _code(AclPermissionType, self.permission_type, f"{where}permissionType"),
+                code_of(AclOperation, self.operation, f"{where}operation"),
+                code_of(AclPermissionType, self.permission_type, f"{where}permissionType"),
             ),
         )
 
@@ -155,7 +155,8 @@ def listing_query(wanted: AclBindingFilter) -> str:
     return urlencode(msgspec.to_builtins(AclFilter.of(wanted)))
 
 
-def _code(kind: type[_Code], name: str, field: str) -> _Code:
+def code_of(kind: type[_Code], name: str, field: str) -> _Code:
+    """The code with a name in any case. ValueError: there is none; ``field`` is named."""
     code = kind.from_name(name)
     if code.is_unknown:
         known = ", ".join(member.name for member in kind if not member.is_unknown)

@@ -43,6 +43,19 @@ class ErrorCode(StrEnum):
         "The value of a setting is not allowed, or only a restart can change the setting.",
     )
     INVALID_REQUEST = ("INVALID_REQUEST", HTTPStatus.BAD_REQUEST, "A field is missing or has a wrong value.")
+    NOT_CONTROLLER = (
+        "NOT_CONTROLLER",
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "This node cannot write to the log. Only for `/kafka/v3`: elsewhere each item has its own result.",
+    )
+    REQUEST_TIMED_OUT = (
+        "REQUEST_TIMED_OUT",
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        (
+            "A write was not answered in time; the text says whether it may be in the log. Only for "
+            "`/kafka/v3`: elsewhere each item has its own result."
+        ),
+    )
     UNKNOWN_SERVER_ERROR = (
         "UNKNOWN_SERVER_ERROR",
         HTTPStatus.INTERNAL_SERVER_ERROR,

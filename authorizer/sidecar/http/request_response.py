@@ -10,6 +10,7 @@ import msgspec
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
+from authorizer.api.http.answers.confluent import ConfluentError
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.sidecar.http.errors import HttpError
 
@@ -29,6 +30,8 @@ REQUEST_ID_BYTES_MAX: Final = 256
 
 #: Errors below this path have AuthZEN's form.
 AUTHZEN_PATH: Final = "/access/v1/"
+#: Errors below this path have the form of Confluent's Kafka REST API.
+CONFLUENT_PATH: Final = "/kafka/v3/"
 
 JSON: Final = "application/json"
 #: Content-Type that ``curl -d`` sends with every body.
@@ -51,6 +54,8 @@ def error_response(error: HttpError, path: str) -> Response:
     headers = {"aclog-error": error.code.value, **error.headers}
     if path.startswith(AUTHZEN_PATH):
         return json_response(error.message, error.code.status, headers)
+    if path.startswith(CONFLUENT_PATH):
+        return json_response(ConfluentError.of(error.code, error.message), error.code.status, headers)
     return Response(msgspec.json.encode(error.problem()), error.code.status, headers, PROBLEM_JSON)
 
 
@@ -100,8 +105,8 @@ def origin_of(request: Request) -> Origin:
     return found
 
 
-def require_no_browser(request: Request) -> None:
-    """Reject a write from a web page, or one with a query string.
+def require_no_browser(request: Request, *, takes_query: bool = False) -> None:
+    """Reject a write from a web page, or one with a query string that it does not take.
 
     Browsers send Origin or Sec-Fetch-Site, mostly both, with a page's requests; no page can omit them.
 
@@ -114,7 +119,7 @@ def require_no_browser(request: Request) -> None:
                 ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
                 f"nothing is changed from web pages (the request has the header {header})",
             )
-    if request.url.query:
+    if request.url.query and not takes_query:
         raise HttpError(
             ErrorCode.INVALID_REQUEST,
             f"{request.method} {request.url.path} takes no query string: use the body",

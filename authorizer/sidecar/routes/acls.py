@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 import structlog
@@ -58,14 +58,17 @@ from records.errors import DecodeError
 from records.ids import uuid_from_string
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from starlette.requests import Request
 
+    from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
     from authorizer.engine.decisions.listing import Listing
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.node.node import Node
     from authorizer.sidecar.routes.request_state import RequestStates
+    from records.acl import AclBinding, AclBindingFilter
+    from records.entries import AccessControlEntryRecord
 
 log = structlog.get_logger(__name__)
 
@@ -114,10 +117,21 @@ class AclRoutes:
     async def describe(self, request: Request) -> Response:
         """GET: the ACLs that a filter means, of one state."""
         wanted, min_offset, at_offset = listing_of(request.scope["query_string"])
+        listing, end_offset = await self.list_for(request, wanted, min_offset, at_offset)
+        head = b'{"offset":%d,"end_offset":%d,"acls":[' % (end_offset, end_offset)
+        return await listing_response(request, listing, ListingFormat(head, _encode_acl))
+
+    async def list_for(
+        self,
+        request: Request,
+        wanted: AclBindingFilter,
+        min_offset: int | None = None,
+        at_offset: int | None = None,
+    ) -> tuple[Listing, int]:
+        """The ACLs of a filter and their end offset, for a caller who may list them; HttpError 403."""
         state = await self._authorized_state(request, min_offset, at_offset)
         # To put a million ACLs in order takes seconds.
-        listing = await asyncio.to_thread(list_acls, state.index, wanted)
-        return await _listing_response(request, listing, state.end_offset)
+        return await asyncio.to_thread(list_acls, state.index, wanted), state.end_offset
 
     @declare_endpoint(
         "GET",
@@ -154,18 +168,25 @@ class AclRoutes:
     )
     async def create(self, request: Request) -> Response:
         """POST: create ACLs, as one atomic batch of those that can be."""
-        caller = self._authorize_change(request, "CreateAcls")
+        caller = self.authorize_change(request, "CreateAcls")
         bindings = bindings_of(await read_body(request))
+        results, end_offset = await self.create_for(request, caller, bindings)
+        answers = [CreationResult.of(result) for result in results]
+        return json_response(CreationResults(end_offset, end_offset, answers))
+
+    async def create_for(
+        self, request: Request, caller: Caller, bindings: Sequence[AclBinding]
+    ) -> tuple[Sequence[AclCreateResult], int]:
+        """Create ACLs for a caller who may; a result for each, and the end offset that has the change."""
         futures = self._node.authorizer.create_acls(caller.context, bindings)
         results = await asyncio.gather(*map(asyncio.wrap_future, futures))
-        answers = [CreationResult.of(result) for result in results]
         end_offset = self._record_change(
             request,
             caller,
             created=sum(result.record is not None for result in results),
             refused=sum(result.exception is not None for result in results),
         )
-        return json_response(CreationResults(end_offset, end_offset, answers))
+        return results, end_offset
 
     @declare_endpoint(
         "DELETE",
@@ -179,18 +200,26 @@ class AclRoutes:
     )
     async def delete(self, request: Request) -> Response:
         """DELETE: remove all that filters mean, as one atomic batch."""
-        caller = self._authorize_change(request, "DeleteAcls")
+        caller = self.authorize_change(request, "DeleteAcls")
         filters = filters_of(await read_body(request))
+        results, end_offset = await self.delete_for(request, caller, filters)
+        answers = [DeletionResult.of(result) for result in results]
+        return json_response(DeletionResults(end_offset, end_offset, answers))
+
+    async def delete_for(
+        self, request: Request, caller: Caller, filters: Sequence[AclBindingFilter]
+    ) -> tuple[Sequence[AclDeleteResult], int]:
+        """Remove ACLs for a caller who may; returns as ``create_for``."""
         futures = self._node.authorizer.delete_acls(caller.context, filters)
         results = await asyncio.gather(*map(asyncio.wrap_future, futures))
-        answers = [DeletionResult.of(result) for result in results]
+        deleted = (each.record for result in results for each in result.acl_binding_delete_results)
         end_offset = self._record_change(
             request,
             caller,
-            deleted=len({acl.id for answer in answers for acl in answer.deleted or ()}),
+            deleted=len({record.id for record in deleted if record is not None}),
             refused=sum(result.exception is not None for result in results),
         )
-        return json_response(DeletionResults(end_offset, end_offset, answers))
+        return results, end_offset
 
     @declare_endpoint(
         "POST",
@@ -205,7 +234,7 @@ class AclRoutes:
     )
     async def apply(self, request: Request) -> Response:
         """POST: apply a plan, completely or not at all."""
-        caller = self._authorize_change(request, "ApplyPlan")
+        caller = self.authorize_change(request, "ApplyPlan")
         return await self.apply_for(
             request, caller, await asyncio.to_thread(plan_of, await read_body(request))
         )
@@ -240,9 +269,9 @@ class AclRoutes:
         require(now, log_if_allowed=True)
         return state
 
-    def _authorize_change(self, request: Request, name: str) -> Caller:
+    def authorize_change(self, request: Request, name: str, *, takes_query: bool = False) -> Caller:
         """The caller, who may change ACLs; HttpError 403 otherwise."""
-        require_no_browser(request)
+        require_no_browser(request, takes_query=takes_query)
         caller = self._caller(ready_state(self._node), request, name)
         caller.require_on_cluster(AclOperation.ALTER)
         return caller
@@ -270,9 +299,16 @@ class AclRoutes:
         return Caller(self._node, state, origin_of(request), name)
 
 
-async def _listing_response(request: Request, listing: Listing, end_offset: int) -> Response:
+class ListingFormat(NamedTuple):
+    """JSON of a listing: what precedes the array's items, and the encoder of an item; ``]}`` follows."""
+
+    head: bytes
+    encode: Callable[[AccessControlEntryRecord], bytes]
+
+
+async def listing_response(request: Request, listing: Listing, form: ListingFormat) -> Response:
     """A small listing is one body; a large one is encoded in parts, as fast as the client reads."""
-    parts = listing_parts(listing, end_offset)
+    parts = _listing_parts(listing, form)
     first = await asyncio.to_thread(next, parts)
     if len(listing) <= ACLS_PER_PART:
         return Response(first, media_type=JSON)
@@ -281,13 +317,16 @@ async def _listing_response(request: Request, listing: Listing, end_offset: int)
     return StreamingResponse(rest, media_type=JSON)
 
 
-def listing_parts(listing: Listing, end_offset: int) -> Iterator[bytes]:
-    """The JSON of an ``AclList`` in parts; each part is encoded when it is read."""
-    encode = msgspec.json.Encoder().encode
-    part = b'{"offset":%d,"end_offset":%d,"acls":[' % (end_offset, end_offset)
+def _encode_acl(record: AccessControlEntryRecord) -> bytes:
+    return msgspec.json.encode(Acl.of(record))
+
+
+def _listing_parts(listing: Listing, form: ListingFormat) -> Iterator[bytes]:
+    """The JSON in parts; each part is encoded when it is read."""
+    part = form.head
     for start in range(0, len(listing), ACLS_PER_PART):
         if start:
             yield part
             part = b","
-        part += b",".join(encode(Acl.of(acl.record)) for acl in listing.part(start, ACLS_PER_PART))
+        part += b",".join(form.encode(acl.record) for acl in listing.part(start, ACLS_PER_PART))
     yield part + b"]}"

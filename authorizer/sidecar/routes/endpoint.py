@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from starlette.routing import Route
@@ -34,6 +35,8 @@ class Endpoint:
         answer: types of a 200's body; empty: not described.
         description: of the 200.
         request: type of the body of a request, or of the query of a GET; None: neither.
+        in_query: ``request`` is the query of every method.
+        status: of a success; any but 200 has no body.
         example: of the request, by member.
         required: members of ``request`` that are required although the type has a default for them.
         headers: schemas of request headers, by name.
@@ -47,8 +50,10 @@ class Endpoint:
     handler: str
     summary: str
     answer: tuple[Any, ...]
+    status: HTTPStatus = HTTPStatus.OK
     description: str = "The answer"
     request: type[msgspec.Struct] | None = None
+    in_query: bool = False
     example: Mapping[str, Any] = field(default_factory=dict)
     required: tuple[str, ...] = ()
     headers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

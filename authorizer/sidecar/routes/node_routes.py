@@ -80,8 +80,7 @@ class NodeRoutes:
     )
     async def authzen_configuration(self, request: Request) -> Response:
         """GET: AuthZEN's metadata; the Host header is never repeated."""
-        base = self._node.config.sidecar_public_url or origin_of(request).listener.url
-        base += request.scope["state"].get("prefix", "")
+        base = public_url(self._node, request)
         return json_response(
             AuthzenConfiguration(
                 policy_decision_point=base,
@@ -137,6 +136,12 @@ class NodeRoutes:
 
     async def _collected(self) -> Collector:
         return self._node.metrics if self._peers is None else await self._peers.metrics()
+
+
+def public_url(node: Node, request: Request) -> str:
+    """The URL that a node's paths follow, for clients."""
+    prefix: str = request.scope["state"].get("prefix", "")
+    return (node.config.sidecar_public_url or origin_of(request).listener.url) + prefix
 
 
 def member_state(member: Member) -> NodeState | FailedCluster:

@@ -16,11 +16,17 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from authorizer.api.cluster_name import CLUSTERS_PATH
-from authorizer.api.http.answers import acls, decisions
+from authorizer.api.http.answers import acls, confluent, decisions
 from authorizer.api.http.answers import node as node_answers
 from authorizer.api.http.answers.node import COMPONENTS
 from authorizer.api.http.error_code import ErrorCode
-from authorizer.sidecar.http.request_response import AUTHZEN_PATH, JSON, PROBLEM_JSON, REQUEST_ID_BYTES_MAX
+from authorizer.sidecar.http.request_response import (
+    AUTHZEN_PATH,
+    CONFLUENT_PATH,
+    JSON,
+    PROBLEM_JSON,
+    REQUEST_ID_BYTES_MAX,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -49,12 +55,16 @@ _OF_TOKENS: Final = (ErrorCode.UNAUTHENTICATED, ErrorCode.TOO_MANY_REQUESTS, Err
 _OF_BODIES: Final = (ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_JSON, ErrorCode.CONTENT_TOO_LARGE)
 
 #: Types of the answers, by the names of their schemas.
-_ANSWER_TYPES: Final = vars(acls) | vars(decisions) | vars(node_answers)
+_ANSWER_TYPES: Final = vars(acls) | vars(confluent) | vars(decisions) | vars(node_answers)
 #: What a fleet has before a node's paths.
 CLUSTER_PREFIX: Final = CLUSTERS_PATH + "{cluster}"
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
 _TEXT: Final[Schema] = {"type": "string"}
-_ERROR_BODIES: Final = {JSON: {"schema": _TEXT}, PROBLEM_JSON: {"schema": {"$ref": f"{COMPONENTS}Problem"}}}
+#: Media type of an error, and the schema of its body.
+_ErrorForm = tuple[str, Schema]
+_PROBLEM_FORM: Final[_ErrorForm] = (PROBLEM_JSON, {"$ref": f"{COMPONENTS}Problem"})
+_AUTHZEN_FORM: Final[_ErrorForm] = (JSON, _TEXT)
+_CONFLUENT_FORM: Final[_ErrorForm] = (JSON, {"$ref": f"{COMPONENTS}ConfluentError"})
 #: Headers that an error with the status may have.
 _ERROR_HEADERS: Final = {
     HTTPStatus.UNAUTHORIZED: "www-authenticate",
@@ -74,7 +84,14 @@ _SECURITY_SCHEMES: Final = {
         "description": "A token of the sidecar's file of tokens, or of the OpenID provider that it trusts",
     },
     "mutualTLS": {"type": "mutualTLS", "description": "On a listener with TLS"},
+    "basic": {
+        "type": "http",
+        "scheme": "basic",
+        "description": "Any user name, and a token as the password, for Confluent's clients",
+    },
 }
+#: A caller with neither is ANONYMOUS.
+_SECURITY: Final[list[dict[str, list[str]]]] = [{"bearer": []}, {"mutualTLS": []}, {}]
 
 
 def openapi_document(
@@ -105,7 +122,7 @@ def _paths(
     for (method, path), operation in operations.items():
         is_open = path in public_paths
         paths[prefix + path][method.lower()] = _operation_object(
-            method, prefix + path, operation, is_open=is_open, in_authzen=path.startswith(AUTHZEN_PATH)
+            method, prefix + path, operation, is_open=is_open, error_form=_error_form(path)
         )
     return paths
 
@@ -114,10 +131,14 @@ def _document(
     paths: Mapping[str, Mapping[str, Any]], endpoints: Iterable[Endpoint], more_answers: Sequence[Any] = ()
 ) -> dict[str, Any]:
     endpoints = list(endpoints)
-    requests = [found.request for found in endpoints if found.request and found.methods != ("GET",)]
+    requests = [
+        found.request
+        for found in endpoints
+        if found.request and found.methods != ("GET",) and not found.in_query
+    ]
     answer_types = [kind for found in endpoints for kind in found.answer]
     _, of_requests = _schemas(requests)
-    _, of_answers = _schemas([*answer_types, *more_answers, node_answers.Problem])
+    _, of_answers = _schemas([*answer_types, *more_answers, node_answers.Problem, confluent.ConfluentError])
     for name, schema in of_answers.items():
         # An answer has all members but those that its encoder leaves out.
         schema["required"] = _encoded_members(_ANSWER_TYPES[name])
@@ -128,7 +149,8 @@ def _document(
             "title": "aclog",
             "version": version("aclog"),
             "description": "Kafka's ACL decisions outside the broker. The header aclog-error has an error's "
-            "code; its body is RFC 9457's, and below /access/v1/ the message alone, as AuthZEN 1.0 has it.",
+            "code; its body is RFC 9457's. Below /access/v1/ it is the message alone, as AuthZEN 1.0 has it, "
+            "and below /kafka/v3/ that of Confluent's Kafka REST API.",
         },
         "paths": paths,
         "components": {
@@ -136,13 +158,12 @@ def _document(
             "parameters": {"RequestId": _REQUEST_ID},
             "securitySchemes": _SECURITY_SCHEMES,
         },
-        # A caller with neither is ANONYMOUS.
-        "security": [{"bearer": []}, {"mutualTLS": []}, {}],
+        "security": _SECURITY,
     }
 
 
 def _operation_object(
-    method: str, path: str, operation: Endpoint, *, is_open: bool, in_authzen: bool
+    method: str, path: str, operation: Endpoint, *, is_open: bool, error_form: _ErrorForm
 ) -> dict[str, Any]:
     parameters: list[dict[str, Any]] = [{"$ref": "#/components/parameters/RequestId"}]
     parameters += [
@@ -157,7 +178,7 @@ def _operation_object(
         "summary": operation.summary,
         "parameters": parameters,
     }
-    if operation.request and method == "GET":
+    if operation.request and (method == "GET" or operation.in_query):
         parameters += _query_parameters(operation.request, operation.example)
         errors.add(ErrorCode.INVALID_REQUEST)
     elif operation.request:
@@ -166,7 +187,9 @@ def _operation_object(
         content = {JSON: {"schema": schema, "example": operation.example}}
         shown["requestBody"] = {"required": True, "content": content}
         errors.update(_OF_BODIES)
-    shown["responses"] = _responses(operation, errors, in_authzen=in_authzen)
+    shown["responses"] = _responses(operation, errors, error_form)
+    if error_form is _CONFLUENT_FORM:
+        shown["security"] = [*_SECURITY, {"basic": []}]
     return shown | ({"security": []} if is_open else {})
 
 
@@ -180,16 +203,24 @@ def _query_parameters(request: type[msgspec.Struct], example: Mapping[str, Any])
     ]
 
 
-def _responses(operation: Endpoint, errors: set[ErrorCode], *, in_authzen: bool) -> dict[str, Any]:
+def _error_form(path: str) -> _ErrorForm:
+    if path.startswith(AUTHZEN_PATH):
+        return _AUTHZEN_FORM
+    return _CONFLUENT_FORM if path.startswith(CONFLUENT_PATH) else _PROBLEM_FORM
+
+
+def _responses(operation: Endpoint, errors: set[ErrorCode], error_form: _ErrorForm) -> dict[str, Any]:
     by_status = defaultdict(list)
     for code in sorted(errors):
         by_status[code.status].append(code)
     responses = {
-        str(int(status)): _error_response(status, by_status[status], in_authzen=in_authzen)
+        str(int(status)): _error_response(status, by_status[status], error_form)
         for status in sorted(by_status)
     }
-    answer = {operation.media_type: {"schema": _answer_schema(operation.answer)}}
-    responses = {"200": {"description": operation.description, "content": answer}, **responses}
+    answer: dict[str, Any] = {"description": operation.description}
+    if operation.status == HTTPStatus.OK:
+        answer["content"] = {operation.media_type: {"schema": _answer_schema(operation.answer)}}
+    responses = {str(int(operation.status)): answer, **responses}
     if operation.not_ready:
         content = {JSON: {"schema": _answer_schema((operation.not_ready,))}}
         responses["503"] = {"description": "It may not, and why", "content": content}
@@ -207,20 +238,22 @@ def _schemas(types: Sequence[Any]) -> tuple[tuple[dict[str, Any], ...], dict[str
 
 def _encoded_members(kind: type[msgspec.Struct]) -> list[str]:
     """The members that every JSON object of an answer type has."""
-    return [
+    tag = kind.__struct_config__.tag_field
+    tags = [] if tag is None else [tag]
+    return tags + [
         found.encode_name
         for found in msgspec.structs.fields(kind)
         if found.required or not (found.default is msgspec.UNSET or kind.__struct_config__.omit_defaults)
     ]
 
 
-def _error_response(status: HTTPStatus, codes: list[ErrorCode], *, in_authzen: bool) -> dict[str, Any]:
-    forms = {JSON if in_authzen and code not in _OF_THE_WIRE else PROBLEM_JSON for code in codes}
+def _error_response(status: HTTPStatus, codes: list[ErrorCode], error_form: _ErrorForm) -> dict[str, Any]:
+    forms = dict(_PROBLEM_FORM if code in _OF_THE_WIRE else error_form for code in codes)
     headers = {"aclog-error": {"required": True, "schema": {"enum": codes}}}
     if status in _ERROR_HEADERS:
         headers[_ERROR_HEADERS[status]] = {"schema": _TEXT}
     return {
         "description": f"{status.phrase}: {', '.join(codes)}",
         "headers": headers,
-        "content": {form: _ERROR_BODIES[form] for form in sorted(forms)},
+        "content": {form: {"schema": forms[form]} for form in sorted(forms)},
     }
