@@ -219,6 +219,31 @@ def test_changes_are_made_through_any_worker_and_seen_by_each(tmp_path: Path, ow
             assert refused.json()["results"][0]["error"]["code"] == "INVALID_REQUEST"
 
 
+def test_confluents_api_changes_acls_through_any_worker(tmp_path: Path, own_log: Path) -> None:
+    """The worker that answers a change shows it in its next listing."""
+    new = {
+        "resource_type": "TOPIC",
+        "pattern_type": "LITERAL",
+        "principal": "User:alice",
+        "host": "*",
+        "operation": "READ",
+        "permission": "ALLOW",
+    }
+    with serving_workers(tmp_path, own_log, OPEN) as serving:
+        serving.wait_until_ready()
+        with serving.client_of_each() as clients:
+            for number, client in clients.items():
+                (cluster,) = client.get("/kafka/v3/clusters").json()["data"]
+                path = f"/kafka/v3/clusters/{cluster['cluster_id']}/acls"
+                for at in range(5):
+                    wanted = {**new, "resource_name": f"t-{number}-{at}"}
+                    created = client.post(path, json=wanted)
+                    assert created.status_code == 201
+                    (found,) = client.get(created.headers["location"]).json()["data"]
+                    assert client.delete(path, params=wanted).json()["data"] == [found]
+                    assert client.get(created.headers["location"]).json()["data"] == []
+
+
 def test_plans_are_applied_through_any_worker(tmp_path: Path, own_log: Path) -> None:
     """Once; refused where the effective permissions have changed, whichever worker is asked."""
     changes, plan = tmp_path / "changes", tmp_path / "plan.json"

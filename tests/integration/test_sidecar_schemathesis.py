@@ -31,6 +31,8 @@ CALLERS = {
 EXAMPLES = 15
 #: 503 is an answer of its own: not visible yet, too much to do.
 SETTINGS = """
+[parameters]
+"path.cluster_id" = "{cluster_id}"
 [checks]
 not_a_server_error.expected-statuses = ["2xx", "3xx", "4xx", "503"]
 positive_data_acceptance.enabled = false
@@ -58,13 +60,16 @@ def short_waits() -> Iterator[None]:
 def test_answers_match_the_document(
     tmp_path: Path, settings: dict[str, str], must_say_who: bool, phases: str
 ) -> None:
-    (tmp_path / "schemathesis.toml").write_text(SETTINGS)
     (tokens := tmp_path / "tokens").touch(0o600)
     required = {"auth_required_listeners": "PLAINTEXT", "auth_tokens_file": tokens}
     with ExitStack() as stack:
         node = stack.enter_context(running_node(tmp_path / "log", log_mode="create", audit_level="OFF"))
         create(node, [topic_acl("orders"), topic_acl("payments")])
         node.reconfiguration.put(settings, "the test")
+        identity = node.status().identity
+        assert identity is not None
+        # By chance it is never found.
+        (tmp_path / "schemathesis.toml").write_text(SETTINGS.format(cluster_id=identity.cluster_id))
         url = stack.enter_context(sidecar_of(node, **(required if must_say_who else {})))
         ran = subprocess.run(
             [

@@ -5,8 +5,9 @@ Source: kafka-rest, api/v3/openapi.yaml and resources/v3/AclsResource.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Self
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, quote_plus
 
 import msgspec
 
@@ -140,4 +141,9 @@ class ConfluentDeletedAcls(msgspec.Struct, frozen=True):
 
 def filter_url(acls_url: str, values: Mapping[str, str]) -> str:
     """The URL of the ACLs with these values of the filter's fields."""
-    return f"{acls_url}?{urlencode([(field, values[field]) for field in _FIELDS], safe='*')}"
+    return f"{acls_url}?{'&'.join([f'{field}={_quoted(values[field])}' for field in _FIELDS])}"
+
+
+@lru_cache(maxsize=4096)  # most values of a listing repeat
+def _quoted(text: str) -> str:
+    return quote_plus(text, safe="*")
