@@ -37,14 +37,14 @@ def bindings_of(body: bytes) -> list[AclBinding]:
         HttpError: 400, naming what is absent or unknown; 413, too many.
     """
     wanted = decode_body(body, AclCreation, ACLS_PATH).acls
-    _check_count(len(wanted))
+    check_count(len(wanted))
     return [_validated(acl.binding, f"acls[{number}].") for number, acl in enumerate(wanted)]
 
 
 def filters_of(body: bytes) -> list[AclBindingFilter]:
     """Which ACLs a DELETE wants removed. Raises as ``bindings_of``."""
     wanted = decode_body(body, AclDeletion, ACLS_PATH).filters
-    _check_count(len(wanted))
+    check_count(len(wanted))
     return [_validated(each.filter, f"filters[{number}].") for number, each in enumerate(wanted)]
 
 
@@ -73,7 +73,8 @@ def _validated(read: Callable[[str], _T], where: str) -> _T:
         raise invalid_request(str(error)) from error
 
 
-def _check_count(count: int) -> None:
+def check_count(count: int) -> None:
+    """Raise HttpError 413 for more items than one operation may have."""
     if count > RECORDS_PER_OPERATION_MAX:
         raise HttpError(
             ErrorCode.CONTENT_TOO_LARGE, f"{count} items in one request: at most {RECORDS_PER_OPERATION_MAX}"

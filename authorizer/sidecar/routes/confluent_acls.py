@@ -10,7 +10,7 @@ Source: kafka-rest, AclsResource, CreateAclBatchAction, ClustersResource, AclMan
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 import msgspec
@@ -28,10 +28,10 @@ from authorizer.api.http.answers.confluent import (
     filter_url,
 )
 from authorizer.api.http.error_code import ErrorCode
-from authorizer.node.writing.acl_control import RECORDS_PER_OPERATION_MAX
 from authorizer.sidecar.http.errors import HttpError, invalid_request
 from authorizer.sidecar.http.request_decoding import decode_body, decode_query
 from authorizer.sidecar.http.request_response import CONFLUENT_PATH, json_response, read_body
+from authorizer.sidecar.routes.acl_bodies import check_count
 from authorizer.sidecar.routes.acls import ListingFormat, listing_response
 from authorizer.sidecar.routes.endpoint import GUARD_ERRORS, declare_endpoint
 from authorizer.sidecar.routes.node_routes import public_url
@@ -63,8 +63,6 @@ CLUSTERS_PATH: Final = f"{CONFLUENT_PATH}clusters"
 _CLUSTER_PATH: Final = f"{CLUSTERS_PATH}/{{cluster_id}}"
 _ACLS_PATH: Final = f"{_CLUSTER_PATH}/acls"
 
-_Code = TypeVar("_Code", ResourceType, PatternType, AclOperation, AclPermissionType)
-
 _EXAMPLE: Final = {
     "resource_type": "TOPIC",
     "resource_name": "orders",
@@ -84,7 +82,7 @@ _CHANGE_ERRORS: Final = (
 )
 
 
-class ConfluentNewAcl(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+class ConfluentNewAcl(msgspec.Struct, forbid_unknown_fields=True, gc=False, kw_only=True):
     """An ACL to create."""
 
     resource_type: str
@@ -97,19 +95,22 @@ class ConfluentNewAcl(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
     def binding(self, where: str = "") -> AclBinding:
         """The binding; ``where`` is the prefix of a field in an error. HttpError 400."""
+        resource_type, pattern_type, operation, permission = self._codes(where)
         return AclBinding(
-            ResourcePattern(
-                _type(ResourceType, self.resource_type, f"{where}resource_type"),
-                self.resource_name,
-                _type(PatternType, self.pattern_type, f"{where}pattern_type"),
-            ),
-            AccessControlEntry(
-                self.principal,
-                self.host,
-                _type(AclOperation, self.operation, f"{where}operation"),
-                _type(AclPermissionType, self.permission, f"{where}permission"),
-            ),
+            ResourcePattern(resource_type, self.resource_name, pattern_type),
+            AccessControlEntry(self.principal, self.host, operation, permission),
         )
+
+    def _codes(self, where: str = "") -> tuple[ResourceType, PatternType, AclOperation, AclPermissionType]:
+        try:
+            return (
+                code_of(ResourceType, self.resource_type, f"{where}resource_type"),
+                code_of(PatternType, self.pattern_type, f"{where}pattern_type"),
+                code_of(AclOperation, self.operation, f"{where}operation"),
+                code_of(AclPermissionType, self.permission, f"{where}permission"),
+            )
+        except ValueError as error:
+            raise invalid_request(str(error)) from error
 
 
 class ConfluentAclBatch(msgspec.Struct, forbid_unknown_fields=True):
@@ -118,31 +119,19 @@ class ConfluentAclBatch(msgspec.Struct, forbid_unknown_fields=True):
     data: list[ConfluentNewAcl]
 
 
-class ConfluentDeletion(msgspec.Struct, forbid_unknown_fields=True, gc=False, kw_only=True):
+class ConfluentDeletion(ConfluentNewAcl, forbid_unknown_fields=True, gc=False, kw_only=True):
     """A filter of ACLs to remove; an empty text matches any value, and so does the type ANY."""
 
-    resource_type: str
     resource_name: str = ""
-    pattern_type: str
     principal: str = ""
     host: str = ""
-    operation: str
-    permission: str
 
     def filter(self) -> AclBindingFilter:
         """The filter. HttpError 400."""
+        resource_type, pattern_type, operation, permission = self._codes()
         return AclBindingFilter(
-            ResourcePatternFilter(
-                _type(ResourceType, self.resource_type, "resource_type"),
-                self.resource_name or None,
-                _type(PatternType, self.pattern_type, "pattern_type"),
-            ),
-            AccessControlEntryFilter(
-                self.principal or None,
-                self.host or None,
-                _type(AclOperation, self.operation, "operation"),
-                _type(AclPermissionType, self.permission, "permission"),
-            ),
+            ResourcePatternFilter(resource_type, self.resource_name or None, pattern_type),
+            AccessControlEntryFilter(self.principal or None, self.host or None, operation, permission),
         )
 
 
@@ -241,11 +230,7 @@ class ConfluentAclRoutes:
         self._acls_of(request)
         caller = self._acls.authorize_change(request, "CreateAcls")
         acls = decode_body(await read_body(request), ConfluentAclBatch, f"{_ACLS_PATH}:batch").data
-        if len(acls) > RECORDS_PER_OPERATION_MAX:
-            raise HttpError(
-                ErrorCode.CONTENT_TOO_LARGE,
-                f"{len(acls)} ACLs in one request: at most {RECORDS_PER_OPERATION_MAX}",
-            )
+        check_count(len(acls))
         bindings = [acl.binding(f"data[{number}].") for number, acl in enumerate(acls)]
         results, _ = await self._acls.create_for(request, caller, bindings)
         _require_success([result.exception for result in results])
@@ -291,13 +276,6 @@ class ConfluentAclRoutes:
 
     def _url(self, request: Request) -> str:
         return public_url(self._node, request) + CLUSTERS_PATH
-
-
-def _type(kind: type[_Code], name: str, field: str) -> _Code:
-    try:
-        return code_of(kind, name, field)
-    except ValueError as error:
-        raise invalid_request(str(error)) from error
 
 
 def _require_success(errors: Sequence[ApiError | None]) -> None:
