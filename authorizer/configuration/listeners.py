@@ -19,7 +19,7 @@ from authorizer.api.errors import ConfigError
 from authorizer.api.ip_address import is_loopback
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
 LISTENERS_ALLOWED: Final = (
     "NAME://HOST:PORT or, for a Unix socket, NAME:///path, separated by commas, such as "
@@ -144,6 +144,36 @@ def require_served(endpoints: Sequence[Endpoint], *, key: str, allow_plaintext: 
                 "listener is User:ANONYMOUS and nothing is encrypted. Give it TLS (SSL://HOST:PORT and "
                 "ssl.keystore.location), put it behind a proxy with TLS (PLAINTEXT://127.0.0.1:8180), or set "
                 "aclog.allow.plaintext.beyond.loopback=true if the network itself is trusted",
+            )
+
+
+def require_admin_served(
+    endpoints: Sequence[Endpoint], *, others: Container[str], key: str, allow_plaintext: bool
+) -> None:
+    """Refuse listeners of Kafka's protocol that cannot be served, or not safely.
+
+    Args:
+        endpoints: the listeners.
+        others: names of the HTTP listeners; TLS settings belong to a listener's name.
+        key: the key that named them.
+        allow_plaintext: allow listeners without encryption also beyond loopback addresses.
+
+    Raises:
+        ConfigError: a Unix socket, a name twice, or no encryption beyond loopback.
+    """
+    for endpoint in endpoints:
+        shown = f"{endpoint.listener_name}://{endpoint.host or ''}:{endpoint.port}"
+        if is_unix(endpoint):
+            raise ConfigError(key, shown, "clients of Kafka's protocol cannot connect to Unix sockets")
+        if endpoint.listener_name in others and endpoint.listener_name not in DEFAULT_PROTOCOL_MAP:
+            raise ConfigError(key, shown, "an HTTP listener has the same name: give each its own")
+        is_encrypted = endpoint.security_protocol in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
+        if not (allow_plaintext or is_encrypted or is_local(endpoint)):
+            raise ConfigError(
+                key,
+                shown,
+                f"{endpoint.security_protocol.name} is served on loopback addresses only, because nothing is "
+                "encrypted. Use SSL or SASL_SSL, or set aclog.allow.plaintext.beyond.loopback=true",
             )
 
 

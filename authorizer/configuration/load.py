@@ -39,6 +39,8 @@ from authorizer.configuration.keys.key import (
 )
 from authorizer.configuration.keys.names import (
     ACLOG_LISTENERS,
+    ADMIN_ADVERTISED_LISTENERS,
+    ADMIN_LISTENERS,
     BYTES_IN_FLIGHT,
     CLUSTERS,
     COMMAND_CONFIG,
@@ -56,6 +58,7 @@ from authorizer.configuration.listeners import (
     console_listeners,
     parse_listeners,
     parse_protocol_map,
+    require_admin_served,
     require_served,
     with_controller_listeners,
 )
@@ -202,6 +205,46 @@ class Config(ConfigKeys):
         allow_plaintext = self.allow_plaintext_beyond_loopback
         require_served(self.listeners, key=self.listeners_key, allow_plaintext=allow_plaintext)
         return self.listeners
+
+    def served_admin_listeners(self) -> tuple[Endpoint, ...]:
+        """Return the listeners of Kafka's protocol, after a check that each can be served safely.
+
+        Raises:
+            ConfigError: a listener has no protocol, or no encryption beyond loopback.
+        """
+        endpoints = self._admin_endpoints(ADMIN_LISTENERS, self.admin_listeners_text)
+        require_admin_served(
+            endpoints,
+            others={endpoint.listener_name or "" for endpoint in self.listeners},
+            key=ADMIN_LISTENERS,
+            allow_plaintext=self.allow_plaintext_beyond_loopback,
+        )
+        return endpoints
+
+    def advertised_admin_listeners(self) -> dict[str, Endpoint]:
+        """Return by listener name the addresses that clients of Kafka's protocol are told.
+
+        Raises:
+            ConfigError: an address without host or port, or of a listener that does not exist.
+        """
+        text = self.admin_advertised_listeners_text
+        advertised = self._admin_endpoints(ADMIN_ADVERTISED_LISTENERS, text)
+        known = {endpoint.listener_name for endpoint in self.served_admin_listeners()}
+        for endpoint in advertised:
+            if endpoint.listener_name not in known or not endpoint.host or not endpoint.port:
+                raise ConfigError(
+                    ADMIN_ADVERTISED_LISTENERS,
+                    text or "",
+                    f"NAME://HOST:PORT for names out of {ADMIN_LISTENERS}",
+                )
+        return {endpoint.listener_name or "": endpoint for endpoint in advertised}
+
+    def _admin_endpoints(self, key: str, text: str | None) -> tuple[Endpoint, ...]:
+        if text is None:
+            return ()
+        in_map = self.listener_security_protocol_map
+        protocols = {} if in_map is None else parse_protocol_map(in_map, key=PROTOCOL_MAP)
+        return parse_listeners(text, key=key, protocols={**DEFAULT_PROTOCOL_MAP, **protocols})
 
     def require_log_url(self) -> str:
         """Return the log's URL: the configured one, or that of the broker whose own file was read.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,9 @@ from authorizer.configuration.keys.names import (
 from authorizer.configuration.listeners import EVERY_LISTENER
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from authorizer.admin_server.server import AdminServer
     from authorizer.configuration.load import Config
 
 
@@ -160,6 +164,7 @@ def serve_command(
         ends_on_signals(),
         AuditWriter.configured(config, output) as audit,
         Sidecar(config) as sidecar,
+        _admin_server(config) as admin_server,
         Node.open(config, lazily=True, audit=audit) as node,
     ):
         audit.show_to(node.metrics)
@@ -167,7 +172,8 @@ def serve_command(
         reconfiguration.subscribe(lambda config: set_logging_level(config.logging_level))
         hangups.call(reconfiguration.reload_on_sighup)
         node.start()
-        sidecar.serve(node)
+        with nullcontext() if admin_server is None else admin_server.start(node):
+            sidecar.serve(node)
 
 
 def _listeners(listeners: tuple[str, ...], port: int | None) -> str | None:
@@ -177,6 +183,15 @@ def _listeners(listeners: tuple[str, ...], port: int | None) -> str | None:
             raise click.UsageError("--port is a short form of --listener: name one of the two")
         return f"PLAINTEXT://127.0.0.1:{port}"
     return ",".join(listeners) or None
+
+
+def _admin_server(config: Config) -> AbstractContextManager[AdminServer | None]:
+    """The server of Kafka's protocol, if it has listeners."""
+    if config.admin_listeners_text is None:
+        return nullcontext()
+    from authorizer.admin_server.server import AdminServer
+
+    return AdminServer(config)
 
 
 def _serve_fleet(config: Config) -> None:

@@ -6,6 +6,9 @@ from typing import Final
 
 LISTENERS: Final = "listeners"
 ACLOG_LISTENERS: Final = "aclog.listeners"
+ADMIN_LISTENERS: Final = "aclog.admin.listeners"
+ADMIN_ADVERTISED_LISTENERS: Final = "aclog.admin.advertised.listeners"
+ADMIN_IDLE_MS: Final = "aclog.admin.connections.max.idle.ms"
 PROTOCOL_MAP: Final = "listener.security.protocol.map"
 CONTROLLER_LISTENER_NAMES: Final = "controller.listener.names"
 EARLY_START_LISTENERS: Final = "early.start.listeners"

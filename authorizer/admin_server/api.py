@@ -1,0 +1,41 @@
+"""Api: a request that the server answers: its key, its versions and its handler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from kio.schema.errors import ErrorCode
+
+    from authorizer.admin_server.request import AdminRequest
+    from authorizer.admin_server.versioned_entity import Values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Api:
+    """One request of Kafka's protocol.
+
+    Attributes:
+        key: ApiKeys id.
+        schema: name of the request in kio's schemas.
+        min_version: oldest version.
+        max_version: newest version.
+        answer: returns the values of the response, or the response's bytes after its header.
+        error: values of the response that has an error for everything that was requested.
+        is_open: it is answered before the client has authenticated.
+    """
+
+    key: int
+    schema: str
+    min_version: int
+    max_version: int
+    answer: Callable[[AdminRequest], Awaitable[Values | bytes]]
+    error: Callable[[Any, ErrorCode, str | None], Values]
+    is_open: bool = False
+
+    def supports(self, version: int) -> bool:
+        """Whether this version of the request is answered."""
+        return self.min_version <= version <= self.max_version

@@ -1,0 +1,167 @@
+"""AdminConnection: reads requests of one connection and answers them in order, one at a time.
+
+A frame is a length of four bytes, then the request. Memory grows with the bytes that arrived, not with the
+length. A request that cannot be read closes the connection, as on a broker (SocketServer), with a log line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import io
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_writer
+from kio.static.constants import EntityType
+
+from authorizer.admin_server.request import (
+    AdminRequest,
+    Session,
+    UnsupportedRequestError,
+    read_key,
+    read_request,
+    schema_of,
+)
+from authorizer.admin_server.versioned_entity import entity_builder
+from authorizer.api.api_keys import api_key_name
+from authorizer.api.errors import ApiError, AuthorizerNotReadyError
+from records.errors import DecodeError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from authorizer.admin_server.api import Api
+    from authorizer.admin_server.limits import AdminLimits
+    from authorizer.admin_server.request_metrics import AdminRequestMetrics
+    from authorizer.admin_server.versioned_entity import Values
+
+log = structlog.get_logger(__name__)
+
+_LENGTH_BYTES: Final = 4
+_API_VERSIONS: Final = 18
+#: Values of most responses, as far as a version has them.
+_DEFAULTS: Final = {"throttle_time": dt.timedelta(0), "error_code": ErrorCode.none}
+
+
+class _ClosingError(Exception):
+    """The connection must be closed; the message says why."""
+
+
+class AdminConnection:
+    """One connection, until its end."""
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        session: Session,
+        apis: Mapping[int, Api],
+        limits: AdminLimits,
+        metrics: AdminRequestMetrics,
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._session = session
+        self._apis = apis
+        self._limits = limits
+        self._metrics = metrics
+
+    async def serve(self) -> None:
+        """Answer requests until the client closes the connection, or it must be closed."""
+        try:
+            while (frame := await self._frame()) is not None:
+                await self._send(await self._response(frame))
+        except (_ClosingError, DecodeError, UnsupportedRequestError) as error:
+            self._metrics.count_closed()
+            log.info(
+                "admin_connection_closed",
+                listener=self._session.listener.name,
+                address=self._session.address,
+                principal=str(self._session.principal),
+                reason=str(error),
+            )
+        except (ConnectionError, TimeoutError):
+            pass
+        finally:
+            self._writer.close()
+
+    async def _frame(self) -> bytes | None:
+        """The next request; None if the client closed the connection, or was idle for too long."""
+        try:
+            async with asyncio.timeout(self._limits.idle_s):
+                first = await self._reader.read(1)
+        except TimeoutError:
+            return None
+        if not first:
+            return None
+        try:
+            async with asyncio.timeout(self._limits.request_s):
+                size = int.from_bytes(
+                    first + await self._reader.readexactly(_LENGTH_BYTES - 1), "big", signed=True
+                )
+                if not 0 < size <= self._limits.request_bytes:
+                    raise _ClosingError(
+                        f"a request claims {size} bytes, {self._limits.request_bytes} are allowed"
+                    )
+                return await self._reader.readexactly(size)
+        except asyncio.IncompleteReadError:
+            return None
+        except TimeoutError:
+            raise _ClosingError("a request did not arrive completely in time") from None
+
+    async def _response(self, frame: bytes) -> bytes:
+        """The response to a request, with its header.
+
+        Raises:
+            DecodeError: it cannot be read.
+            UnsupportedRequestError: its key or version is not served.
+        """
+        key, version, correlation_id = read_key(frame)
+        api = self._apis.get(key)
+        if api is None or not api.supports(version):
+            if api is not None and key == _API_VERSIONS:
+                # As brokers do: version 0, with the range of versions to try again.
+                values = api.error(None, ErrorCode.unsupported_version, None)
+                return _encoded(api, 0, correlation_id, values)
+            raise UnsupportedRequestError(f"{api_key_name(key)} version {version} is not served")
+        begun_s = perf_counter()
+        request = read_request(frame, api, version, self._session)
+        response = await self._answer(api, request)
+        self._metrics.add(key, perf_counter() - begun_s)
+        return response
+
+    async def _answer(self, api: Api, request: AdminRequest) -> bytes:
+        version, correlation_id = request.header.api_version, request.header.correlation_id
+        code, message = ErrorCode.unknown_server_error, None
+        try:
+            return _encoded(api, version, correlation_id, await api.answer(request))
+        except DecodeError:
+            raise
+        except AuthorizerNotReadyError:
+            pass  # no client knows AUTHORIZER_NOT_READY; brokers answer with the same code
+        except ApiError as error:
+            code, message = ErrorCode[error.code_name.lower()], str(error)
+        except Exception:
+            log.exception("admin_request_failed", request=api_key_name(api.key))
+        return _encoded(api, version, correlation_id, api.error(request.body, code, message))
+
+    async def _send(self, response: bytes) -> None:
+        self._writer.write(len(response).to_bytes(_LENGTH_BYTES, "big"))
+        self._writer.write(response)
+        async with asyncio.timeout(self._limits.unread_s):
+            await self._writer.drain()
+
+
+def _encoded(api: Api, version: int, correlation_id: int, values: Values | bytes) -> bytes:
+    schema = schema_of(api.schema, version, EntityType.response)
+    out = io.BytesIO()
+    header: Any = schema.__header_schema__
+    entity_writer(header)(out, header(correlation_id=correlation_id))
+    if isinstance(values, bytes):
+        out.write(values)
+    else:
+        entity_writer(schema)(out, entity_builder(schema)({**_DEFAULTS, **values}))
+    return out.getvalue()

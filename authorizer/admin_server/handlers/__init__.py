@@ -1,0 +1,1 @@
+"""The answers to Kafka's requests, a file for each subject."""

@@ -1,0 +1,207 @@
+"""DescribeAcls, CreateAcls and DeleteAcls (KIP-140, KIP-290, KIP-504).
+
+Rights are the broker's: Describe on the cluster to list, Alter to change. A change is answered when its
+outcome is known and visible on this node, for each item by itself. Filters and ACLs with unknown codes close
+the connection, as on a broker.
+
+Source: AclApis, DescribeAclsRequest, CreateAclsRequest, DeleteAclsRequest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from authorizer.admin_server.api import Api
+from authorizer.api.errors import ApiError, ClusterAuthorizationError
+from authorizer.engine.decisions.listing import list_acls
+from records.acl import (
+    AccessControlEntry,
+    AccessControlEntryFilter,
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourcePatternFilter,
+    ResourceType,
+)
+from records.errors import DecodeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from enum import IntEnum
+    from typing import TypeVar
+
+    from authorizer.admin_server.handlers.cluster_node import ClusterNode
+    from authorizer.admin_server.request import AdminRequest
+    from authorizer.admin_server.versioned_entity import Values
+    from authorizer.api.authorizer_api import AclDeleteResult
+
+    _E = TypeVar("_E", bound=IntEnum)
+
+#: Versions with pattern types (KIP-290); Kafka 4.0 removed version 0.
+_MIN_VERSION: Final = 1
+_MAX_VERSION: Final = 3
+
+
+class AclHandlers:
+    """Answers for one node.
+
+    Attributes:
+        apis: of the three requests.
+    """
+
+    def __init__(self, cluster: ClusterNode) -> None:
+        self._cluster = cluster
+        self.apis = [
+            _api(29, "describe_acls", self.describe, _describe_error),
+            _api(30, "create_acls", self.create, _create_error),
+            _api(31, "delete_acls", self.delete, _delete_error),
+        ]
+
+    async def describe(self, request: AdminRequest) -> Values:
+        """The ACLs that match a filter, of one state, in Kafka's order."""
+        self._require(request, AclOperation.DESCRIBE)
+        wanted, state = _filter(request.body), self._cluster.node.authorizer.state
+        listing = await asyncio.to_thread(list_acls, state.index, wanted)
+        resources = [
+            {
+                "resource_type": pattern.resource_type,
+                "resource_name": pattern.name,
+                "pattern_type": pattern.pattern_type,
+                "acls": [
+                    {
+                        "principal": entry.principal,
+                        "host": entry.host,
+                        "operation": entry.operation,
+                        "permission_type": entry.permission_type,
+                    }
+                    for entry in (binding.entry for binding in bindings)
+                ],
+            }
+            for pattern, bindings in groupby(listing.bindings(), key=lambda binding: binding.pattern)
+        ]
+        return {"error_code": ErrorCode.none, "error_message": None, "resources": resources}
+
+    async def create(self, request: AdminRequest) -> Values:
+        """Create ACLs, as one atomic batch of those that can be."""
+        bindings = [_binding(each) for each in request.body.creations]
+        self._require(request, AclOperation.ALTER)
+        futures = self._cluster.node.authorizer.create_acls(request.context, bindings)
+        results = await asyncio.gather(*map(asyncio.wrap_future, futures))
+        return {"results": [_outcome(result.exception) for result in results]}
+
+    async def delete(self, request: AdminRequest) -> Values:
+        """Remove the ACLs that match filters, as one atomic batch."""
+        filters = [_filter(each) for each in request.body.filters]
+        self._require(request, AclOperation.ALTER)
+        futures = self._cluster.node.authorizer.delete_acls(request.context, filters)
+        results = await asyncio.gather(*map(asyncio.wrap_future, futures))
+        return {"filter_results": [_removed(result) for result in results]}
+
+    def _require(self, request: AdminRequest, operation: AclOperation) -> None:
+        if not self._cluster.allows_on_cluster(request, operation):
+            raise ClusterAuthorizationError(
+                f"{request.session.principal} needs {operation.title} on the cluster."
+            )
+
+
+def _api(
+    key: int,
+    schema: str,
+    answer: Callable[[AdminRequest], Any],
+    error: Callable[[Any, ErrorCode, str | None], Values],
+) -> Api:
+    return Api(
+        key=key, schema=schema, min_version=_MIN_VERSION, max_version=_MAX_VERSION, answer=answer, error=error
+    )
+
+
+def _describe_error(_body: Any, code: ErrorCode, message: str | None) -> Values:
+    return {"error_code": code, "error_message": message, "resources": []}
+
+
+def _create_error(body: Any, code: ErrorCode, message: str | None) -> Values:
+    return {"results": [{"error_code": code, "error_message": message} for _ in body.creations]}
+
+
+def _delete_error(body: Any, code: ErrorCode, message: str | None) -> Values:
+    return {
+        "filter_results": [
+            {"error_code": code, "error_message": message, "matching_acls": []} for _ in body.filters
+        ]
+    }
+
+
+def _outcome(error: ApiError | None) -> Values:
+    if error is None:
+        return {"error_code": ErrorCode.none, "error_message": None}
+    return {"error_code": ErrorCode[error.code_name.lower()], "error_message": str(error)}
+
+
+def _removed(result: AclDeleteResult) -> Values:
+    return {
+        **_outcome(result.exception),
+        "matching_acls": [
+            {**_outcome(each.exception), **_acl(each.acl_binding)}
+            for each in result.acl_binding_delete_results
+        ],
+    }
+
+
+def _acl(binding: AclBinding) -> Values:
+    pattern, entry = binding.pattern, binding.entry
+    return {
+        "resource_type": pattern.resource_type,
+        "resource_name": pattern.name,
+        "pattern_type": pattern.pattern_type,
+        "principal": entry.principal,
+        "host": entry.host,
+        "operation": entry.operation,
+        "permission_type": entry.permission_type,
+    }
+
+
+def _binding(creation: Any) -> AclBinding:
+    """Raises DecodeError for unknown codes."""
+    return AclBinding(
+        ResourcePattern(
+            _known(ResourceType, creation.resource_type),
+            creation.resource_name,
+            _known(PatternType, creation.resource_pattern_type),
+        ),
+        AccessControlEntry(
+            creation.principal,
+            creation.host,
+            _known(AclOperation, creation.operation),
+            _known(AclPermissionType, creation.permission_type),
+        ),
+    )
+
+
+def _filter(wanted: Any) -> AclBindingFilter:
+    """Raises DecodeError for unknown codes."""
+    return AclBindingFilter(
+        ResourcePatternFilter(
+            _known(ResourceType, wanted.resource_type_filter),
+            wanted.resource_name_filter,
+            _known(PatternType, wanted.pattern_type_filter),
+        ),
+        AccessControlEntryFilter(
+            wanted.principal_filter,
+            wanted.host_filter,
+            _known(AclOperation, wanted.operation),
+            _known(AclPermissionType, wanted.permission_type),
+        ),
+    )
+
+
+def _known(codes: type[_E], code: int) -> _E:
+    if code not in codes.__members__.values() or code == 0:
+        raise DecodeError(f"{code} is no known {codes.__name__}", position=0)
+    return codes(code)

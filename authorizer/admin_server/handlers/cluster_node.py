@@ -1,0 +1,115 @@
+"""ClusterNode: this node as clients of Kafka's protocol see it, and the rights that their requests need.
+
+The node is the only broker and the controller that clients are told. Its address is the one of the listener
+that the client uses, or the advertised one.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, Final
+
+from authorizer.api.authorizer_api import Action, AuthorizationResult
+from authorizer.api.errors import AuthorizerNotReadyError
+from authorizer.engine.decisions.authorize import to_bit_field
+from records.acl import CLUSTER_NAME, AclOperation, PatternType, ResourcePattern, ResourceType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from authorizer.admin_server.request import AdminRequest
+    from authorizer.admin_server.versioned_entity import Values
+    from authorizer.api.authorizer_api import Endpoint
+    from authorizer.node.node import Node
+
+#: A set of operations that was not requested.
+NOT_REQUESTED: Final = -(2**31)
+
+
+class ClusterNode:
+    """One node, for the handlers.
+
+    Attributes:
+        node: decides and writes.
+    """
+
+    def __init__(self, node: Node, addresses: Mapping[str, tuple[str, int]]) -> None:
+        """``addresses``: host and port that clients are told, by listener name."""
+        self.node = node
+        self._addresses = addresses
+
+    @property
+    def id(self) -> int:
+        """The number that clients know this node by; never negative."""
+        return max(self.node.config.node_id, 0)
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster of the log, once it is known."""
+        identity = self.node.status().identity
+        return None if identity is None else identity.cluster_id
+
+    def broker(self, request: AdminRequest) -> Values:
+        """This node, at the address of the request's listener."""
+        host, port = self._addresses[request.session.listener.name]
+        return {"node_id": self.id, "host": host, "port": port, "rack": None}
+
+    def require_ready(self, request: AdminRequest) -> None:
+        """Raise AuthorizerNotReadyError before the load, except on early-start listeners (KIP-801)."""
+        state = self.node.authorizer.state
+        if not (state.is_ready or request.session.listener.early_start):
+            raise AuthorizerNotReadyError(state.not_ready_reason)
+
+    def allows_on_cluster(self, request: AdminRequest, operation: AclOperation) -> bool:
+        """Whether the sender may do an operation to the cluster."""
+        return self.allows(request, operation, ResourceType.CLUSTER, [CLUSTER_NAME])[0]
+
+    def allows(
+        self,
+        request: AdminRequest,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        names: Sequence[str],
+        *,
+        log_if_denied: bool = True,
+    ) -> list[bool]:
+        """Whether the sender may do an operation to each of several resources, all on one state.
+
+        Raises:
+            AuthorizerNotReadyError: not loaded, unless a super user asks on an early-start listener.
+        """
+        self.require_ready(request)
+        actions = [
+            Action(
+                operation,
+                ResourcePattern(resource_type, name, PatternType.LITERAL),
+                log_if_denied=log_if_denied,
+            )
+            for name in names
+        ]
+        results = self.node.authorizer.authorize(request.context, actions)
+        return [result is AuthorizationResult.ALLOWED for result in results]
+
+    def operations(self, request: AdminRequest, resource_type: ResourceType, name: str) -> int:
+        """The sender's operations on a resource, as a bit field (KIP-430)."""
+        self.require_ready(request)
+        return to_bit_field(self.node.authorizer.authorized_operations(request.context, resource_type, name))
+
+
+def advertised_addresses(
+    bound: Mapping[str, tuple[Endpoint, int]], advertised: Mapping[str, Endpoint]
+) -> dict[str, tuple[str, int]]:
+    """Return host and port that clients are told, by listener name.
+
+    Args:
+        bound: the listeners and their real ports.
+        advertised: the configured addresses.
+    """
+    addresses: dict[str, tuple[str, int]] = {}
+    for name, (endpoint, port) in bound.items():
+        if (configured := advertised.get(name)) is not None:
+            addresses[name] = configured.host or "", configured.port
+        else:
+            # As Kafka: a listener of all addresses is advertised with the machine's name.
+            addresses[name] = endpoint.host or socket.getfqdn(), port
+    return addresses

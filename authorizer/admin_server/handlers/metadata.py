@@ -1,0 +1,132 @@
+"""Metadata: this node, and topics with the sender's authorized operations (KIP-430).
+
+Topics are those of the log's image. They have no partitions: nothing can be produced or consumed here.
+Source: KafkaApis.handleTopicMetadataRequest.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from authorizer.admin_server.api import Api
+from authorizer.admin_server.handlers.cluster_node import NOT_REQUESTED
+from records.acl import CLUSTER_NAME, AclOperation, ResourceType
+from records.ids import Uuid
+from records.topic_name import is_topic_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from authorizer.admin_server.handlers.cluster_node import ClusterNode
+    from authorizer.admin_server.request import AdminRequest
+    from authorizer.admin_server.versioned_entity import Values
+
+_INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+#: In version 0 no topics means all topics.
+_EMPTY_IS_NONE: Final = 1
+
+
+class MetadataHandler:
+    """Answers for one node.
+
+    Attributes:
+        api: of this request.
+    """
+
+    def __init__(self, cluster: ClusterNode) -> None:
+        self._cluster = cluster
+        self.api = Api(
+            key=3, schema="metadata", min_version=0, max_version=13, answer=self.answer, error=self.error
+        )
+
+    async def answer(self, request: AdminRequest) -> Values:
+        """The node, the cluster and the topics."""
+        body, cluster = request.body, self._cluster
+        operations = NOT_REQUESTED
+        if getattr(body, "include_cluster_authorized_operations", False):
+            operations = 0
+            if cluster.allows_on_cluster(request, AclOperation.DESCRIBE):
+                operations = cluster.operations(request, ResourceType.CLUSTER, CLUSTER_NAME)
+        return {
+            "brokers": [cluster.broker(request)],
+            "cluster_id": cluster.cluster_id,
+            "controller_id": cluster.id,
+            "cluster_authorized_operations": operations,
+            "topics": self._topics(request),
+        }
+
+    def error(self, body: Any, code: ErrorCode, _message: str | None) -> Values:
+        """The same error for each named topic."""
+        topics = [_topic(code, each.name, getattr(each, "topic_id", None)) for each in (body.topics or ())]
+        return {"brokers": [], "controller_id": -1, "topics": topics, "error_code": code}
+
+    def _topics(self, request: AdminRequest) -> list[Values]:
+        wanted: Sequence[Any] | None = request.body.topics
+        known = self._cluster.node.metadata.topics
+        if wanted is None or (not wanted and request.header.api_version < _EMPTY_IS_NONE):
+            names = list(known.by_name)
+            allowed = self._allows(request, names, log_if_denied=False)
+            return [
+                self._found(request, name)
+                for name, is_allowed in zip(names, allowed, strict=True)
+                if is_allowed
+            ]
+        named = [(each.name, getattr(each, "topic_id", None)) for each in wanted]
+        return self._named(request, named)
+
+    def _named(
+        self, request: AdminRequest, wanted: Sequence[tuple[str | None, uuid.UUID | None]]
+    ) -> list[Values]:
+        known = self._cluster.node.metadata.topics
+        resolved = [
+            known.by_id.get(Uuid(topic_id.bytes)) if name is None and topic_id is not None else name
+            for name, topic_id in wanted
+        ]
+        names = sorted({name for name in resolved if name is not None})
+        allowed = dict(zip(names, self._allows(request, names), strict=True))
+        found: list[Values] = []
+        for (name, topic_id), topic in zip(wanted, resolved, strict=True):
+            if topic is None:
+                found.append(_topic(ErrorCode.unknown_topic_id, None, topic_id))
+            elif not allowed[topic]:
+                # Names are not disclosed; ids are not sensitive.
+                found.append(_topic(ErrorCode.topic_authorization_failed, name, topic_id))
+            elif not is_topic_name(topic):
+                found.append(_topic(ErrorCode.invalid_topic_exception, topic))
+            elif topic not in known:
+                found.append(_topic(ErrorCode.unknown_topic_or_partition, topic))
+            else:
+                found.append(self._found(request, topic))
+        return found
+
+    def _allows(
+        self, request: AdminRequest, names: Sequence[str], *, log_if_denied: bool = True
+    ) -> list[bool]:
+        return self._cluster.allows(
+            request, AclOperation.DESCRIBE, ResourceType.TOPIC, names, log_if_denied=log_if_denied
+        )
+
+    def _found(self, request: AdminRequest, name: str) -> Values:
+        operations = NOT_REQUESTED
+        if getattr(request.body, "include_topic_authorized_operations", False):
+            operations = self._cluster.operations(request, ResourceType.TOPIC, name)
+        topic_id = self._cluster.node.metadata.topics.by_name.get(name)
+        return _topic(
+            ErrorCode.none, name, None if topic_id is None else uuid.UUID(bytes=bytes(topic_id)), operations
+        )
+
+
+def _topic(
+    code: ErrorCode, name: str | None, topic_id: uuid.UUID | None = None, operations: int = NOT_REQUESTED
+) -> Values:
+    return {
+        "error_code": code,
+        "name": name,
+        "topic_id": topic_id,
+        "is_internal": name in _INTERNAL,
+        "partitions": [],
+        "topic_authorized_operations": operations,
+    }

@@ -1,0 +1,123 @@
+"""AdminRequest: one request of Kafka's protocol, and the session that it belongs to."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from kio.schema.index import schema_name_map
+from kio.static.constants import EntityType
+
+from authorizer.api.authorizer_api import RequestContext, SecurityProtocol
+from records.errors import DecodeError
+from records.flexible import MessageReader
+from records.log.protocol.entity_reader import entity_reader
+
+if TYPE_CHECKING:
+    from authorizer.admin_server.api import Api
+    from authorizer.listeners.listener import Listener
+    from records.principal import KafkaPrincipal
+
+_HEADER_START_BYTES: Final = 8
+
+
+class UnsupportedRequestError(Exception):
+    """A request that this server does not serve; the message says which."""
+
+
+class Session(msgspec.Struct, kw_only=True):
+    """What is known of a connection.
+
+    Attributes:
+        listener: where it was accepted.
+        security_protocol: of the listener.
+        address: of the client, as Java prints it.
+        principal: who sends the requests.
+        software: name and version of the client, as ApiVersions said.
+    """
+
+    listener: Listener
+    security_protocol: SecurityProtocol
+    address: str
+    principal: KafkaPrincipal
+    software: str = ""
+
+
+class RequestHeader(msgspec.Struct, frozen=True, gc=False):
+    """The first fields of every request (RequestHeader.json, versions 1 and 2)."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str
+
+
+class AdminRequest(msgspec.Struct, frozen=True):
+    """One request.
+
+    Attributes:
+        header: key, version, correlation id and client id.
+        body: an entity of kio's schemas.
+        session: of the connection.
+    """
+
+    header: RequestHeader
+    body: Any
+    session: Session
+
+    @property
+    def context(self) -> RequestContext:
+        """The context in which the sender's rights are decided and audited (KIP-504)."""
+        header, session = self.header, self.session
+        return RequestContext(
+            session.principal,
+            session.address,
+            session.listener.name,
+            session.security_protocol,
+            header.api_key,
+            header.api_version,
+            header.client_id,
+            header.correlation_id,
+        )
+
+
+def schema_of(name: str, version: int, kind: EntityType) -> Any:
+    """The class of a request or response in kio's schemas."""
+    module, _, entity = schema_name_map[name][version][kind].partition(":")  # type: ignore[index]
+    return getattr(import_module(module), entity)
+
+
+def read_key(frame: bytes) -> tuple[int, int, int]:
+    """API key, version and correlation id of a frame.
+
+    Raises:
+        DecodeError: the frame is too short.
+    """
+    if len(frame) < _HEADER_START_BYTES:
+        raise DecodeError(f"a request of {len(frame)} bytes has no header", position=0)
+    reader = MessageReader(frame)
+    return reader.signed(2, "api key"), reader.signed(2, "api version"), reader.signed(4, "correlation id")
+
+
+def read_request(frame: bytes, api: Api, version: int, session: Session) -> AdminRequest:
+    """Decode a frame of a supported version; bytes after the request are ignored, as in Kafka.
+
+    Raises:
+        DecodeError: it is not such a request.
+    """
+    schema = schema_of(api.schema, version, EntityType.request)
+    reader = MessageReader(frame)
+    header = _header(reader, is_flexible=schema.__header_schema__.__flexible__)
+    body = entity_reader(schema)(reader)
+    return AdminRequest(header, body, session)
+
+
+def _header(reader: MessageReader, *, is_flexible: bool) -> RequestHeader:
+    """The client id has a length of two bytes in every version (RequestHeader.json)."""
+    key, version = reader.signed(2, "api key"), reader.signed(2, "api version")
+    correlation_id, size = reader.signed(4, "correlation id"), reader.signed(2, "client id")
+    client_id = reader.take(size, "client id").decode("utf-8", "replace") if size > 0 else ""
+    if is_flexible:
+        reader.skip_tagged_fields()
+    return RequestHeader(key, version, correlation_id, client_id)

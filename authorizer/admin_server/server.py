@@ -1,0 +1,253 @@
+"""AdminServer: Kafka's protocol for a node, in a thread and event loop of its own.
+
+Listeners are bound when it is created, before a log is opened, as the sidecar's are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final, Self
+
+import structlog
+import uvloop
+
+from authorizer.admin_server.connection import AdminConnection
+from authorizer.admin_server.handlers.acls import AclHandlers
+from authorizer.admin_server.handlers.api_versions import ApiVersionsHandler
+from authorizer.admin_server.handlers.cluster_node import ClusterNode, advertised_addresses
+from authorizer.admin_server.handlers.metadata import MetadataHandler
+from authorizer.admin_server.limits import AdminLimits
+from authorizer.admin_server.request import Session
+from authorizer.admin_server.request_metrics import AdminRequestMetrics
+from authorizer.api.authorizer_api import SecurityProtocol
+from authorizer.api.ip_address import host_address
+from authorizer.configuration.keys.names import ADMIN_LISTENERS
+from authorizer.configuration.tls import tls_settings
+from authorizer.listeners.acceptor import Acceptor
+from authorizer.listeners.binding import bind_listener
+from authorizer.listeners.connection_limiter import ConnectionLimiter
+from authorizer.listeners.connection_peer import identify_peer
+from authorizer.listeners.listener import Listener, build_listener
+from authorizer.listeners.tls import ListenerContext, TlsCollector
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Sequence
+
+    from prometheus_client import CollectorRegistry
+    from prometheus_client.registry import Collector
+
+    from authorizer.admin_server.api import Api
+    from authorizer.api.authorizer_api import Endpoint
+    from authorizer.configuration.load import Config
+    from authorizer.listeners.connection_limiter import Admission
+    from authorizer.node.node import Node
+
+log = structlog.get_logger(__name__)
+
+_CERTIFICATE_POLL_INTERVAL_S: Final = 2.0
+_WITH_TLS: Final = (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
+
+
+@dataclass(frozen=True, slots=True)
+class _BoundListener:
+    socket: socket.socket
+    endpoint: Endpoint
+    listener: Listener
+    context: ListenerContext | None
+
+
+class AdminServer:
+    """Binds its listeners when it is created, and answers in its own thread.
+
+    Attributes:
+        addresses: ``HOST:PORT`` of each listener, in the order of the configuration, with the real ports.
+
+    Raises:
+        ConfigError: a listener cannot be served safely, or an address cannot be bound.
+    """
+
+    def __init__(self, config: Config, reserved: Sequence[socket.socket] | None = None) -> None:
+        """Bind the listeners.
+
+        Args:
+            config: has the listeners and the limits.
+            reserved: their listening sockets, if the supervisor of several processes has reserved them.
+        """
+        self._config = config
+        self._advertised = config.advertised_admin_listeners()
+        self._limits = AdminLimits(config)
+        self._connections = ConnectionLimiter(config)
+        self._metrics = AdminRequestMetrics()
+        self._bound: list[_BoundListener] = []
+        self._apis: dict[int, Api] = {}
+        self._registered: tuple[CollectorRegistry, list[Collector]] | None = None
+        self._node: Node | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping: asyncio.Event | None = None
+        self._thread: threading.Thread | None = None
+        self._serving: set[asyncio.Task[None]] = set()
+        try:
+            for index, endpoint in enumerate(config.served_admin_listeners()):
+                self._bind(endpoint, None if reserved is None else reserved[index])
+        except BaseException:
+            self.close()
+            raise
+        self.addresses = [_address(each) for each in self._bound]
+
+    def start(self, node: Node) -> Self:
+        """Start to answer requests for ``node``; returns when connections are accepted."""
+        self._node = node
+        self._apis = self._make_apis(node)
+        collectors: list[Collector] = [self._metrics]
+        contexts = [each.context for each in self._bound if each.context is not None]
+        if contexts:
+            collectors.append(TlsCollector(contexts))
+        for collector in collectors:
+            node.metrics.register(collector)
+        self._registered = node.metrics, collectors
+        node.reconfiguration.subscribe(self._apply)
+        started = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(started,), name="aclog-admin", daemon=True)
+        self._thread.start()
+        started.wait()
+        log.info("admin_listening", addresses=self.addresses)
+        return self
+
+    def close(self) -> None:
+        """Stop serving and release the ports. Idempotent."""
+        if self._thread is not None and self._loop is not None and self._stopping is not None:
+            self._loop.call_soon_threadsafe(self._stopping.set)
+            self._thread.join()
+            self._thread = None
+        if self._node is not None:
+            self._node.reconfiguration.unsubscribe(self._apply)
+            self._node = None
+        if self._registered is not None:
+            registry, collectors = self._registered
+            for collector in collectors:
+                registry.unregister(collector)
+            self._registered = None
+        for each in self._bound:
+            each.socket.close()
+        self._bound.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def _make_apis(self, node: Node) -> dict[int, Api]:
+        """The requests that are answered, by key."""
+        bound = {each.listener.name: (each.endpoint, each.socket.getsockname()[1]) for each in self._bound}
+        cluster = ClusterNode(node, advertised_addresses(bound, self._advertised))
+        versions = ApiVersionsHandler()
+        apis = [versions.api, MetadataHandler(cluster).api, *AclHandlers(cluster).apis]
+        versions.served = apis
+        return {api.key: api for api in apis}
+
+    def _apply(self, config: Config) -> None:
+        self._limits.apply(config)
+        self._connections.apply(config)
+
+    def _bind(self, endpoint: Endpoint, reserved: socket.socket | None) -> None:
+        config, name = self._config, endpoint.listener_name or ""
+        tls = tls_settings(config.properties, name) if endpoint.security_protocol in _WITH_TLS else None
+        context = None if tls is None else ListenerContext(tls, name)
+        bound = bind_listener(endpoint, ADMIN_LISTENERS) if reserved is None else reserved
+        listener = build_listener(endpoint, bound, config, tls)
+        self._bound.append(_BoundListener(bound, endpoint, listener, context))
+
+    def _run(self, started: threading.Event) -> None:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(self._serve(started))
+
+    async def _serve(self, started: threading.Event) -> None:
+        self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
+        reloading = asyncio.create_task(self._reload_certificates())
+        acceptors = [
+            Acceptor(
+                each.socket,
+                each.listener,
+                self._connections,
+                partial(self._make_protocol, each),
+                each.context,
+            )
+            for each in self._bound
+        ]
+        started.set()
+        await self._stopping.wait()
+        reloading.cancel()
+        for acceptor in acceptors:
+            acceptor.close()
+        if self._serving:
+            # Requests in flight get their answers; idle connections are closed.
+            _, late = await asyncio.wait(self._serving, timeout=self._config.sidecar_drain_timeout_ms / 1000)
+            for task in late:
+                task.cancel()
+        for acceptor in acceptors:
+            await acceptor.wait_closed()
+
+    def _make_protocol(self, bound: _BoundListener, admission: Admission) -> asyncio.Protocol:
+        # Half of the buffer of a connection: the reader pauses beyond twice this.
+        reader = asyncio.StreamReader(limit=64 * 1024)
+        return _AdminProtocol(reader, admission, partial(self._begin, bound))
+
+    def _begin(
+        self, bound: _BoundListener, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        address = writer.get_extra_info("peername")
+        host = host_address(address[0]) if isinstance(address, tuple) else ""
+        peer = identify_peer(writer.transport, host, bound.listener)  # type: ignore[arg-type]
+        if peer.refusal is not None:
+            log.info(
+                "admin_connection_closed", listener=bound.listener.name, address=host, reason=peer.refusal
+            )
+            writer.close()
+            return
+        session = Session(
+            listener=bound.listener,
+            security_protocol=bound.endpoint.security_protocol,
+            address=host,
+            principal=peer.principal,
+        )
+        connection = AdminConnection(reader, writer, session, self._apis, self._limits, self._metrics)
+        task = asyncio.get_running_loop().create_task(connection.serve())
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+
+    async def _reload_certificates(self) -> None:
+        while True:
+            await asyncio.sleep(_CERTIFICATE_POLL_INTERVAL_S)
+            for each in self._bound:
+                if each.context is not None:
+                    # Not on the event loop: a file system may block.
+                    await asyncio.to_thread(each.context.reload)
+
+
+class _AdminProtocol(asyncio.StreamReaderProtocol):
+    """Counts the connection until it is closed; one beyond the limits is closed immediately."""
+
+    def __init__(self, reader: asyncio.StreamReader, admission: Admission, begin: object) -> None:
+        super().__init__(reader, begin)  # type: ignore[arg-type]
+        self._admission = admission
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._admission.is_connected = True
+        if self._admission.is_extra:
+            transport.close()
+            return
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._admission.release()
+        super().connection_lost(exc)
+
+
+def _address(bound: _BoundListener) -> str:
+    host, port = bound.endpoint.host or "", bound.socket.getsockname()[1]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
