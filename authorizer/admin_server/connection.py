@@ -128,7 +128,7 @@ class AdminConnection:
                 return _encoded(api, 0, correlation_id, values)
             raise UnsupportedRequestError(f"{api_key_name(key)} version {version} is not served")
         begun_s = perf_counter()
-        request = read_request(frame, api, version, self._session)
+        request = read_request(frame, api.schema, version, self._session)
         response = await self._answer(api, request)
         self._metrics.add(key, perf_counter() - begun_s)
         return response

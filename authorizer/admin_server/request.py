@@ -15,7 +15,6 @@ from records.flexible import MessageReader
 from records.log.protocol.entity_reader import entity_reader
 
 if TYPE_CHECKING:
-    from authorizer.admin_server.api import Api
     from authorizer.listeners.listener import Listener
     from records.principal import KafkaPrincipal
 
@@ -100,13 +99,13 @@ def read_key(frame: bytes) -> tuple[int, int, int]:
     return reader.signed(2, "api key"), reader.signed(2, "api version"), reader.signed(4, "correlation id")
 
 
-def read_request(frame: bytes, api: Api, version: int, session: Session) -> AdminRequest:
-    """Decode a frame of a supported version; bytes after the request are ignored, as in Kafka.
+def read_request(frame: bytes, name: str, version: int, session: Session) -> AdminRequest:
+    """Decode a frame of a request in kio's schemas; bytes after the request are ignored, as in Kafka.
 
     Raises:
         DecodeError: it is not such a request.
     """
-    schema = schema_of(api.schema, version, EntityType.request)
+    schema = schema_of(name, version, EntityType.request)
     reader = MessageReader(frame)
     header = _header(reader, is_flexible=schema.__header_schema__.__flexible__)
     body = entity_reader(schema)(reader)

@@ -148,13 +148,13 @@ def require_served(endpoints: Sequence[Endpoint], *, key: str, allow_plaintext: 
 
 
 def require_admin_served(
-    endpoints: Sequence[Endpoint], *, others: Container[str], key: str, allow_plaintext: bool
+    endpoints: Sequence[Endpoint], *, http_names: Container[str], key: str, allow_plaintext: bool
 ) -> None:
     """Refuse listeners of Kafka's protocol that cannot be served, or not safely.
 
     Args:
         endpoints: the listeners.
-        others: names of the HTTP listeners; TLS settings belong to a listener's name.
+        http_names: names of the HTTP listeners; TLS settings belong to a listener's name.
         key: the key that named them.
         allow_plaintext: allow listeners without encryption also beyond loopback addresses.
 
@@ -165,7 +165,7 @@ def require_admin_served(
         shown = f"{endpoint.listener_name}://{endpoint.host or ''}:{endpoint.port}"
         if is_unix(endpoint):
             raise ConfigError(key, shown, "clients of Kafka's protocol cannot connect to Unix sockets")
-        if endpoint.listener_name in others and endpoint.listener_name not in DEFAULT_PROTOCOL_MAP:
+        if endpoint.listener_name in http_names and endpoint.listener_name not in DEFAULT_PROTOCOL_MAP:
             raise ConfigError(key, shown, "an HTTP listener has the same name: give each its own")
         is_encrypted = endpoint.security_protocol in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
         if not (allow_plaintext or is_encrypted or is_local(endpoint)):

@@ -215,14 +215,14 @@ class Config(ConfigKeys):
         endpoints = self._admin_endpoints(ADMIN_LISTENERS, self.admin_listeners_text)
         require_admin_served(
             endpoints,
-            others={endpoint.listener_name or "" for endpoint in self.listeners},
+            http_names={endpoint.listener_name or "" for endpoint in self.listeners},
             key=ADMIN_LISTENERS,
             allow_plaintext=self.allow_plaintext_beyond_loopback,
         )
         return endpoints
 
     def advertised_admin_listeners(self) -> dict[str, Endpoint]:
-        """Return by listener name the addresses that clients of Kafka's protocol are told.
+        """Return by listener name the addresses that Metadata gives to clients of Kafka's protocol.
 
         Raises:
             ConfigError: an address without host or port, or of a listener that does not exist.

@@ -1,6 +1,6 @@
 """ClusterNode: this node as clients of Kafka's protocol see it, and the rights that their requests need.
 
-The node is the only broker and the controller that clients are told. Its address is the one of the listener
+The node is the only broker and the controller that clients see. Its address is the one of the listener
 that the client uses, or the advertised one.
 """
 
@@ -34,7 +34,7 @@ class ClusterNode:
     """
 
     def __init__(self, node: Node, addresses: Mapping[str, tuple[str, int]]) -> None:
-        """``addresses``: host and port that clients are told, by listener name."""
+        """``addresses``: host and port for clients, by listener name."""
         self.node = node
         self._addresses = addresses
 
@@ -99,7 +99,7 @@ class ClusterNode:
 def advertised_addresses(
     bound: Mapping[str, tuple[Endpoint, int]], advertised: Mapping[str, Endpoint]
 ) -> dict[str, tuple[str, int]]:
-    """Return host and port that clients are told, by listener name.
+    """Return host and port for clients, by listener name.
 
     Args:
         bound: the listeners and their real ports.

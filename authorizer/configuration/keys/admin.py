@@ -30,7 +30,7 @@ class AdminKeys(KeyGroup):
         name=ADMIN_ADVERTISED_LISTENERS,
         type_name="list",
         allowed=LISTENERS_ALLOWED,
-        doc="Addresses that clients of Kafka's protocol are told to connect to, by listener name, as Kafka's "
+        doc="Addresses that Metadata gives to clients of Kafka's protocol, by listener name, as Kafka's "
         "advertised.listeners: behind a load balancer, or in a container. Unset: the listener's own address.",
         parse=str,
     )

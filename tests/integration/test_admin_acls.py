@@ -1,0 +1,120 @@
+"""ACLs over Kafka's protocol: an AdminClient lists, creates and removes them on a node as on a broker."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+from kio.schema.describe_acls.v3.response import DescribeAclsResponse
+from kio.schema.errors import ErrorCode
+
+from authorizer.admin_server.server import AdminServer
+from authorizer.node.node import Node
+from records.flexible import MessageReader
+from records.log.protocol.entity_reader import entity_reader
+from records.log.protocol.requests import describe_acls, request_bytes
+from support.nodes import SOON_S, config_of, running_node
+
+_ANY: Any = None
+EVERY = AclBindingFilter(
+    ResourceType.ANY,
+    _ANY,
+    ResourcePatternType.ANY,
+    _ANY,
+    _ANY,
+    AclOperation.ANY,
+    AclPermissionType.ANY,
+)
+ORDERS = AclBinding(
+    ResourceType.TOPIC,
+    "orders",
+    ResourcePatternType.PREFIXED,
+    "User:alice",
+    "*",
+    AclOperation.READ,
+    AclPermissionType.ALLOW,
+)
+
+
+@contextmanager
+def admin_client(node: Node) -> Iterator[AdminClient]:
+    with AdminServer(config_of(admin_listeners="PLAINTEXT://127.0.0.1:0")) as server:
+        server.start(node)
+        yield AdminClient({"bootstrap.servers": server.addresses[0], "log_level": 0})
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    """A node on a new log, on which anonymous clients are super users."""
+    with running_node(tmp_path / "log", log_mode="create") as node:
+        node.authorizer.reconfigure({"super.users": "User:ANONYMOUS"})
+        yield node
+
+
+def outcome(futures: dict[Any, Any]) -> list[Any]:
+    return [future.result(SOON_S) for future in futures.values()]
+
+
+def test_a_client_creates_lists_and_removes_acls(node: Node) -> None:
+    with admin_client(node) as client:
+        assert outcome(client.create_acls([ORDERS])) == [None]
+        assert client.describe_acls(EVERY).result(SOON_S) == [ORDERS]
+        assert node.authorizer.acl_count() == 1
+
+        assert outcome(client.delete_acls([EVERY])) == [[ORDERS]]
+        assert client.describe_acls(EVERY).result(SOON_S) == []
+
+
+def test_metadata_names_the_node_as_the_controller(node: Node) -> None:
+    with admin_client(node) as client:
+        metadata = client.list_topics(timeout=SOON_S)
+
+    identity = node.log.identity
+    assert identity is not None
+    assert metadata.cluster_id == identity.cluster_id
+    assert metadata.controller_id == 0
+    assert list(metadata.brokers) == [0]
+
+
+def test_without_rights_nothing_is_changed(node: Node) -> None:
+    node.authorizer.reconfigure({"super.users": "User:admin"})
+    with admin_client(node) as client:
+        (created,) = client.create_acls([ORDERS]).values()
+        with pytest.raises(KafkaException, match="CLUSTER_AUTHORIZATION_FAILED"):
+            created.result(SOON_S)
+
+    assert node.authorizer.acl_count() == 0
+
+
+def test_without_rights_nothing_is_listed(node: Node) -> None:
+    node.authorizer.reconfigure({"super.users": "User:admin"})
+    with AdminServer(config_of(admin_listeners="PLAINTEXT://127.0.0.1:0")) as server:
+        server.start(node)
+        host, _, port = server.addresses[0].rpartition(":")
+        with (
+            socket.create_connection((host, int(port)), SOON_S) as opened,
+            opened.makefile("rb") as file,
+        ):
+            request = request_bytes(describe_acls(), 7)
+            opened.sendall(len(request).to_bytes(4, "big") + request)
+            reader = MessageReader(file.read(int.from_bytes(file.read(4), "big")))
+
+    header = entity_reader(DescribeAclsResponse.__header_schema__)(reader)
+    response = entity_reader(DescribeAclsResponse)(reader)
+    assert header.correlation_id == 7
+    assert response.error_code is ErrorCode.cluster_authorization_failed
+    assert response.resources == ()
