@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from authorizer.configuration.keys.key import KeyGroup, OptionalKey, integer_key, text_key
+from typing import Final
+
+from authorizer.configuration.keys.key import ConfigKey, KeyGroup, OptionalKey, integer_key, text_key
 from authorizer.configuration.keys.names import (
     ADMIN_ADVERTISED_LISTENERS,
     ADMIN_CREDENTIALS_FILE,
     ADMIN_IDLE_MS,
     ADMIN_LISTENERS,
+    MAX_REAUTH_MS,
     PROTOCOL_MAP,
+    SASL_MECHANISMS,
 )
+from authorizer.configuration.keys.values import names
 from authorizer.configuration.listeners import LISTENERS_ALLOWED
+
+#: What the server of Kafka's protocol offers; a broker's own file may name others.
+SERVED_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 
 
 class AdminKeys(KeyGroup):
@@ -49,4 +57,22 @@ class AdminKeys(KeyGroup):
         "a file that `aclog credentials add --file` makes",
         "Users that log in by PLAIN or SCRAM on listeners with SASL, one line each: hashes, never passwords. "
         "A changed file takes effect within about a second. An unusable file changes nothing.",
+    )
+    sasl_enabled_mechanisms = ConfigKey(
+        name=SASL_MECHANISMS,
+        type_name="list",
+        default="SCRAM-SHA-256,SCRAM-SHA-512",
+        allowed=f"some of {', '.join(SERVED_MECHANISMS)}, separated by commas",
+        doc="Mechanisms that listeners with SASL offer, also as listener.name.<name>.sasl.enabled.mechanisms. "
+        f"PLAIN and SCRAM are verified with {ADMIN_CREDENTIALS_FILE}, OAUTHBEARER with the keys of "
+        "aclog.auth.oidc.",
+        parse=names,
+    )
+    connections_max_reauth_ms = integer_key(
+        MAX_REAUTH_MS,
+        0,
+        "Longest session of a client that logged in by SASL: it must authenticate again before that, or its "
+        "next request closes the connection (KIP-368). 0: as long as its token, if it has one.",
+        minimum=0,
+        unit="milliseconds",
     )
