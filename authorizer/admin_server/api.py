@@ -25,7 +25,6 @@ class Api:
         max_version: newest version.
         answer: returns the values of the response, or the response's bytes after its header.
         error: values of the response that has an error for everything that was requested.
-        is_open: it is answered before the client has authenticated.
     """
 
     key: int
@@ -34,7 +33,6 @@ class Api:
     max_version: int
     answer: Callable[[AdminRequest], Awaitable[Values | bytes]]
     error: Callable[[Any, ErrorCode, str | None], Values]
-    is_open: bool = False
 
     def supports(self, version: int) -> bool:
         """Whether this version of the request is answered."""

@@ -25,6 +25,7 @@ from authorizer.admin_server.request import (
     read_request,
     schema_of,
 )
+from authorizer.admin_server.sasl.session import SaslStateError
 from authorizer.admin_server.versioned_entity import entity_builder
 from authorizer.api.api_keys import api_key_name
 from authorizer.api.errors import ApiError, AuthorizerNotReadyError
@@ -42,6 +43,8 @@ log = structlog.get_logger(__name__)
 
 _LENGTH_BYTES: Final = 4
 _API_VERSIONS: Final = 18
+#: Of a client that has not authenticated (sasl.server.max.receive.size).
+_UNAUTHENTICATED_BYTES_MAX: Final = 512 * 1024
 #: Values of most responses, as far as a version has them.
 _DEFAULTS: Final = {"throttle_time": dt.timedelta(0), "error_code": ErrorCode.none}
 
@@ -74,7 +77,8 @@ class AdminConnection:
         try:
             while (frame := await self._frame()) is not None:
                 await self._send(await self._response(frame))
-        except (_ClosingError, DecodeError, UnsupportedRequestError) as error:
+                self._require_no_failed_login()
+        except (_ClosingError, DecodeError, SaslStateError, UnsupportedRequestError) as error:
             self._metrics.count_closed()
             log.info(
                 "admin_connection_closed",
@@ -102,10 +106,11 @@ class AdminConnection:
                 size = int.from_bytes(
                     first + await self._reader.readexactly(_LENGTH_BYTES - 1), "big", signed=True
                 )
-                if not 0 < size <= self._limits.request_bytes:
-                    raise _ClosingError(
-                        f"a request claims {size} bytes, {self._limits.request_bytes} are allowed"
-                    )
+                size_max = self._limits.request_bytes
+                if self._session.sasl is not None and self._session.sasl.principal is None:
+                    size_max = min(size_max, _UNAUTHENTICATED_BYTES_MAX)
+                if not 0 < size <= size_max:
+                    raise _ClosingError(f"a request claims {size} bytes, {size_max} are allowed")
                 return await self._reader.readexactly(size)
         except asyncio.IncompleteReadError:
             return None
@@ -117,9 +122,15 @@ class AdminConnection:
 
         Raises:
             DecodeError: it cannot be read.
+            SaslStateError: the client has not authenticated.
             UnsupportedRequestError: its key or version is not served.
         """
+        sasl = self._session.sasl
+        if sasl is not None and sasl.expects_raw_token:
+            return await sasl.raw_token(frame)
         key, version, correlation_id = read_key(frame)
+        if sasl is not None:
+            sasl.check_request(key, api_key_name(key))
         api = self._apis.get(key)
         if api is None or not api.supports(version):
             if api is not None and key == _API_VERSIONS:
@@ -138,7 +149,7 @@ class AdminConnection:
         code, message = ErrorCode.unknown_server_error, None
         try:
             return _encoded(api, version, correlation_id, await api.answer(request))
-        except DecodeError:
+        except (DecodeError, SaslStateError):
             raise
         except AuthorizerNotReadyError:
             pass  # no client knows AUTHORIZER_NOT_READY; brokers answer with the same code
@@ -147,6 +158,15 @@ class AdminConnection:
         except Exception:
             log.exception("admin_request_failed", request=api_key_name(api.key))
         return _encoded(api, version, correlation_id, api.error(request.body, code, message))
+
+    def _require_no_failed_login(self) -> None:
+        sasl = self._session.sasl
+        if sasl is None:
+            return
+        if sasl.has_failed:
+            raise _ClosingError("the client failed to authenticate")
+        if sasl.principal is not None:
+            self._session.principal = sasl.principal
 
     async def _send(self, response: bytes) -> None:
         self._writer.write(len(response).to_bytes(_LENGTH_BYTES, "big"))

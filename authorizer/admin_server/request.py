@@ -15,6 +15,7 @@ from records.flexible import MessageReader
 from records.log.protocol.entity_reader import entity_reader
 
 if TYPE_CHECKING:
+    from authorizer.admin_server.sasl.session import SaslSession
     from authorizer.listeners.listener import Listener
     from records.principal import KafkaPrincipal
 
@@ -34,6 +35,7 @@ class Session(msgspec.Struct, kw_only=True):
         address: of the client, as Java prints it.
         principal: who sends the requests.
         software: name and version of the client, as ApiVersions said.
+        sasl: states of the authentication; None on a listener without SASL.
     """
 
     listener: Listener
@@ -41,6 +43,7 @@ class Session(msgspec.Struct, kw_only=True):
     address: str
     principal: KafkaPrincipal
     software: str = ""
+    sasl: SaslSession | None = None
 
 
 class RequestHeader(msgspec.Struct, frozen=True, gc=False):

@@ -19,9 +19,12 @@ from authorizer.admin_server.handlers.acls import AclHandlers
 from authorizer.admin_server.handlers.api_versions import ApiVersionsHandler
 from authorizer.admin_server.handlers.cluster_node import ClusterNode, advertised_addresses
 from authorizer.admin_server.handlers.metadata import MetadataHandler
+from authorizer.admin_server.handlers.sasl import SASL_APIS
 from authorizer.admin_server.limits import AdminLimits
 from authorizer.admin_server.request import Session
 from authorizer.admin_server.request_metrics import AdminRequestMetrics
+from authorizer.admin_server.sasl.logins import SaslLogins
+from authorizer.admin_server.sasl.session import SaslSession
 from authorizer.api.authorizer_api import SecurityProtocol
 from authorizer.api.ip_address import host_address
 from authorizer.configuration.keys.names import ADMIN_LISTENERS
@@ -32,6 +35,8 @@ from authorizer.listeners.connection_limiter import ConnectionLimiter
 from authorizer.listeners.connection_peer import identify_peer
 from authorizer.listeners.listener import Listener, build_listener
 from authorizer.listeners.tls import ListenerContext, TlsCollector
+from records.principal import ANONYMOUS
+from replay.clock import SystemClock
 
 if TYPE_CHECKING:
     import socket
@@ -50,6 +55,7 @@ log = structlog.get_logger(__name__)
 
 _CERTIFICATE_POLL_INTERVAL_S: Final = 2.0
 _WITH_TLS: Final = (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
+_WITH_SASL: Final = (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +92,16 @@ class AdminServer:
         self._apis: dict[int, Api] = {}
         self._registered: tuple[CollectorRegistry, list[Collector]] | None = None
         self._node: Node | None = None
+        self._logins: SaslLogins | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event | None = None
         self._thread: threading.Thread | None = None
         self._serving: set[asyncio.Task[None]] = set()
         try:
             for index, endpoint in enumerate(config.served_admin_listeners()):
+                if endpoint.security_protocol in _WITH_SASL:
+                    self._logins = self._logins or SaslLogins(config, SystemClock())
+                    self._logins.mechanisms(endpoint.listener_name or "")
                 self._bind(endpoint, None if reserved is None else reserved[index])
         except BaseException:
             self.close()
@@ -110,6 +120,8 @@ class AdminServer:
             node.metrics.register(collector)
         self._registered = node.metrics, collectors
         node.reconfiguration.subscribe(self._apply)
+        if self._logins is not None:
+            self._logins.start()
         started = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(started,), name="aclog-admin", daemon=True)
         self._thread.start()
@@ -123,6 +135,8 @@ class AdminServer:
             self._loop.call_soon_threadsafe(self._stopping.set)
             self._thread.join()
             self._thread = None
+        if self._logins is not None:
+            self._logins.close()
         if self._node is not None:
             self._node.reconfiguration.unsubscribe(self._apply)
             self._node = None
@@ -146,7 +160,7 @@ class AdminServer:
         bound = {each.listener.name: (each.endpoint, each.socket.getsockname()[1]) for each in self._bound}
         cluster = ClusterNode(node, advertised_addresses(bound, self._advertised))
         versions = ApiVersionsHandler()
-        apis = [versions.api, MetadataHandler(cluster).api, *AclHandlers(cluster).apis]
+        apis = [versions.api, *SASL_APIS, MetadataHandler(cluster).api, *AclHandlers(cluster).apis]
         versions.served = apis
         return {api.key: api for api in apis}
 
@@ -202,18 +216,24 @@ class AdminServer:
     ) -> None:
         address = writer.get_extra_info("peername")
         host = host_address(address[0]) if isinstance(address, tuple) else ""
-        peer = identify_peer(writer.transport, host, bound.listener)  # type: ignore[arg-type]
-        if peer.refusal is not None:
-            log.info(
-                "admin_connection_closed", listener=bound.listener.name, address=host, reason=peer.refusal
-            )
-            writer.close()
-            return
+        principal, sasl = ANONYMOUS, None
+        if self._logins is not None and bound.endpoint.security_protocol in _WITH_SASL:
+            sasl = SaslSession(self._logins, bound.listener.name, host)
+        else:
+            peer = identify_peer(writer.transport, host, bound.listener)  # type: ignore[arg-type]
+            if peer.refusal is not None:
+                log.info(
+                    "admin_connection_closed", listener=bound.listener.name, address=host, reason=peer.refusal
+                )
+                writer.close()
+                return
+            principal = peer.principal
         session = Session(
             listener=bound.listener,
             security_protocol=bound.endpoint.security_protocol,
             address=host,
-            principal=peer.principal,
+            principal=principal,
+            sasl=sasl,
         )
         connection = AdminConnection(reader, writer, session, self._apis, self._limits, self._metrics)
         task = asyncio.get_running_loop().create_task(connection.serve())

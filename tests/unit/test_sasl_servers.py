@@ -214,7 +214,7 @@ def test_only_versions_and_a_handshake_come_first(logins: SaslLogins) -> None:
     ):
         session.check_request(3, "METADATA")
     session.check_request(VERSIONS, "API_VERSIONS")
-    session.versions_answered()
+    session.on_versions_answered()
     with pytest.raises(SaslStateError, match="Unexpected ApiVersions request"):
         session.check_request(VERSIONS, "API_VERSIONS")
     session.handshake(1, "PLAIN")

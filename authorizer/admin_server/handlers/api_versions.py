@@ -41,7 +41,6 @@ class ApiVersionsHandler:
             max_version=4,
             answer=self.answer,
             error=self.error,
-            is_open=True,
         )
         self.served: Sequence[Api] = ()
 
@@ -53,6 +52,8 @@ class ApiVersionsHandler:
             if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version)):
                 return self._values(ErrorCode.invalid_request, ())
             request.session.software = f"{name} {version}"
+        if request.session.sasl is not None:
+            request.session.sasl.on_versions_answered()
         return self._values(ErrorCode.none, self.served)
 
     def error(self, _body: Any, code: ErrorCode, _message: str | None) -> Values:

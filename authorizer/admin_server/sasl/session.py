@@ -48,6 +48,12 @@ class AuthenticateResult(NamedTuple):
     session_lifetime_ms: int = 0
 
 
+#: The answer to SaslAuthenticate on a connection that needs none.
+AFTER_LOGIN: Final = AuthenticateResult(
+    ILLEGAL_SASL_STATE, "SaslAuthenticate request received after successful authentication"
+)
+
+
 class _State(Enum):
     HANDSHAKE_OR_VERSIONS = auto()
     HANDSHAKE = auto()
@@ -123,7 +129,7 @@ class SaslSession:
                 if expires_at_s is not None and now_s > expires_at_s and not self._may_begin_again(api_key):
                     raise SaslStateError("the session has expired: the client did not authenticate again")
 
-    def versions_answered(self) -> None:
+    def on_versions_answered(self) -> None:
         """ApiVersions was answered without an error: what follows is the handshake."""
         if self._state is _State.HANDSHAKE_OR_VERSIONS:
             self._state = _State.HANDSHAKE
@@ -161,8 +167,7 @@ class SaslSession:
             SaslStateError: close the connection.
         """
         if self._state is _State.COMPLETE:
-            message = "SaslAuthenticate request received after successful authentication"
-            return AuthenticateResult(ILLEGAL_SASL_STATE, message)
+            return AFTER_LOGIN
         try:
             step = await self._evaluate(auth_bytes)
         except SaslFailedError as error:

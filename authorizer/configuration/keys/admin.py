@@ -63,8 +63,8 @@ class AdminKeys(KeyGroup):
         type_name="list",
         default="SCRAM-SHA-256,SCRAM-SHA-512",
         allowed=f"some of {', '.join(SERVED_MECHANISMS)}, separated by commas",
-        doc="Mechanisms that listeners with SASL offer, also as listener.name.<name>.sasl.enabled.mechanisms. "
-        f"PLAIN and SCRAM are verified with {ADMIN_CREDENTIALS_FILE}, OAUTHBEARER with the keys of "
+        doc="Mechanisms that listeners with SASL offer, also as listener.name.<name>.sasl.enabled.mechanisms."
+        f" PLAIN and SCRAM are verified with {ADMIN_CREDENTIALS_FILE}, OAUTHBEARER with the keys of "
         "aclog.auth.oidc.",
         parse=names,
     )
