@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,6 +32,7 @@ from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
 from support.issuer import AUDIENCE, ISSUER, key_set
 from support.issuer import token as issued
+from support.kafka_tools import run_java
 from support.nodes import SOON_S
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -285,3 +287,29 @@ def test_a_listener_whose_logins_nothing_verifies_is_refused() -> None:
     flags = {"aclog.admin.listeners": "SASL_PLAINTEXT://127.0.0.1:0"}
     with pytest.raises(ConfigError, match=r"aclog\.admin\.credentials\.file"):
         AdminServer(load_config(environ={}, flags=flags))
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
+def test_kafka_acls_logs_in_with_a_password(address: str, mechanism: str, tmp_path: Path) -> None:
+    """The real command of Kafka's newest release."""
+    module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
+
+    def list_acls(password: str) -> subprocess.CompletedProcess[str]:
+        properties = tmp_path / "client.properties"
+        properties.write_text(
+            f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism={mechanism}\n"
+            f"sasl.jaas.config=org.apache.kafka.common.security.{module} required "
+            f'username="alice" password="{password}";\n'
+        )
+        server = ("--bootstrap-server", address, "--command-config", properties)
+        return run_java("org.apache.kafka.tools.AclCommand", *server, "--list", check=False)
+
+    listed = list_acls("secret")
+    assert (listed.returncode, listed.stderr) == (0, "")
+    refused = list_acls("wrong")
+    assert refused.returncode == 1
+    expected = (
+        "Invalid username or password" if mechanism == "PLAIN" else "due to invalid credentials with SASL"
+    )
+    assert expected in refused.stdout + refused.stderr
