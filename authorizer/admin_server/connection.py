@@ -54,7 +54,11 @@ class _ClosingError(Exception):
 
 
 class AdminConnection:
-    """One connection, until its end."""
+    """One connection, until its end.
+
+    Attributes:
+        is_idle: no complete request waits for its answer.
+    """
 
     def __init__(
         self,
@@ -65,6 +69,7 @@ class AdminConnection:
         limits: AdminLimits,
         metrics: AdminRequestMetrics,
     ) -> None:
+        self.is_idle = True
         self._reader = reader
         self._writer = writer
         self._session = session
@@ -76,7 +81,9 @@ class AdminConnection:
         """Answer requests until the client closes the connection, or it must be closed."""
         try:
             while (frame := await self._frame()) is not None:
+                self.is_idle = False
                 await self._send(await self._response(frame))
+                self.is_idle = True
                 self._require_no_failed_login()
         except (_ClosingError, DecodeError, SaslStateError, UnsupportedRequestError) as error:
             self._metrics.count_closed()
@@ -89,6 +96,10 @@ class AdminConnection:
             )
         except (ConnectionError, TimeoutError):
             pass
+        except asyncio.CancelledError:
+            # Without TLS's shutdown, which the end of the event loop would interrupt.
+            self._writer.transport.abort()
+            raise
         finally:
             self._writer.close()
 

@@ -96,7 +96,7 @@ class AdminServer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event | None = None
         self._thread: threading.Thread | None = None
-        self._serving: set[asyncio.Task[None]] = set()
+        self._serving: dict[asyncio.Task[None], AdminConnection] = {}
         try:
             for index, endpoint in enumerate(config.served_admin_listeners()):
                 if endpoint.security_protocol in _WITH_SASL:
@@ -200,9 +200,13 @@ class AdminServer:
             acceptor.close()
         if self._serving:
             # Requests in flight get their answers; idle connections are closed.
+            for task, connection in self._serving.items():
+                if connection.is_idle:
+                    task.cancel()
             _, late = await asyncio.wait(self._serving, timeout=self._config.sidecar_drain_timeout_ms / 1000)
             for task in late:
                 task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
         for acceptor in acceptors:
             await acceptor.wait_closed()
 
@@ -237,8 +241,8 @@ class AdminServer:
         )
         connection = AdminConnection(reader, writer, session, self._apis, self._limits, self._metrics)
         task = asyncio.get_running_loop().create_task(connection.serve())
-        self._serving.add(task)
-        task.add_done_callback(self._serving.discard)
+        self._serving[task] = connection
+        task.add_done_callback(self._serving.pop)
 
     async def _reload_certificates(self) -> None:
         while True:

@@ -30,6 +30,7 @@ from authorizer.api.errors import ConfigError
 from authorizer.authentication.scram import CREDENTIALS_FILE, ScramCredential
 from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
+from support.certificates import Authority
 from support.issuer import AUDIENCE, ISSUER, key_set
 from support.issuer import token as issued
 from support.kafka_tools import run_java
@@ -313,3 +314,37 @@ def test_kafka_acls_logs_in_with_a_password(address: str, mechanism: str, tmp_pa
         "Invalid username or password" if mechanism == "PLAIN" else "due to invalid credentials with SASL"
     )
     assert expected in refused.stdout + refused.stderr
+
+
+def test_over_tls_the_principal_is_that_of_the_login_and_not_the_certificates(
+    files: dict[str, str], tmp_path: Path
+) -> None:
+    authority = Authority()
+    settings = {
+        **files,
+        "aclog.admin.listeners": "SASL_SSL://127.0.0.1:0",
+        "ssl.keystore.location": str(authority.issue("CN=localhost").write(tmp_path / "server.pem")),
+        "ssl.keystore.type": "PEM",
+        "ssl.truststore.location": str(tmp_path / "authorities.pem"),
+        "ssl.truststore.type": "PEM",
+        "ssl.client.auth": "required",
+        "ssl.principal.mapping.rules": "RULE:^CN=nobody$/nobody/",
+    }
+    (tmp_path / "authorities.pem").write_text(authority.pem)
+    certificate = authority.issue("CN=proxy").write(tmp_path / "client.pem")
+    with serving(tmp_path / "log", settings) as address:
+        client = password_client(
+            address,
+            "SCRAM-SHA-512",
+            **{
+                "security.protocol": "SASL_SSL",
+                "ssl.ca.location": str(tmp_path / "authorities.pem"),
+                "ssl.certificate.location": str(certificate),
+                "ssl.key.location": str(certificate),
+                "ssl.endpoint.identification.algorithm": "none",
+            },
+        )
+        add_acl(client)
+        stopping_s = time.monotonic()
+    # The client is still connected, and idle.
+    assert time.monotonic() - stopping_s < 3
