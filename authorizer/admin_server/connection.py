@@ -165,7 +165,9 @@ class AdminConnection:
         except AuthorizerNotReadyError:
             pass  # no client knows AUTHORIZER_NOT_READY; brokers answer with the same code
         except ApiError as error:
-            code, message = ErrorCode[error.code_name.lower()], str(error)
+            code = ErrorCode[error.code_name.lower()]
+            # As Kafka: the reason of an unexpected error is not for clients.
+            message = None if code is ErrorCode.unknown_server_error else str(error)
         except Exception:
             log.exception("admin_request_failed", request=api_key_name(api.key))
         return _encoded(api, version, correlation_id, api.error(request.body, code, message))
