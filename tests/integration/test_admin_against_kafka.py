@@ -161,8 +161,15 @@ def test_an_empty_request_has_an_empty_answer(pair: Pair, name: str) -> None:
     assert broker == node
 
 
-@pytest.mark.parametrize("version", range(14))
-@pytest.mark.parametrize("topic", ["orders", "unknown", "not a name", ""])
+@pytest.mark.parametrize(
+    ("topic", "version"),
+    [
+        (topic, version)
+        for topic in ("orders", "unknown", "not a name", "")
+        for version in range(14)
+        if version >= 4 or topic != "unknown"  # earlier versions let the broker create it
+    ],
+)
 def test_metadata_of_a_topic_is_the_same(pair: Pair, topic: str, version: int) -> None:
     requested: dict[str, Any] = {
         "topics": [{"name": topic, "topic_id": None}],
@@ -170,8 +177,6 @@ def test_metadata_of_a_topic_is_the_same(pair: Pair, topic: str, version: int) -
         "include_cluster_authorized_operations": True,
         "include_topic_authorized_operations": True,
     }
-    if version < 4 and topic == "unknown":  # the broker would create it
-        requested["topics"] = []
     found = [decoded("metadata", version, each) for each in pair.answers("metadata", version, requested)]
     assert _comparable(found[1]) == _comparable(found[0])
 
