@@ -25,6 +25,7 @@ class Api:
         max_version: newest version.
         answer: returns the values of the response, or the response's bytes after its header.
         error: values of the response that has an error for everything that was requested.
+        is_change: it changes something, so its answer is sent also when many others wait to be read.
     """
 
     key: int
@@ -33,6 +34,7 @@ class Api:
     max_version: int
     answer: Callable[[AdminRequest], Awaitable[Values | bytes]]
     error: Callable[[Any, ErrorCode, str | None], Values]
+    is_change: bool = False
 
     def supports(self, version: int) -> bool:
         """Whether this version of the request is answered."""

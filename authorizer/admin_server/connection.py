@@ -1,7 +1,8 @@
 """AdminConnection: reads requests of one connection and answers them in order, one at a time.
 
 A frame is a length of four bytes, then the request. Memory grows with the bytes that arrived, not with the
-length. A request that cannot be read closes the connection, as on a broker (SocketServer), with a log line.
+length. A request that cannot be read closes the connection, as on a broker (SocketServer), with a log line;
+so does one beyond the limits, because Kafka's protocol has no answer for it that all clients know.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import io
+from contextlib import nullcontext
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +19,7 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 from kio.static.constants import EntityType
 
+from authorizer.admin_server.limits import AdminLimit, LimitExceededError
 from authorizer.admin_server.request import (
     AdminRequest,
     Session,
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from authorizer.admin_server.api import Api
-    from authorizer.admin_server.limits import AdminLimits
+    from authorizer.admin_server.limits import AdminLimits, RequestReader
     from authorizer.admin_server.request_metrics import AdminRequestMetrics
     from authorizer.admin_server.versioned_entity import Values
 
@@ -47,6 +50,8 @@ _API_VERSIONS: Final = 18
 _UNAUTHENTICATED_BYTES_MAX: Final = 512 * 1024
 #: Values of most responses, as far as a version has them.
 _DEFAULTS: Final = {"throttle_time": dt.timedelta(0), "error_code": ErrorCode.none}
+#: Bytes of an answer that a client must read in time, before more are written.
+_PART_BYTES: Final = 64 * 1024
 
 
 class _ClosingError(Exception):
@@ -54,54 +59,72 @@ class _ClosingError(Exception):
 
 
 class AdminConnection:
-    """One connection, until its end.
-
-    Attributes:
-        is_idle: no complete request waits for its answer.
-    """
+    """One connection, until its end."""
 
     def __init__(
         self,
-        reader: asyncio.StreamReader,
+        reader: RequestReader,
         writer: asyncio.StreamWriter,
         session: Session,
         apis: Mapping[int, Api],
         limits: AdminLimits,
         metrics: AdminRequestMetrics,
     ) -> None:
-        self.is_idle = True
         self._reader = reader
         self._writer = writer
         self._session = session
         self._apis = apis
         self._limits = limits
         self._metrics = metrics
+        self._is_answering = False
+        self._is_stopping = False
+        self._answer_bytes = 0
 
     async def serve(self) -> None:
         """Answer requests until the client closes the connection, or it must be closed."""
         try:
-            while (frame := await self._frame()) is not None:
-                self.is_idle = False
-                await self._send(await self._response(frame))
-                self.is_idle = True
+            while not self._is_stopping and (frame := await self._frame()) is not None:
+                self._is_answering = True
+                await self._serve_request(frame)
                 self._require_no_failed_login()
+                self._is_answering = False
+        except LimitExceededError as error:
+            self._limits.refused[error.limit] += 1
+            self._report(error)
+            # What the client does not read must not stay in memory.
+            self._writer.transport.abort()
         except (_ClosingError, DecodeError, SaslStateError, UnsupportedRequestError) as error:
             self._metrics.count_closed()
-            log.info(
-                "admin_connection_closed",
-                listener=self._session.listener.name,
-                address=self._session.address,
-                principal=str(self._session.principal),
-                reason=str(error),
-            )
-        except (ConnectionError, TimeoutError):
+            self._report(error)
+        except ConnectionError:
             pass
-        except asyncio.CancelledError:
-            # Without TLS's shutdown, which the end of the event loop would interrupt.
-            self._writer.transport.abort()
-            raise
         finally:
-            self._writer.close()
+            self._reader.close()
+            await self._close()
+
+    def stop(self) -> None:
+        """Close the connection: immediately, or after the answer to a complete request."""
+        self._is_stopping = True
+        if not self._is_answering:
+            self._reader.stop()
+
+    async def _close(self) -> None:
+        """Close the connection when the client has read its answers, or has not done so in time."""
+        self._writer.close()
+        try:
+            async with asyncio.timeout(self._limits.unread_s):
+                await self._writer.wait_closed()
+        except (OSError, TimeoutError):
+            self._writer.transport.abort()
+
+    def _report(self, error: Exception) -> None:
+        log.info(
+            "admin_connection_closed",
+            listener=self._session.listener.name,
+            address=self._session.address,
+            principal=str(self._session.principal),
+            reason=str(error),
+        )
 
     async def _frame(self) -> bytes | None:
         """The next request; None if the client closed the connection, or was idle for too long."""
@@ -121,12 +144,30 @@ class AdminConnection:
                 if self._session.sasl is not None and self._session.sasl.principal is None:
                     size_max = min(size_max, _UNAUTHENTICATED_BYTES_MAX)
                 if not 0 < size <= size_max:
-                    raise _ClosingError(f"a request claims {size} bytes, {size_max} are allowed")
+                    raise LimitExceededError(
+                        AdminLimit.REQUEST_BYTES, f"a request claims {size} bytes, {size_max} are allowed"
+                    )
                 return await self._reader.readexactly(size)
         except asyncio.IncompleteReadError:
             return None
         except TimeoutError:
-            raise _ClosingError("a request did not arrive completely in time") from None
+            raise LimitExceededError(
+                AdminLimit.REQUEST_TIMEOUT, "a request did not arrive completely in time"
+            ) from None
+
+    async def _serve_request(self, frame: bytes) -> None:
+        """Answer one request. Its bytes are held until the answer is known."""
+        # Logins have limits of their own; failed ones wait, and must not take the place of others.
+        is_login = self._session.sasl is not None and self._session.sasl.principal is None
+        async with nullcontext() if is_login else self._limits.in_flight:
+            response = await self._response(frame)
+        self._reader.release(_LENGTH_BYTES + len(frame))
+        del frame
+        try:
+            await self._send(response)
+        finally:
+            self._limits.release_answer(self._answer_bytes)
+            self._answer_bytes = 0
 
     async def _response(self, frame: bytes) -> bytes:
         """The response to a request, with its header.
@@ -153,6 +194,7 @@ class AdminConnection:
         request = read_request(frame, api.schema, version, self._session)
         response = await self._answer(api, request)
         self._metrics.add(key, perf_counter() - begun_s)
+        self._answer_bytes = self._limits.hold_answer(len(response), can_refuse=not api.is_change)
         return response
 
     async def _answer(self, api: Api, request: AdminRequest) -> bytes:
@@ -165,9 +207,7 @@ class AdminConnection:
         except AuthorizerNotReadyError:
             pass  # no client knows AUTHORIZER_NOT_READY; brokers answer with the same code
         except ApiError as error:
-            code = ErrorCode[error.code_name.lower()]
-            # As Kafka: the reason of an unexpected error is not for clients.
-            message = None if code is ErrorCode.unknown_server_error else str(error)
+            code, message = ErrorCode[error.code_name.lower()], str(error)
         except Exception:
             log.exception("admin_request_failed", request=api_key_name(api.key))
         return _encoded(api, version, correlation_id, api.error(request.body, code, message))
@@ -183,9 +223,16 @@ class AdminConnection:
 
     async def _send(self, response: bytes) -> None:
         self._writer.write(len(response).to_bytes(_LENGTH_BYTES, "big"))
-        self._writer.write(response)
-        async with asyncio.timeout(self._limits.unread_s):
-            await self._writer.drain()
+        view = memoryview(response)
+        for at in range(0, len(view), _PART_BYTES):
+            self._writer.write(view[at : at + _PART_BYTES])
+            try:
+                async with asyncio.timeout(self._limits.unread_s):
+                    await self._writer.drain()
+            except TimeoutError:
+                raise LimitExceededError(
+                    AdminLimit.UNREAD_TIMEOUT, "an answer was not read in time"
+                ) from None
 
 
 def _encoded(api: Api, version: int, correlation_id: int, values: Values | bytes) -> bytes:

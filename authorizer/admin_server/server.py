@@ -20,7 +20,7 @@ from authorizer.admin_server.handlers.api_versions import ApiVersionsHandler
 from authorizer.admin_server.handlers.cluster_node import ClusterNode, advertised_addresses
 from authorizer.admin_server.handlers.metadata import MetadataHandler
 from authorizer.admin_server.handlers.sasl import SASL_APIS
-from authorizer.admin_server.limits import AdminLimits
+from authorizer.admin_server.limits import AdminLimits, RequestReader
 from authorizer.admin_server.request import Session
 from authorizer.admin_server.request_metrics import AdminRequestMetrics
 from authorizer.admin_server.sasl.logins import SaslLogins
@@ -31,7 +31,6 @@ from authorizer.configuration.keys.names import ADMIN_LISTENERS
 from authorizer.configuration.tls import tls_settings
 from authorizer.listeners.acceptor import Acceptor
 from authorizer.listeners.binding import bind_listener
-from authorizer.listeners.connection_limiter import ConnectionLimiter
 from authorizer.listeners.connection_peer import identify_peer
 from authorizer.listeners.listener import Listener, build_listener
 from authorizer.listeners.tls import ListenerContext, TlsCollector
@@ -86,7 +85,6 @@ class AdminServer:
         self._config = config
         self._advertised = config.advertised_admin_listeners()
         self._limits = AdminLimits(config)
-        self._connections = ConnectionLimiter(config)
         self._metrics = AdminRequestMetrics()
         self._bound: list[_BoundListener] = []
         self._apis: dict[int, Api] = {}
@@ -111,15 +109,16 @@ class AdminServer:
     def start(self, node: Node) -> Self:
         """Start to answer requests for ``node``; returns when connections are accepted."""
         self._node = node
+        self._limits.connections.reserve_files()
         self._apis = self._make_apis(node)
-        collectors: list[Collector] = [self._metrics]
+        collectors: list[Collector] = [self._metrics, self._limits]
         contexts = [each.context for each in self._bound if each.context is not None]
         if contexts:
             collectors.append(TlsCollector(contexts))
         for collector in collectors:
             node.metrics.register(collector)
         self._registered = node.metrics, collectors
-        node.reconfiguration.subscribe(self._apply)
+        node.reconfiguration.subscribe(self._limits.apply)
         if self._logins is not None:
             self._logins.start()
         started = threading.Event()
@@ -138,7 +137,7 @@ class AdminServer:
         if self._logins is not None:
             self._logins.close()
         if self._node is not None:
-            self._node.reconfiguration.unsubscribe(self._apply)
+            self._node.reconfiguration.unsubscribe(self._limits.apply)
             self._node = None
         if self._registered is not None:
             registry, collectors = self._registered
@@ -164,10 +163,6 @@ class AdminServer:
         versions.served = apis
         return {api.key: api for api in apis}
 
-    def _apply(self, config: Config) -> None:
-        self._limits.apply(config)
-        self._connections.apply(config)
-
     def _bind(self, endpoint: Endpoint, reserved: socket.socket | None) -> None:
         config, name = self._config, endpoint.listener_name or ""
         tls = tls_settings(config.properties, name) if endpoint.security_protocol in _WITH_TLS else None
@@ -187,7 +182,7 @@ class AdminServer:
             Acceptor(
                 each.socket,
                 each.listener,
-                self._connections,
+                self._limits.connections,
                 partial(self._make_protocol, each),
                 each.context,
             )
@@ -199,25 +194,20 @@ class AdminServer:
         for acceptor in acceptors:
             acceptor.close()
         if self._serving:
-            # Requests in flight get their answers; idle connections are closed.
-            for task, connection in self._serving.items():
-                if connection.is_idle:
-                    task.cancel()
+            # Requests in flight get their answers; idle connections are closed immediately.
+            for connection in self._serving.values():
+                connection.stop()
             _, late = await asyncio.wait(self._serving, timeout=self._config.sidecar_drain_timeout_ms / 1000)
             for task in late:
                 task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
         for acceptor in acceptors:
             await acceptor.wait_closed()
 
     def _make_protocol(self, bound: _BoundListener, admission: Admission) -> asyncio.Protocol:
-        # Half of the buffer of a connection: the reader pauses beyond twice this.
-        reader = asyncio.StreamReader(limit=64 * 1024)
+        reader = RequestReader(self._limits)
         return _AdminProtocol(reader, admission, partial(self._begin, bound))
 
-    def _begin(
-        self, bound: _BoundListener, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    def _begin(self, bound: _BoundListener, reader: RequestReader, writer: asyncio.StreamWriter) -> None:
         address = writer.get_extra_info("peername")
         host = host_address(address[0]) if isinstance(address, tuple) else ""
         principal, sasl = ANONYMOUS, None
@@ -229,6 +219,7 @@ class AdminServer:
                 log.info(
                     "admin_connection_closed", listener=bound.listener.name, address=host, reason=peer.refusal
                 )
+                reader.close()
                 writer.close()
                 return
             principal = peer.principal

@@ -26,20 +26,21 @@ _RESERVED: Final = 512
 _RESERVED_PER_CLUSTER: Final = 64
 
 
-def allow_connections(wanted: int, extra: int, clusters: int = 1) -> int:
+def allow_connections(wanted: int, extra: int, clusters: int = 1, servers: int = 1) -> int:
     """Raise this process's limit of open files, as far as permitted.
 
     Args:
-        wanted: connections to admit.
-        extra: further connections, for health requests.
+        wanted: connections to admit, by each server.
+        extra: further connections of each server, for health requests.
         clusters: number of clusters of the process.
+        servers: servers of the process that accept connections: of HTTP, and of Kafka's protocol.
 
     Returns:
-        How many connections can be admitted, with a reserve for other files: ``wanted``, or fewer, with a
-        warning; at least one.
+        How many connections each server can admit, with a reserve for other files: ``wanted``, or fewer,
+        with a warning; at least one.
     """
-    reserved = _RESERVED + _RESERVED_PER_CLUSTER * (clusters - 1) + extra
-    needed = wanted + reserved
+    reserved = _RESERVED + _RESERVED_PER_CLUSTER * (clusters - 1) + servers * extra
+    needed = servers * wanted + reserved
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
     if soft != resource.RLIM_INFINITY and soft < limit:
@@ -47,7 +48,7 @@ def allow_connections(wanted: int, extra: int, clusters: int = 1) -> int:
     if limit == needed:
         return wanted
     # If the reserve alone exceeds the limit, connections get half of the limit.
-    admitted = max(limit - reserved, limit // 2 - extra, 1)
+    admitted = max((limit - reserved) // servers, limit // 2 // servers - extra, 1)
     log.warning(
         "few_open_files",
         limit=limit,
@@ -127,7 +128,10 @@ class ConnectionLimiter:
         """
         self._clusters = clusters
         self._files_max = allow_connections(
-            self._config.sidecar_max_connections, EXTRA_CONNECTIONS, clusters=clusters
+            self._config.sidecar_max_connections,
+            EXTRA_CONNECTIONS,
+            clusters=clusters,
+            servers=1 if self._config.admin_listeners_text is None else 2,
         )
 
     def admit(self, listener: Listener, address: str | None) -> Admission | None:

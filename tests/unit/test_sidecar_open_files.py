@@ -46,6 +46,17 @@ def test_each_cluster_of_a_fleet_has_files_of_its_own() -> None:
         assert allow_connections(4096, 64, clusters=11) == 3000 - 576 - 640
 
 
+def test_a_server_of_kafkas_protocol_shares_the_files_with_the_sidecar() -> None:
+    with patch.object(resource, "getrlimit", return_value=(3000, 3000)):
+        assert allow_connections(4096, 64, servers=2) == (3000 - 512 - 2 * 64) // 2
+        config = config_of(admin_listeners="PLAINTEXT://127.0.0.1:0", sidecar_max_connections_per_ip=4096)
+        connections = LoadLimiter(config).connections
+        connections.reserve_files()
+        listener = Listener(name="PLAINTEXT", url="http://127.0.0.1")
+        admitted = [connections.admit(listener, "10.0.0.1") for _ in range(2000)]
+        assert sum(each is not None and not each.is_extra for each in admitted) == 1180
+
+
 def test_connections_follow_the_limit_of_open_files_and_so_do_those_of_an_address() -> None:
     load = LoadLimiter(config_of(sidecar_max_connections=4096, sidecar_max_connections_per_ip=2048))
     listener = Listener(name="PLAINTEXT", url="http://127.0.0.1")
