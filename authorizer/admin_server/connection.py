@@ -98,6 +98,10 @@ class AdminConnection:
             self._report(error)
         except ConnectionError:
             pass
+        except asyncio.CancelledError:
+            # Without TLS's shutdown, which the end of the event loop would interrupt.
+            self._writer.transport.abort()
+            raise
         finally:
             self._reader.close()
             await self._close()
@@ -107,6 +111,9 @@ class AdminConnection:
         self._is_stopping = True
         if not self._is_answering:
             self._reader.stop()
+            if not self._writer.transport.get_write_buffer_size():
+                # Without TLS's shutdown, for which the client may let the server wait.
+                self._writer.transport.abort()
 
     async def _close(self) -> None:
         """Close the connection when the client has read its answers, or has not done so in time."""
@@ -207,7 +214,9 @@ class AdminConnection:
         except AuthorizerNotReadyError:
             pass  # no client knows AUTHORIZER_NOT_READY; brokers answer with the same code
         except ApiError as error:
-            code, message = ErrorCode[error.code_name.lower()], str(error)
+            code = ErrorCode[error.code_name.lower()]
+            # As Kafka: the reason of an unexpected error is not for clients.
+            message = None if code is ErrorCode.unknown_server_error else str(error)
         except Exception:
             log.exception("admin_request_failed", request=api_key_name(api.key))
         return _encoded(api, version, correlation_id, api.error(request.body, code, message))

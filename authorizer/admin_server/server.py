@@ -200,6 +200,7 @@ class AdminServer:
             _, late = await asyncio.wait(self._serving, timeout=self._config.sidecar_drain_timeout_ms / 1000)
             for task in late:
                 task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
         for acceptor in acceptors:
             await acceptor.wait_closed()
 

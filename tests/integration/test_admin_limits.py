@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from authorizer.admin_server.handlers.acls import AclHandlers
 from authorizer.node.node import Node
-from support.admin_requests import (
+from support.admin_sockets import (
     API_VERSIONS,
     admin_server,
     answers_api_versions,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,8 +30,10 @@ from authorizer.api.errors import ConfigError
 from authorizer.authentication.scram import CREDENTIALS_FILE, ScramCredential
 from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
+from support.certificates import Authority
 from support.issuer import AUDIENCE, ISSUER, key_set
 from support.issuer import token as issued
+from support.kafka_tools import run_java
 from support.nodes import SOON_S
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -285,3 +288,63 @@ def test_a_listener_whose_logins_nothing_verifies_is_refused() -> None:
     flags = {"aclog.admin.listeners": "SASL_PLAINTEXT://127.0.0.1:0"}
     with pytest.raises(ConfigError, match=r"aclog\.admin\.credentials\.file"):
         AdminServer(load_config(environ={}, flags=flags))
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
+def test_kafka_acls_logs_in_with_a_password(address: str, mechanism: str, tmp_path: Path) -> None:
+    """The real command of Kafka's newest release."""
+    module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
+
+    def list_acls(password: str) -> subprocess.CompletedProcess[str]:
+        properties = tmp_path / "client.properties"
+        properties.write_text(
+            f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism={mechanism}\n"
+            f"sasl.jaas.config=org.apache.kafka.common.security.{module} required "
+            f'username="alice" password="{password}";\n'
+        )
+        server = ("--bootstrap-server", address, "--command-config", properties)
+        return run_java("org.apache.kafka.tools.AclCommand", *server, "--list", check=False)
+
+    listed = list_acls("secret")
+    assert (listed.returncode, listed.stderr) == (0, "")
+    refused = list_acls("wrong")
+    assert refused.returncode == 1
+    expected = (
+        "Invalid username or password" if mechanism == "PLAIN" else "due to invalid credentials with SASL"
+    )
+    assert expected in refused.stdout + refused.stderr
+
+
+def test_over_tls_the_principal_is_that_of_the_login_and_not_the_certificates(
+    files: dict[str, str], tmp_path: Path
+) -> None:
+    authority = Authority()
+    settings = {
+        **files,
+        "aclog.admin.listeners": "SASL_SSL://127.0.0.1:0",
+        "ssl.keystore.location": str(authority.issue("CN=localhost").write(tmp_path / "server.pem")),
+        "ssl.keystore.type": "PEM",
+        "ssl.truststore.location": str(tmp_path / "authorities.pem"),
+        "ssl.truststore.type": "PEM",
+        "ssl.client.auth": "required",
+        "ssl.principal.mapping.rules": "RULE:^CN=nobody$/nobody/",
+    }
+    (tmp_path / "authorities.pem").write_text(authority.pem)
+    certificate = authority.issue("CN=proxy").write(tmp_path / "client.pem")
+    with serving(tmp_path / "log", settings) as address:
+        client = password_client(
+            address,
+            "SCRAM-SHA-512",
+            **{
+                "security.protocol": "SASL_SSL",
+                "ssl.ca.location": str(tmp_path / "authorities.pem"),
+                "ssl.certificate.location": str(certificate),
+                "ssl.key.location": str(certificate),
+                "ssl.endpoint.identification.algorithm": "none",
+            },
+        )
+        add_acl(client)
+        stopping_s = time.monotonic()
+    # The client is still connected, and idle.
+    assert time.monotonic() - stopping_s < 3

@@ -1,71 +1,64 @@
-"""Kafka's protocol over plain sockets, for what no client sends."""
+"""Requests of Kafka's protocol, sent to any server as bytes, and the answers."""
 
 from __future__ import annotations
 
+import io
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
-from authorizer.admin_server.server import AdminServer
-from authorizer.node.node import Node
-from records.log.protocol.requests import describe_acls, request_bytes
-from support.nodes import SOON_S, config_of
+from kio.serial import entity_writer
+from kio.static.constants import EntityType
 
-#: ApiVersions version 0, correlation id 7, without a client id.
-API_VERSIONS = bytes.fromhex("0012 0000 00000007 ffff")
+from authorizer.admin_server.request import schema_of
+from authorizer.admin_server.versioned_entity import entity_builder
+from records.flexible import MessageReader
+from records.log.protocol.entity_reader import entity_reader
+from support.nodes import SOON_S
 
-
-@contextmanager
-def admin_server(node: Node, **settings: Any) -> Iterator[AdminServer]:
-    """A server on a free port of this machine."""
-    with AdminServer(config_of(admin_listeners="PLAINTEXT://127.0.0.1:0", **settings)) as server:
-        yield server.start(node)
+CORRELATION_ID: Final = 7
 
 
-@contextmanager
-def connected(server: AdminServer, receive_buffer: int | None = None) -> Iterator[socket.socket]:
-    """A connection to its first listener."""
-    host, _, port = server.addresses[0].rpartition(":")
-    with socket.socket() as opened:
-        opened.settimeout(SOON_S)
-        if receive_buffer is not None:
-            opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        opened.connect((host, int(port)))
-        yield opened
+def request_frame(
+    name: str, version: int, values: Mapping[str, Any], *, claimed_version: int | None = None
+) -> bytes:
+    """A request of kio's schemas; `claimed_version`: in the header, in place of the real one."""
+    schema = schema_of(name, version, EntityType.request)
+    header = schema.__header_schema__
+    out = io.BytesIO()
+    entity_writer(header)(
+        out,
+        header(
+            request_api_key=schema.__api_key__,
+            request_api_version=version if claimed_version is None else claimed_version,
+            correlation_id=CORRELATION_ID,
+            client_id="test",
+        ),
+    )
+    entity_writer(schema)(out, entity_builder(schema)(values))
+    return out.getvalue()
 
 
-def framed(request: bytes) -> bytes:
-    """With its length before it."""
-    return len(request).to_bytes(4, "big") + request
-
-
-def describe_every_acl(correlation_id: int = 7) -> bytes:
-    """A frame that asks for all ACLs."""
-    return framed(request_bytes(describe_acls(), correlation_id))
-
-
-def receive(opened: socket.socket) -> bytes | None:
-    """The next response; None: the server has closed the connection."""
-    try:
-        size = _exactly(opened, 4)
-        return None if size is None else _exactly(opened, int.from_bytes(size, "big"))
-    except ConnectionError:
-        return None
-
-
-def _exactly(opened: socket.socket, count: int) -> bytes | None:
-    received = bytearray()
-    while len(received) < count:
-        if not (part := opened.recv(min(count - len(received), 1 << 20))):
+def ask(address: str, frame: bytes) -> bytes | None:
+    """The answer to a frame on a connection of its own; None: the server closed it."""
+    host, _, port = address.rpartition(":")
+    with socket.create_connection((host, int(port)), SOON_S) as opened, opened.makefile("rb") as file:
+        opened.sendall(len(frame).to_bytes(4, "big") + frame)
+        try:
+            size = file.read(4)
+        except ConnectionError:
             return None
-        received += part
-    return bytes(received)
+        return file.read(int.from_bytes(size, "big")) if size else None
 
 
-def answers_api_versions(server: AdminServer) -> bool:
-    """Whether a new connection is served."""
-    with connected(server) as opened:
-        opened.sendall(framed(API_VERSIONS))
-        response = receive(opened)
-        return response is not None and response[:6] == bytes.fromhex("00000007 0000")
+def decoded(name: str, version: int, answer: bytes | None) -> Any:
+    """The entity of an answer; None if there was none."""
+    if answer is None:
+        return None
+    schema = schema_of(name, version, EntityType.response)
+    reader = MessageReader(answer)
+    header = entity_reader(schema.__header_schema__)(reader)
+    assert header.correlation_id == CORRELATION_ID
+    entity = entity_reader(schema)(reader)
+    assert reader.at == len(answer)
+    return entity

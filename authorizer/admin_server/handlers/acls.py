@@ -1,8 +1,9 @@
 """DescribeAcls, CreateAcls and DeleteAcls (KIP-140, KIP-290, KIP-504).
 
 Rights are the broker's: Describe on the cluster to list, Alter to change. A change is answered when its
-outcome is known and visible on this node, for each item by itself. Filters and ACLs with unknown codes close
-the connection, as on a broker.
+outcome is known and visible on this node, for each item by itself. As on a broker, a code of 0 closes the
+connection, other unknown codes are UNKNOWN, and a creation with ANY or MATCH fails the complete request.
+Kafka writes an empty message where a creation or a listing succeeds, and none where a removal does.
 
 Source: AclApis, DescribeAclsRequest, CreateAclsRequest, DeleteAclsRequest.
 """
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kio.schema.errors import ErrorCode
 
 from authorizer.admin_server.api import Api
-from authorizer.api.errors import ApiError, ClusterAuthorizationError
+from authorizer.api.errors import ApiError, ClusterAuthorizationError, UnknownServerError
 from authorizer.engine.decisions.listing import list_acls
 from records.acl import (
     AccessControlEntry,
@@ -34,7 +35,6 @@ from records.errors import DecodeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from enum import IntEnum
     from typing import TypeVar
 
     from authorizer.admin_server.handlers.cluster_node import ClusterNode
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from authorizer.admin_server.versioned_entity import Values
     from authorizer.api.authorizer_api import AclDeleteResult
 
-    _E = TypeVar("_E", bound=IntEnum)
+    _E = TypeVar("_E", ResourceType, PatternType, AclOperation, AclPermissionType)
 
 _DESCRIBE: Final = 29
 #: Versions with pattern types (KIP-290); Kafka 4.0 removed version 0.
@@ -87,15 +87,17 @@ class AclHandlers:
             }
             for pattern, bindings in groupby(listing.bindings(), key=lambda binding: binding.pattern)
         ]
-        return {"error_code": ErrorCode.none, "error_message": None, "resources": resources}
+        return {"error_code": ErrorCode.none, "error_message": "", "resources": resources}
 
     async def create(self, request: AdminRequest) -> Values:
         """Create ACLs, as one atomic batch of those that can be."""
         bindings = [_binding(each) for each in request.body.creations]
         self._require(request, AclOperation.ALTER)
+        if any(map(_is_any, bindings)):
+            raise UnknownServerError("an ACL with ANY or MATCH is not one ACL")
         futures = self._cluster.node.authorizer.create_acls(request.context, bindings)
         results = await asyncio.gather(*map(asyncio.wrap_future, futures))
-        return {"results": [_outcome(result.exception) for result in results]}
+        return {"results": [{"error_message": "", **_outcome(result.exception)} for result in results]}
 
     async def delete(self, request: AdminRequest) -> Values:
         """Remove the ACLs that match filters, as one atomic batch."""
@@ -147,15 +149,16 @@ def _delete_error(body: Any, code: ErrorCode, message: str | None) -> Values:
 
 def _outcome(error: ApiError | None) -> Values:
     if error is None:
-        return {"error_code": ErrorCode.none, "error_message": None}
+        return {"error_code": ErrorCode.none}
     return {"error_code": ErrorCode[error.code_name.lower()], "error_message": str(error)}
 
 
 def _removed(result: AclDeleteResult) -> Values:
     return {
+        "error_message": None,
         **_outcome(result.exception),
         "matching_acls": [
-            {**_outcome(each.exception), **_acl(each.acl_binding)}
+            {"error_message": None, **_outcome(each.exception), **_acl(each.acl_binding)}
             for each in result.acl_binding_delete_results
         ],
     }
@@ -209,6 +212,16 @@ def _filter(wanted: Any) -> AclBindingFilter:
 
 
 def _known(codes: type[_E], code: int) -> _E:
-    if code not in codes.__members__.values() or code == 0:
-        raise DecodeError(f"{code} is no known {codes.__name__}", position=0)
-    return codes(code)
+    if code == 0:
+        raise DecodeError(f"the request has the {codes.__name__} UNKNOWN", position=0)
+    return codes.from_code(code)
+
+
+def _is_any(binding: AclBinding) -> bool:
+    """Whether Java refuses to make the binding (ResourcePattern, AccessControlEntryData)."""
+    return (
+        binding.pattern.resource_type is ResourceType.ANY
+        or binding.pattern.pattern_type in (PatternType.ANY, PatternType.MATCH)
+        or binding.entry.operation is AclOperation.ANY
+        or binding.entry.permission_type is AclPermissionType.ANY
+    )

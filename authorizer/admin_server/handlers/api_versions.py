@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kio.schema.errors import ErrorCode
 
 from authorizer.admin_server.api import Api
+from records.errors import DecodeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +51,7 @@ class ApiVersionsHandler:
         if request.header.api_version >= _WITH_SOFTWARE:
             name, version = body.client_software_name, body.client_software_version
             if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version)):
-                return self._values(ErrorCode.invalid_request, ())
+                raise DecodeError("the client's software name or version is invalid", position=0)
             request.session.software = f"{name} {version}"
         if request.session.sasl is not None:
             request.session.sasl.on_versions_answered()

@@ -70,7 +70,7 @@ class MetadataHandler:
             names = list(known.by_name)
             allowed = self._allows(request, names, log_if_denied=False)
             return [
-                self._found(request, name)
+                self._decided(request, ErrorCode.none, name)
                 for name, is_allowed in zip(names, allowed, strict=True)
                 if is_allowed
             ]
@@ -95,11 +95,11 @@ class MetadataHandler:
                 # Names are not disclosed; ids are not sensitive.
                 found.append(_topic(ErrorCode.topic_authorization_failed, name, topic_id))
             elif not is_topic_name(topic):
-                found.append(_topic(ErrorCode.invalid_topic_exception, topic))
+                found.append(self._decided(request, ErrorCode.invalid_topic_exception, topic))
             elif topic not in known:
-                found.append(_topic(ErrorCode.unknown_topic_or_partition, topic))
+                found.append(self._decided(request, ErrorCode.unknown_topic_or_partition, topic))
             else:
-                found.append(self._found(request, topic))
+                found.append(self._decided(request, ErrorCode.none, topic))
         return found
 
     def _allows(
@@ -109,14 +109,14 @@ class MetadataHandler:
             request, AclOperation.DESCRIBE, ResourceType.TOPIC, names, log_if_denied=log_if_denied
         )
 
-    def _found(self, request: AdminRequest, name: str) -> Values:
+    def _decided(self, request: AdminRequest, code: ErrorCode, name: str) -> Values:
+        """A topic that the sender may describe, whether it exists or not."""
         operations = NOT_REQUESTED
         if getattr(request.body, "include_topic_authorized_operations", False):
             operations = self._cluster.operations(request, ResourceType.TOPIC, name)
-        topic_id = self._cluster.node.metadata.topics.by_name.get(name)
-        return _topic(
-            ErrorCode.none, name, None if topic_id is None else uuid.UUID(bytes=bytes(topic_id)), operations
-        )
+        known = self._cluster.node.metadata.topics.by_name.get(name)
+        topic_id = None if known is None else uuid.UUID(bytes=bytes(known))
+        return _topic(code, name, topic_id, operations)
 
 
 def _topic(

@@ -1,0 +1,225 @@
+"""Answers over Kafka's protocol beside those of a real broker, on the state of its cluster.
+
+The node follows the broker's controllers, so that both have the same ACLs and topics. Java lists ACLs in the
+order of hash tables: listings are compared without their order, everything else byte by byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, Final, NamedTuple
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from authorizer.admin_server.server import AdminServer
+from authorizer.node.node import Node
+from support.admin_requests import ask, decoded, request_frame
+from support.kafka_broker import jar_broker
+from support.nodes import SOON_S, config_of, running_node
+from support.waiting import wait_until
+
+ACL: Final = {
+    "resource_type": 2,
+    "resource_name": "orders",
+    "resource_pattern_type": 3,
+    "principal": "User:alice",
+    "host": "*",
+    "operation": 3,
+    "permission_type": 3,
+}
+EVERY: Final = {
+    "resource_type_filter": 1,
+    "resource_name_filter": None,
+    "pattern_type_filter": 1,
+    "principal_filter": None,
+    "host_filter": None,
+    "operation": 1,
+    "permission_type": 1,
+}
+#: Changes of one field that make an ACL special or invalid.
+ACLS: Final = (
+    {},
+    {"resource_name": ""},
+    {"resource_type": 4, "resource_name": "x"},
+    {"principal": "alice"},
+    {"principal": ":"},
+    {"host": ""},
+    {"host": "1.2.3.4/99"},
+    {"host": "10.0.0.0/8"},
+    {"resource_type": 7, "resource_name": "User:a", "operation": 13},
+    *({field: 1} for field in ("resource_type", "resource_pattern_type", "operation", "permission_type")),
+    *({field: 0} for field in ("resource_type", "resource_pattern_type", "operation", "permission_type")),
+    *({field: 99} for field in ("resource_type", "resource_pattern_type", "operation", "permission_type")),
+    {"resource_pattern_type": 2},
+    {"permission_type": -3},
+)
+FILTERS: Final = (
+    {},
+    {"resource_type_filter": 2},
+    {"resource_type_filter": 2, "resource_name_filter": "orders-1", "pattern_type_filter": 2},
+    {"resource_type_filter": 2, "resource_name_filter": "orders", "pattern_type_filter": 3},
+    {"resource_name_filter": ""},
+    {"principal_filter": "x"},
+    {"principal_filter": "User:alice", "host_filter": "*"},
+    *(
+        {field: 0}
+        for field in ("resource_type_filter", "pattern_type_filter", "operation", "permission_type")
+    ),
+    *(
+        {field: 99}
+        for field in ("resource_type_filter", "pattern_type_filter", "operation", "permission_type")
+    ),
+)
+
+
+class Pair(NamedTuple):
+    """A broker, and a node beside it."""
+
+    broker: str
+    node: str
+    followed: Node
+
+    def answers(
+        self, name: str, version: int, values: Mapping[str, Any], *, claimed_version: int | None = None
+    ) -> tuple[bytes | None, bytes | None]:
+        """The broker's and the node's answer."""
+        frame = request_frame(name, version, values, claimed_version=claimed_version)
+        return ask(self.broker, frame), ask(self.node, frame)
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Pair]:
+    with jar_broker(version="4.4.0") as broker:
+        client = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        for created in client.create_topics([NewTopic("orders", 1, 1), NewTopic("payments", 1, 1)]).values():
+            created.result(SOON_S)
+        host, _, port = broker.bootstrap_servers.rpartition(":")
+        # The node is advertised as the broker, so that Metadata can be equal.
+        config = config_of(
+            admin_listeners="PLAINTEXT://127.0.0.1:0", admin_advertised_listeners=f"PLAINTEXT://{host}:{port}"
+        )
+        with running_node(f"kraft://{broker.controllers}", kafka_version="4.4") as node:
+            node.authorizer.reconfigure({"super.users": "User:ANONYMOUS"})
+            with AdminServer(config) as server:
+                server.start(node)
+                yield Pair(broker.bootstrap_servers, server.addresses[0], node)
+
+
+def listed(address: str) -> Any:
+    return in_order(decoded("describe_acls", 3, ask(address, request_frame("describe_acls", 3, EVERY))))
+
+
+def in_order(value: Any) -> Any:
+    """An entity as nested tuples, with its lists sorted."""
+    if isinstance(value, tuple):
+        return sorted(map(repr, map(in_order, value)))
+    if is_dataclass(value):
+        return [(field.name, in_order(getattr(value, field.name))) for field in fields(value)]
+    return value
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("change", ACLS, ids=repr)
+def test_creations_have_the_same_results(pair: Pair, change: Mapping[str, Any], version: int) -> None:
+    requested = {"creations": [{**ACL, **change}, {**ACL, "resource_name": "second"}]}
+    broker, node = pair.answers("create_acls", version, requested)
+    assert node == broker
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("change", FILTERS, ids=repr)
+def test_listings_are_the_same(pair: Pair, change: Mapping[str, Any], version: int) -> None:
+    ask(pair.node, request_frame("create_acls", 3, {"creations": [ACL, {**ACL, "principal": "User:bob"}]}))
+    wait_until(lambda: listed(pair.broker) == listed(pair.node), "the same ACLs")
+    broker, node = pair.answers("describe_acls", version, {**EVERY, **change})
+    assert in_order(decoded("describe_acls", version, node)) == in_order(
+        decoded("describe_acls", version, broker)
+    )
+
+
+@pytest.mark.parametrize("change", FILTERS, ids=repr)
+def test_removals_have_the_same_results(pair: Pair, change: Mapping[str, Any]) -> None:
+    ask(pair.broker, request_frame("delete_acls", 3, {"filters": [EVERY]}))  # those of the other tests
+    wait_until(lambda: listed(pair.broker) == listed(pair.node), "the same ACLs")
+    results = []
+    acls = [ACL, {**ACL, "principal": "User:bob"}, {**ACL, "resource_name": "payments"}]
+    for address in (pair.broker, pair.node):
+        ask(address, request_frame("create_acls", 3, {"creations": acls}))
+        wait_until(lambda: listed(pair.broker) == listed(pair.node), "the same ACLs")
+        answer = ask(address, request_frame("delete_acls", 3, {"filters": [{**EVERY, **change}]}))
+        results.append(in_order(decoded("delete_acls", 3, answer)))
+        ask(address, request_frame("delete_acls", 3, {"filters": [EVERY]}))
+        wait_until(lambda: listed(pair.broker) == listed(pair.node), "the same ACLs")
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("name", ["create_acls", "delete_acls"])
+def test_an_empty_request_has_an_empty_answer(pair: Pair, name: str) -> None:
+    broker, node = pair.answers(name, 3, {"creations": [], "filters": []})
+    assert broker == node
+
+
+@pytest.mark.parametrize(
+    ("topic", "version"),
+    [
+        (topic, version)
+        for topic in ("orders", "unknown", "not a name", "")
+        for version in range(14)
+        if version >= 4 or topic != "unknown"  # earlier versions let the broker create it
+    ],
+)
+def test_metadata_of_a_topic_is_the_same(pair: Pair, topic: str, version: int) -> None:
+    requested: dict[str, Any] = {
+        "topics": [{"name": topic, "topic_id": None}],
+        "allow_auto_topic_creation": False,
+        "include_cluster_authorized_operations": True,
+        "include_topic_authorized_operations": True,
+    }
+    found = [decoded("metadata", version, each) for each in pair.answers("metadata", version, requested)]
+    assert _comparable(found[1]) == _comparable(found[0])
+
+
+def _comparable(metadata: Any) -> Any:
+    """Without what a node has not: partitions, and the broker's number."""
+    brokers = tuple(replace(each, node_id=0) for each in metadata.brokers)
+    topics = tuple(replace(each, partitions=()) for each in metadata.topics)
+    changes: dict[str, Any] = {"brokers": brokers, "topics": topics}
+    if hasattr(metadata, "controller_id"):
+        changes["controller_id"] = 0
+    return replace(metadata, **changes)
+
+
+@pytest.mark.parametrize("claimed_version", [6, 99])
+def test_an_unknown_version_gets_the_range_of_versions(pair: Pair, claimed_version: int) -> None:
+    requested = {"client_software_name": "test", "client_software_version": "1"}
+    answers = pair.answers("api_versions", 3, requested, claimed_version=claimed_version)
+    broker, node = (decoded("api_versions", 0, answer) for answer in answers)
+    assert broker.error_code == node.error_code
+    assert [each.api_key for each in broker.api_keys] == [each.api_key for each in node.api_keys]
+
+
+def test_every_served_version_is_one_of_the_brokers(pair: Pair) -> None:
+    requested = {"client_software_name": "test", "client_software_version": "1"}
+    broker, node = (
+        {each.api_key: each for each in decoded("api_versions", 3, answer).api_keys}
+        for answer in pair.answers("api_versions", 3, requested)
+    )
+    for key, served in node.items():
+        assert broker[key].min_version <= served.min_version
+        assert served.max_version <= broker[key].max_version
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pytest.param(b"\x00\x1d\x00\x63\x00\x00\x00\x01\x00\x01a\x00", id="unknown version"),
+        pytest.param(b"\x7f\x00\x00\x00\x00\x00\x00\x01\x00\x01a", id="unknown request"),
+        pytest.param(b"\x00", id="no header"),
+        pytest.param(b"\x00\x1d\x00\x03\x00\x00\x00\x01\x00\x01a\x00\x01", id="cut"),
+    ],
+)
+def test_what_is_no_request_closes_the_connection(pair: Pair, frame: bytes) -> None:
+    assert ask(pair.broker, frame) is None
+    assert ask(pair.node, frame) is None
