@@ -8,7 +8,7 @@ import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from support.class_archives import jvm_options
 from support.kafka_jars import SHELL, kafka_libs
@@ -32,6 +32,8 @@ RECORD_LINE = re.compile(
     r"headerKeys: \[[^\]]*\] (?P<kind>\w+):? (?P<value>\{.*\})$"
 )
 PAIR = re.compile(r"(\w+): (\S+)")
+
+TOOL_RUNNER = Path(__file__).with_name("RunTools.java")
 
 
 class KafkaToolError(Exception):
@@ -153,3 +155,30 @@ def plain(text: str) -> int | bool | str:
     if text in {"true", "false"}:
         return text == "true"
     return int(text) if re.fullmatch(r"-?\d+", text) else text
+
+
+class ToolRun(NamedTuple):
+    """What a tool printed, and its exit code."""
+
+    exit: int
+    out: str
+    err: str
+
+
+def run_tools(
+    tool: str, lines: Sequence[Sequence[str]], *, libs: Path | None = None, timeout_s: float = 120
+) -> list[ToolRun]:
+    """Run a tool with each of these command lines, one after another, in one JVM (RunTools.java)."""
+    questions = "".join(json.dumps({"tool": tool, "args": list(args)}) + "\n" for args in lines)
+    done = subprocess.run(
+        java_command(str(TOOL_RUNNER), libs=libs, log_level="off"),
+        input=questions,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=timeout_s,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise KafkaToolError(f"{TOOL_RUNNER.name} ended with {done.returncode}:\n{done.stderr}")
+    return [ToolRun(**json.loads(line)) for line in done.stdout.splitlines()]

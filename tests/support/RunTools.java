@@ -1,0 +1,73 @@
+// Runs main classes of Kafka's command line tools (from the jars) in one JVM, on command lines given as JSON lines.
+//
+//   in:  {"tool": "org.apache.kafka.tools.AclCommand", "args": [...]}
+//   out: {"exit": n, "out": "...", "err": "..."}
+//
+// Started by tests/support/kafka_tools.py as a single-file Java program.
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.BufferedReader;
+import java.io.ByteArrayOutputStream;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.lang.reflect.InvocationTargetException;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.kafka.common.utils.Exit;
+
+public class RunTools {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private static final class Exited extends RuntimeException {
+        final int code;
+
+        Exited(int code) {
+            super("exit " + code);
+            this.code = code;
+        }
+    }
+
+    public static void main(String[] unused) throws Exception {
+        PrintStream answers = new PrintStream(System.out, true, StandardCharsets.UTF_8);
+        Exit.setExitProcedure((code, message) -> {
+            throw new Exited(code);
+        });
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            answers.println(JSON.writeValueAsString(run(JSON.readTree(line))));
+        }
+    }
+
+    private static ObjectNode run(JsonNode question) throws Exception {
+        List<String> args = new ArrayList<>();
+        question.get("args").forEach(arg -> args.add(arg.asText()));
+        ByteArrayOutputStream out = new ByteArrayOutputStream();
+        ByteArrayOutputStream err = new ByteArrayOutputStream();
+        PrintStream stdout = System.out;
+        PrintStream stderr = System.err;
+        System.setOut(new PrintStream(out, true, StandardCharsets.UTF_8));
+        System.setErr(new PrintStream(err, true, StandardCharsets.UTF_8));
+        int exit = 0;
+        try {
+            Class.forName(question.get("tool").asText())
+                .getMethod("main", String[].class)
+                .invoke(null, (Object) args.toArray(new String[0]));
+        } catch (InvocationTargetException wrapped) {
+            if (!(wrapped.getCause() instanceof Exited exited)) {
+                throw wrapped;
+            }
+            exit = exited.code;
+        } finally {
+            System.setOut(stdout);
+            System.setErr(stderr);
+        }
+        ObjectNode answer = JSON.createObjectNode();
+        answer.put("exit", exit);
+        answer.put("out", out.toString(StandardCharsets.UTF_8));
+        answer.put("err", err.toString(StandardCharsets.UTF_8));
+        return answer;
+    }
+}
