@@ -6,12 +6,27 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
 
     from kio.schema.errors import ErrorCode
 
     from authorizer.admin_server.request import AdminRequest
     from authorizer.admin_server.versioned_entity import Values
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedAnswer:
+    """A response after its header, in parts that are encoded when the client has read those before.
+
+    Attributes:
+        size: of all parts, in bytes.
+        memory: what the parts that are not encoded yet hold, in bytes.
+        parts: encoded by a thread, one at a time.
+    """
+
+    size: int
+    memory: int
+    parts: Iterator[bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +38,7 @@ class Api:
         schema: name of the request in kio's schemas.
         min_version: oldest version.
         max_version: newest version.
-        answer: returns the values of the response, or the response's bytes after its header.
+        answer: returns the values of the response, or the response in parts.
         error: values of the response that has an error for everything that was requested.
         is_change: it changes something, so its answer is sent also when many others wait to be read.
     """
@@ -32,7 +47,7 @@ class Api:
     schema: str
     min_version: int
     max_version: int
-    answer: Callable[[AdminRequest], Awaitable[Values | bytes]]
+    answer: Callable[[AdminRequest], Awaitable[Values | StreamedAnswer]]
     error: Callable[[Any, ErrorCode, str | None], Values]
     is_change: bool = False
 

@@ -11,6 +11,7 @@ import asyncio
 import datetime as dt
 import io
 from contextlib import nullcontext
+from itertools import chain
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +20,7 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 from kio.static.constants import EntityType
 
+from authorizer.admin_server.api import StreamedAnswer
 from authorizer.admin_server.limits import AdminLimit, LimitExceededError
 from authorizer.admin_server.request import (
     AdminRequest,
@@ -176,7 +178,7 @@ class AdminConnection:
             self._limits.release_answer(self._answer_bytes)
             self._answer_bytes = 0
 
-    async def _response(self, frame: bytes) -> bytes:
+    async def _response(self, frame: bytes) -> bytes | StreamedAnswer:
         """The response to a request, with its header.
 
         Raises:
@@ -201,10 +203,11 @@ class AdminConnection:
         request = read_request(frame, api.schema, version, self._session)
         response = await self._answer(api, request)
         self._metrics.add(key, perf_counter() - begun_s)
-        self._answer_bytes = self._limits.hold_answer(len(response), can_refuse=not api.is_change)
+        memory = len(response) if isinstance(response, bytes) else response.memory
+        self._answer_bytes = self._limits.hold_answer(memory, can_refuse=not api.is_change)
         return response
 
-    async def _answer(self, api: Api, request: AdminRequest) -> bytes:
+    async def _answer(self, api: Api, request: AdminRequest) -> bytes | StreamedAnswer:
         version, correlation_id = request.header.api_version, request.header.correlation_id
         code, message = ErrorCode.unknown_server_error, None
         try:
@@ -230,9 +233,17 @@ class AdminConnection:
         if sasl.principal is not None:
             self._session.principal = sasl.principal
 
-    async def _send(self, response: bytes) -> None:
-        self._writer.write(len(response).to_bytes(_LENGTH_BYTES, "big"))
-        view = memoryview(response)
+    async def _send(self, response: bytes | StreamedAnswer) -> None:
+        if isinstance(response, bytes):
+            self._writer.write(len(response).to_bytes(_LENGTH_BYTES, "big"))
+            await self._write(response)
+            return
+        self._writer.write(response.size.to_bytes(_LENGTH_BYTES, "big"))
+        while (part := await asyncio.to_thread(next, response.parts, None)) is not None:
+            await self._write(part)
+
+    async def _write(self, part: bytes) -> None:
+        view = memoryview(part)
         for at in range(0, len(view), _PART_BYTES):
             self._writer.write(view[at : at + _PART_BYTES])
             try:
@@ -244,13 +255,17 @@ class AdminConnection:
                 ) from None
 
 
-def _encoded(api: Api, version: int, correlation_id: int, values: Values | bytes) -> bytes:
+def _encoded(
+    api: Api, version: int, correlation_id: int, values: Values | StreamedAnswer
+) -> bytes | StreamedAnswer:
     schema = schema_of(api.schema, version, EntityType.response)
     out = io.BytesIO()
     header: Any = schema.__header_schema__
     entity_writer(header)(out, header(correlation_id=correlation_id))
-    if isinstance(values, bytes):
-        out.write(values)
-    else:
-        entity_writer(schema)(out, entity_builder(schema)({**_DEFAULTS, **values}))
+    if isinstance(values, StreamedAnswer):
+        parts = chain((out.getvalue(),), values.parts)
+        size = out.tell() + values.size
+        # A small answer is encoded here: threads would take longer.
+        return b"".join(parts) if size <= _PART_BYTES else StreamedAnswer(size, values.memory, parts)
+    entity_writer(schema)(out, entity_builder(schema)({**_DEFAULTS, **values}))
     return out.getvalue()

@@ -120,7 +120,7 @@ def test_an_answer_that_is_not_read_is_dropped(node: Node) -> None:
 
 
 def test_unread_answers_have_a_common_memory(node: Node) -> None:
-    limits = {"sidecar_max_request_bytes": 1_000_000, "sidecar_max_bytes_in_flight": 1_000_000}
+    limits = {"sidecar_max_request_bytes": 400_000, "sidecar_max_bytes_in_flight": 400_000}
     with admin_server(node, **limits) as server, ExitStack() as stack:
         # One may have any size; the next ones must wait until it was read.
         first = stack.enter_context(connected(server, receive_buffer=4096))

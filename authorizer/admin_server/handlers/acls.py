@@ -11,12 +11,12 @@ Source: AclApis, DescribeAclsRequest, CreateAclsRequest, DeleteAclsRequest.
 from __future__ import annotations
 
 import asyncio
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from kio.schema.errors import ErrorCode
 
 from authorizer.admin_server.api import Api
+from authorizer.admin_server.handlers.acl_listing import encode_listing
 from authorizer.api.errors import ApiError, ClusterAuthorizationError, UnknownServerError
 from authorizer.engine.decisions.listing import list_acls
 from records.acl import (
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
 
+    from authorizer.admin_server.api import StreamedAnswer
     from authorizer.admin_server.handlers.cluster_node import ClusterNode
     from authorizer.admin_server.request import AdminRequest
     from authorizer.admin_server.versioned_entity import Values
@@ -65,29 +66,13 @@ class AclHandlers:
             _api(31, "delete_acls", self.delete, _delete_error),
         ]
 
-    async def describe(self, request: AdminRequest) -> Values:
+    async def describe(self, request: AdminRequest) -> StreamedAnswer:
         """The ACLs that match a filter, of one state, in Kafka's order."""
         self._require(request, AclOperation.DESCRIBE)
         wanted, state = _filter(request.body), self._cluster.node.authorizer.state
-        listing = await asyncio.to_thread(list_acls, state.index, wanted)
-        resources = [
-            {
-                "resource_type": pattern.resource_type,
-                "resource_name": pattern.name,
-                "pattern_type": pattern.pattern_type,
-                "acls": [
-                    {
-                        "principal": entry.principal,
-                        "host": entry.host,
-                        "operation": entry.operation,
-                        "permission_type": entry.permission_type,
-                    }
-                    for entry in (binding.entry for binding in bindings)
-                ],
-            }
-            for pattern, bindings in groupby(listing.bindings(), key=lambda binding: binding.pattern)
-        ]
-        return {"error_code": ErrorCode.none, "error_message": "", "resources": resources}
+        return await asyncio.to_thread(
+            lambda: encode_listing(list_acls(state.index, wanted), request.header.api_version)
+        )
 
     async def create(self, request: AdminRequest) -> Values:
         """Create ACLs, as one atomic batch of those that can be."""

@@ -74,6 +74,21 @@ class Listing:
             matches |= found[column.codes[self._rows]]
         return Listing(columns, self._rows[matches])
 
+    def distinct_rows(self) -> tuple[AclTable, _Rows]:
+        """Return the columns and the listed rows, without the second of two equal ACLs, as `bindings`."""
+        columns, rows = self._columns, self._rows
+        differs = np.zeros(max(len(rows) - 1, 0), np.bool_)
+        for text in (columns.names, columns.principals, columns.hosts):
+            differs |= np.diff(text.codes[rows]) != 0
+        for codes, named in (
+            (columns.resource_types, ResourceType),
+            (columns.pattern_types, PatternType),
+            (columns.operations, AclOperation),
+            (columns.permission_types, AclPermissionType),
+        ):
+            differs |= np.diff(known_codes(codes[rows], named)) != 0
+        return columns, rows if differs.all() else rows[np.append(True, differs)]
+
     def bindings(self) -> Iterator[AclBinding]:
         """Yield the ACLs as Kafka's API has them. An ACL with two ids is one ACL here."""
         pattern = entry = None
