@@ -6,8 +6,10 @@ order of hash tables: listings are compared without their order, everything else
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
@@ -223,3 +225,45 @@ def test_every_served_version_is_one_of_the_brokers(pair: Pair) -> None:
 def test_what_is_no_request_closes_the_connection(pair: Pair, frame: bytes) -> None:
     assert ask(pair.broker, frame) is None
     assert ask(pair.node, frame) is None
+
+
+@pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=pytest.mark.long)])
+def test_random_requests_have_the_same_results(pair: Pair, tmp_path: Path, count: int) -> None:
+    """The node has a log of its own here: the same requests lead to the same state."""
+    seeded = random.Random(count)
+    names = ("orders", "order", "o", "*", "")
+    acls = [
+        {**ACL, "resource_name": name, "resource_pattern_type": pattern, "principal": principal, "host": host}
+        for name in names
+        for pattern in (3, 4)
+        for principal in ("User:alice", "User:*", "no colon")
+        for host in ("*", "10.0.0.1")
+    ]
+    ask(pair.broker, request_frame("delete_acls", 3, {"filters": [EVERY]}))
+    with (
+        running_node(tmp_path / "log", log_mode="create", kafka_version="4.4") as node,
+        AdminServer(config_of(admin_listeners="PLAINTEXT://127.0.0.1:0")) as server,
+    ):
+        node.authorizer.reconfigure({"super.users": "User:ANONYMOUS"})
+        server.start(node)
+        address = server.addresses[0]
+        for number in range(count):
+            if seeded.random() < 0.6:
+                name, requested = "create_acls", {"creations": seeded.choices(acls, k=seeded.randint(1, 4))}
+            else:
+                pattern = {
+                    "resource_name_filter": seeded.choice((*names, None)),
+                    "pattern_type_filter": seeded.choice((1, 2, 3, 4)),
+                    "principal_filter": seeded.choice((None, "User:alice", "User:*")),
+                    "host_filter": seeded.choice((None, None, "10.0.0.1")),
+                }
+                name, requested = (
+                    "delete_acls",
+                    {"filters": [{**EVERY, "resource_type_filter": 2, **pattern}]},
+                )
+            version = seeded.choice((1, 2, 3))
+            frame = request_frame(name, version, requested)
+            found = [in_order(decoded(name, version, ask(each, frame))) for each in (pair.broker, address)]
+            assert found[0] == found[1], (number, requested)
+            if number % 50 == 49:
+                wait_until(lambda: listed(pair.broker) == listed(address), "the same ACLs")
