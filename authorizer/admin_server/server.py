@@ -1,12 +1,16 @@
 """AdminServer: Kafka's protocol for a node, in a thread and event loop of its own.
 
-Listeners are bound when it is created, before a log is opened, as the sidecar's are.
+Addresses are bound when it is created, before a log is opened, as the sidecar's are. As on a broker, a
+listener accepts connections when the authorizer permits it (KIP-504): early-start listeners immediately,
+others when the node is ready for the first time. Before that the kernel refuses connections, and clients try
+their next server.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Self
@@ -26,20 +30,23 @@ from authorizer.admin_server.request_metrics import AdminRequestMetrics
 from authorizer.admin_server.sasl.logins import SaslLogins
 from authorizer.admin_server.sasl.session import SaslSession
 from authorizer.api.authorizer_api import SecurityProtocol
+from authorizer.api.errors import OperationTimedOutError
 from authorizer.api.ip_address import host_address
-from authorizer.configuration.keys.names import ADMIN_LISTENERS
+from authorizer.configuration.keys.names import ADMIN_LISTENERS, AUTH_REQUIRED_LISTENERS
+from authorizer.configuration.listeners import WITH_TLS
 from authorizer.configuration.tls import tls_settings
 from authorizer.listeners.acceptor import Acceptor
-from authorizer.listeners.binding import bind_listener
+from authorizer.listeners.binding import reserve_listener, share_listener
 from authorizer.listeners.connection_peer import identify_peer
-from authorizer.listeners.listener import Listener, build_listener
+from authorizer.listeners.listener import Listener
 from authorizer.listeners.tls import ListenerContext, TlsCollector
 from records.principal import ANONYMOUS
 from replay.clock import SystemClock
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from concurrent.futures import Future
 
     from prometheus_client import CollectorRegistry
     from prometheus_client.registry import Collector
@@ -53,13 +60,12 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 _CERTIFICATE_POLL_INTERVAL_S: Final = 2.0
-_WITH_TLS: Final = (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
 _WITH_SASL: Final = (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
 
 
 @dataclass(frozen=True, slots=True)
 class _BoundListener:
-    socket: socket.socket
+    reserved: socket.socket
     endpoint: Endpoint
     listener: Listener
     context: ListenerContext | None
@@ -80,7 +86,7 @@ class AdminServer:
 
         Args:
             config: has the listeners and the limits.
-            reserved: their listening sockets, if the supervisor of several processes has reserved them.
+            reserved: their sockets (``reserve_listener``), if the supervisor of several processes has them.
         """
         self._config = config
         self._advertised = config.advertised_admin_listeners()
@@ -95,6 +101,9 @@ class AdminServer:
         self._stopping: asyncio.Event | None = None
         self._thread: threading.Thread | None = None
         self._serving: dict[asyncio.Task[None], AdminConnection] = {}
+        self._opening: Mapping[Endpoint, Future[None]] = {}
+        self._acceptors: list[Acceptor] = []
+        self._listening: list[socket.socket] = []
         try:
             for index, endpoint in enumerate(config.served_admin_listeners()):
                 if endpoint.security_protocol in _WITH_SASL:
@@ -104,11 +113,17 @@ class AdminServer:
         except BaseException:
             self.close()
             raise
-        self.addresses = [_address(each) for each in self._bound]
+        self.addresses = [_address(each.endpoint, each.reserved) for each in self._bound]
 
-    def start(self, node: Node) -> Self:
-        """Start to answer requests for ``node``; returns when connections are accepted."""
-        self._node = node
+    def start(self, node: Node, opening: Mapping[Endpoint, Future[None]] | None = None) -> Self:
+        """Start to answer requests for ``node``.
+
+        Args:
+            node: decides and writes.
+            opening: for each endpoint a future that is done when it may accept (``Node.start``). Without one
+                it accepts before this returns.
+        """
+        self._node, self._opening = node, opening or {}
         self._limits.connections.reserve_files()
         self._apis = self._make_apis(node)
         collectors: list[Collector] = [self._metrics, self._limits]
@@ -144,8 +159,9 @@ class AdminServer:
             for collector in collectors:
                 registry.unregister(collector)
             self._registered = None
-        for each in self._bound:
-            each.socket.close()
+        for opened in (*self._listening, *(each.reserved for each in self._bound)):
+            opened.close()
+        self._listening.clear()
         self._bound.clear()
 
     def __enter__(self) -> Self:
@@ -156,7 +172,7 @@ class AdminServer:
 
     def _make_apis(self, node: Node) -> dict[int, Api]:
         """The requests that are answered, by key."""
-        bound = {each.listener.name: (each.endpoint, each.socket.getsockname()[1]) for each in self._bound}
+        bound = {each.listener.name: (each.endpoint, each.reserved.getsockname()[1]) for each in self._bound}
         cluster = ClusterNode(node, advertised_addresses(bound, self._advertised))
         versions = ApiVersionsHandler()
         apis = [versions.api, *SASL_APIS, MetadataHandler(cluster).api, *AclHandlers(cluster).apis]
@@ -165,10 +181,16 @@ class AdminServer:
 
     def _bind(self, endpoint: Endpoint, reserved: socket.socket | None) -> None:
         config, name = self._config, endpoint.listener_name or ""
-        tls = tls_settings(config.properties, name) if endpoint.security_protocol in _WITH_TLS else None
+        tls = tls_settings(config.properties, name) if endpoint.security_protocol in WITH_TLS else None
         context = None if tls is None else ListenerContext(tls, name)
-        bound = bind_listener(endpoint, ADMIN_LISTENERS) if reserved is None else reserved
-        listener = build_listener(endpoint, bound, config, tls)
+        bound = reserve_listener(endpoint, ADMIN_LISTENERS) if reserved is None else reserved
+        listener = Listener(
+            name=name,
+            url=f"{name}://{_address(endpoint, bound)}",
+            early_start=name in config.early_start_listeners,
+            requires_authentication=name in config.auth_required_listeners,
+            tls=tls,
+        )
         self._bound.append(_BoundListener(bound, endpoint, listener, context))
 
     def _run(self, started: threading.Event) -> None:
@@ -178,20 +200,18 @@ class AdminServer:
     async def _serve(self, started: threading.Event) -> None:
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
         reloading = asyncio.create_task(self._reload_certificates())
-        acceptors = [
-            Acceptor(
-                each.socket,
-                each.listener,
-                self._limits.connections,
-                partial(self._make_protocol, each),
-                each.context,
-            )
-            for each in self._bound
-        ]
+        waiting: list[asyncio.Task[None]] = []
+        for each in self._bound:
+            future = self._opening.get(each.endpoint)
+            if future is None or future.done():
+                self._accept(each)
+            else:
+                waiting.append(asyncio.create_task(self._accept_when_ready(each, future)))
         started.set()
         await self._stopping.wait()
-        reloading.cancel()
-        for acceptor in acceptors:
+        for task in (reloading, *waiting):
+            task.cancel()
+        for acceptor in self._acceptors:
             acceptor.close()
         if self._serving:
             # Requests in flight get their answers; idle connections are closed immediately.
@@ -201,8 +221,22 @@ class AdminServer:
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
-        for acceptor in acceptors:
+        for acceptor in self._acceptors:
             await acceptor.wait_closed()
+
+    def _accept(self, bound: _BoundListener) -> None:
+        listening = share_listener(bound.reserved)
+        self._listening.append(listening)
+        make_protocol = partial(self._make_protocol, bound)
+        self._acceptors.append(
+            Acceptor(listening, bound.listener, self._limits.connections, make_protocol, bound.context)
+        )
+
+    async def _accept_when_ready(self, bound: _BoundListener, ready: Future[None]) -> None:
+        # The future is the authorizer's: this task, when it is cancelled, must not cancel it.
+        with suppress(OperationTimedOutError):  # the node was closed before it was ready
+            await asyncio.shield(asyncio.wrap_future(ready))
+            self._accept(bound)
 
     def _make_protocol(self, bound: _BoundListener, admission: Admission) -> asyncio.Protocol:
         reader = RequestReader(self._limits)
@@ -216,9 +250,12 @@ class AdminServer:
             sasl = SaslSession(self._logins, bound.listener.name, host)
         else:
             peer = identify_peer(writer.transport, host, bound.listener)  # type: ignore[arg-type]
-            if peer.refusal is not None:
+            refusal = peer.refusal
+            if peer.principal == ANONYMOUS and bound.listener.requires_authentication:
+                refusal = f"{AUTH_REQUIRED_LISTENERS} names the listener, and the client has no certificate"
+            if refusal is not None:
                 log.info(
-                    "admin_connection_closed", listener=bound.listener.name, address=host, reason=peer.refusal
+                    "admin_connection_closed", listener=bound.listener.name, address=host, reason=refusal
                 )
                 reader.close()
                 writer.close()
@@ -264,6 +301,6 @@ class _AdminProtocol(asyncio.StreamReaderProtocol):
         super().connection_lost(exc)
 
 
-def _address(bound: _BoundListener) -> str:
-    host, port = bound.endpoint.host or "", bound.socket.getsockname()[1]
+def _address(endpoint: Endpoint, bound: socket.socket) -> str:
+    host, port = endpoint.host or "", bound.getsockname()[1]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -8,6 +8,7 @@ from authorizer.api.authorizer_api import SecurityProtocol
 from authorizer.api.errors import ConfigError
 from authorizer.api.ip_address import is_loopback
 from authorizer.configuration.keys.names import (
+    ADMIN_LISTENERS,
     AUTH_OIDC_AUDIENCE,
     AUTH_OIDC_ISSUER,
     AUTH_OIDC_JWKS,
@@ -23,21 +24,33 @@ if TYPE_CHECKING:
     from authorizer.api.authorizer_api import Endpoint
 
 
-def require_complete_authentication(values: Mapping[str, Any], listeners: Sequence[Endpoint]) -> None:
+def require_complete_authentication(
+    values: Mapping[str, Any], listeners: Sequence[Endpoint], admin_listeners: Sequence[Endpoint]
+) -> None:
     """Refuse incomplete settings of an issuer, and listeners that would answer no caller.
 
     Args:
         values: of all keys, by their names.
         listeners: the sidecar's listeners.
+        admin_listeners: those of Kafka's protocol, where certificates and SASL identify clients.
 
     Raises:
         ConfigError: names the missing key.
     """
     _require_complete_issuer(values)
-    by_name = {endpoint.listener_name: endpoint for endpoint in listeners}
+    for_admin = {endpoint.listener_name: endpoint for endpoint in admin_listeners}
+    by_name = for_admin | {endpoint.listener_name: endpoint for endpoint in listeners}
     for name in values[AUTH_REQUIRED_LISTENERS]:
         if name not in by_name:
             raise ConfigError(AUTH_REQUIRED_LISTENERS, name, f"names out of {', '.join(map(str, by_name))}")
+        if (admin := for_admin.get(name)) and admin.security_protocol is SecurityProtocol.PLAINTEXT:
+            raise ConfigError(
+                AUTH_REQUIRED_LISTENERS,
+                name,
+                f"{ADMIN_LISTENERS} has it with PLAINTEXT, without logins",
+            )
+        if name in for_admin and by_name[name] is for_admin[name]:
+            continue
         endpoint = by_name[name]
         if endpoint.security_protocol is SecurityProtocol.SSL or is_unix(endpoint):
             continue

@@ -31,6 +31,8 @@ PROTOCOL_MAP_ALLOWED: Final = (
 #: The name of a protocol is also the name of a listener with that protocol.
 DEFAULT_PROTOCOL_MAP: Final = {each.name: each for each in SecurityProtocol}
 
+#: Protocols with encryption.
+WITH_TLS: Final = (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
 #: In place of names in ``aclog.console.listeners``.
 EVERY_LISTENER: Final = "*"
 
@@ -167,8 +169,7 @@ def require_admin_served(
             raise ConfigError(key, shown, "clients of Kafka's protocol cannot connect to Unix sockets")
         if endpoint.listener_name in http_names and endpoint.listener_name not in DEFAULT_PROTOCOL_MAP:
             raise ConfigError(key, shown, "an HTTP listener has the same name: give each its own")
-        is_encrypted = endpoint.security_protocol in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
-        if not (allow_plaintext or is_encrypted or is_local(endpoint)):
+        if not (allow_plaintext or endpoint.security_protocol in WITH_TLS or is_local(endpoint)):
             raise ConfigError(
                 key,
                 shown,

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from authorizer.api.authorizer_api import SecurityProtocol
 from authorizer.api.cluster_name import CLUSTER_NAME
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.authentication import require_complete_authentication
@@ -55,6 +54,7 @@ from authorizer.configuration.keys.names import (
 from authorizer.configuration.keys.table import BY_NAME, BY_VARIABLE, KEYS, ConfigKeys
 from authorizer.configuration.listeners import (
     DEFAULT_PROTOCOL_MAP,
+    WITH_TLS,
     console_listeners,
     parse_listeners,
     parse_protocol_map,
@@ -147,6 +147,7 @@ class Config(ConfigKeys):
         early_start_listeners: names of listeners that accept connections before the log is loaded.
         listeners: the sidecar's listeners; ``served_listeners`` checks whether it can serve them.
         listeners_key: the key that named them, for errors.
+        admin_listeners: those of Kafka's protocol; ``served_admin_listeners`` checks them.
         console_listeners: names of listeners with the console.
         broker_log: the metadata log of the broker whose own file was read, if it was one.
         kafka: settings for the Kafka client, without ``aclog.kafka.``; they may contain secrets.
@@ -160,6 +161,7 @@ class Config(ConfigKeys):
     early_start_listeners: frozenset[str]
     listeners: tuple[Endpoint, ...]
     listeners_key: str
+    admin_listeners: tuple[Endpoint, ...]
     console_listeners: tuple[str, ...]
     broker_log: BrokerLog | None
     # Secrets must not get into the repr, which may end in a log line.
@@ -212,14 +214,13 @@ class Config(ConfigKeys):
         Raises:
             ConfigError: a listener has no protocol, or no encryption beyond loopback.
         """
-        endpoints = self._admin_endpoints(ADMIN_LISTENERS, self.admin_listeners_text)
         require_admin_served(
-            endpoints,
+            self.admin_listeners,
             http_names={endpoint.listener_name or "" for endpoint in self.listeners},
             key=ADMIN_LISTENERS,
             allow_plaintext=self.allow_plaintext_beyond_loopback,
         )
-        return endpoints
+        return self.admin_listeners
 
     def advertised_admin_listeners(self) -> dict[str, Endpoint]:
         """Return by listener name the addresses that Metadata gives to clients of Kafka's protocol.
@@ -228,8 +229,8 @@ class Config(ConfigKeys):
             ConfigError: an address without host or port, or of a listener that does not exist.
         """
         text = self.admin_advertised_listeners_text
-        advertised = self._admin_endpoints(ADMIN_ADVERTISED_LISTENERS, text)
-        known = {endpoint.listener_name for endpoint in self.served_admin_listeners()}
+        advertised = _admin_endpoints(ADMIN_ADVERTISED_LISTENERS, text, self.properties)
+        known = {endpoint.listener_name for endpoint in self.admin_listeners}
         for endpoint in advertised:
             if endpoint.listener_name not in known or not endpoint.host or not endpoint.port:
                 raise ConfigError(
@@ -238,13 +239,6 @@ class Config(ConfigKeys):
                     f"NAME://HOST:PORT for names out of {ADMIN_LISTENERS}",
                 )
         return {endpoint.listener_name or "": endpoint for endpoint in advertised}
-
-    def _admin_endpoints(self, key: str, text: str | None) -> tuple[Endpoint, ...]:
-        if text is None:
-            return ()
-        in_map = self.listener_security_protocol_map
-        protocols = {} if in_map is None else parse_protocol_map(in_map, key=PROTOCOL_MAP)
-        return parse_listeners(text, key=key, protocols={**DEFAULT_PROTOCOL_MAP, **protocols})
 
     def require_log_url(self) -> str:
         """Return the log's URL: the configured one, or that of the broker whose own file was read.
@@ -311,13 +305,21 @@ def _config(inputs: ConfigInputs, merged: Mapping[str, str], sources: Mapping[st
         allowed = f"as many as {REQUEST_BYTES} or more: else the largest body would never have room"
         raise ConfigError(BYTES_IN_FLIGHT, values[BYTES_IN_FLIGHT], allowed)
     controllers: tuple[str, ...] = values[CONTROLLER_LISTENER_NAMES]
-    listeners_key, listeners = _listeners(inputs, merged, controllers)
-    require_complete_authentication(values, listeners)
+    admin_text = merged.get(ADMIN_LISTENERS)
+    admin_listeners = _admin_endpoints(ADMIN_LISTENERS, admin_text, merged)
+    if admin_listeners and values[CLUSTERS]:
+        allowed = f"unset with {CLUSTERS}: such a listener serves one cluster. Run a node for each"
+        raise ConfigError(ADMIN_LISTENERS, admin_text, allowed)
+    listeners_key, listeners = _listeners(inputs, merged, controllers, admin_listeners)
+    require_complete_authentication(values, listeners, admin_listeners)
     return Config(
         values=MappingProxyType({key.attribute: values[key.name] for key in KEYS}),
-        early_start_listeners=_early_start(merged, values[EARLY_START_LISTENERS], controllers, listeners),
+        early_start_listeners=_early_start(
+            merged, values[EARLY_START_LISTENERS], controllers, (*listeners, *admin_listeners)
+        ),
         listeners=listeners,
         listeners_key=listeners_key,
+        admin_listeners=admin_listeners,
         console_listeners=console_listeners(values[CONSOLE_LISTENERS], listeners, key=CONSOLE_LISTENERS),
         broker_log=broker_log_of(inputs.file) if inputs.cluster is None else None,
         kafka=NamedSettings(_below(CLIENT_PREFIX, merged), keys),
@@ -349,8 +351,19 @@ def _java_client(path: str | None) -> JavaClientSettings | None:
         raise ConfigError(COMMAND_CONFIG, path, str(located)) from error
 
 
+def _admin_endpoints(key: str, text: str | None, merged: Mapping[str, str]) -> tuple[Endpoint, ...]:
+    if text is None:
+        return ()
+    in_map = merged.get(PROTOCOL_MAP)
+    protocols = {} if in_map is None else parse_protocol_map(in_map, key=PROTOCOL_MAP)
+    return parse_listeners(text, key=key, protocols={**DEFAULT_PROTOCOL_MAP, **protocols})
+
+
 def _listeners(
-    inputs: ConfigInputs, merged: Mapping[str, str], controllers: tuple[str, ...]
+    inputs: ConfigInputs,
+    merged: Mapping[str, str],
+    controllers: tuple[str, ...],
+    admin_listeners: tuple[Endpoint, ...],
 ) -> tuple[str, tuple[Endpoint, ...]]:
     """Return the sidecar's listeners and the key that names them."""
     is_in_flags = LISTENERS in inputs.flags
@@ -372,7 +385,7 @@ def _listeners(
     if not is_broker:
         # Listeners of a flag replace those of the file, which may have had TLS.
         has_tls = key in inputs.flags or any(
-            endpoint.security_protocol is SecurityProtocol.SSL for endpoint in listeners
+            endpoint.security_protocol in WITH_TLS for endpoint in (*listeners, *admin_listeners)
         )
         refuse_client_keys(inputs.file, has_tls_listener=has_tls)
     return key, listeners
@@ -486,6 +499,6 @@ def _early_start(
             raise ConfigError(
                 EARLY_START_LISTENERS,
                 merged[EARLY_START_LISTENERS],
-                f"listener {name} is not in {LISTENERS} or {CONTROLLER_LISTENER_NAMES}",
+                f"listener {name} is not in {LISTENERS}, {ADMIN_LISTENERS} or {CONTROLLER_LISTENER_NAMES}",
             )
     return frozenset(names)

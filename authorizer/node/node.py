@@ -282,7 +282,7 @@ class Node:
             server_info = AuthorizerServerInfo(
                 cluster_id=None if identity is None else identity.cluster_id,
                 broker_id=self.config.node_id,
-                endpoints=self.config.listeners,
+                endpoints=(*self.config.listeners, *self.config.admin_listeners),
                 early_start_listeners=self.config.early_start_listeners,
             )
         for warning in unknown_settings(self.authorizer.state.settings):

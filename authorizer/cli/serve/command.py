@@ -14,6 +14,7 @@ from authorizer.cli.signals import Hangups, ends_on_signals
 from authorizer.cli.workspace import Workspace
 from authorizer.configuration.keys.names import (
     ACLOG_LISTENERS,
+    ADMIN_LISTENERS,
     CONSOLE_LISTENERS,
     DESCRIBE_PRINCIPALS,
     WORKERS,
@@ -38,6 +39,15 @@ if TYPE_CHECKING:
     metavar="NAME://HOST:PORT",
     help="Where to listen: PLAINTEXT://127.0.0.1:8180, SSL://:8443, or UNIX:///path. Repeatable, each with a "
     "name of its own.  [default: aclog.listeners or listeners of --config, else PLAINTEXT://127.0.0.1:8180]",
+)
+@click.option(
+    "--admin-listener",
+    "admin_listeners",
+    multiple=True,
+    metavar="NAME://HOST:PORT",
+    help="Where to speak Kafka's protocol, for kafka-acls, AdminClients and Terraform: "
+    "PLAINTEXT://127.0.0.1:9192, SASL_SSL://:9193. Repeatable, each with a name of its own.  [default: "
+    "aclog.admin.listeners of --config, else none]",
 )
 @click.option(
     "--port",
@@ -75,6 +85,7 @@ if TYPE_CHECKING:
 def serve_command(
     *,
     listeners: tuple[str, ...],
+    admin_listeners: tuple[str, ...],
     port: int | None,
     describe_principals: str | None,
     workers: str | None,
@@ -100,6 +111,9 @@ def serve_command(
     ACLs are listed and changed over HTTP, too (/v1/acls), and by `aclog acls` beside it: on a directory's log
     it also listens on the socket aclog.sock in the directory, for the log's owner alone.
 
+    On --admin-listener it speaks Kafka's protocol: `kafka-acls --bootstrap-server HOST:PORT`, AdminClients
+    and Kafka's Terraform providers list and change the same ACLs there as on a broker, once it is ready.
+
     If no broker of a topic's cluster answers, it retries every few seconds; until then it is not ready, and
     /readyz has the reason. It ends if the cluster refuses access or has no such log.
 
@@ -119,6 +133,8 @@ def serve_command(
       aclog serve --config server.properties --log /var/kafka/__cluster_metadata-0
       aclog serve --config sidecar.properties --snapshots s3://bucket/aclog
       aclog serve --log /var/lib/aclog/log --port 8181
+      aclog serve --log /var/lib/aclog/log --admin-listener PLAINTEXT://127.0.0.1:9192
+      kafka-acls --bootstrap-server 127.0.0.1:9192 --list
       node=$(aclog serve --log /var/lib/aclog/log --background node.log)
       aclog serve --log /var/lib/aclog/log --console --describe-principals User:ANONYMOUS
       aclog serve --config sidecar.properties --log kafka://HOST:9092/acls --workers 4
@@ -132,6 +148,7 @@ def serve_command(
     workspace = Workspace.given(
         {
             ACLOG_LISTENERS: _listeners(listeners, port),
+            ADMIN_LISTENERS: ",".join(admin_listeners) or None,
             DESCRIBE_PRINCIPALS: describe_principals,
             WORKERS: workers,
             CONSOLE_LISTENERS: EVERY_LISTENER if console else None,
@@ -171,8 +188,8 @@ def serve_command(
         reconfiguration = node.reconfiguration
         reconfiguration.subscribe(lambda config: set_logging_level(config.logging_level))
         hangups.call(reconfiguration.reload_on_sighup)
-        node.start()
-        with nullcontext() if admin_server is None else admin_server.start(node):
+        opening = node.start()
+        with nullcontext() if admin_server is None else admin_server.start(node, opening):
             sidecar.serve(node)
 
 
@@ -187,7 +204,7 @@ def _listeners(listeners: tuple[str, ...], port: int | None) -> str | None:
 
 def _admin_server(config: Config) -> AbstractContextManager[AdminServer | None]:
     """The server of Kafka's protocol, if it has listeners."""
-    if config.admin_listeners_text is None:
+    if not config.admin_listeners:
         return nullcontext()
     from authorizer.admin_server.server import AdminServer
 

@@ -32,7 +32,9 @@ from records.install_command import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from contextlib import AbstractContextManager
 
+    from authorizer.admin_server.server import AdminServer
     from authorizer.configuration.load import Config
     from authorizer.sidecar.workers.worker import Worker
 
@@ -91,13 +93,15 @@ def _serve(config: Config, worker: Worker) -> None:
     with (
         AuditWriter.configured(config, output, worker.instance_number) as audit,
         _server(config, worker) as sidecar,
+        _admin_server(config, worker) as admin_server,
         writer as elsewhere,
         Node.open(config, lazily=True, audit=audit, writer=elsewhere) as node,
     ):
         audit.show_to(node.metrics)
         node.reconfiguration.subscribe(_set_level)
-        node.start()
-        sidecar.serve(node)
+        opening = node.start()
+        with nullcontext() if admin_server is None else admin_server.start(node, opening):
+            sidecar.serve(node)
 
 
 def _serve_fleet(settings: Mapping[str, Config], worker: Worker) -> None:
@@ -122,6 +126,14 @@ def _server(config: Config, worker: Worker) -> Sidecar | ConsoleServer:
     if worker.is_console:
         return ConsoleServer(config, worker)
     return Sidecar(config, worker, ConsoleProxy(worker.directory) if worker.has_console else None)
+
+
+def _admin_server(config: Config, worker: Worker) -> AbstractContextManager[AdminServer | None]:
+    if worker.is_console or not config.admin_listeners:
+        return nullcontext()
+    from authorizer.admin_server.server import AdminServer
+
+    return AdminServer(config, worker.reserved_admin)
 
 
 def _let_workers_go_first() -> None:

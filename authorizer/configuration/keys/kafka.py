@@ -15,6 +15,7 @@ from authorizer.configuration.broker_file import BROKER_KEYS, LOG_DIR, LOG_DIRS,
 from authorizer.configuration.keys.key import ConfigKey, KeyGroup, OptionalKey, choice_key, integer_key
 from authorizer.configuration.keys.names import (
     ACLOG_LISTENERS,
+    ADMIN_LISTENERS,
     CONTROLLER_LISTENER_NAMES,
     EARLY_START_LISTENERS,
     KEY_PASSWORD,
@@ -77,7 +78,8 @@ class KafkaKeys(KeyGroup):
     early_start_listener_names = OptionalKey(
         name=EARLY_START_LISTENERS,
         type_name="list",
-        allowed=f"names out of {LISTENERS} or {CONTROLLER_LISTENER_NAMES}, separated by commas",
+        allowed=f"names out of {LISTENERS}, {ADMIN_LISTENERS} or {CONTROLLER_LISTENER_NAMES}, "
+        "separated by commas",
         doc="Listeners that accept connections before the log is loaded: super users get decisions there, "
         f"other principals get AUTHORIZER_NOT_READY. Unset: those of {CONTROLLER_LISTENER_NAMES}.",
         parse=names,

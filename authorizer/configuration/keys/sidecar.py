@@ -16,6 +16,7 @@ from authorizer.configuration.keys.key import (
 )
 from authorizer.configuration.keys.names import (
     ACLOG_LISTENERS,
+    ADMIN_LISTENERS,
     ALLOW_PLAINTEXT,
     AUTH_OIDC_AUDIENCE,
     AUTH_OIDC_ISSUER,
@@ -209,9 +210,10 @@ class SidecarKeys(KeyGroup):
         name=AUTH_REQUIRED_LISTENERS,
         type_name="list",
         default="",
-        allowed=f"names out of {LISTENERS}, separated by commas",
+        allowed=f"names out of {LISTENERS} or {ADMIN_LISTENERS}, separated by commas",
         doc="Listeners that answer User:ANONYMOUS only on /livez, /readyz and /openapi.json: any other "
-        "request without a token, on a connection without a principal, gets 401.",
+        "request without a token, on a connection without a principal, gets 401. A listener of Kafka's "
+        "protocol closes such connections.",
         parse=names,
     )
     console_listener_names = ConfigKey(

@@ -36,7 +36,7 @@ import structlog
 
 from authorizer.api.cluster_name import DEFAULT_CLUSTER
 from authorizer.api.errors import ConfigError, RestartNeededError
-from authorizer.configuration.keys.names import CONSOLE_LISTENERS, WORKERS
+from authorizer.configuration.keys.names import ADMIN_LISTENERS, CONSOLE_LISTENERS, WORKERS
 from authorizer.configuration.listeners import is_unix
 from authorizer.listeners.binding import reserve_listener
 from authorizer.listeners.unix_socket import remove_unix
@@ -143,6 +143,7 @@ class Supervisor:
         self._writable = False
         self._pid = os.getpid()
         self._reserved: list[socket.socket] = []
+        self._reserved_admin: list[socket.socket] = []
         self._socket_files: list[Path] = []
         self.settings = {DEFAULT_CLUSTER: Reconfiguration(config)}
         self.settings |= {name: Reconfiguration(config.of_cluster(name)) for name in config.clusters}
@@ -166,6 +167,8 @@ class Supervisor:
                 self._reserved.append(reserve_listener(endpoint, config.listeners_key))
                 if is_unix(endpoint):
                     self._socket_files.append(Path(endpoint.host or ""))
+            for endpoint in config.served_admin_listeners():
+                self._reserved_admin.append(reserve_listener(endpoint, ADMIN_LISTENERS))
         except BaseException:
             self.close()
             raise
@@ -200,9 +203,10 @@ class Supervisor:
         for path in self._socket_files:
             remove_unix(path)
         self._socket_files.clear()
-        for each in self._reserved:
+        for each in (*self._reserved, *self._reserved_admin):
             each.close()
         self._reserved.clear()
+        self._reserved_admin.clear()
         running = [(slot, slot.process) for slot in self._slots if slot.process is not None]
         for _, process in running:
             process.terminate()
@@ -259,6 +263,7 @@ class Supervisor:
             has_console=len(self._slots) > self._count,
             directory=self.directory,
             reserved=self._reserved,
+            reserved_admin=self._reserved_admin,
             writable=self._writable,
             pipe=theirs,
             heartbeats=self._heartbeats,

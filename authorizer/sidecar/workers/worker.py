@@ -34,6 +34,7 @@ class Worker:
         has_console: whether there is a process for the console.
         directory: of the workers' sockets.
         reserved: the sockets of the listeners, in the order of the configuration.
+        reserved_admin: the same of the listeners of Kafka's protocol.
         writable: whether the writer can change ACLs; known once it listens.
         pipe: to the supervisor.
         heartbeats: memory shared with the supervisor: a counter of event loop iterations for each worker.
@@ -44,6 +45,7 @@ class Worker:
     has_console: bool
     directory: SocketDirectory
     reserved: Sequence[socket.socket]
+    reserved_admin: Sequence[socket.socket]
     writable: bool
     pipe: Connection
     heartbeats: mmap

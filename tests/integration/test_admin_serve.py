@@ -1,0 +1,320 @@
+"""`aclog serve` with listeners of Kafka's protocol: flags, workers, TLS, readiness, wrong values."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from authorizer.admin_server.server import AdminServer
+from authorizer.cli.main import cli
+from authorizer.configuration.load import load_config
+from authorizer.node.node import Node
+from records.log.directory import DirectoryLog
+from support.admin_sockets import API_VERSIONS, answers_api_versions, framed, receive
+from support.certificates import Authority
+from support.nodes import SOON_S, config_of, running_node
+from support.serving_process import serving_process
+from support.serving_workers import serving_workers, worker_pid
+from support.waiting import wait_until
+
+_ANY: Any = None
+EVERY = AclBindingFilter(
+    ResourceType.ANY, _ANY, ResourcePatternType.ANY, _ANY, _ANY, AclOperation.ANY, AclPermissionType.ANY
+)
+
+
+def acl(topic: str) -> AclBinding:
+    return AclBinding(
+        ResourceType.TOPIC,
+        topic,
+        ResourcePatternType.LITERAL,
+        "User:alice",
+        "*",
+        AclOperation.READ,
+        AclPermissionType.ALLOW,
+    )
+
+
+def client_of(address: str, **more: str) -> AdminClient:
+    return AdminClient({"bootstrap.servers": address, "log_level": 0, **more})
+
+
+def topics(client: AdminClient) -> set[str]:
+    """The topics that have ACLs."""
+    return {each.name for each in client.describe_acls(EVERY, request_timeout=SOON_S).result()}
+
+
+def create(client: AdminClient, topic: str, timeout_s: float = SOON_S) -> None:
+    for future in client.create_acls([acl(topic)], request_timeout=timeout_s).values():
+        future.result()
+
+
+def admin_address(stderr_file: Path) -> str:
+    """The address of the first listener of Kafka's protocol, from the log lines."""
+    pattern = r'"addresses": \["([^"]*)"'
+    return wait_until(lambda: re.search(pattern, stderr_file.read_text("utf-8")), "the admin listener")[1]
+
+
+@pytest.fixture
+def new_log(tmp_path: Path) -> Path:
+    """An empty log that aclog made."""
+    DirectoryLog.open(tmp_path / "log", mode="create").close()
+    return tmp_path / "log"
+
+
+def test_flag_of_serve(tmp_path: Path) -> None:
+    flags = ("--admin-listener", "ONE://127.0.0.1:0", "--admin-listener", "PLAINTEXT://127.0.0.1:0")
+    with serving_process(
+        tmp_path,
+        *flags,
+        ACLOG_SUPER_USERS="User:ANONYMOUS",
+        ACLOG_LISTENER_SECURITY_PROTOCOL_MAP="ONE:PLAINTEXT",
+    ):
+        create(client_of(admin_address(tmp_path / "stderr")), "orders")
+        addresses = re.search(r'"addresses": \[([^]]*)\]', (tmp_path / "stderr").read_text("utf-8"))
+        assert addresses is not None
+        _, second = addresses[1].replace('"', "").split(", ")
+        assert topics(client_of(second)) == {"orders"}
+
+
+def test_workers_share_the_listener_and_one_writes(tmp_path: Path, new_log: Path) -> None:
+    """Each worker sees its own write when it answers; a killed worker serves again."""
+    settings = {"aclog.admin.listeners": "PLAINTEXT://127.0.0.1:0", "super.users": "User:ANONYMOUS"}
+    with serving_workers(tmp_path, new_log, settings) as serving:
+        serving.wait_until_ready()
+        pids = serving.pids()
+        host, port = admin_address(serving.stderr_file).split(":")
+        for number, client in clients_of_workers(host, int(port), pids).items():
+            create(client, f"from-{number}")
+            assert f"from-{number}" in topics(client)
+        os.kill(pids[1], signal.SIGKILL)
+        wait_until(lambda: serving.pids()[1] != pids[1])
+        for client in clients_of_workers(host, int(port), serving.pids()).values():
+            assert topics(client) == {"from-0", "from-1"}
+
+
+def clients_of_workers(host: str, port: int, pids: dict[int, int]) -> dict[int, AdminClient]:
+    """A client with a connection to each worker, by number."""
+    of_pid = {pid: number for number, pid in pids.items()}
+    found: dict[int, AdminClient] = {}
+
+    def find() -> bool:
+        before = open_ports(port)
+        client = client_of(f"{host}:{port}")
+        client.list_topics(timeout=SOON_S)
+        new = open_ports(port) - before
+        numbers = {of_pid[worker_pid(each, of_pid)] for each in new}
+        if len(numbers) == 1:
+            found.setdefault(numbers.pop(), client)
+        return len(found) == len(pids)
+
+    wait_until(find)
+    return found
+
+
+def open_ports(port: int) -> set[int]:
+    """Local ports of this process's connections to a port."""
+    inodes = set()
+    for each in Path("/proc/self/fd").iterdir():
+        try:
+            inodes.add(str(each.readlink()))
+        except FileNotFoundError:
+            continue
+    ports = set()
+    for line in Path("/proc/net/tcp").read_text("ascii").splitlines()[1:]:
+        fields = line.split()
+        if fields[2].endswith(f":{port:04X}") and f"socket:[{fields[9]}]" in inodes and fields[3] == "01":
+            ports.add(int(fields[1].rpartition(":")[2], 16))
+    return ports
+
+
+def test_listener_accepts_when_the_node_is_ready(new_log: Path) -> None:
+    """As on a broker: connections are refused before, except on early-start listeners."""
+    texts = {
+        "aclog.admin.listeners": "LATE://127.0.0.1:0,EARLY://127.0.0.1:0",
+        "listener.security.protocol.map": "LATE:PLAINTEXT,EARLY:PLAINTEXT",
+        "early.start.listeners": "EARLY",
+    }
+    config = load_config(environ={}, flags=texts)
+    late, early = config.admin_listeners
+    ready: Future[None] = Future()
+    done: Future[None] = Future()
+    done.set_result(None)
+    with running_node(new_log) as node, AdminServer(config) as server:
+        server.start(node, {late: ready, early: done})
+        (late_host, late_port), (early_host, early_port) = (each.split(":") for each in server.addresses)
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((late_host, int(late_port)), SOON_S)
+        with socket.create_connection((early_host, int(early_port)), SOON_S) as opened:
+            opened.sendall(framed(API_VERSIONS))
+            assert receive(opened) is not None
+        ready.set_result(None)
+        wait_until(lambda: is_open(late_host, int(late_port)))
+        assert answers_api_versions(server)
+
+
+def is_open(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), SOON_S).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def test_server_closes_before_the_node_is_ready(new_log: Path) -> None:
+    """The authorizer's future is not cancelled with it."""
+    config = config_of(admin_listeners="PLAINTEXT://127.0.0.1:0")
+    ready: Future[None] = Future()
+    with running_node(new_log) as node:
+        with AdminServer(config) as server:
+            server.start(node, {config.admin_listeners[0]: ready})
+        ready.set_result(None)
+        assert not ready.cancelled()
+
+
+def tls_settings_in(directory: Path, authority: Authority, **settings: str) -> dict[str, str]:
+    """Variables of a listener with TLS that asks for certificates."""
+    ca = directory / "ca.pem"
+    ca.write_text(authority.pem)
+    keystore = authority.issue("CN=node").write(directory / "node.pem")
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(keystore),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(ca),
+        **settings,
+    }
+
+
+def tls_client(address: str, directory: Path, authority: Authority, name: str | None) -> AdminClient:
+    more = {"security.protocol": "SSL", "ssl.ca.location": str(directory / "ca.pem")}
+    if name is not None:
+        of_client = str(authority.issue(name).write(directory / "client.pem"))
+        more |= {"ssl.certificate.location": of_client, "ssl.key.location": of_client}
+    return client_of(address, **more)
+
+
+def test_certificates_identify_clients(tmp_path: Path, new_log: Path) -> None:
+    """Rules map the subject; a client without a certificate is refused where a login is required."""
+    authority = Authority()
+    texts = tls_settings_in(
+        tmp_path,
+        authority,
+        **{
+            "aclog.log.url": str(new_log),
+            "aclog.admin.listeners": "INSIDE://127.0.0.1:0",
+            "listener.security.protocol.map": "INSIDE:SSL",
+            "listener.name.inside.ssl.client.auth": "requested",
+            "listener.name.inside.ssl.principal.mapping.rules": "RULE:^CN=(.*),O=Test$/$1/L",
+            "aclog.auth.required.listeners": "INSIDE",
+            "super.users": "User:admin",
+        },
+    )
+    config_file = tmp_path / "node.properties"
+    config_file.write_text("".join(f"{key}={value}\n" for key, value in texts.items()))
+    config = load_config(config_file, environ={})
+    with Node.open(config) as node, AdminServer(config) as server:
+        server.start(node, node.start())
+        assert node.wait_until_ready(SOON_S)
+        (address,) = server.addresses
+        create(tls_client(address, tmp_path, authority, "CN=ADMIN,O=Test"), "orders")
+        with pytest.raises(KafkaException, match="CLUSTER_AUTHORIZATION_FAILED"):
+            create(tls_client(address, tmp_path, authority, "CN=guest,O=Test"), "orders")
+        anonymous = tls_client(address, tmp_path, authority, None)
+        with pytest.raises(KafkaException, match="_TIMED_OUT"):
+            create(anonymous, "payments", timeout_s=1)
+
+
+def test_clients_are_told_the_advertised_address(new_log: Path) -> None:
+    """As behind a port mapping: the client connects to the address, and it is the one in Metadata."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    texts = {
+        "aclog.admin.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "aclog.admin.advertised.listeners": f"PLAINTEXT://localhost:{port}",
+    }
+    texts |= {"aclog.log.url": str(new_log), "super.users": "User:ANONYMOUS"}
+    config = load_config(environ={}, flags=texts)
+    with Node.open(config) as node, AdminServer(config) as server:
+        server.start(node, node.start())
+        assert node.wait_until_ready(SOON_S)
+        client = client_of(server.addresses[0])
+        (broker,) = client.list_topics(timeout=SOON_S).brokers.values()
+        assert f"{broker.host}:{broker.port}" == f"localhost:{port}"
+        create(client, "orders")
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"aclog.admin.listeners": "PLAINTEXT:9192"}, "aclog.admin.listeners.*NAME://HOST:PORT"),
+        ({"aclog.admin.listeners": "OTHER://:9192"}, "OTHER; name it in listener.security.protocol.map"),
+        ({"aclog.admin.listeners": "PLAINTEXT://:9192"}, "loopback.*Use SSL or SASL_SSL"),
+        ({"aclog.admin.listeners": "PLAINTEXT:///tmp/a"}, "cannot connect to Unix sockets"),
+        (
+            {
+                "aclog.admin.listeners": "PLAINTEXT://127.0.0.1:0",
+                "aclog.admin.advertised.listeners": "SSL://a:9192",
+            },
+            "names out of aclog.admin.listeners",
+        ),
+        (
+            {
+                "aclog.admin.listeners": "PLAINTEXT://127.0.0.1:0",
+                "aclog.auth.required.listeners": "PLAINTEXT",
+            },
+            "aclog.auth.required.listeners.*without logins",
+        ),
+        (
+            {
+                "aclog.admin.listeners": "PLAINTEXT://127.0.0.1:0",
+                "aclog.clusters": "eu",
+                "aclog.cluster.eu.log.url": "kafka://localhost:9092/acls",
+            },
+            "aclog.admin.listeners.*unset with aclog.clusters",
+        ),
+    ],
+)
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_wrong_configuration(
+    settings: dict[str, str], error: str, workers: str, tmp_path: Path, new_log: Path
+) -> None:
+    """It names the key and the way out, with exit code 2."""
+    config = tmp_path / "node.properties"
+    lines = {"aclog.listeners": "PLAINTEXT://127.0.0.1:0", **settings}
+    config.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
+    log = () if "aclog.clusters" in settings else ("--log", str(new_log))
+    result = CliRunner().invoke(cli, ["serve", "--config", str(config), "--workers", workers, *log])
+    assert result.exit_code == 2, result.output
+    assert re.search(error, result.output.replace("\n", " ")), result.output
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_port_in_use(workers: str, new_log: Path) -> None:
+    """The error has the process that listens there."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = f"127.0.0.1:{other.getsockname()[1]}"
+        flags = ["--port", "0", "--admin-listener", f"PLAINTEXT://{taken}", "--workers", workers]
+        result = CliRunner().invoke(cli, ["serve", "--log", str(new_log), *flags])
+    assert result.exit_code == 2, result.output
+    assert "aclog.admin.listeners" in result.output
+    assert taken in result.output
+    assert f"process {os.getpid()}" in result.output
