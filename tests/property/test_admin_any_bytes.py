@@ -1,0 +1,166 @@
+"""Whatever arrives over Kafka's protocol: an error answer or a closed connection, with a logged reason."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import io
+import resource
+import socket
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Any, Final, Union, get_args, get_origin
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from kio.serial import entity_writer
+from kio.static.constants import EntityType
+from structlog.testing import capture_logs
+
+from authorizer.admin_server.api import Api
+from authorizer.admin_server.request import schema_of
+from authorizer.admin_server.server import AdminServer
+from support.admin_sockets import admin_server, answers_api_versions, connected, framed, receive
+from support.example_counts import examples
+from support.node_acls import topic_acl
+from support.nodes import create, running_node
+
+CORRELATION_ID: Final = bytes.fromhex("0badcafe")
+#: A varint and an array's count that claim as much as there can be.
+HUGE: Final = (b"\xff\xff\xff\xff\x07", b"\x7f\xff\xff\xff", b"\x80\x00\x00\x00", b"\xff" * 10)
+_KIB_MAX: Final = 150_000
+
+texts = st.text(max_size=12) | st.sampled_from(["orders", "User:a", "*", "kafka-cluster", "n" * 300])
+by_kind: Final[dict[str, st.SearchStrategy[Any]]] = {
+    "bool": st.booleans(),
+    "int8": st.integers(0, 5) | st.integers(-128, 127),
+    "int16": st.integers(-(2**15), 2**15 - 1),
+    "uint16": st.integers(0, 2**16 - 1),
+    "int32": st.integers(-(2**31), 2**31 - 1),
+    "int64": st.integers(-(2**63), 2**63 - 1),
+    "float64": st.floats(),
+    "string": texts,
+    "bytes": st.binary(max_size=40),
+    "records": st.binary(max_size=40),
+    "uuid": st.uuids() | st.just(uuid.UUID(int=0)),
+    "error_code": st.integers(-1, 200),
+    "timedelta_i32": st.integers(-(2**31), 2**31 - 1).map(lambda ms: dt.timedelta(milliseconds=ms)),
+    "timedelta_i64": st.integers(-(2**40), 2**40).map(lambda ms: dt.timedelta(milliseconds=ms)),
+}
+
+
+def entities(schema: Any) -> st.SearchStrategy[Any]:
+    """Any entity of one of kio's schemas."""
+    return st.builds(schema, **{field.name: _values(field.type, field.metadata) for field in fields(schema)})
+
+
+def _values(type_: Any, metadata: Any) -> st.SearchStrategy[Any]:
+    if get_origin(type_) in (Union, UnionType):
+        inner = [each for each in get_args(type_) if each is not NoneType]
+        return st.none() | _values(inner[0], metadata)
+    if get_origin(type_) is tuple:
+        return st.lists(_values(get_args(type_)[0], metadata), max_size=3).map(tuple)
+    return entities(type_) if is_dataclass(type_) else by_kind[metadata["kafka_type"]]
+
+
+@dataclass(frozen=True)
+class Served:
+    server: AdminServer
+    apis: list[Api]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A node on which anonymous clients may do everything."""
+    with running_node(tmp_path_factory.mktemp("any") / "log", log_mode="create") as node:
+        node.authorizer.reconfigure({"super.users": "User:ANONYMOUS"})
+        create(node, [topic_acl("orders")])
+        with admin_server(node) as server:
+            yield Served(server, [server._apis[key] for key in sorted(server._apis)])
+
+
+@st.composite
+def frames(draw: st.DrawFn, apis: list[Api]) -> bytes:
+    """A request of a served API and version, mostly with some bytes changed."""
+    api = draw(st.sampled_from(apis))
+    version = draw(st.integers(api.min_version, api.max_version))
+    schema = schema_of(api.schema, version, EntityType.request)
+    out = io.BytesIO()
+    with contextlib.suppress(OverflowError, ValueError):  # the beginning is a request, too
+        entity_writer(schema)(out, draw(entities(schema)))
+    body = bytearray(out.getvalue())
+    for _ in range(draw(st.integers(0, 3))):
+        at = draw(st.integers(0, len(body)))
+        changed = draw(st.binary(max_size=8) | st.sampled_from(HUGE))
+        body[at : at + draw(st.integers(0, 8))] = changed
+    if draw(st.booleans()):
+        version = draw(st.integers(-(2**15), 2**15 - 1) | st.integers(0, 20))
+    key = draw(st.sampled_from([api.key] * 9 + [-1, 0, 1, 32_767]))
+    header = key.to_bytes(2, "big", signed=True) + version.to_bytes(2, "big", signed=True) + CORRELATION_ID
+    client_id = draw(st.sampled_from([b"\xff\xff", b"\0\0", b"\0\x02ab", b"\x7f\xff", b"\0\x01\xff"]))
+    tags = (
+        draw(st.sampled_from([b"\0"] * 6 + [b"\x02\0\0\x01\0", *HUGE]))
+        if schema.__header_schema__.__flexible__
+        else b""
+    )
+    frame = header + client_id + tags + bytes(body)
+    return frame[: draw(st.integers(0, len(frame)))] if draw(st.integers(0, 9)) == 0 else frame
+
+
+def exchange(server: AdminServer, sent: bytes) -> bytes | None:
+    """The answer to some bytes, after which the client sends no more."""
+    with connected(server) as opened:
+        opened.sendall(sent)
+        return receive(opened)
+
+
+@settings(
+    max_examples=examples(gate=200, deep=3_000),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(data=st.data())
+def test_any_request_is_answered_or_closes_its_connection(served: Served, data: st.DataObject) -> None:
+    frame = data.draw(frames(served.apis))
+    with capture_logs() as logged:
+        answer = exchange(served.server, framed(frame)) if frame else None
+    assert [each for each in logged if each["log_level"] == "error"] == []
+    if answer is not None:
+        assert answer[:4] == CORRELATION_ID
+    elif frame:
+        assert [each["reason"] != "" for each in logged if each["event"] == "admin_connection_closed"] == [
+            True
+        ]
+
+
+@given(st.binary(max_size=200))
+@example((2**31 - 1).to_bytes(4, "big"))
+@example((-1).to_bytes(4, "big", signed=True))
+@example(bytes(4))
+@example(b"GET / HTTP/1.1\r\n\r\n")
+@example(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
+def test_any_bytes_are_no_internal_error(served: Served, sent: bytes) -> None:
+    with capture_logs() as logged, connected(served.server) as opened:
+        opened.sendall(sent)
+        opened.shutdown(socket.SHUT_WR)
+        receive(opened)
+    assert [each for each in logged if each["log_level"] == "error"] == []
+
+
+def test_what_a_request_claims_takes_no_memory(served: Served) -> None:
+    """Each byte of a request replaced by the largest counts and sizes, in every version."""
+    before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for api in served.apis:
+        for version in range(api.min_version, api.max_version + 1):
+            schema = schema_of(api.schema, version, EntityType.request)
+            tags = b"\0" if schema.__header_schema__.__flexible__ else b""
+            header = (
+                api.key.to_bytes(2, "big") + version.to_bytes(2, "big") + CORRELATION_ID + b"\xff\xff" + tags
+            )
+            for body in HUGE:
+                for skipped in range(4):
+                    exchange(served.server, framed(header + bytes(skipped) + body * 50))
+    assert answers_api_versions(served.server)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kib < _KIB_MAX
