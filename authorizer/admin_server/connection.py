@@ -202,7 +202,7 @@ class AdminConnection:
         begun_s = perf_counter()
         request = read_request(frame, api.schema, version, self._session)
         response = await self._answer(api, request)
-        self._metrics.add(key, perf_counter() - begun_s)
+        self._metrics.add(key, perf_counter() - begun_s - request.remote_s, request.remote_s)
         memory = len(response) if isinstance(response, bytes) else response.memory
         self._answer_bytes = self._limits.hold_answer(memory, can_refuse=not api.is_change)
         return response

@@ -55,18 +55,20 @@ class RequestHeader(msgspec.Struct, frozen=True, gc=False):
     client_id: str
 
 
-class AdminRequest(msgspec.Struct, frozen=True):
+class AdminRequest(msgspec.Struct):
     """One request.
 
     Attributes:
         header: key, version, correlation id and client id.
         body: an entity of kio's schemas.
         session: of the connection.
+        remote_s: how long it waited for replay, as its handler measured.
     """
 
     header: RequestHeader
     body: Any
     session: Session
+    remote_s: float = 0.0
 
     @property
     def context(self) -> RequestContext:

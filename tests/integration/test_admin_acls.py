@@ -21,6 +21,7 @@ from confluent_kafka.admin import (
 )
 from kio.schema.describe_acls.v3.response import DescribeAclsResponse
 from kio.schema.errors import ErrorCode
+from structlog.testing import capture_logs
 
 from authorizer.admin_server.server import AdminServer
 from authorizer.node.node import Node
@@ -118,3 +119,20 @@ def test_without_rights_nothing_is_listed(node: Node) -> None:
     assert header.correlation_id == 7
     assert response.error_code is ErrorCode.cluster_authorization_failed
     assert response.resources == ()
+
+
+def test_a_change_is_logged_with_its_client_and_waits_in_the_remote_time(node: Node) -> None:
+    with capture_logs() as logged, admin_client(node) as client:
+        assert outcome(client.create_acls([ORDERS])) == [None]
+        assert outcome(client.delete_acls([EVERY])) == [[ORDERS]]
+        labels = {"request": "CreateAcls"}
+        waited_s = node.metrics.get_sample_value("aclog_admin_request_remote_seconds_sum", labels)
+        assert waited_s is not None
+        assert waited_s > 0
+    created, deleted = [line for line in logged if line["event"] == "acls_changed"]
+    assert (created["request"], created["created"], created["refused"]) == ("CreateAcls", 1, 0)
+    assert (deleted["request"], deleted["deleted"], deleted["refused"]) == ("DeleteAcls", 1, 0)
+    assert (created["caller"], created["caller_host"]) == ("User:ANONYMOUS", "127.0.0.1")
+    assert created["client_id"] == "rdkafka"
+    assert deleted["correlation_id"] > created["correlation_id"]
+    assert deleted["offset"] > created["offset"]

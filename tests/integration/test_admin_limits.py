@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -182,3 +183,20 @@ def test_a_request_in_flight_is_answered_at_the_end(node: Node, monkeypatch: pyt
         assert receive(opened) is not None
         thread.join(SOON_S)
         assert receive(opened) is None
+
+
+def test_metrics_of_requests_are_those_of_the_docs(node: Node) -> None:
+    text = Path("docs/metrics.md").read_text(encoding="utf-8")
+    described = dict(re.findall(r"^\| `(aclog_admin_[a-z_]+)` \| (\w+)", text, re.MULTILINE))
+    with admin_server(node) as server:
+        assert answers_api_versions(server)
+        labels = {"request": "ApiVersions"}
+        for part in ("local", "remote"):
+            name = f"aclog_admin_request_{part}_seconds_count"
+            assert node.metrics.get_sample_value(name, labels) == 1
+        exposed = {
+            f"{family.name}_total" if family.type == "counter" else family.name: family.type
+            for family in node.metrics.collect()
+            if family.name.startswith("aclog_admin_")
+        }
+    assert exposed == described

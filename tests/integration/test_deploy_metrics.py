@@ -37,6 +37,16 @@ OF_CONSOLE: Final[dict[str, tuple[str, set[str]]]] = {
     "aclog_console_up": ("gauge", set()),
     "aclog_console_restarts_total": ("counter", set()),
 }
+#: With listeners of Kafka's protocol only (test_admin_limits.py).
+OF_ADMIN: Final[dict[str, tuple[str, set[str]]]] = {
+    "aclog_admin_request_local_seconds": ("histogram", {"request"}),
+    "aclog_admin_request_remote_seconds": ("histogram", {"request"}),
+    "aclog_admin_connections": ("gauge", {"listener"}),
+    "aclog_admin_connections_closed_total": ("counter", set()),
+    "aclog_admin_refused_total": ("counter", {"limit"}),
+    "aclog_admin_request_bytes": ("gauge", set()),
+    "aclog_admin_answer_bytes": ("gauge", set()),
+}
 ROW = re.compile(r"^\| `([a-z_]+)` \| (gauge|counter|histogram) \| ([a-zA-Z, ]*)\|", re.MULTILINE)
 RUNBOOKS = (ROOT / "docs" / "runbooks.md").read_text(encoding="utf-8")
 
@@ -147,7 +157,7 @@ def test_every_metric_is_documented(scraped: Scrape) -> None:
         exposed[name] = family.type, labels
     of_process = {name for name in exposed if name.startswith(("process_", "python_"))}
     exposed_by_all = {name: exposed[name] for name in exposed.keys() - of_process}
-    assert described == OF_POLLS | OF_CONSOLE | exposed_by_all
+    assert described == OF_POLLS | OF_CONSOLE | OF_ADMIN | exposed_by_all
     assert {name for name in of_process if f"`{name}`" not in text} == set()
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from authorizer.sidecar.http.request_metrics import BOUNDS_S, TIMED_EVERY, RequestMetrics
+from authorizer.listeners.durations import BOUNDS_S
+from authorizer.sidecar.http.request_metrics import TIMED_EVERY, RequestMetrics
 from authorizer.sidecar.routes import metrics_text
 from records.acl import (
     CLUSTER_NAME,

@@ -361,6 +361,19 @@ def test_a_request_over_http_has_kafkas_line_and_its_caller_as_keys() -> None:
     assert (line["caller"], line["caller_host"]) == ("User:gateway", "127.0.0.1")
 
 
+def test_a_request_of_kafkas_protocol_has_its_client_and_number_as_keys() -> None:
+    context = RequestContext(
+        KafkaPrincipal("User", "a"), "10.0.0.1", request_type=30, client_id="terraform", correlation_id=7
+    )
+    stream = io.StringIO()
+    with AuditWriter(setup_logging("json", "INFO", stream=stream), INFO, max_lines=10) as audit:
+        write(audit, INFO, context=context)
+        write(audit, INFO)
+    named, unnamed = map(json.loads, stream.getvalue().splitlines())
+    assert (named["request"], named["client_id"], named["correlation_id"]) == ("CreateAcls", "terraform", 7)
+    assert not {"client_id", "correlation_id"} & unnamed.keys()
+
+
 @pytest.mark.usefixtures("audit_records")
 def test_no_name_forges_a_line_on_a_console() -> None:
     """A caller chooses the names in the line; control characters in them are escaped."""

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -118,7 +119,17 @@ def test_rules_without_an_acl_and_requests_without_a_caller() -> None:
         ("ALLOWED", "DefaultAllow", None),
     ]
     assert [data["request"] for data in destination.data()] == ["Fetch"] * 3
-    assert not {"caller", "caller_host", "request_id"} & set(destination.data()[0])
+    absent = {"caller", "caller_host", "request_id", "client_id", "correlation_id"}
+    assert not absent & set(destination.data()[0])
+
+
+def test_a_request_of_kafkas_protocol_has_its_client_and_number() -> None:
+    destination = MemoryDestination()
+    with events_to(destination) as audit:
+        who = msgspec.structs.replace(ALICE, request_type=30, client_id="terraform", correlation_id=7)
+        decide(Fed(audit=audit), "orders", who=who)
+    (data,) = destination.data()
+    assert (data["request"], data["client_id"], data["correlation_id"]) == ("CreateAcls", "terraform", 7)
 
 
 @given(st.lists(naive_requests().map(request_of), max_size=5), st.integers(0, 3))

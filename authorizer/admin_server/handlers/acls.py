@@ -11,12 +11,15 @@ Source: AclApis, DescribeAclsRequest, CreateAclsRequest, DeleteAclsRequest.
 from __future__ import annotations
 
 import asyncio
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
+import structlog
 from kio.schema.errors import ErrorCode
 
 from authorizer.admin_server.api import Api
 from authorizer.admin_server.handlers.acl_listing import encode_listing
+from authorizer.api.api_keys import api_key_name
 from authorizer.api.errors import ApiError, ClusterAuthorizationError, UnknownServerError
 from authorizer.engine.decisions.listing import list_acls
 from records.acl import (
@@ -34,7 +37,8 @@ from records.acl import (
 from records.errors import DecodeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from concurrent.futures import Future
     from typing import TypeVar
 
     from authorizer.admin_server.api import StreamedAnswer
@@ -44,6 +48,9 @@ if TYPE_CHECKING:
     from authorizer.api.authorizer_api import AclDeleteResult
 
     _E = TypeVar("_E", ResourceType, PatternType, AclOperation, AclPermissionType)
+    _R = TypeVar("_R")
+
+log = structlog.get_logger(__name__)
 
 _DESCRIBE: Final = 29
 #: Versions with pattern types (KIP-290); Kafka 4.0 removed version 0.
@@ -81,7 +88,9 @@ class AclHandlers:
         if any(map(_is_any, bindings)):
             raise UnknownServerError("an ACL with ANY or MATCH is not one ACL")
         futures = self._cluster.node.authorizer.create_acls(request.context, bindings)
-        results = await asyncio.gather(*map(asyncio.wrap_future, futures))
+        results = await _replayed(request, futures)
+        refused = sum(result.exception is not None for result in results)
+        self._record_change(request, created=len(results) - refused, refused=refused)
         return {"results": [{"error_message": "", **_outcome(result.exception)} for result in results]}
 
     async def delete(self, request: AdminRequest) -> Values:
@@ -89,7 +98,11 @@ class AclHandlers:
         filters = [_filter(each) for each in request.body.filters]
         self._require(request, AclOperation.ALTER)
         futures = self._cluster.node.authorizer.delete_acls(request.context, filters)
-        results = await asyncio.gather(*map(asyncio.wrap_future, futures))
+        results = await _replayed(request, futures)
+        errors = [each.exception for result in results for each in result.acl_binding_delete_results]
+        deleted = errors.count(None)
+        refused = len(errors) - deleted + sum(result.exception is not None for result in results)
+        self._record_change(request, deleted=deleted, refused=refused)
         return {"filter_results": [_removed(result) for result in results]}
 
     def _require(self, request: AdminRequest, operation: AclOperation) -> None:
@@ -97,6 +110,32 @@ class AclHandlers:
             raise ClusterAuthorizationError(
                 f"{request.session.principal} needs {operation.title} on the cluster."
             )
+
+    def _record_change(
+        self, request: AdminRequest, *, created: int = 0, deleted: int = 0, refused: int
+    ) -> None:
+        """Log the change as the sidecar does, with the offset at which it is visible."""
+        log.info(
+            "acls_changed",
+            request=api_key_name(request.header.api_key),
+            caller=str(request.session.principal),
+            caller_host=request.session.address,
+            listener=request.session.listener.name,
+            client_id=request.header.client_id,
+            correlation_id=request.header.correlation_id,
+            created=created,
+            deleted=deleted,
+            refused=refused,
+            offset=self._cluster.node.authorizer.state.end_offset,
+        )
+
+
+async def _replayed(request: AdminRequest, futures: Sequence[Future[_R]]) -> list[_R]:
+    """The results, when all are known and visible."""
+    begun_s = perf_counter()
+    results = await asyncio.gather(*map(asyncio.wrap_future, futures))
+    request.remote_s += perf_counter() - begun_s
+    return results
 
 
 def _api(

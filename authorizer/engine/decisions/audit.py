@@ -52,6 +52,7 @@ class AuditLine(msgspec.Struct, gc=False):
     Attributes:
         offset: end offset of the state that decided.
         caller: the sender of a request over HTTP; ``caller_host`` is its address.
+        client_id: of a request of Kafka's protocol that has one; ``correlation_id`` is the request's number.
         cluster: the cluster of a fleet.
         timestamp: of the decision, in UTC.
     """
@@ -70,6 +71,8 @@ class AuditLine(msgspec.Struct, gc=False):
     offset: int
     caller: str | UnsetType
     caller_host: str | UnsetType
+    client_id: str | UnsetType
+    correlation_id: int | UnsetType
     cluster: str | UnsetType
     event: str
     logger: str
@@ -102,10 +105,14 @@ def audit_line(
     result, verb = ("ALLOWED", "Allowed") if decision.result is _ALLOWED else ("DENIED", "Denied")
     caller: str | UnsetType = UNSET
     caller_host: str | UnsetType = UNSET
+    client_id: str | UnsetType = UNSET
+    correlation_id: int | UnsetType = UNSET
     if isinstance(context, HttpRequestContext):
         request, caller, caller_host = context.request_name, str(context.caller), context.caller_address
     else:
         request = api_key_name(context.request_type)
+        if context.client_id:
+            client_id, correlation_id = context.client_id, context.correlation_id
     return AuditLine(
         principal,
         result,
@@ -121,6 +128,8 @@ def audit_line(
         state.end_offset,
         caller,
         caller_host,
+        client_id,
+        correlation_id,
         UNSET if (cluster := state.settings.cluster) is None else cluster,
         f"Principal = {principal} is {verb} operation = {operation} from host = {host} "
         f"on resource = {_TITLES[pattern.resource_type]}:{pattern_type}:{name} "

@@ -43,6 +43,7 @@ class DecisionData(msgspec.Struct, gc=False):
         offset: end offset of the state that decided.
         caller, caller_host: principal and address of the sender of a request over HTTP.
         request_id: the caller's id of its request (X-Request-ID).
+        client_id, correlation_id: of a request of Kafka's protocol that has a client id.
         cluster: name of the cluster, for a fleet.
         count: number of decisions in the event; more than one if repeats are folded.
         last_time: time of the last of them, in UTC.
@@ -64,6 +65,8 @@ class DecisionData(msgspec.Struct, gc=False):
     caller: str | UnsetType
     caller_host: str | UnsetType
     request_id: str | UnsetType
+    client_id: str | UnsetType
+    correlation_id: int | UnsetType
     cluster: str | UnsetType
     count: int
     last_time: datetime
@@ -103,12 +106,16 @@ def decision_event(decided: DecidedAction, principal: str, source: str, interval
     caller: str | UnsetType = UNSET
     caller_host: str | UnsetType = UNSET
     request_id: str | UnsetType = UNSET
+    client_id: str | UnsetType = UNSET
+    correlation_id: int | UnsetType = UNSET
     if isinstance(context, HttpRequestContext):
         request, caller, caller_host = context.request_name, str(context.caller), context.caller_address
         if context.request_id is not None:
             request_id = context.request_id
     else:
         request = api_key_name(context.request_type)
+        if context.client_id:
+            client_id, correlation_id = context.client_id, context.correlation_id
     return DecisionEvent(
         "1.0",
         "",
@@ -134,6 +141,8 @@ def decision_event(decided: DecidedAction, principal: str, source: str, interval
             caller,
             caller_host,
             request_id,
+            client_id,
+            correlation_id,
             UNSET if (cluster := decided.state.settings.cluster) is None else cluster,
             1,
             time,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from prometheus_client import Metric
 
     from authorizer.configuration.load import Config
-    from authorizer.sidecar.http.request_metrics import Durations
+    from authorizer.listeners.durations import Durations
 
 
 _HEALTH_PATH: Final = re.compile(rf"({CLUSTERS_PATH}[^/]*)?/(livez|readyz|metrics)")

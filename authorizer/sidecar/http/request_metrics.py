@@ -6,25 +6,17 @@ thread reads.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
-from prometheus_client.utils import floatToGoString
+
+from authorizer.listeners.durations import Durations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from prometheus_client import Metric
-
-#: Upper bounds of the buckets: an evaluation takes tens of microseconds, a listing seconds.
-BOUNDS_S: Final = (
-    *(0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01),
-    *(0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
-)
-_LABELS: Final = [*map(floatToGoString, BOUNDS_S), "+Inf"]
 
 #: All inline evaluations are counted, and one in TIMED_EVERY is timed: timing each would add a twentieth to
 #: the time that the protocol needs.
@@ -39,26 +31,6 @@ _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE"})
 def method_label(method: str) -> str:
     """Return a known method, or OTHER."""
     return method if method in _METHODS else OTHER
-
-
-class Durations:
-    """A histogram of durations."""
-
-    __slots__ = ("_counts", "_sum_s")
-
-    def __init__(self) -> None:
-        self._counts = [0] * len(_LABELS)
-        self._sum_s = 0.0
-
-    def add(self, duration_s: float) -> None:
-        """Count one."""
-        self._counts[bisect_left(BOUNDS_S, duration_s)] += 1
-        self._sum_s += duration_s
-
-    def show(self, family: HistogramMetricFamily, labels: tuple[str, ...] = ()) -> None:
-        """Add it to a family."""
-        buckets = list(zip(_LABELS, accumulate(self._counts), strict=True))
-        family.add_metric(labels, buckets, self._sum_s)
 
 
 class Requests:
