@@ -97,6 +97,21 @@ def running_sidecar(log: Path, workers: int = 1, *options: str) -> Iterator[Serv
 
 
 @contextmanager
+def running_admin(log: Path, admin_port: int) -> Iterator[Server]:
+    """``aclog serve`` that speaks Kafka's protocol, too; who connects may do everything."""
+    port = free_port()
+    environ = {
+        "ACLOG_LISTENERS": f"PLAINTEXT://127.0.0.1:{port}",
+        "ACLOG_ADMIN_LISTENERS": f"PLAINTEXT://127.0.0.1:{admin_port}",
+        "ACLOG_SUPER_USERS": "User:ANONYMOUS",
+    }
+    with running(
+        [_ACLOG, "serve", "--log", str(log)], port, log / SOCKET_FILE, ("/readyz",), environ
+    ) as server:
+        yield server
+
+
+@contextmanager
 def running_bare_server() -> Iterator[Server]:
     """`benchmarks.bare_server`."""
     port = free_port()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from benchmarks.arena import Arena
 from benchmarks.cases import (
+    admin,
     audit,
     bulk,
     by_resource_type,
@@ -75,6 +76,7 @@ CASES = (
     Case("reason", "A decision with its reason", ("w3", "w2"), reason.measure),
     Case("sidecar", "Many evaluations over HTTP", ("w3", "w2"), sidecar.measure),
     Case("sidecar-requests", "Requests over HTTP", ("w3",), sidecar_requests.measure),
+    Case("admin", "Requests of Kafka's protocol", ("tenant-250000",), admin.measure),
     Case("opa", "Requests over HTTP compared with OPA", ("w3",), opa.measure),
     Case("sidecar-workers", "Requests to several workers", ("w3",), sidecar_workers.measure),
     Case("profile", "Where the time of one authorize() goes", ("w3", "w2"), profile.measure),
