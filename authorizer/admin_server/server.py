@@ -21,7 +21,9 @@ import uvloop
 from authorizer.admin_server.connection import AdminConnection
 from authorizer.admin_server.handlers.acls import AclHandlers
 from authorizer.admin_server.handlers.api_versions import ApiVersionsHandler
+from authorizer.admin_server.handlers.cluster import DescribeClusterHandler
 from authorizer.admin_server.handlers.cluster_node import ClusterNode, advertised_addresses
+from authorizer.admin_server.handlers.groups import GroupHandlers
 from authorizer.admin_server.handlers.metadata import MetadataHandler
 from authorizer.admin_server.handlers.sasl import SASL_APIS
 from authorizer.admin_server.limits import AdminLimits, RequestReader
@@ -175,7 +177,14 @@ class AdminServer:
         bound = {each.listener.name: (each.endpoint, each.reserved.getsockname()[1]) for each in self._bound}
         cluster = ClusterNode(node, advertised_addresses(bound, self._advertised))
         versions = ApiVersionsHandler()
-        apis = [versions.api, *SASL_APIS, MetadataHandler(cluster).api, *AclHandlers(cluster).apis]
+        apis = [
+            versions.api,
+            *SASL_APIS,
+            MetadataHandler(cluster).api,
+            DescribeClusterHandler(cluster).api,
+            *AclHandlers(cluster).apis,
+            *GroupHandlers(cluster).apis,
+        ]
         versions.served = apis
         return {api.key: api for api in apis}
 

@@ -267,3 +267,83 @@ def test_random_requests_have_the_same_results(pair: Pair, tmp_path: Path, count
             assert found[0] == found[1], (number, requested)
             if number % 50 == 49:
                 wait_until(lambda: listed(pair.broker) == listed(address), "the same ACLs")
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+@pytest.mark.parametrize("endpoint_type", [1, 3])
+def test_the_cluster_is_described_the_same(pair: Pair, endpoint_type: int, version: int) -> None:
+    requested = {
+        "include_cluster_authorized_operations": True,
+        "endpoint_type": endpoint_type,
+        "include_fenced_brokers": False,
+    }
+    broker, node = (
+        decoded("describe_cluster", version, answer)
+        for answer in pair.answers("describe_cluster", version, requested)
+    )
+    assert [replace(each, broker_id=0) for each in node.brokers] == [
+        replace(each, broker_id=0) for each in broker.brokers
+    ]
+    assert replace(node, brokers=(), controller_id=0) == replace(broker, brokers=(), controller_id=0)
+
+
+def test_a_controller_is_described_where_a_broker_is(pair: Pair) -> None:
+    """So that `--bootstrap-controller` works, too; a broker has another listener for that."""
+    requested = {
+        "include_cluster_authorized_operations": False,
+        "endpoint_type": 2,
+        "include_fenced_brokers": False,
+    }
+    node = decoded("describe_cluster", 2, ask(pair.node, request_frame("describe_cluster", 2, requested)))
+    assert node.error_code == 0
+    assert node.endpoint_type == 2
+    assert [each.broker_id for each in node.brokers] == [node.controller_id]
+
+
+@pytest.fixture(scope="module")
+def coordinated(pair: Pair) -> Pair:
+    """With a broker that coordinates groups: it creates a topic when it is first asked who does."""
+
+    def is_loaded() -> bool:
+        ask(pair.broker, request_frame("find_coordinator", 6, {"key_type": 0, "coordinator_keys": ["g"]}))
+        described = decoded("describe_groups", 0, ask(pair.broker, groups_frame("describe_groups", 0)))
+        return bool(described.groups[0].error_code == 0)
+
+    wait_until(is_loaded, "a coordinator of groups")
+    return pair
+
+
+def groups_frame(name: str, version: int) -> bytes:
+    requested = {"groups": ["g"], "group_ids": ["g"], "include_authorized_operations": True}
+    return request_frame(name, version, requested)
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [
+        *(("describe_groups", version) for version in range(7)),
+        ("consumer_group_describe", 0),
+        ("consumer_group_describe", 1),
+    ],
+)
+def test_an_unknown_group_is_described_the_same(coordinated: Pair, name: str, version: int) -> None:
+    frame = groups_frame(name, version)
+    broker, node = ask(coordinated.broker, frame), ask(coordinated.node, frame)
+    assert decoded(name, version, node) == decoded(name, version, broker)
+
+
+@pytest.mark.parametrize("version", range(7))
+@pytest.mark.parametrize("key_type", [0, 9])
+def test_the_coordinator_of_a_group_is_found_the_same(coordinated: Pair, key_type: int, version: int) -> None:
+    requested = {"key": "g", "coordinator_keys": ["g"], "key_type": key_type}
+    broker, node = (
+        decoded("find_coordinator", version, answer)
+        for answer in coordinated.answers("find_coordinator", version, requested)
+    )
+    assert _without_number(node) == _without_number(broker)
+
+
+def _without_number(found: Any) -> Any:
+    if hasattr(found, "coordinators"):
+        return [replace(each, node_id=0) for each in found.coordinators]
+    return replace(found, node_id=0)

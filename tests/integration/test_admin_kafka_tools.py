@@ -58,14 +58,23 @@ def node_runs(log: Path, version: str) -> list[ToolRun]:
             {"super.users": "User:ANONYMOUS", "aclog.kafka.version": version.rpartition(".")[0]}
         )
         server.start(node)
-        return run_lines(server.addresses[0], version)
+        found = run_lines(server.addresses[0], version)
+        if version == "3.9.2":  # it has no --bootstrap-controller
+            return found
+        controller = [["--bootstrap-controller", server.addresses[0], *LINES[-1].split()]]
+        (listed,) = run_tools(tool_of(version), controller, libs=kafka_libs(version))
+        assert blocks(listed.out) == blocks(found[-1].out), listed
+        return found
 
 
 def run_lines(address: str, version: str) -> list[ToolRun]:
     lines = [["--bootstrap-server", address, *line.split()] for line in LINES]
+    return run_tools(tool_of(version), lines, libs=kafka_libs(version))
+
+
+def tool_of(version: str) -> str:
     # Scala, and in another package, until Kafka 4.0.
-    tool = "kafka.admin.AclCommand" if version == "3.9.2" else ACLS
-    return run_tools(tool, lines, libs=kafka_libs(version))
+    return "kafka.admin.AclCommand" if version == "3.9.2" else ACLS
 
 
 def assert_equal(found: Sequence[ToolRun], expected: Sequence[ToolRun]) -> None:
