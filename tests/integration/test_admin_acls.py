@@ -91,6 +91,28 @@ def test_metadata_names_the_node_as_the_controller(node: Node) -> None:
     assert list(metadata.brokers) == [0]
 
 
+def test_a_client_sees_its_operations_on_cluster_and_groups(node: Node) -> None:
+    """KIP-430: the operations that ACLs allow, and no others."""
+    node.authorizer.reconfigure({"super.users": "User:ANONYMOUS"})
+    with admin_client(node) as client:
+        of_everything = client.describe_cluster(include_authorized_operations=True).result(SOON_S)
+        (group,) = client.describe_consumer_groups(["team"], include_authorized_operations=True).values()
+        of_group = group.result(SOON_S)
+
+    assert AclOperation.ALTER in of_everything.authorized_operations
+    assert of_everything.controller.id == 0
+    assert of_group.state.name == "DEAD"
+    assert set(of_group.authorized_operations) >= {AclOperation.READ, AclOperation.DESCRIBE}
+
+
+def test_without_rights_a_group_is_not_described(node: Node) -> None:
+    node.authorizer.reconfigure({"super.users": "User:admin"})
+    with admin_client(node) as client:
+        (group,) = client.describe_consumer_groups(["team"]).values()
+        with pytest.raises(KafkaException, match="GROUP_AUTHORIZATION_FAILED"):
+            group.result(SOON_S)
+
+
 def test_without_rights_nothing_is_changed(node: Node) -> None:
     node.authorizer.reconfigure({"super.users": "User:admin"})
     with admin_client(node) as client:

@@ -229,7 +229,7 @@ def test_what_is_no_request_closes_the_connection(pair: Pair, frame: bytes) -> N
 
 @pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=pytest.mark.long)])
 def test_random_requests_have_the_same_results(pair: Pair, tmp_path: Path, count: int) -> None:
-    """The node has a log of its own here: the same requests lead to the same state."""
+    """The node writes another log here: the same requests lead to the same state."""
     seeded = random.Random(count)
     names = ("orders", "order", "o", "*", "")
     acls = [
