@@ -243,7 +243,7 @@ def test_certificates_identify_clients(tmp_path: Path, new_log: Path) -> None:
             create(anonymous, "payments", timeout_s=1)
 
 
-def test_clients_are_told_the_advertised_address(new_log: Path) -> None:
+def test_clients_connect_to_the_advertised_address(new_log: Path) -> None:
     """As behind a port mapping: the client connects to the address, and it is the one in Metadata."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
