@@ -25,6 +25,7 @@ LISTENERS_ALLOWED: Final = (
     "NAME://HOST:PORT or, for a Unix socket, NAME:///path, separated by commas, such as "
     "PLAINTEXT://127.0.0.1:8180"
 )
+ADMIN_LISTENERS_ALLOWED: Final = "NAME://HOST:PORT, separated by commas, such as PLAINTEXT://127.0.0.1:9192"
 PROTOCOL_MAP_ALLOWED: Final = (
     f"NAME:PROTOCOL, separated by commas; protocols are {', '.join(each.name for each in SecurityProtocol)}"
 )
@@ -75,27 +76,34 @@ def with_controller_listeners(
 
 
 def parse_listeners(
-    text: str, *, key: str, protocols: Mapping[str, SecurityProtocol]
+    text: str,
+    *,
+    key: str,
+    protocols: Mapping[str, SecurityProtocol],
+    allowed: str = LISTENERS_ALLOWED,
+    distinct_ports: bool = True,
 ) -> tuple[Endpoint, ...]:
     """Parse listeners, in order; an empty host (every interface) is None, port 0 is any free port.
 
     Raises:
         ConfigError: not a listener, no protocol for its name, or a name or port twice.
     """
-    endpoints = tuple(_endpoint(part, text, key, protocols) for part in split_list(text))
+    endpoints = tuple(_endpoint(part, text, key, protocols, allowed) for part in split_list(text))
     if not endpoints:
-        raise ConfigError(key, text, f"at least one of {LISTENERS_ALLOWED}")
-    _require_distinct(endpoints, text, key)
+        raise ConfigError(key, text, f"at least one of {allowed}")
+    _require_distinct(endpoints, text, key, distinct_ports=distinct_ports)
     return endpoints
 
 
-def _endpoint(part: str, text: str, key: str, protocols: Mapping[str, SecurityProtocol]) -> Endpoint:
+def _endpoint(
+    part: str, text: str, key: str, protocols: Mapping[str, SecurityProtocol], allowed: str
+) -> Endpoint:
     if matched := _UNIX_LISTENER.fullmatch(part):
         # A Unix socket needs no encryption.
         return Endpoint(matched[1].upper(), SecurityProtocol.PLAINTEXT, matched[2], 0)
     matched = _LISTENER.fullmatch(part)
     if matched is None:
-        raise ConfigError(key, text, f"{LISTENERS_ALLOWED}; `{part}` is none")
+        raise ConfigError(key, text, f"{allowed}; `{part}` is none")
     name, host, port = matched[1].upper(), matched[2] or None, int(matched[3])
     if not 0 <= port <= _PORT_MAX:
         raise ConfigError(key, text, f"ports are 0 to {_PORT_MAX}; `{part}` has {port}")
@@ -109,10 +117,12 @@ def _endpoint(part: str, text: str, key: str, protocols: Mapping[str, SecurityPr
     return Endpoint(name, protocols[name], host, port)
 
 
-def _require_distinct(endpoints: Sequence[Endpoint], text: str, key: str) -> None:
+def _require_distinct(endpoints: Sequence[Endpoint], text: str, key: str, *, distinct_ports: bool) -> None:
     names = [endpoint.listener_name for endpoint in endpoints]
     if len(set(names)) != len(names):
         raise ConfigError(key, text, "each listener must have a different name")
+    if not distinct_ports:
+        return
     ports = [(endpoint.port, _ip_version(endpoint.host)) for endpoint in endpoints if endpoint.port]
     # One IPv4 and one IPv6 address may share a port; a host name may resolve to either.
     for index, (port, version) in enumerate(ports):

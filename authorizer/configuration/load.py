@@ -53,6 +53,7 @@ from authorizer.configuration.keys.names import (
 )
 from authorizer.configuration.keys.table import BY_NAME, BY_VARIABLE, KEYS, ConfigKeys
 from authorizer.configuration.listeners import (
+    ADMIN_LISTENERS_ALLOWED,
     DEFAULT_PROTOCOL_MAP,
     WITH_TLS,
     console_listeners,
@@ -229,7 +230,7 @@ class Config(ConfigKeys):
             ConfigError: an address without host or port, or of a listener that does not exist.
         """
         text = self.admin_advertised_listeners_text
-        advertised = _admin_endpoints(ADMIN_ADVERTISED_LISTENERS, text, self.properties)
+        advertised = _admin_endpoints(self.inputs, ADMIN_ADVERTISED_LISTENERS, self.properties)
         known = {endpoint.listener_name for endpoint in self.admin_listeners}
         for endpoint in advertised:
             if endpoint.listener_name not in known or not endpoint.host or not endpoint.port:
@@ -305,11 +306,10 @@ def _config(inputs: ConfigInputs, merged: Mapping[str, str], sources: Mapping[st
         allowed = f"as many as {REQUEST_BYTES} or more: else the largest body would never have room"
         raise ConfigError(BYTES_IN_FLIGHT, values[BYTES_IN_FLIGHT], allowed)
     controllers: tuple[str, ...] = values[CONTROLLER_LISTENER_NAMES]
-    admin_text = merged.get(ADMIN_LISTENERS)
-    admin_listeners = _admin_endpoints(ADMIN_LISTENERS, admin_text, merged)
+    admin_listeners = _admin_endpoints(inputs, ADMIN_LISTENERS, merged)
     if admin_listeners and values[CLUSTERS]:
         allowed = f"unset with {CLUSTERS}: such a listener serves one cluster. Run a node for each"
-        raise ConfigError(ADMIN_LISTENERS, admin_text, allowed)
+        raise ConfigError(ADMIN_LISTENERS, merged[ADMIN_LISTENERS], allowed)
     listeners_key, listeners = _listeners(inputs, merged, controllers, admin_listeners)
     require_complete_authentication(values, listeners, admin_listeners)
     return Config(
@@ -351,12 +351,21 @@ def _java_client(path: str | None) -> JavaClientSettings | None:
         raise ConfigError(COMMAND_CONFIG, path, str(located)) from error
 
 
-def _admin_endpoints(key: str, text: str | None, merged: Mapping[str, str]) -> tuple[Endpoint, ...]:
-    if text is None:
+def _admin_endpoints(inputs: ConfigInputs, key: str, merged: Mapping[str, str]) -> tuple[Endpoint, ...]:
+    if key not in merged:
         return ()
-    in_map = merged.get(PROTOCOL_MAP)
-    protocols = {} if in_map is None else parse_protocol_map(in_map, key=PROTOCOL_MAP)
-    return parse_listeners(text, key=key, protocols={**DEFAULT_PROTOCOL_MAP, **protocols})
+    protocols = {}
+    if PROTOCOL_MAP in merged:
+        protocols = parse_protocol_map(merged[PROTOCOL_MAP], key=PROTOCOL_MAP)
+    if is_broker_file(inputs.file):  # as in _listeners
+        protocols = {**protocols, **DEFAULT_PROTOCOL_MAP}
+    return parse_listeners(
+        merged[key],
+        key=key,
+        protocols={**DEFAULT_PROTOCOL_MAP, **protocols},
+        allowed=ADMIN_LISTENERS_ALLOWED,
+        distinct_ports=key == ADMIN_LISTENERS,
+    )
 
 
 def _listeners(

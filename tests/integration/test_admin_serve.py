@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import ssl
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -204,10 +205,12 @@ def tls_settings_in(directory: Path, authority: Authority, **settings: str) -> d
     }
 
 
-def tls_client(address: str, directory: Path, authority: Authority, name: str | None) -> AdminClient:
+def tls_client(
+    address: str, directory: Path, authority: Authority, name: str | None, *uris: str
+) -> AdminClient:
     more = {"security.protocol": "SSL", "ssl.ca.location": str(directory / "ca.pem")}
     if name is not None:
-        of_client = str(authority.issue(name).write(directory / "client.pem"))
+        of_client = str(authority.issue(name, uris=uris).write(directory / "client.pem"))
         more |= {"ssl.certificate.location": of_client, "ssl.key.location": of_client}
     return client_of(address, **more)
 
@@ -222,6 +225,7 @@ def test_certificates_identify_clients(tmp_path: Path, new_log: Path) -> None:
             "aclog.log.url": str(new_log),
             "aclog.admin.listeners": "INSIDE://127.0.0.1:0",
             "listener.security.protocol.map": "INSIDE:SSL",
+            "listener.name.inside.aclog.ssl.spiffe.mapping.rules": r"RULE:^spiffe:\\/\\/test\\/(.*)$/$1/",
             "listener.name.inside.ssl.client.auth": "requested",
             "listener.name.inside.ssl.principal.mapping.rules": "RULE:^CN=(.*),O=Test$/$1/L",
             "aclog.auth.required.listeners": "INSIDE",
@@ -238,9 +242,28 @@ def test_certificates_identify_clients(tmp_path: Path, new_log: Path) -> None:
         create(tls_client(address, tmp_path, authority, "CN=ADMIN,O=Test"), "orders")
         with pytest.raises(KafkaException, match="CLUSTER_AUTHORIZATION_FAILED"):
             create(tls_client(address, tmp_path, authority, "CN=guest,O=Test"), "orders")
+        create(tls_client(address, tmp_path, authority, "CN=any", "spiffe://test/admin"), "payments")
         anonymous = tls_client(address, tmp_path, authority, None)
         with pytest.raises(KafkaException, match="_TIMED_OUT"):
             create(anonymous, "payments", timeout_s=1)
+
+
+def test_a_replaced_certificate_takes_effect(tmp_path: Path, new_log: Path) -> None:
+    authority = Authority()
+    texts = tls_settings_in(
+        tmp_path, authority, **{"aclog.log.url": str(new_log), "aclog.admin.listeners": "SSL://127.0.0.1:0"}
+    )
+    config_file = tmp_path / "node.properties"
+    config_file.write_text("".join(f"{key}={value}\n" for key, value in texts.items()))
+    config = load_config(config_file, environ={})
+    with Node.open(config) as node, AdminServer(config) as server:
+        server.start(node, node.start())
+        assert node.wait_until_ready(SOON_S)
+        host, port = server.addresses[0].split(":")
+        wait_until(lambda: is_open(host, int(port)))
+        before = ssl.get_server_certificate((host, int(port)), timeout=SOON_S)
+        authority.issue("CN=renewed").write(tmp_path / "node.pem")
+        wait_until(lambda: ssl.get_server_certificate((host, int(port)), timeout=SOON_S) != before)
 
 
 def test_clients_connect_to_the_advertised_address(new_log: Path) -> None:
@@ -260,6 +283,29 @@ def test_clients_connect_to_the_advertised_address(new_log: Path) -> None:
         (broker,) = client.list_topics(timeout=SOON_S).brokers.values()
         assert f"{broker.host}:{broker.port}" == f"localhost:{port}"
         create(client, "orders")
+
+
+def test_advertised_addresses_may_share_a_port() -> None:
+    """As in Kafka: behind two load balancers."""
+    texts = {
+        "aclog.admin.listeners": "ONE://127.0.0.1:0,TWO://127.0.0.1:0",
+        "aclog.admin.advertised.listeners": "ONE://one.example.org:9192,TWO://two.example.org:9192",
+        "listener.security.protocol.map": "ONE:PLAINTEXT,TWO:PLAINTEXT",
+    }
+    advertised = load_config(environ={}, flags=texts).advertised_admin_listeners()
+    assert [(each.host, each.port) for each in advertised.values()] == [
+        ("one.example.org", 9192),
+        ("two.example.org", 9192),
+    ]
+
+
+def test_protocols_of_a_brokers_own_file(tmp_path: Path) -> None:
+    """Its map names the broker's listeners; aclog's may have a protocol's name."""
+    config = tmp_path / "server.properties"
+    config.write_text("process.roles=broker\nlistener.security.protocol.map=PLAINTEXT:SASL_SSL,IN:SSL\n")
+    flags = {"aclog.admin.listeners": "PLAINTEXT://127.0.0.1:0,IN://127.0.0.1:0"}
+    endpoints = load_config(config, environ={}, flags=flags).served_admin_listeners()
+    assert [each.security_protocol.name for each in endpoints] == ["PLAINTEXT", "SSL"]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from authorizer.configuration.keys.names import (
     SASL_MECHANISMS,
 )
 from authorizer.configuration.keys.values import names
-from authorizer.configuration.listeners import LISTENERS_ALLOWED
+from authorizer.configuration.listeners import ADMIN_LISTENERS_ALLOWED
 
 #: What the server of Kafka's protocol offers; a broker's own file may name others.
 SERVED_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
@@ -27,7 +27,7 @@ class AdminKeys(KeyGroup):
     admin_listeners_text = OptionalKey(
         name=ADMIN_LISTENERS,
         type_name="list",
-        allowed=LISTENERS_ALLOWED,
+        allowed=ADMIN_LISTENERS_ALLOWED,
         doc="Addresses on which `aclog serve` speaks Kafka's protocol: kafka-acls, AdminClients and "
         "Terraform list and change ACLs there as on a broker. Each has a unique listener name; "
         f"{PROTOCOL_MAP} gives its protocol. PLAINTEXT and SASL_PLAINTEXT are served on loopback "
@@ -37,7 +37,7 @@ class AdminKeys(KeyGroup):
     admin_advertised_listeners_text = OptionalKey(
         name=ADMIN_ADVERTISED_LISTENERS,
         type_name="list",
-        allowed=LISTENERS_ALLOWED,
+        allowed=ADMIN_LISTENERS_ALLOWED,
         doc="Addresses that Metadata gives to clients of Kafka's protocol, by listener name, as Kafka's "
         "advertised.listeners: behind a load balancer, or in a container. Unset: the listener's own address.",
         parse=str,
