@@ -90,6 +90,8 @@ class AdminConnection:
                 await self._serve_request(frame)
                 self._require_no_failed_login()
                 self._is_answering = False
+                # Nothing above waits while pipelined requests are in the buffer: others take their turn here.
+                await asyncio.sleep(0)
         except LimitExceededError as error:
             self._limits.refused[error.limit] += 1
             self._report(error)

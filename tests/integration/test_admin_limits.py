@@ -111,6 +111,27 @@ def test_requests_beyond_the_limit_wait(node: Node, monkeypatch: pytest.MonkeyPa
         assert receive(first) is not None
 
 
+def test_pipelined_requests_take_turns_with_those_of_others(node: Node) -> None:
+    count = 5_000
+    with admin_server(node) as server, connected(server) as first, connected(server) as second:
+        second.sendall(framed(API_VERSIONS))
+        assert receive(second) is not None
+        reading = threading.Thread(target=lambda: [receive(first) for _ in range(count)])
+        reading.start()
+        first.sendall(framed(API_VERSIONS) * count)
+        wait_until(lambda: answered(node) > 1)
+        second.sendall(framed(API_VERSIONS))
+        assert receive(second) is not None
+        assert answered(node) < count / 2
+        reading.join()
+
+
+def answered(node: Node) -> float:
+    """How many requests for ApiVersions were answered."""
+    name, labels = "aclog_admin_request_local_seconds_count", {"request": "ApiVersions"}
+    return node.metrics.get_sample_value(name, labels) or 0
+
+
 def test_an_answer_that_is_not_read_is_dropped(node: Node) -> None:
     settings = {"sidecar_unread_timeout_ms": 200}
     with admin_server(node, **settings) as server, connected(server, receive_buffer=4096) as opened:

@@ -60,12 +60,14 @@ class LimitKeys(KeyGroup):
         "Maximum number of concurrent requests of a listener, including requests that wait for an offset and "
         "streams of changes. Further requests get 503 `OVERLOADED`. Half of them may wait for an offset. "
         "Ten times as many may be pipelined behind other requests of their connection; a connection that "
-        "exceeds that is closed.",
+        "exceeds that is closed. Requests of Kafka's protocol are counted by themselves: further ones wait, "
+        "and their connections are not read.",
     )
     sidecar_max_request_bytes = _count(
         REQUEST_BYTES,
         4 * MEGABYTE,
-        "Maximum size of a request's body, in bytes. A larger one gets 413 before it is read completely.",
+        "Maximum size of a request's body, in bytes. A larger one gets 413 before it is read completely. A "
+        "larger request of Kafka's protocol closes its connection.",
     )
     sidecar_max_bytes_in_flight = _count(
         BYTES_IN_FLIGHT,
@@ -73,7 +75,8 @@ class LimitKeys(KeyGroup):
         "Maximum size of all request bodies in memory, in bytes. A body that exceeds it gets 503 "
         "`OVERLOADED`. The same limit holds for all unsent answers of more than 64 KiB each: an answer that "
         "exceeds it is replaced by 503, except one that reports a change. A listing of ACLs counts with the "
-        "part that is being sent.",
+        "part that is being sent. Requests and unsent answers of Kafka's protocol are counted by themselves: "
+        "beyond the limit the connection is closed, except one of a small request or of a change.",
     )
     sidecar_max_questions = _count(
         QUESTIONS,
