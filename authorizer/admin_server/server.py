@@ -41,7 +41,7 @@ from authorizer.listeners.acceptor import Acceptor
 from authorizer.listeners.binding import reserve_listener, share_listener
 from authorizer.listeners.connection_peer import identify_peer
 from authorizer.listeners.listener import Listener
-from authorizer.listeners.tls import ListenerContext, TlsCollector
+from authorizer.listeners.tls import ListenerContext
 from records.principal import ANONYMOUS
 from replay.clock import SystemClock
 
@@ -129,9 +129,6 @@ class AdminServer:
         self._limits.connections.reserve_files()
         self._apis = self._make_apis(node)
         collectors: list[Collector] = [self._metrics, self._limits]
-        contexts = [each.context for each in self._bound if each.context is not None]
-        if contexts:
-            collectors.append(TlsCollector(contexts))
         for collector in collectors:
             node.metrics.register(collector)
         self._registered = node.metrics, collectors
@@ -144,6 +141,10 @@ class AdminServer:
         started.wait()
         log.info("admin_listening", addresses=self.addresses)
         return self
+
+    def tls_contexts(self) -> list[ListenerContext]:
+        """Return those of its listeners with TLS."""
+        return [each.context for each in self._bound if each.context is not None]
 
     def close(self) -> None:
         """Stop serving and release the ports. Idempotent."""

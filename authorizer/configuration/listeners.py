@@ -177,7 +177,9 @@ def require_admin_served(
         shown = f"{endpoint.listener_name}://{endpoint.host or ''}:{endpoint.port}"
         if is_unix(endpoint):
             raise ConfigError(key, shown, "clients of Kafka's protocol cannot connect to Unix sockets")
-        if endpoint.listener_name in http_names and endpoint.listener_name not in DEFAULT_PROTOCOL_MAP:
+        # By default both have a listener PLAINTEXT, which has no settings and no metrics of TLS.
+        may_share = endpoint.security_protocol is SecurityProtocol.PLAINTEXT
+        if endpoint.listener_name in http_names and not may_share:
             raise ConfigError(key, shown, "an HTTP listener has the same name: give each its own")
         if not (allow_plaintext or endpoint.security_protocol in WITH_TLS or is_local(endpoint)):
             raise ConfigError(

@@ -103,6 +103,7 @@ class Sidecar:
         self._reconfiguration: Reconfiguration | None = None
         self._bound: list[_BoundListener] = []
         self._socket_files: list[Path] = []
+        self._other_contexts: Sequence[ListenerContext] = ()
         self._app: BaseApp | None = None
         self._server_metrics = ServerMetrics(self._load.connections.by_listener)
         send_heartbeat = notify_alive if worker is None else worker.beat
@@ -153,6 +154,10 @@ class Sidecar:
         else:
             # Workers query each cluster's writer whether it can change ACLs.
             self._worker.report(Listening(self.urls, writable=False))
+
+    def show_certificates(self, contexts: Sequence[ListenerContext]) -> None:
+        """Show another server's listeners in the metrics of TLS, which have one family for all."""
+        self._other_contexts = contexts
 
     def serve(self, node: Node) -> NoReturn:
         """Answer requests for a started node until a signal.
@@ -215,7 +220,7 @@ class Sidecar:
     def _register_metrics(self, of_app: Sequence[Collector], metrics: CollectorRegistry) -> None:
         """Register this server's collectors in a registry, until ``close``."""
         collectors = [
-            TlsCollector(self._contexts()),
+            TlsCollector([*self._contexts(), *self._other_contexts]),
             self._authenticator.collector,
             *of_app,
             self._server_metrics,

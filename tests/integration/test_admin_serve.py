@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from click.testing import CliRunner
 from confluent_kafka import KafkaException
@@ -25,6 +26,7 @@ from confluent_kafka.admin import (
 )
 
 from authorizer.admin_server.server import AdminServer
+from authorizer.api.errors import ConfigError
 from authorizer.cli.main import cli
 from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
@@ -283,6 +285,28 @@ def test_clients_connect_to_the_advertised_address(new_log: Path) -> None:
         (broker,) = client.list_topics(timeout=SOON_S).brokers.values()
         assert f"{broker.host}:{broker.port}" == f"localhost:{port}"
         create(client, "orders")
+
+
+def test_metrics_show_certificates_of_both_servers(tmp_path: Path, new_log: Path) -> None:
+    """In one family, whose alerts hold for both."""
+    texts = tls_settings_in(tmp_path, Authority())
+    settings = {f"listener.name.kafka.{key}": text for key, text in texts.items()}
+    settings |= {
+        "aclog.admin.listeners": "KAFKA://127.0.0.1:0",
+        "listener.security.protocol.map": "KAFKA:SSL,PLAINTEXT:PLAINTEXT",
+    }
+    with serving_workers(tmp_path, new_log, settings, workers=1) as serving:
+        serving.wait_until_ready()
+        text = httpx.get(f"{serving.urls[0]}/metrics", timeout=SOON_S).text
+    assert text.count("# TYPE aclog_tls_reload_failed gauge") == 1
+    assert 'aclog_tls_reload_failed{listener="KAFKA"} 0.0' in text
+
+
+def test_listeners_with_tls_have_distinct_names() -> None:
+    """Settings and metrics of TLS belong to a name."""
+    texts = {"aclog.listeners": "SSL://127.0.0.1:0", "aclog.admin.listeners": "SSL://127.0.0.1:0"}
+    with pytest.raises(ConfigError, match="an HTTP listener has the same name: give each its own"):
+        load_config(environ={}, flags=texts).served_admin_listeners()
 
 
 def test_advertised_addresses_may_share_a_port() -> None:

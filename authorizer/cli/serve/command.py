@@ -189,6 +189,8 @@ def serve_command(
         reconfiguration.subscribe(lambda config: set_logging_level(config.logging_level))
         hangups.call(reconfiguration.reload_on_sighup)
         opening = node.start()
+        if admin_server is not None:
+            sidecar.show_certificates(admin_server.tls_contexts())
         with nullcontext() if admin_server is None else admin_server.start(node, opening):
             sidecar.serve(node)
 

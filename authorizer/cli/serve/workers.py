@@ -100,6 +100,8 @@ def _serve(config: Config, worker: Worker) -> None:
         audit.show_to(node.metrics)
         node.reconfiguration.subscribe(_set_level)
         opening = node.start()
+        if admin_server is not None and isinstance(sidecar, Sidecar):
+            sidecar.show_certificates(admin_server.tls_contexts())
         with nullcontext() if admin_server is None else admin_server.start(node, opening):
             sidecar.serve(node)
 
