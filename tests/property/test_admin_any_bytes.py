@@ -16,6 +16,7 @@ from typing import Any, Final, Union, get_args, get_origin
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 from kio.static.constants import EntityType
 from structlog.testing import capture_logs
@@ -23,6 +24,7 @@ from structlog.testing import capture_logs
 from authorizer.admin_server.api import Api
 from authorizer.admin_server.request import schema_of
 from authorizer.admin_server.server import AdminServer
+from support.admin_requests import decoded, request_frame
 from support.admin_sockets import admin_server, answers_api_versions, connected, framed, receive
 from support.example_counts import examples
 from support.node_acls import topic_acl
@@ -133,6 +135,20 @@ def test_any_request_is_answered_or_closes_its_connection(served: Served, data: 
         assert [each["reason"] != "" for each in logged if each["event"] == "admin_connection_closed"] == [
             True
         ]
+
+
+@pytest.mark.parametrize(("name", "topic_id"), [(None, None), ("orders", uuid.UUID(int=1))])
+def test_topics_by_id_are_an_invalid_request_before_version_12(
+    served: Served, name: str | None, topic_id: uuid.UUID | None
+) -> None:
+    values = {
+        "topics": [{"topic_id": topic_id, "name": name}],
+        "allow_auto_topic_creation": False,
+        "include_topic_authorized_operations": False,
+    }
+    answer = exchange(served.server, framed(request_frame("metadata", 11, values)))
+    (topic,) = decoded("metadata", 11, answer).topics
+    assert (topic.error_code, topic.name) == (ErrorCode.invalid_request, name or "")
 
 
 @given(st.binary(max_size=200))

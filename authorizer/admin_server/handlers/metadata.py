@@ -13,6 +13,7 @@ from kio.schema.errors import ErrorCode
 
 from authorizer.admin_server.api import Api
 from authorizer.admin_server.handlers.cluster_node import NOT_REQUESTED
+from authorizer.api.errors import InvalidRequestError
 from records.acl import CLUSTER_NAME, AclOperation, ResourceType
 from records.ids import Uuid
 from records.topic_name import is_topic_name
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from authorizer.admin_server.versioned_entity import Values
 
 _INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+#: From this version on topics can be named by their id alone.
+_WITH_IDS: Final = 12
 #: In version 0 no topics means all topics.
 _EMPTY_IS_NONE: Final = 1
 
@@ -60,7 +63,10 @@ class MetadataHandler:
 
     def error(self, body: Any, code: ErrorCode, _message: str | None) -> Values:
         """The same error for each named topic."""
-        topics = [_topic(code, each.name, getattr(each, "topic_id", None)) for each in (body.topics or ())]
+        # As in Kafka: a response of versions 10 and 11 has no null name.
+        topics = [
+            _topic(code, each.name or "", getattr(each, "topic_id", None)) for each in (body.topics or ())
+        ]
         return {"brokers": [], "controller_id": -1, "topics": topics, "error_code": code}
 
     def _topics(self, request: AdminRequest) -> list[Values]:
@@ -75,6 +81,11 @@ class MetadataHandler:
                 if is_allowed
             ]
         named = [(each.name, getattr(each, "topic_id", None)) for each in wanted]
+        if (version := request.header.api_version) < _WITH_IDS:
+            if any(name is None for name, _ in named):
+                raise InvalidRequestError(f"Topic name can not be null for version {version}")
+            if any(topic_id is not None for _, topic_id in named):
+                raise InvalidRequestError(f"Topic IDs are not supported in requests for version {version}")
         return self._named(request, named)
 
     def _named(
