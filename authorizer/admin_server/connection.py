@@ -26,6 +26,7 @@ from authorizer.admin_server.request import (
     AdminRequest,
     Session,
     UnsupportedRequestError,
+    read_client_id,
     read_key,
     read_request,
     schema_of,
@@ -134,6 +135,8 @@ class AdminConnection:
             listener=self._session.listener.name,
             address=self._session.address,
             principal=str(self._session.principal),
+            client_id=self._session.client_id,
+            software=self._session.software,
             reason=str(error),
         )
 
@@ -200,6 +203,7 @@ class AdminConnection:
                 # As brokers do: version 0, with the range of versions to try again.
                 values = api.error(None, ErrorCode.unsupported_version, None)
                 return _encoded(api, 0, correlation_id, values)
+            self._session.client_id = read_client_id(frame)
             raise UnsupportedRequestError(f"{api_key_name(key)} version {version} is not served")
         begun_s = perf_counter()
         request = read_request(frame, api.schema, version, self._session)

@@ -35,6 +35,7 @@ class Session(msgspec.Struct, kw_only=True):
         address: of the client, as Java prints it.
         principal: who sends the requests.
         software: name and version of the client, as ApiVersions said.
+        client_id: of the last request whose header was read.
         sasl: states of the authentication; None on a listener without SASL.
     """
 
@@ -43,6 +44,7 @@ class Session(msgspec.Struct, kw_only=True):
     address: str
     principal: KafkaPrincipal
     software: str = ""
+    client_id: str = ""
     sasl: SaslSession | None = None
 
 
@@ -113,8 +115,18 @@ def read_request(frame: bytes, name: str, version: int, session: Session) -> Adm
     schema = schema_of(name, version, EntityType.request)
     reader = MessageReader(frame)
     header = _header(reader, is_flexible=schema.__header_schema__.__flexible__)
+    session.client_id = header.client_id
     body = entity_reader(schema)(reader)
     return AdminRequest(header, body, session)
+
+
+def read_client_id(frame: bytes) -> str:
+    """The client id of a request that may be unknown: it has the same place in each header.
+
+    Raises:
+        DecodeError: the frame ends before.
+    """
+    return _header(MessageReader(frame), is_flexible=False).client_id
 
 
 def _header(reader: MessageReader, *, is_flexible: bool) -> RequestHeader:

@@ -23,6 +23,7 @@ from authorizer.admin_server.handlers.acls import AclHandlers
 from authorizer.admin_server.handlers.api_versions import ApiVersionsHandler
 from authorizer.admin_server.handlers.cluster import DescribeClusterHandler
 from authorizer.admin_server.handlers.cluster_node import ClusterNode, advertised_addresses
+from authorizer.admin_server.handlers.configs import ConfigHandlers
 from authorizer.admin_server.handlers.groups import GroupHandlers
 from authorizer.admin_server.handlers.metadata import MetadataHandler
 from authorizer.admin_server.handlers.sasl import SASL_APIS
@@ -185,6 +186,7 @@ class AdminServer:
             DescribeClusterHandler(cluster).api,
             *AclHandlers(cluster).apis,
             *GroupHandlers(cluster).apis,
+            *ConfigHandlers(cluster).apis,
         ]
         versions.served = apis
         return {api.key: api for api in apis}

@@ -300,6 +300,37 @@ def test_a_controller_is_described_where_a_broker_is(pair: Pair) -> None:
     assert [each.broker_id for each in node.brokers] == [node.controller_id]
 
 
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
+@pytest.mark.parametrize(
+    ("resource_type", "name"),
+    [(2, "unknown"), (2, "no/topic"), (2, ""), (2, ".."), (2, "x" * 250), (4, "99"), (1, "x"), (99, "x")],
+)
+def test_resources_without_configurations_are_the_same(
+    pair: Pair, resource_type: int, name: str, version: int
+) -> None:
+    resource = {"resource_type": resource_type, "resource_name": name, "configuration_keys": None}
+    requested = {"resources": [resource], "include_synonyms": False, "include_documentation": False}
+    broker, node = (
+        decoded("describe_configs", version, answer)
+        for answer in pair.answers("describe_configs", version, requested)
+    )
+    assert node == broker
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_transactions_are_listed_the_same(pair: Pair, version: int) -> None:
+    requested = {
+        "state_filters": ["Ongoing", "Empty", "PrepareEpochFence", "ongoing"],
+        "producer_id_filters": [],
+        "duration_filter": -1,
+    }
+    broker, node = (
+        decoded("list_transactions", version, answer)
+        for answer in pair.answers("list_transactions", version, requested)
+    )
+    assert node == broker
+
+
 @pytest.fixture(scope="module")
 def coordinated(pair: Pair) -> Pair:
     """With a broker that coordinates groups: it creates a topic when it is first asked who does."""

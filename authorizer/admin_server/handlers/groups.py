@@ -14,6 +14,7 @@ from kio.schema.errors import ErrorCode
 
 from authorizer.admin_server.api import Api
 from authorizer.admin_server.handlers.cluster_node import NOT_REQUESTED
+from authorizer.admin_server.handlers.error_messages import ERROR_MESSAGES
 from records.acl import AclOperation, ResourceType
 
 if TYPE_CHECKING:
@@ -31,18 +32,6 @@ _TRANSACTION: Final = 1
 _WITH_KEYS: Final = 4
 #: From this version on an unknown group is an error (KIP-1043).
 _UNKNOWN_IS_ERROR: Final = 6
-_MALFORMED: Final = (
-    "This most likely occurs because of a request being malformed by the client library or the message was "
-    "sent to an incompatible broker. See the broker logs for more details."
-)
-#: Messages of Kafka's Errors; an answer with several keys has none where there is no error.
-_MESSAGES: Final = {
-    ErrorCode.none: "NONE",
-    ErrorCode.coordinator_not_available: "The coordinator is not available.",
-    ErrorCode.group_authorization_failed: "Group authorization failed.",
-    ErrorCode.transactional_id_authorization_failed: "Transactional Id authorization failed.",
-    ErrorCode.invalid_request: _MALFORMED,
-}
 _DENIED: Final = {
     _GROUP: ErrorCode.group_authorization_failed,
     _TRANSACTION: ErrorCode.transactional_id_authorization_failed,
@@ -94,7 +83,7 @@ class GroupHandlers:
             return {"coordinators": self._coordinators(request, kind, keys)}
         (found,) = self._coordinators(request, kind, [body.key])
         code = found["error_code"]
-        return {**found, "error_message": _MESSAGES[code]}
+        return {**found, "error_message": ERROR_MESSAGES[code]}
 
     def _coordinators(self, request: AdminRequest, kind: int, keys: Sequence[str]) -> list[Values]:
         if kind not in _DENIED:
@@ -178,7 +167,7 @@ def _groups_error(groups: Sequence[str], code: ErrorCode, message: str | None) -
 
 
 def _no_coordinator(key: str, code: ErrorCode) -> Values:
-    message = _MESSAGES.get(code, "")
+    message = ERROR_MESSAGES.get(code, "")
     return {"key": key, "error_code": code, "error_message": message, "node_id": -1, "host": "", "port": -1}
 
 

@@ -1,0 +1,148 @@
+"""DescribeConfigs, ListTransactions and DescribeUserScramCredentials: what tools ask for when they start.
+
+There are no configurations and no transactions here: those that the sender may see are answered as empty.
+Source: ConfigHelper.handleDescribeConfigsRequest, KafkaApis.handleListTransactionsRequest and
+handleDescribeUserScramCredentialsRequest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from authorizer.admin_server.api import Api
+from authorizer.admin_server.handlers.error_messages import ERROR_MESSAGES
+from authorizer.api.errors import ClusterAuthorizationError
+from records.acl import CLUSTER_NAME, AclOperation, ResourceType
+from records.topic_name import topic_name_problem
+
+if TYPE_CHECKING:
+    from authorizer.admin_server.handlers.cluster_node import ClusterNode
+    from authorizer.admin_server.request import AdminRequest
+    from authorizer.admin_server.versioned_entity import Values
+
+#: ConfigResource.Type: topic, broker, broker logger, client metrics, group.
+_TOPIC: Final = 2
+_BROKER: Final = 4
+_OF_CLUSTER: Final = frozenset({_BROKER, 8, 16})
+_GROUP: Final = 32
+#: Where the right to DescribeConfigs is needed, and the error without it.
+_RIGHTS: Final = {
+    _TOPIC: (ResourceType.TOPIC, ErrorCode.topic_authorization_failed),
+    _GROUP: (ResourceType.GROUP, ErrorCode.group_authorization_failed),
+    **dict.fromkeys(_OF_CLUSTER, (ResourceType.CLUSTER, ErrorCode.cluster_authorization_failed)),
+}
+#: TransactionState.java
+_TRANSACTION_STATES: Final = frozenset(
+    {
+        "Empty",
+        "Ongoing",
+        "PrepareCommit",
+        "PrepareAbort",
+        "CompleteCommit",
+        "CompleteAbort",
+        "Dead",
+        "PrepareEpochFence",
+    }
+)
+_NO_CREDENTIALS: Final = "aclog does not show credentials; ask a broker of the cluster for its users."
+
+
+class ConfigHandlers:
+    """Answers for one node.
+
+    Attributes:
+        apis: of the three requests.
+    """
+
+    def __init__(self, cluster: ClusterNode) -> None:
+        self._cluster = cluster
+        self.apis = [
+            Api(
+                key=32,
+                schema="describe_configs",
+                min_version=1,
+                max_version=4,
+                answer=self.describe_configs,
+                error=_configs_error,
+            ),
+            Api(
+                key=50,
+                schema="describe_user_scram_credentials",
+                min_version=0,
+                max_version=0,
+                answer=self.describe_credentials,
+                error=_credentials_error,
+            ),
+            Api(
+                key=66,
+                schema="list_transactions",
+                min_version=0,
+                max_version=2,
+                answer=self.list_transactions,
+                error=lambda _body, code, _message: {"error_code": code, "transaction_states": []},
+            ),
+        ]
+
+    async def describe_configs(self, request: AdminRequest) -> Values:
+        """Each resource without configurations, or an error."""
+        resources = request.body.resources
+        if any(each.resource_type not in _RIGHTS for each in resources):
+            return _configs_error(
+                request.body, ErrorCode.invalid_request, ERROR_MESSAGES[ErrorCode.invalid_request]
+            )
+        allowed: list[Values] = []
+        denied: list[Values] = []
+        for each in resources:
+            resource_type, code = _RIGHTS[each.resource_type]
+            name = CLUSTER_NAME if resource_type is ResourceType.CLUSTER else each.resource_name
+            if self._cluster.allows(request, AclOperation.DESCRIBE_CONFIGS, resource_type, [name])[0]:
+                allowed.append(_result(each, *self._found(each)))
+            else:
+                denied.append(_result(each, code, ERROR_MESSAGES[code]))
+        # As a broker: the denied ones are last.
+        return {"results": allowed + denied}
+
+    async def describe_credentials(self, request: AdminRequest) -> Values:
+        """Refused in any case."""
+        if not self._cluster.allows_on_cluster(request, AclOperation.DESCRIBE):
+            raise ClusterAuthorizationError(f"{request.session.principal} needs Describe on the cluster.")
+        return _credentials_error(request.body, ErrorCode.unsupported_version, _NO_CREDENTIALS)
+
+    async def list_transactions(self, request: AdminRequest) -> Values:
+        """None, and the states that Kafka does not know."""
+        self._cluster.require_ready(request)
+        unknown = [each for each in request.body.state_filters if each not in _TRANSACTION_STATES]
+        return {"unknown_state_filters": unknown, "transaction_states": []}
+
+    def _found(self, resource: Any) -> tuple[ErrorCode, str]:
+        name = resource.resource_name
+        if resource.resource_type == _TOPIC:
+            if (problem := topic_name_problem(name)) is not None:
+                return ErrorCode.invalid_topic_exception, f"Topic name is invalid: {problem}"
+            if name not in self._cluster.node.metadata.topics:
+                return ErrorCode.unknown_topic_or_partition, ""
+        own = str(self._cluster.id)
+        if resource.resource_type == _BROKER and name not in ("", own):
+            message = f"Unexpected broker id, expected {own} or empty string, but received {name}"
+            return ErrorCode.invalid_request, message
+        return ErrorCode.none, ""
+
+
+def _result(resource: Any, code: ErrorCode, message: str | None) -> Values:
+    return {
+        "error_code": code,
+        "error_message": message,
+        "resource_type": resource.resource_type,
+        "resource_name": resource.resource_name,
+        "configs": [],
+    }
+
+
+def _configs_error(body: Any, code: ErrorCode, message: str | None) -> Values:
+    return {"results": [_result(each, code, message) for each in body.resources]}
+
+
+def _credentials_error(_body: Any, code: ErrorCode, message: str | None) -> Values:
+    return {"error_code": code, "error_message": message, "results": []}
