@@ -113,6 +113,17 @@ def test_configurations_need_describe_configs(node: Node, version: int) -> None:
     ]
 
 
+def test_another_broker_is_refused(node: Node) -> None:
+    """With the broker's message."""
+    other = {"resource_type": BROKER, "resource_name": "99", "configuration_keys": None}
+    with admin_server(node) as server:
+        create(node, [on_cluster(AclOperation.DESCRIBE_CONFIGS)])
+        (found,) = answer(server, "describe_configs", 4, {**EVERY_CONFIG, "resources": [other]}).results
+
+    assert found.error_code is ErrorCode.invalid_request
+    assert found.error_message == "Unexpected broker id, expected 0 or empty string, but received 99"
+
+
 def test_credentials_are_never_shown(node: Node) -> None:
     with admin_server(node) as server:
         denied = answer(server, "describe_user_scram_credentials", 0, {"users": None})

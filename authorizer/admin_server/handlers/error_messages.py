@@ -12,8 +12,8 @@ ERROR_MESSAGES: Final = {
     ErrorCode.coordinator_not_available: "The coordinator is not available.",
     ErrorCode.group_authorization_failed: "Group authorization failed.",
     ErrorCode.invalid_request: (
-        "This most likely occurs because of a request being malformed by the client library or the message was "
-        "sent to an incompatible broker. See the broker logs for more details."
+        "This most likely occurs because of a request being malformed by the client library or the message "
+        "was sent to an incompatible broker. See the broker logs for more details."
     ),
     ErrorCode.topic_authorization_failed: "Topic authorization failed.",
     ErrorCode.transactional_id_authorization_failed: "Transactional Id authorization failed.",
