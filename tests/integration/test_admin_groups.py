@@ -45,10 +45,10 @@ def test_operations_on_a_group_are_those_of_its_acls(node: Node) -> None:
     """KIP-430"""
     requested = {"groups": ["mine", "other"], "include_authorized_operations": True}
     with admin_server(node) as server:
-        mine, other = answer(server, "describe_groups", 5, requested).groups
+        described, other = answer(server, "describe_groups", 5, requested).groups
 
-    assert (mine.error_code, mine.group_state) == (ErrorCode.none, "Dead")
-    assert mine.authorized_operations == 1 << AclOperation.DESCRIBE | 1 << AclOperation.DELETE
+    assert (described.error_code, described.group_state) == (ErrorCode.none, "Dead")
+    assert described.authorized_operations == 1 << AclOperation.DESCRIBE | 1 << AclOperation.DELETE
     assert other.error_code is ErrorCode.group_authorization_failed
     assert other.authorized_operations == -(2**31)
 
@@ -62,14 +62,17 @@ def test_an_unknown_group_is_named_only_with_the_right(
 ) -> None:
     requested = {field: ["mine", "other"], "include_authorized_operations": True}
     with admin_server(node) as server:
-        mine, other = answer(server, name, version, requested).groups
+        described, other = answer(server, name, version, requested).groups
 
-    assert (mine.error_code, mine.error_message) == (ErrorCode.group_id_not_found, "Group mine not found.")
+    assert (described.error_code, described.error_message) == (
+        ErrorCode.group_id_not_found,
+        "Group mine not found.",
+    )
     assert other.error_code is ErrorCode.group_authorization_failed
 
 
 @pytest.mark.parametrize(
-    ("key_type", "of_mine", "of_other"),
+    ("key_type", "of_described", "of_other"),
     [
         (GROUP_TYPE, ErrorCode.none, ErrorCode.group_authorization_failed),
         (
@@ -81,7 +84,7 @@ def test_an_unknown_group_is_named_only_with_the_right(
 )
 @pytest.mark.parametrize("version", [1, 3, 4, 6])
 def test_a_coordinator_needs_describe(
-    node: Node, version: int, key_type: int, of_mine: ErrorCode, of_other: ErrorCode
+    node: Node, version: int, key_type: int, of_described: ErrorCode, of_other: ErrorCode
 ) -> None:
     with admin_server(node) as server:
         found = []
@@ -90,7 +93,7 @@ def test_a_coordinator_needs_describe(
             (one,) = coordinators(answer(server, "find_coordinator", version, requested))
             found.append(one.error_code)
 
-    assert found == [of_mine, of_other]
+    assert found == [of_described, of_other]
 
 
 def coordinators(answered: Any) -> Any:

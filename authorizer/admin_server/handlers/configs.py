@@ -123,9 +123,9 @@ class ConfigHandlers:
                 return ErrorCode.invalid_topic_exception, f"Topic name is invalid: {problem}"
             if name not in self._cluster.node.metadata.topics:
                 return ErrorCode.unknown_topic_or_partition, ""
-        own = str(self._cluster.id)
-        if resource.resource_type == _BROKER and name not in ("", own):
-            message = f"Unexpected broker id, expected {own} or empty string, but received {name}"
+        node_id = str(self._cluster.id)
+        if resource.resource_type == _BROKER and name not in ("", node_id):
+            message = f"Unexpected broker id, expected {node_id} or empty string, but received {name}"
             return ErrorCode.invalid_request, message
         return ErrorCode.none, ""
 
