@@ -67,7 +67,7 @@ def by_kio(listing: Listing, version: int) -> bytes:
         for pattern, bindings in groupby(listing.bindings(), key=lambda binding: binding.pattern)
     ]
     schema = schema_of("describe_acls", version, EntityType.response)
-    values = {"error_code": ErrorCode.none, "error_message": None, "resources": resources}
+    values = {"error_code": ErrorCode.none, "error_message": "", "resources": resources}
     out = io.BytesIO()
     entity_writer(schema)(out, entity_builder(schema)({"throttle_time": dt.timedelta(0), **values}))
     return out.getvalue()

@@ -15,6 +15,7 @@ from authorizer.admin_server.versioned_entity import entity_builder
 from records.flexible import MessageReader
 from records.log.protocol.entity_reader import entity_reader
 from support.nodes import SOON_S
+from support.sasl_clients import PASSWORD
 
 CORRELATION_ID: Final = 7
 
@@ -39,16 +40,32 @@ def request_frame(
     return out.getvalue()
 
 
-def ask(address: str, frame: bytes) -> bytes | None:
-    """The answer to a frame on a connection of its own; None: the server closed it."""
+def ask(address: str, frame: bytes, *, user: str | None = None) -> bytes | None:
+    """The answer to a frame on a connection of its own; None: the server closed it.
+
+    With `user` the connection is authenticated first, by PLAIN and the password of `sasl_clients`.
+    """
     host, _, port = address.rpartition(":")
+    frames = [frame]
+    if user is not None:
+        token = f"\0{user}\0{PASSWORD}".encode()
+        frames = [
+            request_frame("sasl_handshake", 1, {"mechanism": "PLAIN"}),
+            request_frame("sasl_authenticate", 2, {"auth_bytes": token}),
+            frame,
+        ]
+    answer: bytes | None = None
     with socket.create_connection((host, int(port)), SOON_S) as opened, opened.makefile("rb") as file:
-        opened.sendall(len(frame).to_bytes(4, "big") + frame)
-        try:
-            size = file.read(4)
-        except ConnectionError:
-            return None
-        return file.read(int.from_bytes(size, "big")) if size else None
+        for each in frames:
+            opened.sendall(len(each).to_bytes(4, "big") + each)
+            try:
+                size = file.read(4)
+            except ConnectionError:
+                return None
+            if not size:
+                return None
+            answer = file.read(int.from_bytes(size, "big"))
+    return answer
 
 
 def decoded(name: str, version: int, answer: bytes | None) -> Any:

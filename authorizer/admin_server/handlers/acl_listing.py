@@ -62,10 +62,8 @@ class _Encoder:
         self._starts = np.concatenate([first, np.flatnonzero(differs).astype(np.int32) + 1, last])
 
     def answer(self) -> StreamedAnswer:
-        # No throttle time, no error, no message.
-        head = (
-            bytes(6) + (b"\0" if self._is_flexible else b"\xff\xff") + self._array_size(len(self._starts) - 1)
-        )
+        # No throttle time, no error, an empty message.
+        head = bytes(6) + (b"\1" if self._is_flexible else b"\0\0") + self._array_size(len(self._starts) - 1)
         rows, firsts, flags = self._rows, self._rows[self._starts[:-1]], len(self._end)
         size = (
             len(head)

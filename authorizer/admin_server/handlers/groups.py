@@ -8,6 +8,7 @@ Source: KafkaApis.handleFindCoordinatorRequest, handleDescribeGroupsRequest, han
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from kio.schema.errors import ErrorCode
@@ -93,7 +94,7 @@ class GroupHandlers:
         allowed = self._cluster.allows(request, AclOperation.DESCRIBE, resource_type, keys)
         for key, is_allowed in zip(keys, allowed, strict=True):
             if not is_allowed:
-                found.append(_no_coordinator(key, _DENIED[kind]))
+                found.append({**_no_coordinator(key, _DENIED[kind]), "error_message": ""})
             elif kind == _TRANSACTION:
                 found.append(_no_coordinator(key, ErrorCode.coordinator_not_available))
             else:
@@ -124,7 +125,8 @@ class GroupHandlers:
 
     def _allowed(self, request: AdminRequest, groups: Sequence[str]) -> list[tuple[str, bool]]:
         allowed = self._cluster.allows(request, AclOperation.DESCRIBE, ResourceType.GROUP, groups)
-        return list(zip(groups, allowed, strict=True))
+        # As brokers do: those that are denied come first.
+        return sorted(zip(groups, allowed, strict=True), key=itemgetter(1))
 
     def _group(self, request: AdminRequest, group: str, *, allowed: bool, is_error: bool) -> Values:
         if not allowed:
