@@ -103,6 +103,9 @@ class AdminConnection:
             self._report(error)
         except ConnectionError:
             pass
+        except Exception:
+            # The answer to a defect could not be encoded either: the client gets none.
+            log.exception("admin_connection_failed", address=self._session.address)
         except asyncio.CancelledError:
             # Without TLS's shutdown, which the end of the event loop would interrupt.
             self._writer.transport.abort()
