@@ -8,6 +8,7 @@ cheap to create and skipped by the garbage collector.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 import msgspec
@@ -183,6 +184,10 @@ class TopicRecord(OtherRecord, frozen=True, gc=False):
 
     topic_id: Uuid
     name: str | None
+
+
+#: ScramMechanism by code.
+SCRAM_MECHANISMS: Final[Mapping[int, str]] = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
 class ScramCredentialRecord(OtherRecord, frozen=True, gc=False):

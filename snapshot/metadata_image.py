@@ -9,7 +9,7 @@ no effect.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
     from records.entries import SupportedLevels
     from records.ids import Uuid
-
-#: ScramMechanism by code.
-SCRAM_MECHANISMS: Final[Mapping[int, str]] = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
 class TopicsImage(msgspec.Struct, frozen=True, gc=False):

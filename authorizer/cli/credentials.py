@@ -11,7 +11,7 @@ from authorizer.cli.command import Group
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.options import completes, json_option
 from authorizer.cli.rendering.output import print_json, shown
-from snapshot.metadata_image import SCRAM_MECHANISMS
+from records.entries import SCRAM_MECHANISMS
 
 _file_option = click.option(
     "--file",

@@ -22,6 +22,8 @@ from support.kafka_broker import jar_broker
 from support.nodes import SOON_S, config_of, running_node
 from support.waiting import wait_until
 
+pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("admin-against-kafka")]
+
 ACL: Final = {
     "resource_type": 2,
     "resource_name": "orders",

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from authorizer.cli.shell.acl_nodes import AclsById, acl_node
 from authorizer.cli.shell.nodes import Children, Leaf, UniformDirectory, leaf
-from records.entries import METADATA_VERSION_FEATURE
+from records.entries import METADATA_VERSION_FEATURE, SCRAM_MECHANISMS
 from records.ids import uuid_to_string
 from records.metadata_version import metadata_version_name
-from snapshot.metadata_image import SCRAM_MECHANISMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
