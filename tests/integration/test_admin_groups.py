@@ -45,7 +45,8 @@ def test_operations_on_a_group_are_those_of_its_acls(node: Node) -> None:
     """KIP-430"""
     requested = {"groups": ["mine", "other"], "include_authorized_operations": True}
     with admin_server(node) as server:
-        described, other = answer(server, "describe_groups", 5, requested).groups
+        # Denied groups come first, as on a broker.
+        other, described = answer(server, "describe_groups", 5, requested).groups
 
     assert (described.error_code, described.group_state) == (ErrorCode.none, "Dead")
     assert described.authorized_operations == 1 << AclOperation.DESCRIBE | 1 << AclOperation.DELETE
@@ -62,7 +63,7 @@ def test_an_unknown_group_is_named_only_with_the_right(
 ) -> None:
     requested = {field: ["mine", "other"], "include_authorized_operations": True}
     with admin_server(node) as server:
-        described, other = answer(server, name, version, requested).groups
+        other, described = answer(server, name, version, requested).groups
 
     assert (described.error_code, described.error_message) == (
         ErrorCode.group_id_not_found,

@@ -372,7 +372,11 @@ def test_a_change_of_the_file_invalidates_only_changed_tokens(stored: tuple[Path
         assert known(authenticator) == [GATEWAY, OF_CERTIFICATE, OF_CERTIFICATE, GATEWAY]
         cache = authenticator._cache
         text = path.read_text().replace(renamed.line(), replace(renamed, principal=GATEWAY).line())
-        path.write_text(text.replace(f"{in_file.line()}\n", ""))
+        # At once: an empty file in between would invalidate all tokens.
+        changed = path.with_name("changed")
+        changed.write_text(text.replace(f"{in_file.line()}\n", ""))
+        changed.chmod(0o600)
+        changed.replace(path)
         while authenticator._cache is cache:  # noqa: ASYNC110 - another thread's
             await asyncio.sleep(0.01)
         assert known(authenticator) == [None, None, OF_CERTIFICATE, GATEWAY]
