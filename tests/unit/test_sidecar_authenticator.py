@@ -372,7 +372,7 @@ def test_a_change_of_the_file_invalidates_only_changed_tokens(stored: tuple[Path
         assert known(authenticator) == [GATEWAY, OF_CERTIFICATE, OF_CERTIFICATE, GATEWAY]
         cache = authenticator._cache
         text = path.read_text().replace(renamed.line(), replace(renamed, principal=GATEWAY).line())
-        # At once: an empty file in between would invalidate all tokens.
+        # Replaced, not rewritten: an empty file in between would invalidate all tokens.
         changed = path.with_name("changed")
         changed.write_text(text.replace(f"{in_file.line()}\n", ""))
         changed.chmod(0o600)
