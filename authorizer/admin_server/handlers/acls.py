@@ -20,7 +20,7 @@ from kio.schema.errors import ErrorCode
 from authorizer.admin_server.api import Api
 from authorizer.admin_server.handlers.acl_listing import encode_listing
 from authorizer.api.api_keys import api_key_name
-from authorizer.api.errors import ApiError, ClusterAuthorizationError, UnknownServerError
+from authorizer.api.errors import ApiError, UnknownServerError
 from authorizer.engine.decisions.listing import list_acls
 from records.acl import (
     AccessControlEntry,
@@ -75,7 +75,7 @@ class AclHandlers:
 
     async def describe(self, request: AdminRequest) -> StreamedAnswer:
         """The ACLs that match a filter, of one state, in Kafka's order."""
-        self._require(request, AclOperation.DESCRIBE)
+        self._cluster.require_on_cluster(request, AclOperation.DESCRIBE)
         wanted, state = _filter(request.body), self._cluster.node.authorizer.state
         return await asyncio.to_thread(
             lambda: encode_listing(list_acls(state.index, wanted), request.header.api_version)
@@ -84,7 +84,7 @@ class AclHandlers:
     async def create(self, request: AdminRequest) -> Values:
         """Create ACLs, as one atomic batch of those that can be."""
         bindings = [_binding(each) for each in request.body.creations]
-        self._require(request, AclOperation.ALTER)
+        self._cluster.require_on_cluster(request, AclOperation.ALTER)
         if any(map(_is_any, bindings)):
             raise UnknownServerError("an ACL with ANY or MATCH is not one ACL")
         futures = self._cluster.node.authorizer.create_acls(request.context, bindings)
@@ -96,7 +96,7 @@ class AclHandlers:
     async def delete(self, request: AdminRequest) -> Values:
         """Remove the ACLs that match filters, as one atomic batch."""
         filters = [_filter(each) for each in request.body.filters]
-        self._require(request, AclOperation.ALTER)
+        self._cluster.require_on_cluster(request, AclOperation.ALTER)
         futures = self._cluster.node.authorizer.delete_acls(request.context, filters)
         results = await _replayed(request, futures)
         errors = [each.exception for result in results for each in result.acl_binding_delete_results]
@@ -104,12 +104,6 @@ class AclHandlers:
         refused = len(errors) - deleted + sum(result.exception is not None for result in results)
         self._record_change(request, deleted=deleted, refused=refused)
         return {"filter_results": [_removed(result) for result in results]}
-
-    def _require(self, request: AdminRequest, operation: AclOperation) -> None:
-        if not self._cluster.allows_on_cluster(request, operation):
-            raise ClusterAuthorizationError(
-                f"{request.session.principal} needs {operation.title} on the cluster."
-            )
 
     def _record_change(
         self, request: AdminRequest, *, created: int = 0, deleted: int = 0, refused: int

@@ -13,8 +13,7 @@ from kio.schema.errors import ErrorCode
 
 from authorizer.admin_server.api import Api
 from authorizer.admin_server.handlers.cluster_node import NOT_REQUESTED
-from authorizer.api.errors import ClusterAuthorizationError
-from records.acl import CLUSTER_NAME, AclOperation, ResourceType
+from records.acl import AclOperation
 
 if TYPE_CHECKING:
     from authorizer.admin_server.handlers.cluster_node import ClusterNode
@@ -51,13 +50,10 @@ class DescribeClusterHandler:
         if endpoint_type not in (_BROKER, _CONTROLLER):
             message = f"Unsupported endpoint type {endpoint_type}"
             return self.error(body, ErrorCode.unsupported_endpoint_type, message)
-        if endpoint_type == _CONTROLLER and not cluster.allows_on_cluster(request, AclOperation.ALTER):
-            raise ClusterAuthorizationError(f"{request.session.principal} needs Alter on the cluster.")
-        operations = NOT_REQUESTED
-        if body.include_cluster_authorized_operations:
-            operations = 0
-            if cluster.allows_on_cluster(request, AclOperation.DESCRIBE):
-                operations = cluster.operations(request, ResourceType.CLUSTER, CLUSTER_NAME)
+        if endpoint_type == _CONTROLLER:
+            cluster.require_on_cluster(request, AclOperation.ALTER)
+        is_requested = body.include_cluster_authorized_operations
+        operations = cluster.cluster_operations(request, is_requested=is_requested)
         node = cluster.broker(request)
         return {
             "error_message": None,

@@ -10,7 +10,7 @@ import socket
 from typing import TYPE_CHECKING, Final
 
 from authorizer.api.authorizer_api import Action, AuthorizationResult
-from authorizer.api.errors import AuthorizerNotReadyError
+from authorizer.api.errors import AuthorizerNotReadyError, ClusterAuthorizationError
 from authorizer.engine.decisions.authorize import to_bit_field
 from records.acl import CLUSTER_NAME, AclOperation, PatternType, ResourcePattern, ResourceType
 
@@ -63,6 +63,21 @@ class ClusterNode:
     def allows_on_cluster(self, request: AdminRequest, operation: AclOperation) -> bool:
         """Whether the sender may do an operation to the cluster."""
         return self.allows(request, operation, ResourceType.CLUSTER, [CLUSTER_NAME])[0]
+
+    def require_on_cluster(self, request: AdminRequest, operation: AclOperation) -> None:
+        """Raise ClusterAuthorizationError unless the sender may do an operation to the cluster."""
+        if not self.allows_on_cluster(request, operation):
+            raise ClusterAuthorizationError(
+                f"{request.session.principal} needs {operation.title} on the cluster."
+            )
+
+    def cluster_operations(self, request: AdminRequest, *, is_requested: bool) -> int:
+        """The sender's operations on the cluster as a bit field; none without the right to Describe it."""
+        if not is_requested:
+            return NOT_REQUESTED
+        if not self.allows_on_cluster(request, AclOperation.DESCRIBE):
+            return 0
+        return self.operations(request, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def allows(
         self,

@@ -13,7 +13,6 @@ from kio.schema.errors import ErrorCode
 
 from authorizer.admin_server.api import Api
 from authorizer.admin_server.handlers.error_messages import ERROR_MESSAGES
-from authorizer.api.errors import ClusterAuthorizationError
 from records.acl import CLUSTER_NAME, AclOperation, ResourceType
 from records.topic_name import topic_name_problem
 
@@ -106,8 +105,7 @@ class ConfigHandlers:
 
     async def describe_credentials(self, request: AdminRequest) -> Values:
         """Refused in any case."""
-        if not self._cluster.allows_on_cluster(request, AclOperation.DESCRIBE):
-            raise ClusterAuthorizationError(f"{request.session.principal} needs Describe on the cluster.")
+        self._cluster.require_on_cluster(request, AclOperation.DESCRIBE)
         return _credentials_error(request.body, ErrorCode.unsupported_version, _NO_CREDENTIALS)
 
     async def list_transactions(self, request: AdminRequest) -> Values:

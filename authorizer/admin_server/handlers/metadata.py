@@ -14,7 +14,7 @@ from kio.schema.errors import ErrorCode
 from authorizer.admin_server.api import Api
 from authorizer.admin_server.handlers.cluster_node import NOT_REQUESTED
 from authorizer.api.errors import InvalidRequestError
-from records.acl import CLUSTER_NAME, AclOperation, ResourceType
+from records.acl import AclOperation, ResourceType
 from records.ids import Uuid
 from records.topic_name import is_topic_name
 
@@ -48,11 +48,8 @@ class MetadataHandler:
     async def answer(self, request: AdminRequest) -> Values:
         """The node, the cluster and the topics."""
         body, cluster = request.body, self._cluster
-        operations = NOT_REQUESTED
-        if getattr(body, "include_cluster_authorized_operations", False):
-            operations = 0
-            if cluster.allows_on_cluster(request, AclOperation.DESCRIBE):
-                operations = cluster.operations(request, ResourceType.CLUSTER, CLUSTER_NAME)
+        is_requested = getattr(body, "include_cluster_authorized_operations", False)
+        operations = cluster.cluster_operations(request, is_requested=is_requested)
         return {
             "brokers": [cluster.broker(request)],
             "cluster_id": cluster.cluster_id,
