@@ -94,15 +94,23 @@ class Serving:
 
 
 def worker_pid(client_port: int, pids: Mapping[int, object]) -> int:
-    """The process that has the other end of a loopback connection."""
+    """The process that has the other end of a loopback connection, once one has accepted it."""
+    found: list[int] = []
+
+    def find() -> bool:
+        found.extend(_holders(client_port, pids))
+        return bool(found)
+
+    wait_until(find, "a worker with this connection")
+    return found[0]
+
+
+def _holders(client_port: int, pids: Mapping[int, object]) -> Iterator[int]:
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{table}").read_text("ascii").splitlines()[1:]:
             fields = line.split()
             if fields[2].endswith(f":{client_port:04X}") and fields[9] != "0":
-                for pid in pids:
-                    if fields[9] in sockets(pid):
-                        return pid
-    raise AssertionError("no worker has this connection")
+                yield from (pid for pid in pids if fields[9] in sockets(pid))
 
 
 def sockets(pid: int) -> set[str]:
