@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import click
 
 from authorizer.cli.command import Command
 from authorizer.cli.options import config_option, log_option, snapshots_option
+from authorizer.cli.serve.node_servers import open_admin_server, serve_node
 from authorizer.cli.signals import Hangups, ends_on_signals
 from authorizer.cli.workspace import Workspace
 from authorizer.configuration.keys.names import (
@@ -22,9 +22,6 @@ from authorizer.configuration.keys.names import (
 from authorizer.configuration.listeners import EVERY_LISTENER
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from authorizer.admin_server.server import AdminServer
     from authorizer.configuration.load import Config
 
 
@@ -181,18 +178,14 @@ def serve_command(
         ends_on_signals(),
         AuditWriter.configured(config, output) as audit,
         Sidecar(config) as sidecar,
-        _admin_server(config) as admin_server,
+        open_admin_server(config) as admin_server,
         Node.open(config, lazily=True, audit=audit) as node,
     ):
         audit.show_to(node.metrics)
         reconfiguration = node.reconfiguration
         reconfiguration.subscribe(lambda config: set_logging_level(config.logging_level))
         hangups.call(reconfiguration.reload_on_sighup)
-        opening = node.start()
-        if admin_server is not None:
-            sidecar.show_certificates(admin_server.tls_contexts())
-        with nullcontext() if admin_server is None else admin_server.start(node, opening):
-            sidecar.serve(node)
+        serve_node(node, sidecar, admin_server)
 
 
 def _listeners(listeners: tuple[str, ...], port: int | None) -> str | None:
@@ -202,15 +195,6 @@ def _listeners(listeners: tuple[str, ...], port: int | None) -> str | None:
             raise click.UsageError("--port is a short form of --listener: name one of the two")
         return f"PLAINTEXT://127.0.0.1:{port}"
     return ",".join(listeners) or None
-
-
-def _admin_server(config: Config) -> AbstractContextManager[AdminServer | None]:
-    """The server of Kafka's protocol, if it has listeners."""
-    if not config.admin_listeners:
-        return nullcontext()
-    from authorizer.admin_server.server import AdminServer
-
-    return AdminServer(config)
 
 
 def _serve_fleet(config: Config) -> None:

@@ -16,6 +16,7 @@ from authorizer.api.audit_levels import AUDIT_LEVELS
 from authorizer.api.cluster_name import DEFAULT_CLUSTER
 from authorizer.api.errors import ConfigError
 from authorizer.cli.failure import ExitCode, Failure, failure_of
+from authorizer.cli.serve.node_servers import open_admin_server, serve_node
 from authorizer.cli.signals import run_as_child
 from authorizer.configuration.keys.names import CONSOLE_COUNTS, CONSOLE_HISTORY
 from authorizer.configuration.log_setup import set_logging_level, setup_logging
@@ -32,9 +33,7 @@ from records.install_command import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from contextlib import AbstractContextManager
 
-    from authorizer.admin_server.server import AdminServer
     from authorizer.configuration.load import Config
     from authorizer.sidecar.workers.worker import Worker
 
@@ -93,17 +92,15 @@ def _serve(config: Config, worker: Worker) -> None:
     with (
         AuditWriter.configured(config, output, worker.instance_number) as audit,
         _server(config, worker) as sidecar,
-        _admin_server(config, worker) as admin_server,
+        nullcontext()
+        if worker.is_console
+        else open_admin_server(config, worker.reserved_admin) as admin_server,
         writer as elsewhere,
         Node.open(config, lazily=True, audit=audit, writer=elsewhere) as node,
     ):
         audit.show_to(node.metrics)
         node.reconfiguration.subscribe(_set_level)
-        opening = node.start()
-        if admin_server is not None and isinstance(sidecar, Sidecar):
-            sidecar.show_certificates(admin_server.tls_contexts())
-        with nullcontext() if admin_server is None else admin_server.start(node, opening):
-            sidecar.serve(node)
+        serve_node(node, sidecar, admin_server)
 
 
 def _serve_fleet(settings: Mapping[str, Config], worker: Worker) -> None:
@@ -128,14 +125,6 @@ def _server(config: Config, worker: Worker) -> Sidecar | ConsoleServer:
     if worker.is_console:
         return ConsoleServer(config, worker)
     return Sidecar(config, worker, ConsoleProxy(worker.directory) if worker.has_console else None)
-
-
-def _admin_server(config: Config, worker: Worker) -> AbstractContextManager[AdminServer | None]:
-    if worker.is_console or not config.admin_listeners:
-        return nullcontext()
-    from authorizer.admin_server.server import AdminServer
-
-    return AdminServer(config, worker.reserved_admin)
 
 
 def _let_workers_go_first() -> None:

@@ -1,0 +1,39 @@
+"""The servers of a node: HTTP's, and that of Kafka's protocol, if it has listeners."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Sequence
+    from contextlib import AbstractContextManager
+
+    from authorizer.admin_server.server import AdminServer
+    from authorizer.configuration.load import Config
+    from authorizer.console.process.console_server import ConsoleServer
+    from authorizer.node.node import Node
+    from authorizer.sidecar.server import Sidecar
+
+
+def open_admin_server(
+    config: Config, reserved: Sequence[socket.socket] | None = None
+) -> AbstractContextManager[AdminServer | None]:
+    """Bind the listeners of Kafka's protocol, if there are any; ``reserved``: as for AdminServer."""
+    if not config.admin_listeners:
+        return nullcontext()
+    from authorizer.admin_server.server import AdminServer
+
+    return AdminServer(config, reserved)
+
+
+def serve_node(node: Node, sidecar: Sidecar | ConsoleServer, admin_server: AdminServer | None) -> NoReturn:
+    """Start the node, and serve it until a signal, which is raised."""
+    from authorizer.sidecar.server import Sidecar
+
+    opening = node.start()
+    if admin_server is not None and isinstance(sidecar, Sidecar):
+        sidecar.show_certificates(admin_server.tls_contexts())
+    with nullcontext() if admin_server is None else admin_server.start(node, opening):
+        sidecar.serve(node)
