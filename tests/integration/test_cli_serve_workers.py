@@ -25,7 +25,7 @@ from records.log.directory import DirectoryLog
 from support.data import real_log
 from support.kafka_broker import Broker
 from support.nodes import SOON_S
-from support.serving_workers import SERVE, Serving, is_running, serving_workers
+from support.serving_workers import SERVE, Serving, is_running, pause, serving_workers
 from support.topic_logs import new_topic
 from support.waiting import wait_until
 
@@ -168,7 +168,7 @@ def test_a_hanging_worker_is_ended_and_restarted(number: int, tmp_path: Path, ow
     with serving_workers(tmp_path, own_log, settings) as serving:
         serving.wait_until_ready()
         before = serving.pids()
-        os.kill(before[number], signal.SIGSTOP)
+        pause(before[number])
         wait_until(lambda: serving.pids()[number] != before[number])
         assert not is_running(before[number])
         ended = next(event for event in serving.events("worker_ended") if event["pid"] == before[number])
@@ -186,7 +186,7 @@ def test_the_sidecar_is_not_ready_while_one_worker_is_not(tmp_path: Path) -> Non
     with serving_workers(tmp_path, str(real_log("kraft-small")), OPEN) as serving:
         serving.wait_until_ready()
         with serving.client_of_each() as clients:
-            os.kill(serving.pids()[0], signal.SIGSTOP)
+            pause(serving.pids()[0])
             try:
                 answer = clients[1].get("/readyz")
                 assert answer.status_code == 503

@@ -27,7 +27,7 @@ from support.console_page import console_page
 from support.metric_scrapes import scrape
 from support.node_acls import acl, on_cluster
 from support.nodes import SOON_S, create, running_node
-from support.serving_workers import Serving, is_running, serving_workers
+from support.serving_workers import Serving, is_running, pause, serving_workers
 from support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("console")]
@@ -105,7 +105,7 @@ def test_requests_of_the_page_wait_only_for_the_console_process(tmp_path: Path) 
         assert {each["principal"] for each in before["columns"]["items"]} >= {"User:alice", "User:bob"}
         pid = serving.console_pid()
         assert pid not in serving.pids().values()
-        os.kill(pid, signal.SIGSTOP)
+        pause(pid)
         try:
             waiting = asking.submit(httpx.get, f"{serving.urls[0]}{MATRIX}", timeout=SOON_S)
             wait_until(
@@ -173,7 +173,7 @@ def test_a_hanging_console_process_is_restarted(tmp_path: Path) -> None:
     settings = {**OPEN, "aclog.workers.hang.timeout.ms": "5000"}
     with console(tmp_path, log, settings) as (serving, client):
         before, pid = answered(client), serving.console_pid()
-        os.kill(pid, signal.SIGSTOP)
+        pause(pid)
         refused = client.get(MATRIX)
         assert refused.status_code == httpx.codes.SERVICE_UNAVAILABLE
         assert refused.headers["aclog-error"] == "CONSOLE_AWAY"

@@ -134,6 +134,13 @@ def is_running(pid: int) -> bool:
         return False
 
 
+def pause(pid: int) -> None:
+    """SIGSTOP, and wait until all threads are stopped, which takes a while after the signal."""
+    os.kill(pid, signal.SIGSTOP)
+    tasks = Path(f"/proc/{pid}/task")
+    wait_until(lambda: all(") T " in (task / "stat").read_text("utf-8") for task in tasks.iterdir()))
+
+
 @contextmanager
 def serving_workers(
     tmp_path: Path,

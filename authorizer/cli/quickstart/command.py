@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -95,13 +94,13 @@ def quickstart_command(
         delete_files(directory)
     import_example(directory / LOG)
     step("2. The node")
-    config = write_settings(directory, _free_port() if port is None else port)
-    output = setup_logging(config.logging_format, "WARNING")
     with ends_on_signals(), ExitStack() as opened:
+        config, sidecar = _open_sidecar(directory, port)
+        opened.enter_context(sidecar)
+        output = setup_logging(config.logging_format, "WARNING")
         audit = opened.enter_context(AuditWriter.configured(config, output))
         node = opened.enter_context(Node.open(config, audit=audit))
         audit.show_to(node.metrics)
-        sidecar = opened.enter_context(_open_sidecar(config))
         _start(node, sidecar)
         url = sidecar.urls[0]
         Tour(node, url, directory).run()
@@ -124,34 +123,30 @@ def quickstart_command(
             raise click.exceptions.Exit(code)
 
 
-def _free_port() -> int:
-    """The default port, or the next free one; 0, which is any, if many are in use."""
-    for port in _PORTS:
-        with suppress(OSError):
-            socket.create_server((_HOST, port)).close()
-            break
-    else:
-        port = 0
-    if port != _PORT:
-        say(f"Port {_PORT} is in use, so this node has {f'port {port}' if port else 'any free one'}.")
-    return port
-
-
-def _open_sidecar(config: Config) -> Sidecar:
+def _open_sidecar(directory: Path, port: int | None) -> tuple[Config, Sidecar]:
+    """Bind the port; without one the default port, the next free one, or any if many are in use."""
     from authorizer.console.routes.in_process_console import InProcessConsole
     from authorizer.sidecar.server import Sidecar
 
-    try:
-        return Sidecar(config, groups=InProcessConsole())
-    except ConfigError as error:
-        if not isinstance(error.__cause__, OSError):
-            raise
-        (listener,) = config.listeners
-        raise Failure(
-            f"--port {listener.port}: cannot listen on {_HOST}:{listener.port}: {error.__cause__.strerror}",
-            ExitCode.USAGE,
-            f"Name another port, 0 for any free one, or none: then it is {_PORT}, or the next free one.",
-        ) from error
+    candidates = [*_PORTS, 0] if port is None else [port]
+    for candidate in candidates:
+        config = write_settings(directory, candidate)
+        try:
+            sidecar = Sidecar(config, groups=InProcessConsole())
+        except ConfigError as error:
+            if not isinstance(error.__cause__, OSError):
+                raise
+            problem = error.__cause__
+        else:
+            if port is None and candidate != _PORT:
+                chosen = f"port {candidate}" if candidate else "any free one"
+                say(f"Port {_PORT} is in use, so this node has {chosen}.")
+            return config, sidecar
+    raise Failure(
+        f"--port {candidates[-1]}: cannot listen on {_HOST}:{candidates[-1]}: {problem.strerror}",
+        ExitCode.USAGE,
+        f"Name another port, 0 for any free one, or none: then it is {_PORT}, or the next free one.",
+    ) from problem
 
 
 def _start(node: Node, sidecar: Sidecar) -> None:
