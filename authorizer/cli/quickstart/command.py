@@ -128,25 +128,28 @@ def _open_sidecar(directory: Path, port: int | None) -> tuple[Config, Sidecar]:
     from authorizer.console.routes.in_process_console import InProcessConsole
     from authorizer.sidecar.server import Sidecar
 
-    candidates = [*_PORTS, 0] if port is None else [port]
-    for candidate in candidates:
+    candidates = iter([*_PORTS, 0] if port is None else [port])
+    candidate = next(candidates)
+    while True:
         config = write_settings(directory, candidate)
         try:
             sidecar = Sidecar(config, groups=InProcessConsole())
+            break
         except ConfigError as error:
             if not isinstance(error.__cause__, OSError):
                 raise
-            problem = error.__cause__
-        else:
-            if port is None and candidate != _PORT:
-                chosen = f"port {candidate}" if candidate else "any free one"
-                say(f"Port {_PORT} is in use, so this node has {chosen}.")
-            return config, sidecar
-    raise Failure(
-        f"--port {candidates[-1]}: cannot listen on {_HOST}:{candidates[-1]}: {problem.strerror}",
-        ExitCode.USAGE,
-        f"Name another port, 0 for any free one, or none: then it is {_PORT}, or the next free one.",
-    ) from problem
+            following = next(candidates, None)
+            if following is None:
+                raise Failure(
+                    f"--port {candidate}: cannot listen on {_HOST}:{candidate}: {error.__cause__.strerror}",
+                    ExitCode.USAGE,
+                    f"Name another port, 0 for any free one, or none: then it is {_PORT}, or the next free one.",
+                ) from error
+            candidate = following
+    if port is None and candidate != _PORT:
+        chosen = f"port {candidate}" if candidate else "any free one"
+        say(f"Port {_PORT} is in use, so this node has {chosen}.")
+    return config, sidecar
 
 
 def _start(node: Node, sidecar: Sidecar) -> None:
