@@ -143,7 +143,7 @@ def _open_sidecar(directory: Path, port: int | None) -> tuple[Config, Sidecar]:
                 raise Failure(
                     f"--port {candidate}: cannot listen on {_HOST}:{candidate}: {error.__cause__.strerror}",
                     ExitCode.USAGE,
-                    f"Name another port, 0 for any free one, or none: then it is {_PORT}, or the next free one.",
+                    f"Name another port, 0 for any free one, or none for {_PORT} or the next free one.",
                 ) from error
             candidate = following
     if port is None and candidate != _PORT:
