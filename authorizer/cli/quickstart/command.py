@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -125,31 +125,33 @@ def quickstart_command(
 
 def _open_sidecar(directory: Path, port: int | None) -> tuple[Config, Sidecar]:
     """Bind the port; without one the default port, the next free one, or any if many are in use."""
+    if port is not None:
+        return _bind(directory, port)
+    for candidate in _PORTS:
+        with suppress(Failure):
+            bound = _bind(directory, candidate)
+            if candidate != _PORT:
+                say(f"Port {_PORT} is in use, so this node has port {candidate}.")
+            return bound
+    say(f"Port {_PORT} is in use, so this node has any free one.")
+    return _bind(directory, 0)
+
+
+def _bind(directory: Path, port: int) -> tuple[Config, Sidecar]:
     from authorizer.console.routes.in_process_console import InProcessConsole
     from authorizer.sidecar.server import Sidecar
 
-    candidates = iter([*_PORTS, 0] if port is None else [port])
-    candidate = next(candidates)
-    while True:
-        config = write_settings(directory, candidate)
-        try:
-            sidecar = Sidecar(config, groups=InProcessConsole())
-            break
-        except ConfigError as error:
-            if not isinstance(error.__cause__, OSError):
-                raise
-            following = next(candidates, None)
-            if following is None:
-                raise Failure(
-                    f"--port {candidate}: cannot listen on {_HOST}:{candidate}: {error.__cause__.strerror}",
-                    ExitCode.USAGE,
-                    f"Name another port, 0 for any free one, or none for {_PORT} or the next free one.",
-                ) from error
-            candidate = following
-    if port is None and candidate != _PORT:
-        chosen = f"port {candidate}" if candidate else "any free one"
-        say(f"Port {_PORT} is in use, so this node has {chosen}.")
-    return config, sidecar
+    config = write_settings(directory, port)
+    try:
+        return config, Sidecar(config, groups=InProcessConsole())
+    except ConfigError as error:
+        if not isinstance(error.__cause__, OSError):
+            raise
+        raise Failure(
+            f"--port {port}: cannot listen on {_HOST}:{port}: {error.__cause__.strerror}",
+            ExitCode.USAGE,
+            f"Name another port, 0 for any free one, or none: then it is {_PORT}, or the next free one.",
+        ) from error
 
 
 def _start(node: Node, sidecar: Sidecar) -> None:
