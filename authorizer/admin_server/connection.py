@@ -198,9 +198,16 @@ class AdminConnection:
         if sasl is not None and sasl.expects_raw_token:
             return await sasl.raw_token(frame)
         key, version, correlation_id = read_key(frame)
-        if sasl is not None:
-            sasl.check_request(key, api_key_name(key))
         api = self._apis.get(key)
+        if sasl is not None:
+            try:
+                sasl.check_request(key, api_key_name(key))
+            except SaslStateError as error:
+                if api is None or not api.supports(version) or not sasl.has_failed:
+                    raise
+                body = read_request(frame, api.schema, version, self._session).body
+                values = api.error(body, ErrorCode.illegal_sasl_state, str(error))
+                return _encoded(api, version, correlation_id, values)
         if api is None or not api.supports(version):
             if api is not None and key == _API_VERSIONS:
                 # As brokers do: version 0, with the range of versions to try again.

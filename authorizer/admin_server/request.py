@@ -9,6 +9,7 @@ import msgspec
 from kio.schema.index import schema_name_map
 from kio.static.constants import EntityType
 
+from authorizer.admin_server.message_schema import message_schema
 from authorizer.api.authorizer_api import RequestContext, SecurityProtocol
 from records.errors import DecodeError
 from records.flexible import MessageReader
@@ -89,7 +90,9 @@ class AdminRequest(msgspec.Struct):
 
 
 def schema_of(name: str, version: int, kind: EntityType) -> Any:
-    """The class of a request or response in kio's schemas."""
+    """The class of a request or response: kio's, or one made from Kafka's definition."""
+    if version not in schema_name_map[name]:
+        return message_schema(f"{name.title().replace('_', '')}{kind.name.title()}", version)
     module, _, entity = schema_name_map[name][version][kind].partition(":")  # type: ignore[index]
     return getattr(import_module(module), entity)
 

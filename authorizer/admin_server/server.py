@@ -178,7 +178,7 @@ class AdminServer:
         """The requests that are answered, by key."""
         bound = {each.listener.name: (each.endpoint, each.reserved.getsockname()[1]) for each in self._bound}
         cluster = ClusterNode(node, advertised_addresses(bound, self._advertised))
-        versions = ApiVersionsHandler()
+        versions = ApiVersionsHandler(cluster)
         apis = [
             versions.api,
             *SASL_APIS,

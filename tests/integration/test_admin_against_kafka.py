@@ -195,20 +195,57 @@ def _comparable(metadata: Any) -> Any:
     return replace(metadata, **changes)
 
 
+HELLO: Final = {"client_software_name": "test", "client_software_version": "1"}
+
+
+@pytest.mark.parametrize("node_difference", [0, 1, None])
+@pytest.mark.parametrize("cluster", ["right", "wrong", "", None])
+def test_another_cluster_or_node_is_refused(
+    pair: Pair, cluster: str | None, node_difference: int | None
+) -> None:
+    """KIP-1242: a client that connects to a recycled address learns that it must bootstrap again."""
+    described = request_frame(
+        "describe_cluster", 1, {"include_cluster_authorized_operations": False, "endpoint_type": 1}
+    )
+    codes = []
+    for address in (pair.broker, pair.node):
+        here = decoded("describe_cluster", 1, ask(address, described))
+        requested = {
+            **HELLO,
+            "cluster_id": here.cluster_id if cluster == "right" else cluster,
+            "node_id": -1 if node_difference is None else here.brokers[0].broker_id + node_difference,
+        }
+        found = decoded("api_versions", 5, ask(address, request_frame("api_versions", 5, requested)))
+        codes.append((found.error_code, bool(found.api_keys)))
+    assert codes[1] == codes[0]
+
+
+@pytest.mark.parametrize("version", [3, 4, 5])
+@pytest.mark.parametrize(
+    "change",
+    [{"client_software_name": "a b"}, {"client_software_version": ""}, {"client_software_name": "-a"}],
+    ids=repr,
+)
+def test_an_invalid_software_name_is_refused(pair: Pair, version: int, change: Mapping[str, str]) -> None:
+    broker, node = pair.answers(
+        "api_versions", version, {**HELLO, "cluster_id": None, "node_id": -1, **change}
+    )
+    assert broker is not None
+    assert node == broker
+
+
 @pytest.mark.parametrize("claimed_version", [6, 99])
 def test_an_unknown_version_gets_the_range_of_versions(pair: Pair, claimed_version: int) -> None:
-    requested = {"client_software_name": "test", "client_software_version": "1"}
-    answers = pair.answers("api_versions", 3, requested, claimed_version=claimed_version)
+    answers = pair.answers("api_versions", 3, HELLO, claimed_version=claimed_version)
     broker, node = (decoded("api_versions", 0, answer) for answer in answers)
     assert broker.error_code == node.error_code
     assert [each.api_key for each in broker.api_keys] == [each.api_key for each in node.api_keys]
 
 
 def test_every_served_version_is_one_of_the_brokers(pair: Pair) -> None:
-    requested = {"client_software_name": "test", "client_software_version": "1"}
     broker, node = (
         {each.api_key: each for each in decoded("api_versions", 3, answer).api_keys}
-        for answer in pair.answers("api_versions", 3, requested)
+        for answer in pair.answers("api_versions", 3, HELLO)
     )
     for key, served in node.items():
         assert broker[key].min_version <= served.min_version

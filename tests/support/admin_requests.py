@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kio.serial import entity_writer
@@ -45,7 +45,6 @@ def ask(address: str, frame: bytes, *, user: str | None = None) -> bytes | None:
 
     With `user` the connection is authenticated first, by PLAIN and the password of `sasl_clients`.
     """
-    host, _, port = address.rpartition(":")
     frames = [frame]
     if user is not None:
         token = f"\0{user}\0{PASSWORD}".encode()
@@ -54,18 +53,24 @@ def ask(address: str, frame: bytes, *, user: str | None = None) -> bytes | None:
             request_frame("sasl_authenticate", 2, {"auth_bytes": token}),
             frame,
         ]
-    answer: bytes | None = None
+    return ask_all(address, frames)[-1]
+
+
+def ask_all(address: str, frames: Sequence[bytes]) -> list[bytes | None]:
+    """The answers to frames on one connection; the last is None if the server closed it."""
+    host, _, port = address.rpartition(":")
+    answers: list[bytes | None] = []
     with socket.create_connection((host, int(port)), SOON_S) as opened, opened.makefile("rb") as file:
         for each in frames:
-            opened.sendall(len(each).to_bytes(4, "big") + each)
             try:
+                opened.sendall(len(each).to_bytes(4, "big") + each)
                 size = file.read(4)
             except ConnectionError:
-                return None
+                size = b""
+            answers.append(file.read(int.from_bytes(size, "big")) if size else None)
             if not size:
-                return None
-            answer = file.read(int.from_bytes(size, "big"))
-    return answer
+                break
+    return answers
 
 
 def decoded(name: str, version: int, answer: bytes | None) -> Any:

@@ -210,16 +210,16 @@ async def login_with_control_a(session: SaslSession) -> None:
 def test_only_versions_and_a_handshake_come_first(logins: SaslLogins) -> None:
     session = session_of(logins)
     with pytest.raises(
-        SaslStateError, match="Unexpected Kafka request of type METADATA during SASL handshake"
+        SaslStateError, match="Unexpected Kafka request of type DESCRIBE_ACLS during SASL handshake"
     ):
-        session.check_request(3, "METADATA")
-    session.check_request(VERSIONS, "API_VERSIONS")
+        session.check_request(29, "DescribeAcls")
+    session.check_request(VERSIONS, "ApiVersions")
     session.on_versions_answered()
     with pytest.raises(SaslStateError, match="Unexpected ApiVersions request"):
-        session.check_request(VERSIONS, "API_VERSIONS")
+        session.check_request(VERSIONS, "ApiVersions")
     session.handshake(1, "PLAIN")
-    with pytest.raises(SaslStateError, match="type METADATA during SASL authentication"):
-        session.check_request(3, "METADATA")
+    with pytest.raises(SaslStateError, match="type DESCRIBE_ACLS during SASL authentication"):
+        session.check_request(29, "DescribeAcls")
 
 
 def test_a_mechanism_that_is_not_enabled_is_refused_with_those_that_are(files: dict[str, str]) -> None:

@@ -6,6 +6,7 @@ Sources: SaslServerAuthenticator, KafkaChannel.maybeBeginServerReauthentication,
 from __future__ import annotations
 
 import asyncio
+import re
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -26,10 +27,11 @@ _SASL_HANDSHAKE: Final = 17
 _API_VERSIONS: Final = 18
 _SASL_AUTHENTICATE: Final = 36
 _REAUTHENTICATION_INTERVAL_S: Final = 1.0
+_WORD_START: Final = re.compile("(?<=[a-z])(?=[A-Z])")
 
 
 class SaslStateError(AclogError):
-    """The connection is closed without an answer."""
+    """The request is not allowed in this state; the connection is closed."""
 
 
 class HandshakeResult(NamedTuple):
@@ -101,15 +103,18 @@ class SaslSession:
 
         Args:
             api_key: of the request.
-            name: of the API, as Kafka writes it in errors, such as METADATA.
+            name: of the API, such as DescribeAcls; Kafka's errors have the name of its enum.
 
         Raises:
-            SaslStateError: close the connection.
+            SaslStateError: close the connection; if the login has failed by this request, after an answer
+                with ILLEGAL_SASL_STATE.
         """
         match self._state:
             case _State.HANDSHAKE_OR_VERSIONS | _State.HANDSHAKE:
                 if api_key not in (_API_VERSIONS, _SASL_HANDSHAKE):
-                    raise SaslStateError(f"Unexpected Kafka request of type {name} during SASL handshake.")
+                    raise SaslStateError(
+                        f"Unexpected Kafka request of type {_enum_name(name)} during SASL handshake."
+                    )
                 if api_key == _API_VERSIONS and self._state is _State.HANDSHAKE:
                     raise SaslStateError(
                         "Unexpected ApiVersions request received during SASL authentication state "
@@ -117,9 +122,12 @@ class SaslSession:
                     )
             case _State.AUTHENTICATE:
                 if api_key != _SASL_AUTHENTICATE:
-                    raise SaslStateError(
-                        f"Unexpected Kafka request of type {name} during SASL authentication."
+                    self._state = _State.FAILED
+                    reason = (
+                        f"Unexpected Kafka request of type {_enum_name(name)} during SASL authentication."
                     )
+                    self._logins.add_failure(self._address, self._mechanism, reason)
+                    raise SaslStateError(reason)
             case _State.BAD_MECHANISM:
                 raise SaslStateError(self._bad_mechanism_message)
             case _State.FAILED:
@@ -236,6 +244,10 @@ class SaslSession:
         waited_s = self._clock.monotonic_s() - self._reauthenticated_at_s
         is_allowed = self._expires_at_s is not None and waited_s >= _REAUTHENTICATION_INTERVAL_S
         return api_key == _SASL_HANDSHAKE and is_allowed
+
+
+def _enum_name(api: str) -> str:
+    return _WORD_START.sub("_", api).upper()
 
 
 def _dotted(principal: KafkaPrincipal) -> str:
