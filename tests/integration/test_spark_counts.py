@@ -18,6 +18,7 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 from urllib.request import urlopen
 
 import pytest
@@ -43,6 +44,7 @@ from snapshot.jobs.counts.counts_job import run_counts
 from snapshot.jobs.counts.plot import plot_counts
 from snapshot.jobs.running.job import BatchReport, JobSettings
 from snapshot.jobs.running.progress_metrics import serve_metrics
+from snapshot.jobs.session import delta as delta_lake
 from snapshot.jobs.sources.logs import resolve_logs
 from snapshot.store.snapshot_store import SnapshotStore
 from support.data import TESTS, real_log
@@ -468,9 +470,11 @@ def test_delta_without_its_jars_is_refused(spark: SparkSession, tmp_path: Path) 
     """The message says which package it is."""
     write_random_log(tmp_path / "log", "c", seed=1, batches=1)
     job = Job(spark, tmp_path / "out", tmp_path / "log", max_offsets=None)
-    with pytest.raises(
-        SparkJobError, match=r"has no Delta Lake: add --packages io.delta:delta-spark_4.2_2.13"
-    ):
+    without_jars = patch.object(delta_lake, "EXTENSION", "missing.Extension")
+    refused = pytest.raises(
+        SparkJobError, match=r"no Delta Lake: add --packages io.delta:delta-spark_4.2_2.13"
+    )
+    with without_jars, refused:
         job.run(table_format="delta")
     assert not (tmp_path / "out").exists()
 

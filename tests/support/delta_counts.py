@@ -15,20 +15,19 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import support.spark  # noqa: F401 - sets where the jars are
 from snapshot.errors import SnapshotError
 from snapshot.jobs.counts.count_tables import read_count_deltas, read_counts
 from snapshot.jobs.counts.counts_job import run_counts
-from snapshot.jobs.counts.delta_lake import SESSION_CONF
 from snapshot.jobs.running.job import BatchReport, JobSettings
+from snapshot.jobs.session.delta import SESSION_CONF
 from snapshot.jobs.session.spark_session import spark_session
 from snapshot.jobs.sources.logs import resolve_logs
 from snapshot.store.snapshot_store import SnapshotStore
-from support.delta_jars import delta_jars
 
 
 def main(output: str, log: str) -> None:
-    jars = ",".join(str(jar) for jar in delta_jars())
-    conf = {**SESSION_CONF, "spark.jars": jars, "spark.sql.shuffle.partitions": "2"}
+    conf = {**SESSION_CONF, "spark.sql.shuffle.partitions": "2"}
     spark = spark_session("delta counts", master="local[2]", conf=conf, needs_kafka=False)
     checkpoint = Path(output) / ".checkpoints"
     reports: list[BatchReport] = []

@@ -1,8 +1,8 @@
-"""One Spark session for the tests, on two cores, with the Kafka connector.
+"""One Spark session for the tests, on two cores, with the Kafka connector and Delta Lake.
 
 All tests with the fixture `spark` run on one pytest-xdist worker, so that a run starts one JVM. A test that
 kills Spark, or needs other settings, starts a separate process.
-As a program it fetches the connector's jars and prints their directory.
+As a program it fetches the jars of both.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from snapshot.jobs.session import jars
+from snapshot.jobs.session import delta, jars
 from snapshot.jobs.session.spark_session import spark_session
 
 ROOT = Path(__file__).resolve().parents[2]
 CORES = 2
 
 SPARK_JARS = ROOT / ".cache" / "spark-jars" / jars.SPARK_VERSION
+DELTA_JARS = ROOT / ".cache" / "delta" / delta.DELTA_VERSION
 
 # `make setup` fetches into the repository: tests are offline. Processes that a test starts inherit this.
 os.environ.setdefault(jars.DIRECTORY_VARIABLE, str(SPARK_JARS))
+os.environ.setdefault(delta.DIRECTORY_VARIABLE, str(DELTA_JARS))
 
 
 @contextmanager
@@ -33,7 +35,7 @@ def local_spark() -> Iterator[SparkSession]:
     session = spark_session(
         "aclog tests",
         master=f"local[{CORES}]",
-        conf={"spark.sql.shuffle.partitions": str(CORES)},
+        conf={**delta.SESSION_CONF, "spark.sql.shuffle.partitions": str(CORES)},
         needs_kafka=True,
     )
     gateway = session.sparkContext._gateway
@@ -48,4 +50,5 @@ def local_spark() -> Iterator[SparkSession]:
 
 
 if __name__ == "__main__":
+    delta.delta_jars()
     sys.exit(jars.main([]))

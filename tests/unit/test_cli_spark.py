@@ -584,3 +584,14 @@ def test_jobs_that_are_stopped_have_not_ended_by_themselves() -> None:
     """A signal sets the control's ``stop``."""
     assert run_together([lambda _: None]) is True
     assert run_together([lambda control: control.stop.set()]) is False
+
+
+def test_tables_of_iceberg_are_refused(tmp_path: Path) -> None:
+    """Before Spark starts, with the reason."""
+    DirectoryLog.open(tmp_path / "log", mode="create").close()
+    arguments = ["--log", f"file:{tmp_path / 'log'}", "--output", tmp_path / "out"]
+    result = aclog("spark", "changes", *arguments, "--format", "iceberg")
+    assert result.exit_code == ExitCode.USAGE
+    assert "Iceberg has no runtime for Spark 4.2" in result.stderr
+    assert "Use --format delta" in result.stderr
+    assert not (tmp_path / "out").exists()

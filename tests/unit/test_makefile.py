@@ -76,7 +76,7 @@ def test_spark_is_yes_or_no(fresh: Path) -> None:
 @pytest.mark.parametrize("target", ["test", "setup"])
 def test_testing_installs_all(fresh: Path, target: str) -> None:
     plan = planned(fresh, target)
-    wanted = ["requirements/run.lock", "requirements/dev.lock", "kafka_jars.py", "spark.py", "delta_jars.py"]
+    wanted = ["requirements/run.lock", "requirements/dev.lock", "kafka_jars.py", "spark.py"]
     assert [each for each in wanted if each not in plan] == []
 
 

@@ -21,11 +21,13 @@ from authorizer.cli.workspace import Workspace
 from records.log.open import TOPIC, kind_of
 
 if TYPE_CHECKING:
+    from snapshot.jobs.changes.changes_job import HistoryFormat
     from snapshot.jobs.counts.count_tables import TableFormat
     from snapshot.jobs.running.job import JobSettings
 
 _PARQUET: Final = "parquet"
 _DELTA: Final = "delta"
+_ICEBERG: Final = "iceberg"
 _MINUTE_MS: Final = 60_000
 
 _to_topic_option: Final = click.option(
@@ -41,7 +43,7 @@ _counts_options: Final = shared(
         type=click.Choice([_PARQUET, _DELTA]),
         default=_PARQUET,
         show_default=True,
-        help="Format of the tables of counts. delta needs Delta Lake (--packages).",
+        help="Format of the tables. With delta, `aclog spark all` also writes the tables of the history.",
     ),
     click.option(
         "--plot",
@@ -62,9 +64,18 @@ _counts_options: Final = shared(
 
 @click.command("changes", cls=Command)
 @output_option
+@click.option(
+    "--format",
+    "table_format",
+    type=click.Choice([_PARQUET, _DELTA, _ICEBERG]),
+    default=_PARQUET,
+    show_default=True,
+    help="delta: also write the tables of Delta Lake below DIR/tables, for SQL and other engines: "
+    "acl_changes, acl_in_force and acl_counts. iceberg is refused: it has no runtime for Spark 4.2.",
+)
 @_to_topic_option
 @job_options
-def changes_command(*, output: str, to_topic: str | None, **flags: Any) -> None:
+def changes_command(*, output: str, table_format: str, to_topic: str | None, **flags: Any) -> None:
     """Store the history: one row for each ACL that was added, replaced or removed.
 
     Each row is appended exactly once, in Parquet, by cluster and date. The row of a removal has the removed
@@ -75,9 +86,17 @@ def changes_command(*, output: str, to_topic: str | None, **flags: Any) -> None:
     Examples:
       aclog spark changes --log kafka://b1:9092/acls --output DIR --once
       aclog spark changes --log file:DIR --output DIR --interval 60 --to-topic kafka://b1:9092/acl-changes
+      aclog spark changes --log kafka://b1:9092/acls --output DIR --format delta --once
     """
+    if table_format == _ICEBERG:
+        raise Failure(
+            "--format iceberg: Iceberg has no runtime for Spark 4.2, so Spark cannot write its tables",
+            ExitCode.USAGE,
+            "Use --format delta, which most engines read; or copy its tables to Iceberg.",
+        )
     workspace = Workspace.given()
-    run(JobFlags(**flags), workspace, [_changes_job(workspace, "--output", output, to_topic)])
+    history_format: HistoryFormat = "delta" if table_format == _DELTA else "parquet"
+    run(JobFlags(**flags), workspace, [_changes_job(workspace, "--output", output, to_topic, history_format)])
 
 
 @click.command("snapshots", cls=Command)
@@ -171,7 +190,7 @@ def all_command(
     jobs = [
         _snapshots_job(workspace, keep),
         _counts_job("--counts", counts, table_format, plot, window_ms),
-        _changes_job(workspace, "--history", history, to_topic),
+        _changes_job(workspace, "--history", history, to_topic, table_format),
     ]
     run(JobFlags(**flags), workspace, jobs)
 
@@ -238,7 +257,9 @@ def _counts_job(
     )
 
 
-def _changes_job(workspace: Workspace, option: str, output: str, to_topic: str | None) -> Job:
+def _changes_job(
+    workspace: Workspace, option: str, output: str, to_topic: str | None, table_format: HistoryFormat
+) -> Job:
     if to_topic is not None and kind_of(to_topic) != TOPIC:
         raise click.UsageError(f"--to-topic: `{to_topic}` is not kafka://HOST:PORT/TOPIC")
     home = located(output)
@@ -247,7 +268,15 @@ def _changes_job(workspace: Workspace, option: str, output: str, to_topic: str |
         from snapshot.jobs.changes.changes_job import ChangeTopic, run_changes
 
         topic = None if to_topic is None else ChangeTopic(url=to_topic, client=workspace.config.kafka)
-        run_changes(run.spark, run.settings, home, run.on_batch, to_topic=topic, control=run.control)
+        run_changes(
+            run.spark,
+            run.settings,
+            home,
+            run.on_batch,
+            to_topic=topic,
+            table_format=table_format,
+            control=run.control,
+        )
 
     return Job(
         name="changes",
@@ -256,6 +285,7 @@ def _changes_job(workspace: Workspace, option: str, output: str, to_topic: str |
         store=f"{home}/state",
         refused=(LOG, COUNTS),
         start=start,
+        conf=_conf(table_format),
     )
 
 
@@ -273,7 +303,7 @@ def _require_plot(plot: Path) -> None:
 def _conf(table_format: TableFormat) -> dict[str, str]:
     if table_format != _DELTA:
         return {}
-    from snapshot.jobs.counts.delta_lake import SESSION_CONF
+    from snapshot.jobs.session.delta import SESSION_CONF
 
     return dict(SESSION_CONF)
 

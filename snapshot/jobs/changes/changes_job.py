@@ -2,6 +2,7 @@
 
     OUTPUT/changes, OUTPUT/intervals   the tables (change_files.py), written by executors
     OUTPUT/coverage                    the range that the history covers (coverage.py)
+    OUTPUT/tables                      if wanted, the committed history as tables of Delta Lake (tables/)
     OUTPUT/state                       the job's snapshot store, in which ACLs have the offset at which they
                                        took effect. A batch counts once its state is stored
 
@@ -13,7 +14,7 @@ some of its records since.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from records.ids import uuid_to_string
 from records.log.open import open_exactly_once_producer
@@ -22,6 +23,7 @@ from snapshot.jobs.changes.change_files import STATE, history_files, state_url, 
 from snapshot.jobs.changes.change_messages import messages_of
 from snapshot.jobs.changes.change_table import net_changes
 from snapshot.jobs.changes.coverage import Coverage, put_coverage, read_coverage
+from snapshot.jobs.changes.tables.delta_tables import DeltaHistory
 from snapshot.jobs.running.query import run_job
 from snapshot.store.storage import Storage
 
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from snapshot.jobs.folding.log_plan import LogPlan, LogResult
     from snapshot.jobs.running.job import BatchReport, JobSettings
     from snapshot.jobs.running.query import RunControl
+
+HistoryFormat = Literal["parquet", "delta"]
 
 # Spark's directories in a checkpoint: of planned batches, and of batches that are done.
 _PLANNED: Final = "offsets"
@@ -60,6 +64,7 @@ def run_changes(
     on_batch: Callable[[BatchReport], None],
     *,
     to_topic: ChangeTopic | None = None,
+    table_format: HistoryFormat = "parquet",
     control: RunControl | None = None,
 ) -> None:
     """Follow the logs and write their history.
@@ -70,6 +75,8 @@ def run_changes(
         output: directory of the history, a URL that both Hadoop and fsspec support, or a local path.
         on_batch: called after each batch.
         to_topic: receives the changes, too.
+        table_format: "delta": also publish the history as tables of Delta Lake, after each batch and at the
+            start; the session needs delta.SESSION_CONF.
         control: see run_job.
 
     Raises:
@@ -97,7 +104,16 @@ def run_changes(
         may_find_leftovers=_may_come_again(Storage(settings.checkpoint)),
         to_topic=to_topic,
     )
-    run_job(spark, replace(settings, store=state_url(output)), sink, on_batch, control=control)
+    committed = on_batch
+    if table_format == "delta":
+        tables = DeltaHistory(spark, output)
+        tables.catch_up()
+
+        def committed(report: BatchReport) -> None:
+            tables.publish({log.cluster_id: log.end for log in report.logs})
+            on_batch(report)
+
+    run_job(spark, replace(settings, store=state_url(output)), sink, committed, control=control)
 
 
 class ChangesSink:

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from snapshot.errors import SparkJobError
 from snapshot.jobs.counts.count_files import COUNTS, COUNTS_BY_TIME, state_store
 from snapshot.jobs.counts.count_rows import MINUTE_MS, AclKind
-from snapshot.jobs.counts.delta_lake import MISSING
+from snapshot.jobs.session.delta import MISSING
 from snapshot.store.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:

@@ -14,8 +14,9 @@ from snapshot.errors import SparkJobError
 from snapshot.jobs.counts.count_files import CountFiles, state_store
 from snapshot.jobs.counts.count_metrics import AclCountMetric
 from snapshot.jobs.counts.count_rows import AclKind, CountRows, count_rows, counted_from
-from snapshot.jobs.counts.delta_lake import DeltaTables, require_delta
+from snapshot.jobs.counts.delta_lake import DeltaTables
 from snapshot.jobs.running.query import run_job
+from snapshot.jobs.session.delta import require_delta
 from snapshot.store.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def run_counts(
     """Run the job; see run_job.
 
     Args:
-        spark: the session; for Delta with delta_lake.SESSION_CONF and its jars.
+        spark: the session; for Delta with session.delta.SESSION_CONF.
         settings: of the job; the store is always ``OUTPUT/state``.
         output: directory of the tables, a URL that both Hadoop and fsspec support, or a local path.
         on_batch: called after each batch.

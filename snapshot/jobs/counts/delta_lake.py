@@ -1,4 +1,4 @@
-"""The count tables as tables of Delta Lake; needs its jars.
+"""The count tables as tables of Delta Lake (session.delta).
 
 Each batch is one commit to each table. It replaces the rows of an earlier attempt at the same offsets, so
 that a repeated batch, also with another end, is in the table once. Delta's txnVersion would skip the
@@ -7,49 +7,20 @@ repeated batch.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from snapshot.errors import SparkJobError
 from snapshot.jobs.counts.count_files import COUNTS, COUNTS_BY_TIME
 from snapshot.jobs.counts.count_rows import AclKind, CountRows, counts_by_kind
+from snapshot.jobs.session.delta import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
-
-#: The package for --packages, with which Spark downloads Delta.
-PACKAGE: Final = "io.delta:delta-spark_4.2_2.13:4.4.0"
-
-#: Spark's error conditions for a path without a table.
-MISSING: Final = frozenset({"PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE"})
-
-_EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
-#: Settings that a session needs from its start.
-SESSION_CONF: Final[Mapping[str, str]] = {
-    "spark.sql.extensions": _EXTENSION,
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    # The table's log is small: Delta's 50 tasks would take longer than the work.
-    "spark.databricks.delta.snapshotPartitions": "1",
-}
-
-
-def require_delta(spark: SparkSession) -> None:
-    """Check that the session can write Delta's tables.
-
-    Raises:
-        SparkJobError: it cannot.
-    """
-    extensions = str(spark.conf.get("spark.sql.extensions", "")).split(",")
-    if _EXTENSION not in extensions or not _is_loadable(spark, _EXTENSION):
-        raise SparkJobError(
-            f"this Spark has no Delta Lake: add --packages {PACKAGE} (under spark-submit also --conf "
-            f"{' --conf '.join(f'{key}={value}' for key, value in SESSION_CONF.items())}), or write Parquet"
-        )
 
 
 class DeltaTables:
@@ -115,9 +86,3 @@ def _literal(text: str) -> str:
     """A string literal of Spark's SQL."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
-
-
-def _is_loadable(spark: SparkSession, name: str) -> bool:
-    jvm: Any = spark._jvm  # noqa: SLF001 - no public API for classes
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    return loader.getResource(f"{name.replace('.', '/')}.class") is not None

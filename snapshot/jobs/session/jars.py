@@ -63,16 +63,8 @@ def connector_jars() -> list[Path]:
     Raises:
         SparkJarsError: they cannot be downloaded, or have other checksums.
     """
-    try:
-        installed = version("pyspark")
-    except PackageNotFoundError:
-        raise SparkJarsError(f"pyspark is not installed: {install_command('spark')}") from None
-    if installed != SPARK_VERSION:
-        raise SparkJarsError(
-            f"{_WHAT} does not fit pyspark {installed}: install pyspark=={SPARK_VERSION}, or name the "
-            f"connector of that version with --packages"
-        )
-    default = _cache() / SPARK_VERSION
+    require_pyspark_version(_WHAT, PACKAGE)
+    default = cache_directory("spark-jars") / SPARK_VERSION
     try:
         directory = jar_directory(default, DIRECTORY_VARIABLE, JARS, _WHAT)
     except SparkJarsError as error:
@@ -84,9 +76,23 @@ def connector_jars() -> list[Path]:
     return [directory / jar.file for jar in JARS]
 
 
-def _cache() -> Path:
+def require_pyspark_version(what: str, package: str) -> None:
+    """Raise SparkJarsError unless the installed pyspark is the one that the pinned jars fit."""
+    try:
+        installed = version("pyspark")
+    except PackageNotFoundError:
+        raise SparkJarsError(f"pyspark is not installed: {install_command('spark')}") from None
+    if installed != SPARK_VERSION:
+        raise SparkJarsError(
+            f"{what} does not fit pyspark {installed}: install pyspark=={SPARK_VERSION}, or name the package "
+            f"for that version, instead of {package}, with --packages"
+        )
+
+
+def cache_directory(name: str) -> Path:
+    """The directory for downloads of one kind."""
     home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "aclog" / "spark-jars"
+    return (Path(home) if home else Path.home() / ".cache") / "aclog" / name
 
 
 def main(argv: list[str]) -> int:

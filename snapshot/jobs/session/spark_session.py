@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from records.properties import parse_properties
 from snapshot.errors import SparkJarsError, SparkJobError
+from snapshot.jobs.session.delta import DELTA_NAME, EXTENSION, EXTENSIONS, delta_jars
 from snapshot.jobs.session.jars import CONNECTOR_NAME, PACKAGE, connector_jars
 from snapshot.jobs.session.jvm import start_jvm
 
@@ -114,9 +115,13 @@ def _jvm_settings(settings: Mapping[str, str], *, needs_kafka: bool) -> dict[str
     if not _configures_logging(settings):
         option = f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}"
         added[_JAVA_OPTIONS] = " ".join(filter(None, (settings.get(_JAVA_OPTIONS), option)))
-    if needs_kafka and not _has_connector_setting(settings):
-        jars = [str(jar) for jar in connector_jars()]
-        added[_JARS] = ",".join(filter(None, (settings.get(_JARS), *jars)))
+    jars: list[Path] = []
+    if needs_kafka and not _includes(settings, CONNECTOR_NAME):
+        jars += connector_jars()
+    if EXTENSION in settings.get(EXTENSIONS, "").split(",") and not _includes(settings, DELTA_NAME):
+        jars += delta_jars()
+    if jars:
+        added[_JARS] = ",".join(filter(None, (settings.get(_JARS), *map(str, jars))))
     return added
 
 
@@ -143,10 +148,10 @@ def _has_connector(session: SparkSession) -> bool:
     return loader.getResource(f"{_CONNECTOR_CLASS.replace('.', '/')}.class") is not None
 
 
-def _has_connector_setting(settings: Mapping[str, str]) -> bool:
-    """Whether the user's settings or this installation of Spark already include the connector."""
-    named = any(CONNECTOR_NAME in settings.get(key, "") for key in _CLASS_PATHS)
-    return named or any(Path(_find_spark_home(), "jars").glob(f"{CONNECTOR_NAME}*.jar"))
+def _includes(settings: Mapping[str, str], name: str) -> bool:
+    """Whether the user's settings or this installation of Spark already include the jar of this name."""
+    named = any(name in settings.get(key, "") for key in _CLASS_PATHS)
+    return named or any(Path(_find_spark_home(), "jars").glob(f"{name}*.jar"))
 
 
 def _configures_logging(settings: Mapping[str, str]) -> bool:

@@ -1,0 +1,1 @@
+"""The history as tables of Delta Lake."""

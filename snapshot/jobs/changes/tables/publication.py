@@ -1,0 +1,108 @@
+"""Publications: which ranges of a history the tables have.
+
+OUTPUT/tables/_publications/<number, 10 digits>.json
+
+A publication is one step of all tables: from the ends of the one before to its own. It is put before the
+tables are written, and again when they are. So an interrupted one is repeated with the same ranges, and its
+number is the version of Delta's transactions: a table that has it already is not written again.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+import msgspec
+
+from snapshot.errors import SnapshotCorruptError, SparkJobError
+from snapshot.jobs.changes.tables.schema import TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from snapshot.store.storage import Storage
+
+TABLES_DIRECTORY: Final = "tables"
+_DIRECTORY: Final = f"{TABLES_DIRECTORY}/_publications"
+_FILE: Final = re.compile(r"([0-9]{10})\.json")
+_FORMAT_VERSION: Final = 1
+
+
+class Publication(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True):
+    """One step of all tables.
+
+    Attributes:
+        format_version: of this file.
+        writer: the id of Delta's transactions, chosen once for all tables.
+        number: their version, from 1 on.
+        begins: the end of each cluster's rows before it; a cluster without one has no rows.
+        ends: the end of each cluster's rows after it.
+        is_complete: all tables have it.
+    """
+
+    format_version: int = _FORMAT_VERSION
+    writer: str
+    number: int
+    begins: dict[str, int]
+    ends: dict[str, int]
+    is_complete: bool = False
+
+    @property
+    def ranges(self) -> dict[str, tuple[int | None, int]]:
+        """The begin (None: of the history) and the end of each cluster that it advances."""
+        return {
+            cluster_id: (self.begins.get(cluster_id), end)
+            for cluster_id, end in self.ends.items()
+            if self.begins.get(cluster_id) != end
+        }
+
+
+def next_publication(last: Publication | None, ends: Mapping[str, int]) -> Publication:
+    """The publication that advances these clusters."""
+    if last is None:
+        return Publication(writer=f"aclog-{uuid4()}", number=1, begins={}, ends=dict(ends))
+    return Publication(
+        writer=last.writer, number=last.number + 1, begins=last.ends, ends={**last.ends, **ends}
+    )
+
+
+def last_publication(storage: Storage) -> Publication | None:
+    """The newest publication of a history; None before the first.
+
+    Raises:
+        SnapshotCorruptError: its file is damaged.
+        SparkJobError: the tables and the publications do not belong together.
+    """
+    names = [name for name in storage.files(_DIRECTORY) if _FILE.fullmatch(name)]
+    existing = set(storage.directories(TABLES_DIRECTORY)).intersection(table.name for table in TABLES)
+    again = (
+        f"Move {storage.shown(TABLES_DIRECTORY)} away: the next run writes all tables again from the history"
+    )
+    if not names:
+        if existing:
+            raise SparkJobError(f"{storage.shown(_DIRECTORY)} is missing, but there are tables. {again}")
+        return None
+    path = f"{_DIRECTORY}/{max(names)}"
+    try:
+        last = msgspec.json.decode(storage.read(path), type=Publication)
+    except msgspec.MsgspecError as error:
+        raise SnapshotCorruptError(f"{storage.shown(path)} is damaged: {error}. {again}") from error
+    missing = sorted({table.name for table in TABLES} - existing)
+    if missing and (last.is_complete or last.number > 1):
+        raise SparkJobError(
+            f"{storage.shown(TABLES_DIRECTORY)} has no table {', '.join(missing)}: it was removed, or "
+            f"another version of aclog wrote the tables. {again}"
+        )
+    return last
+
+
+def put_publication(storage: Storage, publication: Publication) -> None:
+    """Write the file; a complete one replaces those before it."""
+    storage.put(_path(publication.number), msgspec.json.encode(publication) + b"\n")
+    if publication.is_complete and publication.number > 1:
+        storage.remove(_path(publication.number - 1))
+
+
+def _path(number: int) -> str:
+    return f"{_DIRECTORY}/{number:010d}.json"

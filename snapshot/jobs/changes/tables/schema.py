@@ -1,0 +1,113 @@
+"""The tables of a history, with the comments that a catalog shows."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from snapshot.jobs.changes.change_table import CONTENT
+
+
+class Column(NamedTuple):
+    """One column: its name, its type in Spark's SQL, and its comment."""
+
+    name: str
+    type: str
+    comment: str
+
+
+class Table(NamedTuple):
+    """One table."""
+
+    name: str
+    comment: str
+    columns: tuple[Column, ...]
+
+    @property
+    def ddl(self) -> str:
+        """The columns in Spark's SQL, without comments."""
+        return ", ".join(f"{column.name} {column.type}" for column in self.columns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+
+#: Month of a row whose time is unknown: of an ACL that the log's first state had.
+UNKNOWN_MONTH: Final = "unknown"
+PARTITIONS: Final = ("cluster_id", "month")
+
+_CLUSTER: Final = Column("cluster_id", "string", "Cluster of the log")
+_TOPIC: Final = Column("topic_id", "string", "Id of the log, as Kafka prints it")
+_ID: Final = Column("id", "string", "Id of the ACL's record, as Kafka prints it")
+_CONTENT: Final = tuple(Column(*each) for each in zip(
+    CONTENT,
+    ["string"] * len(CONTENT),
+    (
+        "Resource type of the ACL: TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, DELEGATION_TOKEN or USER",
+        "Name of the resource, its prefix, or *",
+        "LITERAL or PREFIXED",
+        "Principal of the ACL, Type:name; User:* means every principal",
+        "Client host of the ACL; * means every host",
+        "Operation of the ACL, as stored: ALL includes every operation",
+        "ALLOW or DENY",
+    ),
+    strict=True,
+))  # fmt: skip
+
+ACL_CHANGES: Final = Table(
+    "acl_changes",
+    "Each ACL that was added, replaced or removed; one row for each id and offset",
+    (
+        _CLUSTER,
+        Column("month", "string", "Month of time, in UTC: YYYY-MM"),
+        _TOPIC,
+        Column("offset", "bigint", "Offset of the log at which the change took effect"),
+        Column("time", "timestamp", "Time of the record"),
+        Column("change", "string", "added, replaced or removed"),
+        _ID,
+        *_CONTENT,
+        Column(
+            "previous",
+            "struct<" + ", ".join(f"{name}: string" for name in CONTENT) + ", "
+            "valid_from_offset: bigint, valid_from_time: timestamp>",
+            "The ACL that was replaced or removed, and since when it was in force; null if added",
+        ),
+    ),
+)
+ACL_IN_FORCE: Final = Table(
+    "acl_in_force",
+    "Each period in which an ACL was in force under one id with one content (type 2 dimension)",
+    (
+        _CLUSTER,
+        Column("month", "string", f"Month of valid_from_time, in UTC: YYYY-MM, or {UNKNOWN_MONTH}"),
+        _TOPIC,
+        _ID,
+        *_CONTENT,
+        Column(
+            "valid_from_offset",
+            "bigint",
+            "Offset from which the ACL was in force, inclusive; null if it was in Kafka's oldest snapshot",
+        ),
+        Column("valid_to_offset", "bigint", "Offset at which it ended, exclusive; null while in force"),
+        Column("valid_from_time", "timestamp", "Time of the record that began the period"),
+        Column("valid_to_time", "timestamp", "Time of the record that ended it; null while in force"),
+    ),
+)
+ACL_COUNTS: Final = Table(
+    "acl_counts",
+    "The number of ACLs of each kind after each offset at which it changed",
+    (
+        _CLUSTER,
+        Column("month", "string", f"Month of time, in UTC: YYYY-MM, or {UNKNOWN_MONTH}"),
+        Column("offset", "bigint", "Offset at which the number changed"),
+        Column("time", "timestamp", "Time of the record"),
+        *(column for column in _CONTENT if column.name in ("resource_type", "pattern_type")),
+        *(column for column in _CONTENT if column.name in ("operation", "permission_type")),
+        Column("delta", "bigint", "Change of the number"),
+        Column("count", "bigint", "The number from this offset on"),
+    ),
+)
+#: The kind by which ACLs are counted.
+KIND: Final = ("resource_type", "pattern_type", "operation", "permission_type")
+TABLES: Final = (ACL_CHANGES, ACL_IN_FORCE, ACL_COUNTS)

@@ -1,0 +1,91 @@
+"""What the tables of a history must hold, from a fold of its log at every offset; and what they hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable
+
+from records.entries import AccessControlEntryRecord
+from records.ids import Uuid, uuid_from_string
+from records.log.directory import DirectoryLog
+from replay.load_image import load_image
+from snapshot.jobs.changes.change_table import CONTENT, record_from_row
+from support.naive_counts import kind_of
+
+Row = tuple[Any, ...]
+Rows = Counter[Row]
+
+
+class NaiveTables:
+    """The expected rows: changes, periods and counts, each with how often."""
+
+    def __init__(self, directory: Path) -> None:
+        self.changes: Rows = Counter()
+        self.periods: Rows = Counter()
+        self.counts: Rows = Counter()
+        state: dict[Uuid, tuple[int, AccessControlEntryRecord]] = {}
+        by_kind: Counter[Row] = Counter()
+        with DirectoryLog.open(directory) as log:
+            for offset in range(log.high_watermark()):
+                image = load_image(log, at_offset=offset).image
+                now = {each.record.id: each.record for each in image}
+                deltas: Counter[Row] = Counter()
+                for acl_id in sorted(state.keys() | now.keys()):
+                    since, before = state.get(acl_id, (None, None))
+                    after = now.get(acl_id)
+                    if before == after:
+                        continue
+                    self.changes[offset, since, before, after] += 1
+                    if before is not None:
+                        self.periods[since, offset, before] += 1
+                        deltas[kind_of(before)] -= 1
+                        del state[acl_id]
+                    if after is not None:
+                        deltas[kind_of(after)] += 1
+                        state[acl_id] = (offset, after)
+                for kind, delta in deltas.items():
+                    if delta:
+                        by_kind[kind] += delta
+                        self.counts[offset, kind, delta, by_kind[kind]] += 1
+        for since, record in state.values():
+            self.periods[since, None, record] += 1
+
+
+def rows_of(output: Path, table: str, cluster_id: str | None = None) -> list[dict[str, Any]]:
+    """All rows of a table, read without Spark."""
+    rows = DeltaTable(f"file://{output}/tables/{table}").to_pyarrow_table().to_pylist()
+    return [row for row in rows if cluster_id in (None, row["cluster_id"])]
+
+
+def assert_tables_are_of(output: Path, directory: Path, cluster_id: str | None = None) -> None:
+    """The tables have exactly the expected rows, each once."""
+    expected = NaiveTables(directory)
+    changes: Rows = Counter()
+    for row in rows_of(output, "acl_changes", cluster_id):
+        previous = row["previous"]
+        before = None if previous is None else _record(row["id"], previous)
+        now = _record(row["id"], row)
+        assert (row["change"] == "added") == (before is None)
+        after = None if row["change"] == "removed" else now
+        assert after is not None or now == before
+        since = None if previous is None else previous["valid_from_offset"]
+        assert row["month"] == f"{row['time']:%Y-%m}"
+        changes[row["offset"], since, before, after] += 1
+    assert changes == expected.changes
+    periods = Counter(
+        (row["valid_from_offset"], row["valid_to_offset"], _record(row["id"], row))
+        for row in rows_of(output, "acl_in_force", cluster_id)
+    )
+    assert periods == expected.periods
+    counts: Rows = Counter()
+    for row in rows_of(output, "acl_counts", cluster_id):
+        kind = tuple(row[name] for name in ("resource_type", "pattern_type", "permission_type", "operation"))
+        counts[row["offset"], kind, row["delta"], row["count"]] += 1
+    assert counts == expected.counts
+
+
+def _record(acl_id: str, row: dict[str, Any]) -> AccessControlEntryRecord:
+    return record_from_row(uuid_from_string(acl_id), {name: row[name] for name in CONTENT})
