@@ -48,6 +48,7 @@ def console_page(
     *,
     width: int = 1280,
     color_scheme: ColorScheme = "light",
+    timezone: str = "UTC",
     unavailable: bool = False,
 ) -> Iterator[Page]:
     """An empty page for ``url``; at the end it has requested no other origin and logged no error.
@@ -56,7 +57,9 @@ def console_page(
     """
     size = {"width": width, "height": _HEIGHT}
     # The page's policy does not allow axe, so it is bypassed here; other tests check the policy.
-    with chromium.new_context(viewport=size, color_scheme=color_scheme, bypass_csp=True) as context:  # type: ignore[arg-type]
+    with chromium.new_context(
+        viewport=size, color_scheme=color_scheme, timezone_id=timezone, bypass_csp=True
+    ) as context:  # type: ignore[arg-type]
         opened = context.new_page()
         opened.set_default_timeout(_WAIT_MS)
         hosts: list[str] = []

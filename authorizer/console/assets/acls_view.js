@@ -5,7 +5,8 @@ import { useAnswer } from "./use_answer.js";
 import { ChangePanel, withRemoval, without, isRemoved, refusalOf } from "./change.js";
 import { ErrorMessage } from "./error_message.js";
 import { numberOf, offsetOf } from "./view.js";
-import { aclText, count, time as timeOf, title, visible } from "./words.js";
+import { time as timeOf } from "./dates.js";
+import { aclText, count, title, visible } from "./words.js";
 
 const PAGE = 100;
 

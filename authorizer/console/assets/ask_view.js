@@ -5,7 +5,8 @@ import { AllowedView } from "./allowed_view.js";
 import { useAnswer } from "./use_answer.js";
 import { ErrorMessage } from "./error_message.js";
 import { offsetOf, urlOffset } from "./view.js";
-import { OPERATIONS, TYPES, aclText, stateAndTime, stateText, time as timeOf, title, visible } from "./words.js";
+import { time as timeOf } from "./dates.js";
+import { OPERATIONS, TYPES, aclText, stateAndTime, stateText, title, visible } from "./words.js";
 
 function Acls({ acls, heading }) {
   if (!acls.length) return null;

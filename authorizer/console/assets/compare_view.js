@@ -8,7 +8,7 @@ import { DecisionChangeList, viewOfRequest } from "./decision_changes.js";
 import { PlanSummary } from "./plan_summary.js";
 import { ErrorMessage } from "./error_message.js";
 import { offsetOf, urlOffset } from "./view.js";
-import { offsetText, stateAndTime, visible } from "./words.js";
+import { datedOffset, stateAndTime, visible } from "./words.js";
 
 // Maximum length of a text in the URL, so that people can share it.
 const TEXT_IN_URL = 2000;
@@ -40,7 +40,7 @@ function States({ view, go, time }) {
   const buttons = (witness) => html`
     <button onClick=${() => go({ ...viewOfRequest(witness), at: view.since })}>check ${before}</button>
     <button onClick=${() => go({ ...viewOfRequest(witness), at: view.at ?? null })}>check ${after}</button>`;
-  return html`<p>From ${offsetText(since)} to ${at === null ? `now (${stateAndTime(time)})` : offsetText(at)}:</p>
+  return html`<p>From ${datedOffset(since, time.past)} to ${at === null ? `now (${stateAndTime(time)})` : datedOffset(at, time.past)}:</p>
     ${answer && error ? html`<${ErrorMessage} error=${error} />` : null}
     ${answer
       ? html`<${DecisionChangeList} answer=${answer} labels=${[before, after]} buttons=${buttons} />`

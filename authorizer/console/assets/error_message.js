@@ -2,7 +2,8 @@
 
 import { html } from "./htm-preact.js";
 import { UNREACHABLE } from "./api.js";
-import { clock, visible } from "./words.js";
+import { clock } from "./dates.js";
+import { visible } from "./words.js";
 
 // Temporary errors: no answer, or one of a proxy or a node that is not ready.
 const TEMPORARY = [UNREACHABLE, 502, 503, 504];

@@ -1,6 +1,6 @@
 // The console: one view at a time, with the time bar below it.
 
-import { html, render, useEffect, useRef, useState } from "./htm-preact.js";
+import { html, render, useEffect, useMemo, useRef, useState } from "./htm-preact.js";
 import { AclsView } from "./acls_view.js";
 import { usePoll } from "./poll.js";
 import { useAnswer } from "./use_answer.js";
@@ -13,7 +13,8 @@ import { SignIn } from "./sign_in.js";
 import { TimeBar } from "./time_bar.js";
 import { ErrorMessage } from "./error_message.js";
 import { checkedView, offsetOf, useView } from "./view.js";
-import { offsetText, stateAndTime, visible } from "./words.js";
+import { ZONES, setZone } from "./dates.js";
+import { datedOffset, stateAndTime, visible } from "./words.js";
 
 const VIEWS = {
   matrix: ["Matrix", MatrixView],
@@ -37,7 +38,10 @@ function useTime() {
     const timer = setTimeout(() => setPollCount(pollCount + 1), PROGRESS_MS);
     return () => clearTimeout(timer);
   }, [past.answer]);
-  const time = now && { ...now, past: past.answer, pastError: past.error };
+  const received = useMemo(() => performance.now(), [past.answer]);
+  // The node's clock: the browser's may be wrong, but it knows how much time has passed.
+  const nodeTime = () => past.answer.now + performance.now() - received;
+  const time = now && { ...now, past: past.answer, pastError: past.error, nodeTime };
   return [time, error, refresh];
 }
 
@@ -54,6 +58,7 @@ function Console() {
   const [urlView, go] = useView();
   const [time, error, refresh] = useTime();
   const [view, problems] = checkedView(urlView, time);
+  setZone(view.zone);
   const [change, setChange] = useState(NO_CHANGE);
   const firstField = useRef(null);
   useEffect(() => {
@@ -76,8 +81,12 @@ function Console() {
             onClick=${() => go({ view: name })}>${label}</button>`,
         )}
       </nav>
+      <label class="zone">Times in <select value=${view.zone ?? "utc"}
+        onChange=${(event) => go({ zone: event.target.value === "utc" ? null : event.target.value })}>
+        ${Object.entries(ZONES).map(([name, zone]) => html`<option value=${name}>${zone}${name === "local" ? " (browser)" : ""}</option>`)}
+      </select></label>
       <p class="status">
-        ${time ? html`${time.caller ? html`<bdi>${visible(time.caller)}</bdi> · ` : null}${stateAndTime(time)}${view.at ? html` · <b>showing ${offsetText(offsetOf(view.at))}</b>` : null}` : null}
+        ${time ? html`${time.caller ? html`<bdi>${visible(time.caller)}</bdi> · ` : null}${stateAndTime(time)}${view.at ? html` · <b>showing ${datedOffset(offsetOf(view.at), time.past)}</b>` : null}` : null}
       </p>
     </header>
     <main>

@@ -4,7 +4,7 @@ import { html, useEffect, useMemo, useRef, useState } from "./htm-preact.js";
 import { useAnswer } from "./use_answer.js";
 import { ErrorMessage } from "./error_message.js";
 import { numberOf, offsetOf } from "./view.js";
-import { TYPES, count, group, letters, nameOf, offsetText, operationsOf, title, visible } from "./words.js";
+import { TYPES, count, datedOffset, group, letters, nameOf, operationsOf, title, visible } from "./words.js";
 
 const ROW_PX = 36;
 // Share of the window's height, as in console.css.
@@ -245,7 +245,7 @@ export function MatrixView({ view, go, time }) {
             <span class="chip read partly">R</span> on some names, or from some hosts${view.teams ? "; for a team: for all members, or for some" : ""}
             ${answer.granted
               ? html`<span class="flip granted">+</span> granted <span class="flip revoked">−</span> revoked
-                  since ${offsetText(offsetOf(view.since))}`
+                  since ${datedOffset(offsetOf(view.since), time.past)}`
               : null}
           </p>`
       : error ? null : html`<p class="notice">Computing…</p>`}

@@ -4,13 +4,14 @@ import { html } from "./htm-preact.js";
 import { Decisions } from "./decisions.js";
 import { StoredCounts } from "./stored_counts.js";
 import { PeerNodes } from "./peer_nodes.js";
-import { count, stateAndTime, stateText, visible } from "./words.js";
+import { count, datedOffset, stateAndTime, visible } from "./words.js";
 
 export const LABEL = "Node";
 const WIDTH = 600;
 const HEIGHT = 80;
 
-function Chart({ states }) {
+function Chart({ past }) {
+  const states = past.moments;
   const most = Math.max(1, ...states.map((each) => each.acls));
   const from = states[0].end_offset;
   const span = Math.max(1, states.at(-1).end_offset - from);
@@ -21,7 +22,7 @@ function Chart({ states }) {
     <svg viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label=${`up to ${count(most, "ACL")}`} class="chart">
       <polyline points=${points.join(" ")} />
     </svg>
-    <figcaption>ACLs from ${stateText(from)} to ${stateText(states.at(-1).end_offset)}; at most ${most.toLocaleString("en")}</figcaption>
+    <figcaption>ACLs from ${datedOffset(from - 1, past)} to ${datedOffset(states.at(-1).end_offset - 1, past)}; at most ${most.toLocaleString("en")}</figcaption>
   </figure>`;
 }
 
@@ -38,7 +39,7 @@ export function NodeView({ time }) {
     ["Rules of", `Kafka ${state.kafka_version.version ?? "release not known"}`],
     ["You are", `${time.caller}${time.sees_all ? "" : ", who sees only their own decisions"}`],
   ];
-  const chart = time.past?.moments.length > 1 ? html`<${Chart} states=${time.past.moments} />` : null;
+  const chart = time.past?.moments.length > 1 ? html`<${Chart} past=${time.past} />` : null;
   return html`<section aria-label="Node">
     <dl class="facts">
       ${facts.map(([name, value]) => html`<div><dt>${name}</dt><dd><bdi>${visible(value)}</bdi></dd></div>`)}

@@ -2,7 +2,8 @@
 
 import { html } from "./htm-preact.js";
 import { usePoll } from "./poll.js";
-import { count, time as timeOf, visible } from "./words.js";
+import { time as timeOf } from "./dates.js";
+import { count, visible } from "./words.js";
 
 const WIDTH = 600;
 const HEIGHT = 80;

@@ -4,10 +4,12 @@ import { html, useEffect, useLayoutEffect, useMemo, useState } from "./htm-preac
 import { useAnswer } from "./use_answer.js";
 import { ErrorMessage } from "./error_message.js";
 import { offsetOf, urlOffset } from "./view.js";
-import { aclText, count, offsetText, stateAndTime, stateText, time as timeOf, visible } from "./words.js";
+import { ask } from "./api.js";
+import { PERIODS, day, fromInput, inputValue, periodOf, time as timeOf } from "./dates.js";
+import { aclText, count, datedOffset, offsetText, stateAndTime, stateText, timeAt, visible } from "./words.js";
 
-const DAY_MS = 86_400_000;
 const BARS = 240;
+const TICKS = 6;
 // Maximum number of listed gaps.
 const GAPS_MAXIMUM = 50;
 
@@ -26,8 +28,8 @@ function gapsOf(states) {
   return states.flatMap((each, at) => (each.unknown_from === null ? [] : [{ at, from: each.unknown_from, to: each.end_offset }]));
 }
 
-function gapText(from, to) {
-  return `between ${stateText(from)} and ${stateText(to)} the states are unknown`;
+function gapText(from, to, past) {
+  return `between ${datedOffset(from - 1, past)} and ${datedOffset(to - 1, past)} the states are unknown`;
 }
 
 const GAP_REASON = "records are missing: they were compacted away, or Spark read the topic too late";
@@ -41,14 +43,14 @@ function Gaps({ gaps, states }) {
 }
 
 // The gaps as text; `beginning` says why nothing is known before the first state.
-function GapList({ gaps, beginning }) {
+function GapList({ gaps, beginning, past }) {
   const number = gaps.length + (beginning ? 1 : 0);
   if (!number) return null;
   return html`<details class="gaps">
     <summary>${count(number, "gap")} in the known history</summary>
     <ul>
       ${beginning ? html`<li>${beginning}</li>` : null}
-      ${gaps.slice(-GAPS_MAXIMUM).map(({ from, to }) => html`<li>${gapText(from, to)}: ${GAP_REASON}</li>`)}
+      ${gaps.slice(-GAPS_MAXIMUM).map(({ from, to }) => html`<li>${gapText(from, to, past)}: ${GAP_REASON}</li>`)}
     </ul>
     ${gaps.length > GAPS_MAXIMUM ? html`<p>Only the last ${GAPS_MAXIMUM} gaps are listed.</p>` : null}
   </details>`;
@@ -72,6 +74,74 @@ function Track({ states }) {
       return html`<rect x=${at + 0.1} width="0.8" y=${10 - height} height=${height} />`;
     })}
   </svg>`;
+}
+
+// Days along the bar. The bar has equal steps for each state, so days are not evenly spaced.
+function Axis({ states }) {
+  const days = states.map((each) => (each.timestamp > 0 ? day(each.timestamp) : ""));
+  const ticks = [];
+  for (let number = 0; number <= TICKS; number += 1) {
+    const at = Math.round((number * (states.length - 1)) / TICKS);
+    if (days[at] && days[at] !== ticks.at(-1)?.text) {
+      ticks.push({ text: days[at], left: states.length > 1 ? at / (states.length - 1) : 0 });
+    }
+  }
+  return html`<ol class="axis" aria-label="Days along the bar">
+    ${ticks.map(({ text, left }, number) => html`<li class=${number && number < ticks.length - 1 ? "extra" : ""} style=${{ left: `${left * 100}%`, transform: `translateX(-${left * 100}%)` }}>${text}</li>`)}
+  </ol>`;
+}
+
+// The last state up to a time. The page lists the newest states only; the node knows earlier ones.
+async function stateAt(ms, past) {
+  const known = past.moments.findLast((each) => each.timestamp > 0 && each.timestamp <= ms);
+  if (known) return known;
+  const { at_time: earlier } = await ask("console/v1/moments", { time: Math.floor(ms) });
+  return earlier;
+}
+
+// Chooses the shown period: by name, by dates, or by an offset.
+function Period({ view, go, time, previous }) {
+  const [problem, setProblem] = useState(null);
+  const since = offsetOf(view.since);
+  const at = offsetOf(view.at);
+  const show = async (from, until) => {
+    try {
+      const changes = {};
+      if (from !== undefined) changes.since = urlOffset((await stateAt(from, time.past)).end_offset);
+      if (until !== undefined) changes.at = until === null ? null : urlOffset((await stateAt(until, time.past)).end_offset);
+      setProblem(null);
+      go(changes);
+    } catch (error) {
+      setProblem(error);
+    }
+  };
+  const entered = (apply) => (event) => {
+    const ms = fromInput(event.target.value);
+    if (!Number.isNaN(ms)) apply(ms);
+  };
+  const dateOf = (offset) => {
+    const ms = offset === null ? 0 : timeAt(offset, time.past);
+    return ms > 0 ? inputValue(ms) : "";
+  };
+  return html`<div class="since">
+    ${view.since === undefined
+      ? html`<button disabled=${previous === undefined} onClick=${() => go({ since: urlOffset(previous.end_offset) })}>the last change</button>`
+      : html`<button onClick=${() => go({ since: null })}>stop comparing</button>`}
+    <label>compare <select aria-label="Period" value="" onChange=${(event) => {
+      const name = event.target.value;
+      event.target.value = "";
+      show(...periodOf(name, time.nodeTime()));
+    }}>
+      <option value="">choose a period</option>
+      ${Object.entries(PERIODS).map(([name, [label]]) => html`<option value=${name}>${label}</option>`)}
+    </select></label>
+    <label>from <input type="datetime-local" value=${dateOf(since)} onChange=${entered((ms) => show(ms))} /></label>
+    <label>to <input type="datetime-local" value=${dateOf(at)} onChange=${entered((ms) => show(undefined, ms))} /></label>
+    <label>since offset <input type="number" min="0" value=${view.since ?? ""} placeholder=${since === -1 ? "start" : ""}
+      onChange=${(event) => go({ since: event.target.value })} /></label>
+    ${since === null ? null : html`<span class="period">Compared: ${datedOffset(since, time.past)} to ${at === null ? "now" : datedOffset(at, time.past)}</span>`}
+    ${problem ? html`<${ErrorMessage} error=${problem} />` : null}
+  </div>`;
 }
 
 function Progress({ scanned, total }) {
@@ -130,7 +200,6 @@ export function TimeBar({ view, go, time }) {
   const { first_end_offset: first, origin, left_out: leftOut, is_whole: isWhole } = time.past;
   const why = leftOut ? `${count(leftOut, "earlier state")} are not listed` : visible(origin);
   const beginning = isWhole && !leftOut ? null : `no state is known before ${stateText(first)}: ${why}`;
-  const yesterday = states.findLast((each) => each.timestamp < Date.now() - DAY_MS) ?? states[0];
   return html`<section class="time" aria-label="Time">
     ${time.past.progress ? html`<${Progress} scanned=${time.past.progress[0]} total=${time.past.progress[1]} />` : null}
     <div class="scale">
@@ -143,24 +212,18 @@ export function TimeBar({ view, go, time }) {
           <input type="range" min="0" max=${states.length - 1} value=${here} aria-label="State"
             aria-valuetext=${stateAndTime(state)}
             onInput=${(event) => step(Number(event.target.value))} />
+          <${Axis} states=${states} />
         </div>
       </div>
       <button aria-label="Next change" disabled=${here >= states.length - 1} onClick=${() => step(here + 1)}>▶</button>
       <button class="now" disabled=${at === null} onClick=${() => go({ at: null })}>now</button>
     </div>
     <p class="shown-state" aria-live="polite">
-      ${at === null ? `Now: ${stateAndTime(time)}` : `Shown: ${shownText(at, state, states[here + 1])}`}, ${count(state.acls, "ACL")}${state.unknown_from === null ? null : html`; <b>${gapText(state.unknown_from, state.end_offset)}</b>`}
+      ${at === null ? `Now: ${stateAndTime(time)}` : `Shown: ${shownText(at, state, states[here + 1])}`}, ${count(state.acls, "ACL")}${state.unknown_from === null ? null : html`; <b>${gapText(state.unknown_from, state.end_offset, time.past)}</b>`}
     </p>
     ${time.past.refusal ? html`<p class="error" role="status">Spark's history is not shown: ${visible(time.past.refusal)}</p>` : null}
-    <${GapList} gaps=${gaps} beginning=${time.past.progress ? null : beginning} />
-    <div class="since">
-      ${view.since === undefined
-        ? html`<button onClick=${() => go({ since: urlOffset(yesterday.end_offset) })}>since yesterday</button>
-            <button disabled=${here <= 0} onClick=${() => go({ since: urlOffset(states[Math.max(0, here - 1)].end_offset) })}>the last change</button>`
-        : html`<button onClick=${() => go({ since: null })}>stop comparing</button>`}
-      <label>since offset <input type="number" min="0" value=${view.since ?? ""} placeholder=${offsetOf(view.since) === -1 ? "start" : ""}
-        onChange=${(event) => go({ since: event.target.value })} /></label>
-    </div>
+    <${GapList} gaps=${gaps} beginning=${time.past.progress ? null : beginning} past=${time.past} />
+    <${Period} view=${view} go=${go} time=${time} previous=${states[here - 1]} />
     <details open=${isOpen} onToggle=${(event) => setOpen(event.target.open)}>
       <summary>What changed</summary>
       ${isOpen ? html`<${Changes} view=${view} offset=${time.end_offset} />` : null}

@@ -1,6 +1,7 @@
 // The view's parameters in the URL's fragment, so that a link shows the same view.
 
 import { useEffect, useState } from "./htm-preact.js";
+import { ZONES } from "./dates.js";
 import { OPERATIONS, TYPES } from "./words.js";
 
 const DEFAULTS = { view: "matrix", type: "TOPIC" };
@@ -50,7 +51,7 @@ export function checkedView(view, time) {
     const problem = view[name] === undefined ? null : offsetProblem(name, view[name], time);
     if (problem !== null) problems[name] = problem;
   }
-  for (const [name, known] of [["type", TYPES], ["operation", OPERATIONS]]) {
+  for (const [name, known] of [["type", TYPES], ["operation", OPERATIONS], ["zone", Object.keys(ZONES)]]) {
     if (view[name] !== undefined && !known.includes(view[name])) {
       problems[name] = `${name}=${view[name]} in the URL is not one of ${known.join(", ")}.`;
     }

@@ -1,4 +1,6 @@
-// Texts of offsets, times, operations and ACLs.
+// Texts of offsets, operations and ACLs.
+
+import { time } from "./dates.js";
 
 export const TYPES = ["TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER"];
 export const OPERATIONS = [
@@ -45,14 +47,6 @@ export function operationsOf(mask, names) {
   return names.filter((_, bit) => bit && mask & (1 << bit));
 }
 
-export function time(ms) {
-  return ms > 0 ? new Date(ms).toISOString().replace("T", " ").replace(/\.\d+Z$/, " UTC") : "unknown time";
-}
-
-export function clock(ms) {
-  return `${new Date(ms).toISOString().slice(11, 19)} UTC`;
-}
-
 // A state by the offset of its last record, which is its end offset minus one.
 export function stateText(endOffset) {
   return endOffset ? `offset ${endOffset - 1}` : "the start, before the first record";
@@ -66,6 +60,17 @@ export function stateAndTime({ end_offset: endOffset, timestamp }) {
 // A state by the offset of its last record.
 export function offsetText(offset) {
   return stateText(offset + 1);
+}
+
+// The time of the last change up to an offset, of the known states; 0 if it is unknown.
+export function timeAt(offset, past) {
+  return past?.moments.findLast((each) => each.end_offset <= offset + 1)?.timestamp ?? 0;
+}
+
+// A state by the offset of its last record, with its date if it is known.
+export function datedOffset(offset, past) {
+  const ms = timeAt(offset, past);
+  return offset >= 0 && ms > 0 ? `${offsetText(offset)} (${time(ms)})` : offsetText(offset);
 }
 
 // Escapes invisible characters and those that change the text direction.

@@ -85,6 +85,11 @@ class History(NamedTuple):
             return None
         return None if later is not None and later.has_inside(end_offset) else index
 
+    def state_at(self, time_ms: int) -> HistoryState:
+        """Return the last state up to a time; the first one if it is later."""
+        known = (each for each in reversed(self.states) if each.timestamp_ms <= time_ms)
+        return next(known, self.states[0])
+
     def state_around(self, end_offset: int) -> HistoryState | None:
         """Return the state whose batch or transaction contains ``end_offset``, if any."""
         index = bisect_right(self.states, end_offset, key=lambda state: state.end_offset)

@@ -3,7 +3,8 @@
 import { html } from "./htm-preact.js";
 import { Changes } from "./time_bar.js";
 import { urlOffset } from "./view.js";
-import { count, stateText, time as timeOf } from "./words.js";
+import { time as timeOf } from "./dates.js";
+import { count, stateText } from "./words.js";
 
 function stateSummary({ endOffset, timestamp, aclCount }) {
   const when = timestamp === null ? "" : `, ${timeOf(timestamp)}`;

@@ -1,7 +1,8 @@
 // Facts about the report's state.
 
 import { html } from "./htm-preact.js";
-import { time as timeOf, visible } from "./words.js";
+import { time as timeOf } from "./dates.js";
+import { visible } from "./words.js";
 
 export const LABEL = "State";
 

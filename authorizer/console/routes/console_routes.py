@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,6 +36,7 @@ from authorizer.console.routes.queries import (
     DecisionChangesQuery,
     DecisionQuery,
     MatrixQuery,
+    PastStatesQuery,
 )
 from authorizer.console.routes.route_group import APPLY_PATH, PLAN_PATH
 from authorizer.console.threads import ComparisonScheduler, run_in_console_thread
@@ -124,7 +126,8 @@ class ConsoleRoutes:
         )
 
     async def past_states(self, request: Request) -> Response:
-        """GET: the last past states."""
+        """GET: the last past states, and the one at a time; with the node's time."""
+        query = decode_query(request.scope["query_string"], PastStatesQuery)
         self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
         await self._states.wait_for_first_part()
         history = await run_in_console_thread(self._states.history)
@@ -137,6 +140,8 @@ class ConsoleRoutes:
                 "left_out": len(history.states) - len(states),
                 "refusal": history.refusal,
                 "progress": history.progress,
+                "now": int(time.time() * 1000),
+                "at_time": None if query.time is None else history_state_json(history.state_at(query.time)),
                 "moments": list(map(history_state_json, states)),
             }
         )

@@ -42,6 +42,16 @@ class MatrixQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     columns: Count = 12
 
 
+class PastStatesQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """The last past states.
+
+    Attributes:
+        time: milliseconds since the epoch; the last state up to it is returned, too.
+    """
+
+    time: _Index | None = None
+
+
 class ChangesQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """ACL changes between two states, the newest first.
 
