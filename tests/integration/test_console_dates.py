@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
 from collections.abc import Iterator
@@ -127,7 +128,7 @@ def test_the_axis_shows_days_without_a_cut(chromium: Browser, url: str, steps: l
             expect(ticks.last).to_have_text(time.strftime("%Y-%m-%d", time.gmtime(steps[-1][1] / 1000)))
             boxes = [box for tick in ticks.all() if (box := tick.bounding_box()) is not None]
             assert len(boxes) >= 2
-            assert all(a["x"] + a["width"] <= b["x"] for a, b in zip(boxes, boxes[1:], strict=False))
+            assert all(a["x"] + a["width"] <= b["x"] for a, b in itertools.pairwise(boxes))
 
 
 def test_the_node_finds_the_state_at_a_time(url: str, steps: list[tuple[int, int]]) -> None:
