@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from authorizer.node.node import Node
 from records.acl import AclOperation
+from records.entries import MetadataRecord
 from support.console_page import console_page
 from support.dated_logs import added, date_ms, removed, write_dated_log
 from support.node_acls import acl, on_cluster
@@ -42,7 +43,9 @@ def node(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, int]])
     directory = tmp_path_factory.mktemp("dates") / "log"
     first = (steps[0][1] - 1, [added(on_cluster(AclOperation.DESCRIBE))])
     acls = [acl(f"User:u{offset}", AclOperation.READ, "payments.", prefixed=True) for offset, _ in steps]
-    records = [(at_ms, [added(each)]) for (_, at_ms), each in zip(steps, acls, strict=True)]
+    records: list[tuple[int, list[MetadataRecord]]] = [
+        (at_ms, [added(each)]) for (_, at_ms), each in zip(steps, acls, strict=True)
+    ]
     records[-1] = (steps[-1][1], [removed(acls[0])])
     write_dated_log(directory, [first, *records])
     with running_node(directory) as running:
@@ -103,16 +106,17 @@ def test_dates_are_chosen_and_shown_in_the_browsers_zone(
         page.get_by_label("Times in").select_option(label="Asia/Tokyo (browser)")
         offset, at_ms = steps[3]
         # The record's minute in Tokyo, nine hours ahead, and the minute after it.
-        for minutes, found in ((0, offset - 1), (1, offset)):
-            entered = time.strftime(
-                "%Y-%m-%dT%H:%M", time.gmtime((at_ms + 9 * HOUR_MS) / 1000 + 60 * minutes)
-            )
+        minutes = [
+            time.strftime("%Y-%m-%dT%H:%M", time.gmtime((at_ms + 9 * HOUR_MS) / 1000 + 60 * each))
+            for each in (0, 1)
+        ]
+        for entered, found in zip(minutes, (offset - 1, offset), strict=True):
             page.get_by_label("from", exact=True).fill(entered)
             page.get_by_label("from", exact=True).blur()
             expect(page).to_have_url(re.compile(f"since={found}$"))
         shown = time.strftime("%Y-%m-%d %H:%M:%S GMT+9", time.gmtime(at_ms / 1000 + 9 * 3600))
         expect(page.locator(".period")).to_contain_text(f"offset {offset} ({shown})")
-        page.get_by_label("to", exact=True).fill(entered)
+        page.get_by_label("to", exact=True).fill(minutes[1])
         page.get_by_label("to", exact=True).blur()
         expect(page.locator(".shown-state")).to_contain_text(f"Shown: offset {offset}, {shown}")
         expect(page.locator(".status")).to_contain_text(f"showing offset {offset} ({shown})")

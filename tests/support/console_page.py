@@ -58,8 +58,11 @@ def console_page(
     size = {"width": width, "height": _HEIGHT}
     # The page's policy does not allow axe, so it is bypassed here; other tests check the policy.
     with chromium.new_context(
-        viewport=size, color_scheme=color_scheme, timezone_id=timezone, bypass_csp=True
-    ) as context:  # type: ignore[arg-type]
+        viewport=size,  # type: ignore[arg-type]
+        color_scheme=color_scheme,
+        timezone_id=timezone,
+        bypass_csp=True,
+    ) as context:
         opened = context.new_page()
         opened.set_default_timeout(_WAIT_MS)
         hosts: list[str] = []

@@ -24,10 +24,9 @@ def removed(binding: AclBinding) -> RemoveAccessControlEntryRecord:
     return RemoveAccessControlEntryRecord(binding_uuid(binding))
 
 
-def date_ms(*parts: int) -> int:
+def date_ms(year: int, month: int, day: int) -> int:
     """Milliseconds since the epoch of a date in UTC."""
-    year, month, day, *time = parts
-    return int(datetime(year, month, day, *time, tzinfo=UTC).timestamp() * 1000)  # type: ignore[arg-type]
+    return int(datetime(year, month, day, tzinfo=UTC).timestamp() * 1000)
 
 
 def write_dated_log(directory: Path, steps: Iterable[tuple[int, Sequence[MetadataRecord]]]) -> None:
