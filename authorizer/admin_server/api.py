@@ -41,6 +41,7 @@ class Api:
         answer: returns the values of the response, or the response in parts.
         error: values of the response that has an error for everything that was requested.
         is_change: it changes something, so its answer is sent also when many others wait to be read.
+        cost: how many requests it counts as for the quota of its principal.
     """
 
     key: int
@@ -50,6 +51,7 @@ class Api:
     answer: Callable[[AdminRequest], Awaitable[Values | StreamedAnswer]]
     error: Callable[[Any, ErrorCode, str | None], Values]
     is_change: bool = False
+    cost: Callable[[Any], int] = lambda _body: 1
 
     def supports(self, version: int) -> bool:
         """Whether this version of the request is answered."""

@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import io
+import time
 from contextlib import nullcontext
+from dataclasses import dataclass
 from itertools import chain
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
@@ -35,15 +37,18 @@ from authorizer.admin_server.sasl.session import SaslStateError
 from authorizer.admin_server.versioned_entity import entity_builder
 from authorizer.api.api_keys import api_key_name
 from authorizer.api.errors import ApiError, AuthorizerNotReadyError
+from authorizer.authentication.failure_rate_limit import client_network
 from records.errors import DecodeError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from authorizer.admin_server.api import Api
-    from authorizer.admin_server.limits import AdminLimits, RequestReader
+    from authorizer.admin_server.limits import AdminLimits, RequestReader, RequestSlots
     from authorizer.admin_server.request_metrics import AdminRequestMetrics
+    from authorizer.admin_server.request_quota import RequestQuota
     from authorizer.admin_server.versioned_entity import Values
+    from authorizer.listeners.log_throttle import LogThrottle
 
 log = structlog.get_logger(__name__)
 
@@ -51,14 +56,41 @@ _LENGTH_BYTES: Final = 4
 _API_VERSIONS: Final = 18
 #: Of a client that has not authenticated (sasl.server.max.receive.size).
 _UNAUTHENTICATED_BYTES_MAX: Final = 512 * 1024
-#: Values of most responses, as far as a version has them.
-_DEFAULTS: Final = {"throttle_time": dt.timedelta(0), "error_code": ErrorCode.none}
+#: SaslHandshake, ApiVersions and SaslAuthenticate: clients need them before they can see a throttle time.
+_WITHOUT_QUOTA: Final = (17, 18, 36)
+#: How often a muted connection is checked for its end.
+_MUTED_CHECK_S: Final = 0.5
 #: Bytes of an answer that a client must read in time, before more are written.
 _PART_BYTES: Final = 64 * 1024
 
 
 class _ClosingError(Exception):
     """The connection must be closed; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controls:
+    """What the connections of a node share.
+
+    Attributes:
+        limits: of all nodes of the server.
+        in_flight: admits the requests of the node.
+        quota: of its principals.
+        metrics: of its requests.
+        closed_lines: throttles the log lines of closed connections.
+    """
+
+    limits: AdminLimits
+    in_flight: RequestSlots
+    quota: RequestQuota
+    metrics: AdminRequestMetrics
+    closed_lines: LogThrottle
+
+    def log_closed(self, kind: str, address: str, **fields: str) -> None:
+        """Log that a connection was closed; each kind of error at most every ten seconds for a client."""
+        key = kind, client_network(address)
+        if (since_last_line := self.closed_lines.count(key, time.monotonic())) is not None:
+            log.info("admin_connection_closed", address=address, **fields, since_last_line=since_last_line)
 
 
 class AdminConnection:
@@ -70,15 +102,14 @@ class AdminConnection:
         writer: asyncio.StreamWriter,
         session: Session,
         apis: Mapping[int, Api],
-        limits: AdminLimits,
-        metrics: AdminRequestMetrics,
+        controls: Controls,
     ) -> None:
         self._reader = reader
         self._writer = writer
         self._session = session
         self._apis = apis
-        self._limits = limits
-        self._metrics = metrics
+        self._controls = controls
+        self._limits = controls.limits
         self._is_answering = False
         self._is_stopping = False
         self._answer_bytes = 0
@@ -86,7 +117,7 @@ class AdminConnection:
     async def serve(self) -> None:
         """Answer requests until the client closes the connection, or it must be closed."""
         try:
-            while not self._is_stopping and (frame := await self._frame()) is not None:
+            while await self._is_unmuted() and (frame := await self._frame()) is not None:
                 self._is_answering = True
                 await self._serve_request(frame)
                 self._require_no_failed_login()
@@ -99,7 +130,7 @@ class AdminConnection:
             # What the client does not read must not stay in memory.
             self._writer.transport.abort()
         except (_ClosingError, DecodeError, SaslStateError, UnsupportedRequestError) as error:
-            self._metrics.count_closed()
+            self._controls.metrics.count_closed()
             self._report(error)
         except ConnectionError:
             pass
@@ -123,6 +154,20 @@ class AdminConnection:
                 # Without TLS's shutdown, for which the client may let the server wait.
                 self._writer.transport.abort()
 
+    @property
+    def _is_login(self) -> bool:
+        """Whether the client has not authenticated yet."""
+        return self._session.sasl is not None and self._session.sasl.principal is None
+
+    async def _is_unmuted(self) -> bool:
+        """Wait while the principal is beyond its quota; whether a request may be read then."""
+        while not (self._is_stopping or self._is_login) and not self._reader.at_eof():
+            throttle_s = self._controls.quota.throttle_s(self._session.principal)
+            if not throttle_s:
+                break
+            await asyncio.sleep(min(throttle_s, _MUTED_CHECK_S))
+        return not self._is_stopping
+
     async def _close(self) -> None:
         """Close the connection when the client has read its answers, or has not done so in time."""
         self._writer.close()
@@ -133,10 +178,11 @@ class AdminConnection:
             self._writer.transport.abort()
 
     def _report(self, error: Exception) -> None:
-        log.info(
-            "admin_connection_closed",
+        kind = error.limit if isinstance(error, LimitExceededError) else type(error).__name__
+        self._controls.log_closed(
+            kind,
+            self._session.address,
             listener=self._session.listener.name,
-            address=self._session.address,
             principal=str(self._session.principal),
             client_id=self._session.client_id,
             software=self._session.software,
@@ -158,7 +204,7 @@ class AdminConnection:
                     first + await self._reader.readexactly(_LENGTH_BYTES - 1), "big", signed=True
                 )
                 size_max = self._limits.request_bytes
-                if self._session.sasl is not None and self._session.sasl.principal is None:
+                if self._is_login:
                     size_max = min(size_max, _UNAUTHENTICATED_BYTES_MAX)
                 if not 0 < size <= size_max:
                     raise LimitExceededError(
@@ -175,8 +221,7 @@ class AdminConnection:
     async def _serve_request(self, frame: bytes) -> None:
         """Answer one request. Its bytes are held until the answer is known."""
         # Logins have limits of their own; failed ones wait, and must not take the place of others.
-        is_login = self._session.sasl is not None and self._session.sasl.principal is None
-        async with nullcontext() if is_login else self._limits.in_flight:
+        async with nullcontext() if self._is_login else self._controls.in_flight.slots:
             response = await self._response(frame)
         self._reader.release(_LENGTH_BYTES + len(frame))
         del frame
@@ -217,8 +262,10 @@ class AdminConnection:
             raise UnsupportedRequestError(f"{api_key_name(key)} version {version} is not served")
         begun_s = perf_counter()
         request = read_request(frame, api.schema, version, self._session)
+        if not self._is_login and key not in _WITHOUT_QUOTA:
+            request.throttle_ms = self._controls.quota.take(self._session.principal, api.cost(request.body))
         response = await self._answer(api, request)
-        self._metrics.add(key, perf_counter() - begun_s - request.remote_s, request.remote_s)
+        self._controls.metrics.add(key, perf_counter() - begun_s - request.remote_s, request.remote_s)
         memory = len(response) if isinstance(response, bytes) else response.memory
         self._answer_bytes = self._limits.hold_answer(memory, can_refuse=not api.is_change)
         return response
@@ -227,7 +274,8 @@ class AdminConnection:
         version, correlation_id = request.header.api_version, request.header.correlation_id
         code, message = ErrorCode.unknown_server_error, None
         try:
-            return _encoded(api, version, correlation_id, await api.answer(request))
+            values = await api.answer(request)
+            return _encoded(api, version, correlation_id, values, request.throttle_ms)
         except (DecodeError, SaslStateError):
             raise
         except AuthorizerNotReadyError:
@@ -238,7 +286,8 @@ class AdminConnection:
             message = None if code is ErrorCode.unknown_server_error else str(error)
         except Exception:
             log.exception("admin_request_failed", request=api_key_name(api.key))
-        return _encoded(api, version, correlation_id, api.error(request.body, code, message))
+        values = api.error(request.body, code, message)
+        return _encoded(api, version, correlation_id, values, request.throttle_ms)
 
     def _require_no_failed_login(self) -> None:
         sasl = self._session.sasl
@@ -272,7 +321,7 @@ class AdminConnection:
 
 
 def _encoded(
-    api: Api, version: int, correlation_id: int, values: Values | StreamedAnswer
+    api: Api, version: int, correlation_id: int, values: Values | StreamedAnswer, throttle_ms: int = 0
 ) -> bytes | StreamedAnswer:
     schema = schema_of(api.schema, version, EntityType.response)
     out = io.BytesIO()
@@ -283,5 +332,7 @@ def _encoded(
         size = out.tell() + values.size
         # A small answer is encoded here: threads would take longer.
         return b"".join(parts) if size <= _PART_BYTES else StreamedAnswer(size, values.memory, parts)
-    entity_writer(schema)(out, entity_builder(schema)({**_DEFAULTS, **values}))
+    # Values of most responses, as far as a version has them.
+    defaults = {"throttle_time": dt.timedelta(milliseconds=throttle_ms), "error_code": ErrorCode.none}
+    entity_writer(schema)(out, entity_builder(schema)({**defaults, **values}))
     return out.getvalue()

@@ -53,15 +53,14 @@ class AdminLimits(Collector):
         request_s: time from the first byte of a request to its last.
         unread_s: time in which a client must read each part of its answer.
         request_bytes: maximum size of a request.
-        in_flight: admits requests; further ones wait, and their connections are not read.
         refused: number of closed connections by limit.
         connections: limits the connections.
     """
 
     def __init__(self, config: Config) -> None:
         self.refused = Counter(dict.fromkeys(AdminLimit, 0))
-        self.connections = ConnectionLimiter(config)
-        self._in_flight_max = 0
+        # HTTP's, in the same process, warns about the limit of open files.
+        self.connections = ConnectionLimiter(config, warns_of_few_files=False)
         self._bytes = 0
         self._answer_bytes = 0
         self._set(config)
@@ -77,10 +76,6 @@ class AdminLimits(Collector):
         self.unread_s = config.sidecar_unread_timeout_ms / 1000
         self.request_bytes = config.sidecar_max_request_bytes
         self._bytes_max = config.sidecar_max_bytes_in_flight
-        if config.sidecar_max_requests_in_flight != self._in_flight_max:
-            self._in_flight_max = config.sidecar_max_requests_in_flight
-            # Requests in flight leave the semaphore that they entered.
-            self.in_flight = asyncio.Semaphore(self._in_flight_max)
 
     def hold(self, count: int, of_connection: int) -> None:
         """Count bytes that arrived, until ``release``.
@@ -134,12 +129,6 @@ class AdminLimits(Collector):
         for limit, count in (*self.connections.refused.items(), *self.refused.items()):
             refused.add_metric((limit.value,), count)
         yield refused
-        connections = GaugeMetricFamily(
-            "aclog_admin_connections", "Open connections of Kafka's protocol.", labels=("listener",)
-        )
-        for listener, count in tuple(self.connections.by_listener.items()):
-            connections.add_metric((listener,), count)
-        yield connections
         yield GaugeMetricFamily(
             "aclog_admin_request_bytes",
             "Bytes of Kafka's requests that are being received or answered.",
@@ -150,6 +139,24 @@ class AdminLimits(Collector):
             "Memory of large answers of Kafka's protocol that wait to be read.",
             self._answer_bytes,
         )
+
+
+class RequestSlots:
+    """Limits the requests of one node that are answered at a time: those of others in a fleet do not wait.
+
+    Attributes:
+        slots: admits requests; further ones wait, and their connections are not read.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._count = 0
+        self.apply(config)
+
+    def apply(self, config: Config) -> None:
+        """Set a new limit; requests in flight leave the semaphore that they entered."""
+        if config.sidecar_max_requests_in_flight != self._count:
+            self._count = config.sidecar_max_requests_in_flight
+            self.slots = asyncio.Semaphore(self._count)
 
 
 class RequestReader(asyncio.StreamReader):

@@ -66,12 +66,14 @@ class AdminRequest(msgspec.Struct):
         body: an entity of kio's schemas.
         session: of the connection.
         remote_s: how long it waited for replay, as its handler measured.
+        throttle_ms: for how long its connection is muted after the response, because of a quota.
     """
 
     header: RequestHeader
     body: Any
     session: Session
     remote_s: float = 0.0
+    throttle_ms: int = 0
 
     @property
     def context(self) -> RequestContext:

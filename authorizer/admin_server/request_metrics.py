@@ -4,25 +4,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
 from authorizer.api.api_keys import api_key_name
 from authorizer.listeners.durations import Durations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from prometheus_client import Metric
 
+    from authorizer.admin_server.request_quota import RequestQuota
+
 
 class AdminRequestMetrics(Collector):
-    """Counts requests by API; the event loop's thread writes, any thread reads."""
+    """Counts the requests of one node by API; the event loop's thread writes, any thread reads."""
 
-    def __init__(self) -> None:
+    def __init__(self, connections: Mapping[str, int], quota: RequestQuota) -> None:
+        """Args: connections: open ones by listener; quota: of the node's principals."""
+        self._connections = connections
+        self._quota = quota
+        self._listeners: list[str] = []
         self._local: dict[int, Durations] = {}
         self._remote: dict[int, Durations] = {}
         self._closed = 0
+
+    def add_listener(self, listener: str) -> None:
+        """Count the connections of a listener."""
+        self._listeners.append(listener)
 
     def add(self, api_key: int, local_s: float, remote_s: float) -> None:
         """Count an answered request."""
@@ -50,3 +60,14 @@ class AdminRequestMetrics(Collector):
             "Connections closed because their request could not be read or is not served",
             value=self._closed,
         )
+        yield CounterMetricFamily(
+            "aclog_admin_requests_throttled",
+            "Requests of Kafka's protocol beyond the quota of their principal.",
+            value=self._quota.throttled,
+        )
+        connections = GaugeMetricFamily(
+            "aclog_admin_connections", "Open connections of Kafka's protocol.", labels=("listener",)
+        )
+        for listener in self._listeners:
+            connections.add_metric((listener,), self._connections.get(listener, 0))
+        yield connections

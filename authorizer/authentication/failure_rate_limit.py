@@ -9,33 +9,30 @@ from __future__ import annotations
 import ipaddress
 from typing import Final
 
+from authorizer.authentication.token_buckets import TokenBuckets
+
 #: Limit of failures, and the time after which one is forgotten. Further failures are not counted, so that an
 #: address is below the limit again soon after its last one.
 FAILURES_MAX: Final = 20
 FORGET_AFTER_S: Final = 1.0
-#: Addresses that are remembered; beyond them the oldest is dropped.
-ADDRESSES_MAX: Final = 10_000
 
 
 class FailureRateLimit:
-    """Knows for each address when all of its failures will be forgotten."""
+    """Counts the failures of each address in a token bucket."""
 
     def __init__(self) -> None:
-        self._forget_at_s: dict[str, float] = {}
+        self._buckets = TokenBuckets()
 
     def wait_s(self, address: str, now_s: float) -> float:
         """Return the time until one more failure is within the limit; 0 if it is now."""
-        forget_at_s = self._forget_at_s.get(client_network(address), now_s)
-        return max(0.0, forget_at_s - now_s - (FAILURES_MAX - 1) * FORGET_AFTER_S)
+        refill_s = self._buckets.refill_s(client_network(address), now_s)
+        return max(0.0, refill_s - (FAILURES_MAX - 1) * FORGET_AFTER_S)
 
     def add(self, address: str, now_s: float) -> None:
         """Count a failure."""
         network = client_network(address)
-        forget_at_s = max(self._forget_at_s.pop(network, now_s), now_s)
-        if len(self._forget_at_s) >= ADDRESSES_MAX:
-            del self._forget_at_s[next(iter(self._forget_at_s))]
-        most = now_s + FAILURES_MAX * FORGET_AFTER_S
-        self._forget_at_s[network] = min(forget_at_s + FORGET_AFTER_S, most)
+        left_s = FAILURES_MAX * FORGET_AFTER_S - self._buckets.refill_s(network, now_s)
+        self._buckets.take(network, min(FORGET_AFTER_S, left_s), now_s)
 
 
 def client_network(address: str) -> str:

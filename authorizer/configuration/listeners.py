@@ -91,7 +91,7 @@ def parse_listeners(
     endpoints = tuple(_endpoint(part, text, key, protocols, allowed) for part in split_list(text))
     if not endpoints:
         raise ConfigError(key, text, f"at least one of {allowed}")
-    _require_distinct(endpoints, text, key, distinct_ports=distinct_ports)
+    require_distinct(endpoints, text, key, distinct_ports=distinct_ports)
     return endpoints
 
 
@@ -117,7 +117,10 @@ def _endpoint(
     return Endpoint(name, protocols[name], host, port)
 
 
-def _require_distinct(endpoints: Sequence[Endpoint], text: str, key: str, *, distinct_ports: bool) -> None:
+def require_distinct(
+    endpoints: Sequence[Endpoint], text: str, key: str, *, distinct_ports: bool = True
+) -> None:
+    """Raise ConfigError if two listeners have the same name, or the same port."""
     names = [endpoint.listener_name for endpoint in endpoints]
     if len(set(names)) != len(names):
         raise ConfigError(key, text, "each listener must have a different name")

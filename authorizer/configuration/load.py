@@ -60,6 +60,7 @@ from authorizer.configuration.listeners import (
     parse_listeners,
     parse_protocol_map,
     require_admin_served,
+    require_distinct,
     require_served,
     with_controller_listeners,
 )
@@ -149,6 +150,7 @@ class Config(ConfigKeys):
         listeners: the sidecar's listeners; ``served_listeners`` checks whether it can serve them.
         listeners_key: the key that named them, for errors.
         admin_listeners: those of Kafka's protocol; ``served_admin_listeners`` checks them.
+        process_admin_listeners: those of all clusters of the process.
         console_listeners: names of listeners with the console.
         broker_log: the metadata log of the broker whose own file was read, if it was one.
         kafka: settings for the Kafka client, without ``aclog.kafka.``; they may contain secrets.
@@ -163,6 +165,7 @@ class Config(ConfigKeys):
     listeners: tuple[Endpoint, ...]
     listeners_key: str
     admin_listeners: tuple[Endpoint, ...]
+    process_admin_listeners: tuple[Endpoint, ...]
     console_listeners: tuple[str, ...]
     broker_log: BrokerLog | None
     # Secrets must not get into the repr, which may end in a log line.
@@ -209,6 +212,16 @@ class Config(ConfigKeys):
         require_served(self.listeners, key=self.listeners_key, allow_plaintext=allow_plaintext)
         return self.listeners
 
+    def admin_configs(self) -> list[Config]:
+        """Return the configuration of each node that has listeners of Kafka's protocol."""
+        of_nodes = map(self.of_cluster, self.clusters) if self.clusters else (self,)
+        return [each for each in of_nodes if each.admin_listeners]
+
+    @property
+    def admin_listeners_key(self) -> str:
+        """The key that names the listeners of Kafka's protocol."""
+        return ADMIN_LISTENERS if self.cluster is None else cluster_key(self.cluster, ADMIN_LISTENERS)
+
     def served_admin_listeners(self) -> tuple[Endpoint, ...]:
         """Return the listeners of Kafka's protocol, after a check that each can be served safely.
 
@@ -218,7 +231,7 @@ class Config(ConfigKeys):
         require_admin_served(
             self.admin_listeners,
             http_names={endpoint.listener_name or "" for endpoint in self.listeners},
-            key=ADMIN_LISTENERS,
+            key=self.admin_listeners_key,
             allow_plaintext=self.allow_plaintext_beyond_loopback,
         )
         return self.admin_listeners
@@ -230,14 +243,14 @@ class Config(ConfigKeys):
             ConfigError: an address without host or port, or of a listener that does not exist.
         """
         text = self.admin_advertised_listeners_text
-        advertised = _admin_endpoints(self.inputs, ADMIN_ADVERTISED_LISTENERS, self.properties)
+        advertised = _admin_endpoints(self.inputs, ADMIN_ADVERTISED_LISTENERS, text, self.properties)
         known = {endpoint.listener_name for endpoint in self.admin_listeners}
         for endpoint in advertised:
             if endpoint.listener_name not in known or not endpoint.host or not endpoint.port:
                 raise ConfigError(
                     ADMIN_ADVERTISED_LISTENERS,
                     text or "",
-                    f"NAME://HOST:PORT for names out of {ADMIN_LISTENERS}",
+                    f"NAME://HOST:PORT for names out of {self.admin_listeners_key}",
                 )
         return {endpoint.listener_name or "": endpoint for endpoint in advertised}
 
@@ -306,20 +319,27 @@ def _config(inputs: ConfigInputs, merged: Mapping[str, str], sources: Mapping[st
         allowed = f"as many as {REQUEST_BYTES} or more: else the largest body would never have room"
         raise ConfigError(BYTES_IN_FLIGHT, values[BYTES_IN_FLIGHT], allowed)
     controllers: tuple[str, ...] = values[CONTROLLER_LISTENER_NAMES]
-    admin_listeners = _admin_endpoints(inputs, ADMIN_LISTENERS, merged)
-    if admin_listeners and values[CLUSTERS]:
-        allowed = f"unset with {CLUSTERS}: such a listener serves one cluster. Run a node for each"
-        raise ConfigError(ADMIN_LISTENERS, merged[ADMIN_LISTENERS], allowed)
-    listeners_key, listeners = _listeners(inputs, merged, controllers, admin_listeners)
-    require_complete_authentication(values, listeners, admin_listeners)
+    admin_listeners = _admin_endpoints(inputs, ADMIN_LISTENERS, merged.get(ADMIN_LISTENERS), merged)
+    process_admin_listeners = admin_listeners
+    if values[CLUSTERS]:
+        if admin_listeners and inputs.cluster is None:
+            allowed = (
+                f"unset with {CLUSTERS}: such a listener serves one cluster. Name the listeners of each in "
+                f"{cluster_key('NAME', ADMIN_LISTENERS)}"
+            )
+            raise ConfigError(ADMIN_LISTENERS, merged[ADMIN_LISTENERS], allowed)
+        process_admin_listeners = _admin_endpoints_of_clusters(inputs, merged, values[CLUSTERS])
+    listeners_key, listeners = _listeners(inputs, merged, controllers, process_admin_listeners)
+    require_complete_authentication(values, listeners, process_admin_listeners)
     return Config(
         values=MappingProxyType({key.attribute: values[key.name] for key in KEYS}),
         early_start_listeners=_early_start(
-            merged, values[EARLY_START_LISTENERS], controllers, (*listeners, *admin_listeners)
+            merged, values[EARLY_START_LISTENERS], controllers, (*listeners, *process_admin_listeners)
         ),
         listeners=listeners,
         listeners_key=listeners_key,
         admin_listeners=admin_listeners,
+        process_admin_listeners=process_admin_listeners,
         console_listeners=console_listeners(values[CONSOLE_LISTENERS], listeners, key=CONSOLE_LISTENERS),
         broker_log=broker_log_of(inputs.file) if inputs.cluster is None else None,
         kafka=NamedSettings(_below(CLIENT_PREFIX, merged), keys),
@@ -351,8 +371,24 @@ def _java_client(path: str | None) -> JavaClientSettings | None:
         raise ConfigError(COMMAND_CONFIG, path, str(located)) from error
 
 
-def _admin_endpoints(inputs: ConfigInputs, key: str, merged: Mapping[str, str]) -> tuple[Endpoint, ...]:
-    if key not in merged:
+def _admin_endpoints_of_clusters(
+    inputs: ConfigInputs, merged: Mapping[str, str], clusters: tuple[str, ...]
+) -> tuple[Endpoint, ...]:
+    """Return the listeners of Kafka's protocol of all clusters; names and ports are distinct."""
+    found: tuple[Endpoint, ...] = ()
+    for cluster in clusters:
+        key = cluster_key(cluster, ADMIN_LISTENERS)
+        texts = (each[key] for each in (inputs.flags, inputs.environment, inputs.file) if key in each)
+        text = next(texts, None)
+        found += _admin_endpoints(inputs, key, text, merged)
+        require_distinct(found, text or "", key)
+    return found
+
+
+def _admin_endpoints(
+    inputs: ConfigInputs, key: str, text: str | None, merged: Mapping[str, str]
+) -> tuple[Endpoint, ...]:
+    if text is None:
         return ()
     protocols = {}
     if PROTOCOL_MAP in merged:
@@ -360,11 +396,11 @@ def _admin_endpoints(inputs: ConfigInputs, key: str, merged: Mapping[str, str]) 
     if is_broker_file(inputs.file):  # as in _listeners
         protocols = {**protocols, **DEFAULT_PROTOCOL_MAP}
     return parse_listeners(
-        merged[key],
+        text,
         key=key,
         protocols={**DEFAULT_PROTOCOL_MAP, **protocols},
         allowed=ADMIN_LISTENERS_ALLOWED,
-        distinct_ports=key == ADMIN_LISTENERS,
+        distinct_ports=key != ADMIN_ADVERTISED_LISTENERS,
     )
 
 

@@ -26,7 +26,9 @@ _RESERVED: Final = 512
 _RESERVED_PER_CLUSTER: Final = 64
 
 
-def allow_connections(wanted: int, extra: int, clusters: int = 1, servers: int = 1) -> int:
+def allow_connections(
+    wanted: int, extra: int, clusters: int = 1, servers: int = 1, *, warns: bool = True
+) -> int:
     """Raise this process's limit of open files, as far as permitted.
 
     Args:
@@ -34,10 +36,11 @@ def allow_connections(wanted: int, extra: int, clusters: int = 1, servers: int =
         extra: further connections of each server, for health requests.
         clusters: number of clusters of the process.
         servers: servers of the process that accept connections: of HTTP, and of Kafka's protocol.
+        warns: whether to log that there are too few files.
 
     Returns:
-        How many connections each server can admit, with a reserve for other files: ``wanted``, or fewer,
-        with a warning; at least one.
+        How many connections each server can admit, with a reserve for other files: ``wanted``, or fewer; at
+        least one.
     """
     reserved = _RESERVED + _RESERVED_PER_CLUSTER * (clusters - 1) + servers * extra
     needed = servers * wanted + reserved
@@ -49,6 +52,8 @@ def allow_connections(wanted: int, extra: int, clusters: int = 1, servers: int =
         return wanted
     # If the reserve alone exceeds the limit, connections get half of the limit.
     admitted = max((limit - reserved) // servers, limit // 2 // servers - extra, 1)
+    if not warns:
+        return admitted
     log.warning(
         "few_open_files",
         limit=limit,
@@ -103,7 +108,8 @@ class ConnectionLimiter:
         by_listener: open connections by listener name, including those in their TLS handshake.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, *, warns_of_few_files: bool = True) -> None:
+        self._warns_of_few_files = warns_of_few_files
         self.refused = Counter(dict.fromkeys(ConnectionLimit, 0))
         self.by_listener: dict[str, int] = {}
         self._config = config
@@ -131,7 +137,8 @@ class ConnectionLimiter:
             self._config.sidecar_max_connections,
             EXTRA_CONNECTIONS,
             clusters=clusters,
-            servers=1 if self._config.admin_listeners_text is None else 2,
+            servers=2 if self._config.process_admin_listeners else 1,
+            warns=self._warns_of_few_files,
         )
 
     def admit(self, listener: Listener, address: str | None) -> Admission | None:

@@ -27,10 +27,12 @@ from replay.backoff import Backoff
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from concurrent.futures import Future
     from contextlib import AbstractContextManager
 
     from prometheus_client import CollectorRegistry
 
+    from authorizer.api.authorizer_api import Endpoint
     from authorizer.configuration.load import Config
     from authorizer.engine.decisions.audit import AuditLog
     from authorizer.node.writing.acl_mutator import RemoteWriter
@@ -80,6 +82,8 @@ class Fleet:
         members: by name, in the order of the configuration.
         collector: metrics of all nodes.
         metrics: metrics of all nodes and of the process, for ``prometheus_client.generate_latest``.
+        serve_started: a context for each node that has started, entered with the futures of ``Node.start``
+            and left before the node is closed; to be set before ``start``.
 
     Raises:
         ConfigError: a cluster has no log.
@@ -109,6 +113,9 @@ class Fleet:
             for name in config.clusters
         }
         require_cluster_logs(config)
+        self.serve_started: Callable[
+            [Member, Node, Mapping[Endpoint, Future[None]]], AbstractContextManager[None]
+        ] = lambda _member, _node, _opening: nullcontext()
         self._writer = writer
         self.collector = FleetCollector(self.members.values())
         self.metrics: CollectorRegistry = metrics_registry(self.collector, audit)
@@ -192,8 +199,7 @@ class Fleet:
             if self._closing.is_set():
                 return
             # Served before it can be ready, so that a client that sees a ready node gets answers.
-            with serve(member, node):
-                node.start()
+            with serve(member, node), self.serve_started(member, node, node.start()):
                 node.connect()
                 backoff.reset()
                 self._closing.wait()

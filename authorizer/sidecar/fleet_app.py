@@ -24,7 +24,12 @@ from authorizer.sidecar.http.request_metrics import OTHER, RequestMetrics
 from authorizer.sidecar.http.request_response import error_response, json_response
 from authorizer.sidecar.routes.endpoint import Endpoint, declare_endpoint, endpoints_of, operations, routes_of
 from authorizer.sidecar.routes.metrics_text import MetricsText
-from authorizer.sidecar.routes.node_routes import AUTHZEN_CONFIGURATION_PATH, member_readiness, member_state
+from authorizer.sidecar.routes.node_routes import (
+    AUTHZEN_CONFIGURATION_PATH,
+    liveness_response,
+    member_readiness,
+    member_state,
+)
 from authorizer.sidecar.routes.openapi import fleet_document
 from authorizer.sidecar.workers.hosted_nodes import FleetNodes
 
@@ -77,7 +82,7 @@ class FleetApp(BaseApp):
         self._peers = peers
         self._groups = groups
         self._requests = {name: RequestMetrics() for name in fleet.members}
-        fleet.collector.extra_collectors = [(None, self.requests), *self._requests.items()]
+        fleet.collector.extra_collectors += [(None, self.requests), *self._requests.items()]
         routes = [*routes_of(self, BaseApp), *routes_of(self, FleetApp)]
         self._set_routes(routes, None if groups is None else groups.for_fleet(fleet))
         self._unavailable_apps = {
@@ -170,9 +175,11 @@ class FleetApp(BaseApp):
         members = self._fleet.members.values()
         return json_response(FleetState([member_state(member) for member in members]))
 
-    @declare_endpoint("GET", "/livez", "Whether the process answers", Liveness)
+    @declare_endpoint(
+        "GET", "/livez", "Whether the process answers", Liveness, description="It does", not_ready=Liveness
+    )
     async def _livez(self, _request: Request) -> Response:
-        return json_response(Liveness(live=True))
+        return liveness_response(self.load)
 
     @declare_endpoint(
         "GET",
@@ -222,7 +229,7 @@ class UnavailableApp(BaseApp):
         """Do nothing: the fleet closes the group."""
 
     async def _livez(self, _request: Request) -> Response:
-        return json_response(Liveness(live=True))
+        return liveness_response(self.load)
 
     async def _readyz(self, _request: Request) -> Response:
         return json_response(member_readiness(self._member), HTTPStatus.SERVICE_UNAVAILABLE)

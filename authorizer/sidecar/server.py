@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn, Self, cast
+from typing import TYPE_CHECKING, Final, NoReturn, Protocol, Self, cast
 
 import structlog
 import uvicorn
@@ -35,7 +35,7 @@ from authorizer.sidecar.http.listener_server import ListenerServer
 from authorizer.sidecar.http.protocol import SidecarProtocol
 from authorizer.sidecar.http.request_metrics import RequestMetrics, ServerMetrics
 from authorizer.sidecar.http.server_thread import Served, ServerThread
-from authorizer.sidecar.http.systemd import STOPPING, notify, notify_alive, notify_listening
+from authorizer.sidecar.http.systemd import KAFKA_SCHEME, STOPPING, notify, notify_alive, notify_listening
 from authorizer.sidecar.telemetry.telemetry import Telemetry
 from authorizer.sidecar.workers.hosted_nodes import FleetNodes, SingleNode
 from authorizer.sidecar.workers.messages import Listening, LogReady
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
     from authorizer.api.authorizer_api import Endpoint
     from authorizer.configuration.load import Config
+    from authorizer.listeners.loop_pulse import LoopPulse
     from authorizer.node.fleet import Fleet, Member
     from authorizer.node.node import Node
     from authorizer.node.reconfiguration import Reconfiguration
@@ -71,6 +72,22 @@ class _BoundListener:
     socket: socket.socket
     listener: Listener
     context: ListenerContext | None = None
+
+
+class Companion(Protocol):
+    """Another server of the same process, with an event loop of its own.
+
+    Attributes:
+        addresses: ``HOST:PORT`` of its listeners.
+        pulse: of its event loop.
+    """
+
+    addresses: list[str]
+    pulse: LoopPulse
+
+    def tls_contexts(self) -> list[ListenerContext]:
+        """Return those of its listeners with TLS."""
+        ...
 
 
 class Sidecar:
@@ -103,7 +120,7 @@ class Sidecar:
         self._reconfiguration: Reconfiguration | None = None
         self._bound: list[_BoundListener] = []
         self._socket_files: list[Path] = []
-        self._other_contexts: Sequence[ListenerContext] = ()
+        self._companion: Companion | None = None
         self._app: BaseApp | None = None
         self._server_metrics = ServerMetrics(self._load.connections.by_listener)
         send_heartbeat = notify_alive if worker is None else worker.beat
@@ -129,7 +146,7 @@ class Sidecar:
         if self._worker is None:
             log.info("listening", urls=self.urls)
         else:
-            self._worker.report(Listening(self.urls, node.status().writable))
+            self._worker.report(Listening(self.urls, node.status().writable, self._other_urls()))
 
     def start_fleet(self, fleet: Fleet) -> None:
         """Start a fleet and answer requests for it; returns when the server accepts requests."""
@@ -153,11 +170,12 @@ class Sidecar:
             log.info("listening", urls=self.urls, clusters=list(fleet.members))
         else:
             # Workers query each cluster's writer whether it can change ACLs.
-            self._worker.report(Listening(self.urls, writable=False))
+            self._worker.report(Listening(self.urls, False, self._other_urls()))
 
-    def show_certificates(self, contexts: Sequence[ListenerContext]) -> None:
-        """Show another server's listeners in the metrics of TLS, which have one family for all."""
-        self._other_contexts = contexts
+    def accompany(self, companion: Companion) -> None:
+        """Show another server of this process in metrics and addresses, and report when its loop hangs."""
+        self._companion = companion
+        self._load.other_loop = companion.pulse
 
     def serve(self, node: Node) -> NoReturn:
         """Answer requests for a started node until a signal.
@@ -169,7 +187,7 @@ class Sidecar:
         with self:
             self.start(node)
             if self._worker is None:
-                notify_listening(self.urls)
+                notify_listening([*self.urls, *self._other_urls()])
             try:
                 node.connect()
                 if self._worker is not None:
@@ -185,7 +203,7 @@ class Sidecar:
         with self:
             self.start_fleet(fleet)
             if self._worker is None:
-                notify_listening(self.urls)
+                notify_listening([*self.urls, *self._other_urls()])
             else:
                 self._worker.report(LogReady())
             try:
@@ -219,8 +237,9 @@ class Sidecar:
 
     def _register_metrics(self, of_app: Sequence[Collector], metrics: CollectorRegistry) -> None:
         """Register this server's collectors in a registry, until ``close``."""
+        other_contexts = [] if self._companion is None else self._companion.tls_contexts()
         collectors = [
-            TlsCollector([*self._contexts(), *self._other_contexts]),
+            TlsCollector([*self._contexts(), *other_contexts]),
             self._authenticator.collector,
             *of_app,
             self._server_metrics,
@@ -313,6 +332,10 @@ class Sidecar:
 
     def _contexts(self) -> list[ListenerContext]:
         return [each.context for each in self._bound if each.context is not None]
+
+    def _other_urls(self) -> list[str]:
+        addresses = [] if self._companion is None else self._companion.addresses
+        return [f"{KAFKA_SCHEME}{address}" for address in addresses]
 
     def wait(self) -> NoReturn:
         """Block while the server runs; a signal's exception is raised."""

@@ -6,9 +6,10 @@ import asyncio
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -74,6 +75,25 @@ def test_a_request_that_claims_too_much_closes_its_connection(node: Node) -> Non
                 opened.sendall(size.to_bytes(4, "big", signed=True))
                 assert receive(opened) is None
         assert refused(node, "request_bytes") == 4
+
+
+def test_one_client_does_not_fill_the_log(node: Node) -> None:
+    """Each kind of error is one line in ten seconds; the next one says how many there were."""
+    with capture_logs() as logged, admin_server(node) as server:
+        for _ in range(20):
+            with connected(server) as opened:
+                opened.sendall(bytes(4))
+                assert receive(opened) is None
+        with connected(server) as opened:
+            opened.sendall(framed(bytes(10)))
+            assert receive(opened) is None
+        wait_until(lambda: len(lines_of(logged)) == 2)
+    assert [each["since_last_line"] for each in lines_of(logged)] == [1, 1]
+    assert "Produce version 0 is not served" in lines_of(logged)[1]["reason"]
+
+
+def lines_of(logged: Sequence[Any]) -> list[Any]:
+    return [each for each in logged if each["event"] == "admin_connection_closed"]
 
 
 def test_a_slow_request_closes_its_connection(node: Node) -> None:

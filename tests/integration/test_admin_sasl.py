@@ -29,6 +29,7 @@ from authorizer.admin_server.server import AdminServer
 from authorizer.api.errors import ConfigError
 from authorizer.authentication.scram import CREDENTIALS_FILE, ScramCredential
 from authorizer.configuration.load import load_config
+from authorizer.listeners import log_throttle
 from authorizer.node.node import Node
 from support.admin_requests import ask_all, request_frame
 from support.certificates import Authority
@@ -70,6 +71,13 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @contextmanager
 def serving(directory: Path, settings: dict[str, str], **more: str) -> Iterator[str]:
     """The address of a server, on which alice is a super user."""
+    with serving_node(directory, settings, **more) as (address, _):
+        yield address
+
+
+@contextmanager
+def serving_node(directory: Path, settings: dict[str, str], **more: str) -> Iterator[tuple[str, Node]]:
+    """The same, and the node."""
     config = load_config(
         environ={},
         flags={
@@ -85,7 +93,7 @@ def serving(directory: Path, settings: dict[str, str], **more: str) -> Iterator[
         node.start()
         assert node.wait_until_ready(SOON_S)
         server.start(node)
-        yield server.addresses[0]
+        yield server.addresses[0], node
 
 
 @pytest.fixture(scope="module")
@@ -251,7 +259,10 @@ def ask(connection: socket.socket, key: int, version: int, body: bytes) -> bytes
     return answer[4:]
 
 
-def test_nothing_but_the_handshake_is_answered_before_a_login(address: str) -> None:
+def test_nothing_but_the_handshake_is_answered_before_a_login(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_throttle, "LOG_INTERVAL_S", 0.0)
     for key in (3, 29, 36):
         with connected(address) as connection, capture_logs() as logs:
             request = struct.pack(">hhi", key, 1, 7) + string("test") + bytes(40)
@@ -396,3 +407,36 @@ def test_over_tls_the_principal_is_that_of_the_login_and_not_the_certificates(
         stopping_s = time.monotonic()
     # The client is still connected, and idle.
     assert time.monotonic() - stopping_s < 3
+
+
+def test_logins_are_counted_by_listener_and_outcome(files: dict[str, str], tmp_path: Path) -> None:
+    """Under Kafka's names; a client that logs in again on its connection is apart."""
+    settings = {"connections.max.reauth.ms": "10000"}
+    with serving_node(tmp_path / "log", {**files, **settings}) as (address, node):
+
+        def count(name: str) -> float | None:
+            labels = {"listener": "SASL_PLAINTEXT"}
+            return node.metrics.get_sample_value(f"aclog_admin_{name}_total", labels)
+
+        assert count("successful_authentication") == count("failed_authentication") == 0
+        with connected(address) as connection:
+            log_in(connection, "secret")
+            assert count("successful_authentication") == 1
+            log_in(connection, "secret")
+            assert (count("successful_authentication"), count("successful_reauthentication")) == (1, 1)
+            time.sleep(1.1)  # a re-authentication is accepted once a second
+            log_in(connection, "wrong")
+            assert (count("failed_authentication"), count("failed_reauthentication")) == (0, 1)
+        with connected(address) as connection:
+            log_in(connection, "wrong")
+            assert count("failed_authentication") == 1
+        with connected(address) as connection:
+            assert ask(connection, 17, 1, string("GSSAPI"))[:2] == struct.pack(">h", 33)
+            assert count("failed_authentication") == 2
+
+
+def log_in(connection: socket.socket, password: str) -> None:
+    assert ask(connection, 17, 1, string("PLAIN"))[:2] == struct.pack(">h", 0)
+    token = f"\0alice\0{password}".encode()
+    error = 0 if password == "secret" else 58
+    assert ask(connection, 36, 1, struct.pack(">i", len(token)) + token)[:2] == struct.pack(">h", error)

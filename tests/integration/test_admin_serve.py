@@ -98,6 +98,15 @@ def test_flag_of_serve(tmp_path: Path) -> None:
         assert topics(client_of(second)) == {"orders"}
 
 
+def test_few_open_files_are_logged_once(tmp_path: Path) -> None:
+    """Not by each of the two servers."""
+    flag = ("--admin-listener", "PLAINTEXT://127.0.0.1:0")
+    with serving_process(tmp_path, *flag, open_files=900):
+        admin_address(tmp_path / "stderr")
+        text = (tmp_path / "stderr").read_text("utf-8")
+    assert text.count('"few_open_files"') == 1
+
+
 def test_workers_share_the_listener_and_one_writes(tmp_path: Path, new_log: Path) -> None:
     """Each worker sees its own write when it answers; a killed worker serves again."""
     settings = {"aclog.admin.listeners": "PLAINTEXT://127.0.0.1:0", "super.users": "User:ANONYMOUS"}
@@ -359,7 +368,36 @@ def test_protocols_of_a_brokers_own_file(tmp_path: Path) -> None:
                 "aclog.clusters": "eu",
                 "aclog.cluster.eu.log.url": "kafka://localhost:9092/acls",
             },
-            "aclog.admin.listeners.*unset with aclog.clusters",
+            "aclog.admin.listeners.*unset with aclog.clusters.*aclog.cluster.NAME.admin.listeners",
+        ),
+        (
+            {
+                "aclog.clusters": "eu,us",
+                "aclog.cluster.eu.log.url": "kafka://localhost:9092/acls",
+                "aclog.cluster.us.log.url": "kafka://localhost:9092/acls",
+                "aclog.cluster.eu.admin.listeners": "PLAINTEXT://127.0.0.1:9192",
+                "aclog.cluster.us.admin.listeners": "PLAINTEXT://127.0.0.1:9193",
+            },
+            "aclog.cluster.us.admin.listeners.*a different name",
+        ),
+        (
+            {
+                "aclog.clusters": "eu,us",
+                "aclog.cluster.eu.log.url": "kafka://localhost:9092/acls",
+                "aclog.cluster.us.log.url": "kafka://localhost:9092/acls",
+                "aclog.cluster.eu.admin.listeners": "EU://127.0.0.1:9192",
+                "aclog.cluster.us.admin.listeners": "US://127.0.0.1:9192",
+                "listener.security.protocol.map": "EU:PLAINTEXT,US:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            },
+            "aclog.cluster.us.admin.listeners.*a different port",
+        ),
+        (
+            {
+                "aclog.clusters": "eu",
+                "aclog.cluster.eu.log.url": "kafka://localhost:9092/acls",
+                "aclog.cluster.eu.admin.listeners": "PLAINTEXT://0.0.0.0:9192",
+            },
+            "aclog.cluster.eu.admin.listeners.*loopback",
         ),
     ],
 )

@@ -313,12 +313,15 @@ class TestBackground:
     """--background returns when the node can be asked; what it started ends, or is ended by the test."""
 
     @staticmethod
-    def start(output: Path, *flags: str, timeout_s: float | None = None) -> subprocess.CompletedProcess[str]:
+    def start(
+        output: Path, *flags: str, timeout_s: float | None = None, prelude: str = ""
+    ) -> subprocess.CompletedProcess[str]:
         command = [*SERVE, *flags, "--background", str(output)]
         if timeout_s is not None:
-            shorter = f"import authorizer.cli.serve.background as b; b.READY_TIMEOUT_S = {timeout_s}; "
+            prelude = f"import authorizer.cli.serve.background as b; b.READY_TIMEOUT_S = {timeout_s}; "
+        if prelude:
             run = "from authorizer.cli.main import main; main()"
-            command = [sys.executable, "-c", shorter + run, *command[3:]]
+            command = [sys.executable, "-c", prelude + run, *command[3:]]
         return ended(*command)
 
     @pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.long)])
@@ -344,6 +347,26 @@ class TestBackground:
         lines = output.read_text(encoding="utf-8").splitlines()
         assert lines[0] == "earlier"
         assert any("listening" in line for line in lines)
+
+    def test_listeners_of_kafkas_protocol_accept_when_it_returns(self, tmp_path: Path) -> None:
+        """Also where they open some time after the node is ready."""
+        (port,) = free_ports(1)
+        log = str(real_log("kraft-small"))
+        flags = ("--log", log, "--port", "0", "--admin-listener", f"PLAINTEXT://{HOST}:{port}")
+        late = (
+            "import asyncio; from authorizer.admin_server.node_listeners import NodeListeners as L; "
+            "accept = L._accept; "
+            "L._accept = lambda *given: asyncio.get_running_loop().call_later(2, accept, *given); "
+        )
+
+        done = self.start(tmp_path / "node.log", *flags, prelude=late)
+
+        assert done.returncode == 0, done.stderr
+        try:
+            socket.create_connection((HOST, port), SOON_S).close()
+            assert f"kafka://{HOST}:{port}" in done.stderr
+        finally:
+            os.kill(int(done.stdout), signal.SIGTERM)
 
     def test_an_error_of_the_start_is_the_commands(self, tmp_path: Path) -> None:
         output = tmp_path / "node.log"

@@ -173,7 +173,7 @@ def test_a_hanging_worker_is_ended_and_restarted(number: int, tmp_path: Path, ow
         assert not is_running(before[number])
         ended = next(event for event in serving.events("worker_ended") if event["pid"] == before[number])
         assert (ended["worker"], ended["signal"]) == (number, "SIGKILL")
-        assert ended["reason"] == "it hung: its event loop has not turned for 5 s"
+        assert ended["reason"] == "it hung: an event loop has not turned for 5 s"
         serving.wait_until_ready()
         with serving.client_of_each() as clients:
             offset = create(clients[1 - number], "orders")

@@ -181,7 +181,7 @@ def test_a_hanging_console_process_is_restarted(tmp_path: Path) -> None:
         serving.console_pid(other_than=pid)
         assert answered(client) == before
         (ended,) = serving.events("console_ended")
-        assert ended["reason"] == "it hung: its event loop has not turned for 5 s"
+        assert ended["reason"] == "it hung: an event loop has not turned for 5 s"
 
 
 def socket_directory(serving: Serving) -> Path:

@@ -43,6 +43,11 @@ OF_ADMIN: Final[dict[str, tuple[str, set[str]]]] = {
     "aclog_admin_request_remote_seconds": ("histogram", {"request"}),
     "aclog_admin_connections": ("gauge", {"listener"}),
     "aclog_admin_connections_closed_total": ("counter", set()),
+    "aclog_admin_requests_throttled_total": ("counter", set()),
+    "aclog_admin_successful_authentication_total": ("counter", {"listener"}),
+    "aclog_admin_failed_authentication_total": ("counter", {"listener"}),
+    "aclog_admin_successful_reauthentication_total": ("counter", {"listener"}),
+    "aclog_admin_failed_reauthentication_total": ("counter", {"listener"}),
     "aclog_admin_refused_total": ("counter", {"limit"}),
     "aclog_admin_request_bytes": ("gauge", set()),
     "aclog_admin_answer_bytes": ("gauge", set()),
@@ -90,7 +95,7 @@ def parts(expression: str) -> list[promql_parser.Expr]:
 @pytest.mark.parametrize("each", queries(), ids=lambda each: each.where)
 def test_queried_metrics_are_exposed(each: PromQuery, scraped: Scrape, of_clusters: set[str]) -> None:
     """PromQL that parses, of series and labels that there are; in a panel of one cluster what is one's."""
-    exposed = scraped.labels() | {UP: set()}
+    exposed = scraped.labels() | {UP: set()} | {name: labels for name, (_, labels) in OF_ADMIN.items()}
     for name in of_clusters & exposed.keys():
         exposed[name].add(CLUSTER)
     names = set()
@@ -187,4 +192,4 @@ def test_runbooks_and_guides_name_metrics_that_exist(scraped: Scrape) -> None:
     names = set(re.findall(r"`(aclog_[a-z_]+)`", "".join((RUNBOOKS, *guides))))
     exposed = {re.sub("_(bucket|count|sum)$", "", name) for name in scraped.labels()}
     of_workers = {"aclog_workers", "aclog_worker_up", "aclog_worker_restarts_total"}
-    assert names - exposed == of_workers | OF_POLLS.keys()
+    assert names - exposed - OF_ADMIN.keys() == of_workers | OF_POLLS.keys()

@@ -24,6 +24,7 @@ from structlog.testing import capture_logs
 from authorizer.admin_server.api import Api
 from authorizer.admin_server.request import schema_of
 from authorizer.admin_server.server import AdminServer
+from authorizer.listeners import log_throttle
 from support.admin_requests import decoded, request_frame
 from support.admin_sockets import admin_server, answers_api_versions, connected, framed, receive
 from support.example_counts import examples
@@ -80,8 +81,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with running_node(tmp_path_factory.mktemp("any") / "log", log_mode="create") as node:
         node.authorizer.reconfigure({"super.users": "User:ANONYMOUS"})
         create(node, [topic_acl("orders")])
-        with admin_server(node) as server:
-            yield Served(server, [server._apis[key] for key in sorted(server._apis)])
+        with admin_server(node) as server, pytest.MonkeyPatch.context() as patched:
+            patched.setattr(log_throttle, "LOG_INTERVAL_S", 0.0)
+            (listeners,) = server._listeners
+            yield Served(server, [api for _, api in sorted(listeners._apis.items())])
 
 
 @st.composite

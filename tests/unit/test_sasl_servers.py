@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from authorizer.admin_server.login_metrics import LoginMetrics
 from authorizer.admin_server.sasl import logins as logins_module
 from authorizer.admin_server.sasl.logins import SaslLogins
 from authorizer.admin_server.sasl.scram import ScramServer
@@ -75,7 +76,7 @@ def clock() -> Time:
 def logins(files: dict[str, str], clock: Time, monkeypatch: pytest.MonkeyPatch) -> Iterator[SaslLogins]:
     monkeypatch.setattr(logins_module, "FAILURE_DELAY_S", 0.0)
     monkeypatch.setattr(logins_module, "_FAILURE_DELAY_MAX_S", 0.0)
-    with closing(SaslLogins(load_config(environ=files), clock)) as opened:
+    with closing(SaslLogins(load_config(environ=files), clock, LoginMetrics())) as opened:
         yield opened
 
 
@@ -224,7 +225,7 @@ def test_only_versions_and_a_handshake_come_first(logins: SaslLogins) -> None:
 
 def test_a_mechanism_that_is_not_enabled_is_refused_with_those_that_are(files: dict[str, str]) -> None:
     environ = {**files, "ACLOG_SASL_ENABLED_MECHANISMS": "SCRAM-SHA-512"}
-    with closing(SaslLogins(load_config(environ=environ), Time())) as logins:
+    with closing(SaslLogins(load_config(environ=environ), Time(), LoginMetrics())) as logins:
         session = session_of(logins)
         assert session.handshake(1, "PLAIN") == (33, ("SCRAM-SHA-512",))
         assert session.has_failed
@@ -253,7 +254,7 @@ def limited(
         "connections.max.reauth.ms=1000000\n"
         "listener.name.admin.scram-sha-256.connections.max.reauth.ms=60000\n"
     )
-    with closing(SaslLogins(load_config(config, environ=files), clock)) as opened:
+    with closing(SaslLogins(load_config(config, environ=files), clock, LoginMetrics())) as opened:
         yield opened
 
 
@@ -319,7 +320,7 @@ def test_a_session_is_renewed_at_most_once_a_second(limited: SaslLogins, clock: 
 
 
 def test_many_failures_of_an_address_are_answered_later(files: dict[str, str]) -> None:
-    with closing(SaslLogins(load_config(environ=files), Time())) as logins:
+    with closing(SaslLogins(load_config(environ=files), Time(), LoginMetrics())) as logins:
         delays = [logins.add_failure("10.0.0.1", "PLAIN", "wrong") for _ in range(22)]
         assert delays[0] == logins_module.FAILURE_DELAY_S
         assert delays[-1] > 0.9
@@ -346,7 +347,7 @@ def test_a_mechanism_that_nothing_verifies_is_no_configuration(
     files: dict[str, str], changes: dict[str, str | None], message: str
 ) -> None:
     environ = {key: text for key, text in {**files, **changes}.items() if text is not None}
-    logins = SaslLogins(load_config(environ=environ), Time())
+    logins = SaslLogins(load_config(environ=environ), Time(), LoginMetrics())
     with closing(logins), pytest.raises(ConfigError, match=message):
         logins.mechanisms("ADMIN")
 
@@ -375,5 +376,8 @@ def test_any_bytes_are_an_error_or_a_step(
             step = await server.evaluate(message)
             assert step.principal is None
 
-    with closing(SaslLogins(load_config(environ=files), Time())) as logins, suppress(SaslFailedError):
+    with (
+        closing(SaslLogins(load_config(environ=files), Time(), LoginMetrics())) as logins,
+        suppress(SaslFailedError),
+    ):
         running(run(logins))

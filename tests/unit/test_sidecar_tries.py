@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from authorizer.authentication import failure_rate_limit as tries
+from authorizer.authentication import token_buckets
 from authorizer.authentication.failure_rate_limit import FAILURES_MAX, FORGET_AFTER_S, FailureRateLimit
 
 ONE, OTHER = "10.0.0.1", "10.0.0.2"
@@ -51,9 +51,9 @@ def test_a_network_of_ipv6_is_one_caller() -> None:
 
 
 def test_addresses_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tries, "ADDRESSES_MAX", 3)
+    monkeypatch.setattr(token_buckets, "KEYS_MAX", 3)
     failures = failed(FAILURES_MAX)
     for number in range(2, 5):
         failures.add(f"10.0.0.{number}", 100.0)
-    assert len(failures._forget_at_s) == 3
+    assert len(failures._buckets._full_at_s) == 3
     assert failures.wait_s(ONE, 100.0) == 0

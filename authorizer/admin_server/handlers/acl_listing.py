@@ -33,13 +33,13 @@ _PART_BYTES: Final = 256 * 1024
 _LEGACY_TEXT_MAX: Final = 2**15 - 1
 
 
-def encode_listing(listing: Listing, version: int) -> StreamedAnswer:
+def encode_listing(listing: Listing, version: int, throttle_ms: int = 0) -> StreamedAnswer:
     """Encode the fields of the response after its header.
 
     Raises:
         UnknownServerError: a text is too long for this version, as on a broker.
     """
-    return _Encoder(listing, is_flexible=version >= _FLEXIBLE).answer()
+    return _Encoder(listing, is_flexible=version >= _FLEXIBLE).answer(throttle_ms)
 
 
 class _Encoder:
@@ -61,9 +61,14 @@ class _Encoder:
         #: Positions of the first row of each resource, and the end.
         self._starts = np.concatenate([first, np.flatnonzero(differs).astype(np.int32) + 1, last])
 
-    def answer(self) -> StreamedAnswer:
-        # No throttle time, no error, an empty message.
-        head = bytes(6) + (b"\1" if self._is_flexible else b"\0\0") + self._array_size(len(self._starts) - 1)
+    def answer(self, throttle_ms: int) -> StreamedAnswer:
+        # No error, an empty message.
+        head = (
+            throttle_ms.to_bytes(4, "big")
+            + bytes(2)
+            + (b"\1" if self._is_flexible else b"\0\0")
+            + self._array_size(len(self._starts) - 1)
+        )
         rows, firsts, flags = self._rows, self._rows[self._starts[:-1]], len(self._end)
         size = (
             len(head)

@@ -68,9 +68,9 @@ class AclHandlers:
     def __init__(self, cluster: ClusterNode) -> None:
         self._cluster = cluster
         self.apis = [
-            _api(_DESCRIBE, "describe_acls", self.describe, _describe_error),
-            _api(30, "create_acls", self.create, _create_error),
-            _api(31, "delete_acls", self.delete, _delete_error),
+            _api(_DESCRIBE, "describe_acls", self.describe, _describe_error, lambda _body: 1),
+            _api(30, "create_acls", self.create, _create_error, lambda body: len(body.creations)),
+            _api(31, "delete_acls", self.delete, _delete_error, lambda body: len(body.filters)),
         ]
 
     async def describe(self, request: AdminRequest) -> StreamedAnswer:
@@ -78,7 +78,9 @@ class AclHandlers:
         self._cluster.require_on_cluster(request, AclOperation.DESCRIBE)
         wanted, state = _filter(request.body), self._cluster.node.authorizer.state
         return await asyncio.to_thread(
-            lambda: encode_listing(list_acls(state.index, wanted), request.header.api_version)
+            lambda: encode_listing(
+                list_acls(state.index, wanted), request.header.api_version, request.throttle_ms
+            )
         )
 
     async def create(self, request: AdminRequest) -> Values:
@@ -137,6 +139,7 @@ def _api(
     schema: str,
     answer: Callable[[AdminRequest], Any],
     error: Callable[[Any, ErrorCode, str | None], Values],
+    cost: Callable[[Any], int],
 ) -> Api:
     return Api(
         key=key,
@@ -146,6 +149,7 @@ def _api(
         answer=answer,
         error=error,
         is_change=key != _DESCRIBE,
+        cost=cost,
     )
 
 

@@ -30,10 +30,12 @@ from authorizer.configuration.keys.names import (
     SASL_MECHANISMS,
 )
 from authorizer.configuration.keys.table import BY_NAME
+from authorizer.listeners.log_throttle import LogThrottle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from authorizer.admin_server.login_metrics import LoginMetrics
     from authorizer.admin_server.sasl.server import SaslServer
     from authorizer.configuration.load import Config
     from records.principal import KafkaPrincipal
@@ -48,16 +50,19 @@ _SLOTS: Final = 256
 #: after many failures of its address.
 FAILURE_DELAY_S: Final = 0.1
 _FAILURE_DELAY_MAX_S: Final = 1.0
-#: Failures are logged at most this often.
-_LOG_INTERVAL_S: Final = 10.0
 
 _Credentials = dict[str, ScramCredential]
 
 
 class SaslLogins:
-    """Those of one server; on its event loop only."""
+    """Those of one server; on its event loop only.
 
-    def __init__(self, config: Config, clock: Clock) -> None:
+    Attributes:
+        clock: of all times.
+        metrics: counts logins.
+    """
+
+    def __init__(self, config: Config, clock: Clock, metrics: LoginMetrics) -> None:
         """Load the file of credentials and the issuer's keys.
 
         Raises:
@@ -65,11 +70,11 @@ class SaslLogins:
         """
         self._config = config
         self.clock = clock
+        self.metrics = metrics
         self._salt_key = secrets.token_bytes(32)
         self._checks = FairExecutor(_THREADS, _SLOTS, "aclog-passwords")
         self._failures = FailureRateLimit()
-        self._failure_count = 0
-        self._logged = float("-inf"), 0
+        self._lines = LogThrottle()
         self._credentials: ReloadingValue[_Credentials] | None = None
         self._issuer: Issuer | None = None
         if config.admin_credentials_file is not None:
@@ -132,16 +137,14 @@ class SaslLogins:
         now_s = self.clock.monotonic_s()
         delay_s = FAILURE_DELAY_S + min(self._failures.wait_s(address, now_s), _FAILURE_DELAY_MAX_S)
         self._failures.add(address, now_s)
-        self._failure_count += 1
-        logged_at_s, count_then = self._logged
-        if now_s - logged_at_s >= _LOG_INTERVAL_S:
-            self._logged = now_s, self._failure_count
+        # One line for all clients: guesses may come from many addresses.
+        if (since_last_line := self._lines.count(None, now_s)) is not None:
             log.warning(
                 "sasl_login_failed",
                 mechanism=mechanism,
                 reason=reason,
                 address=address,
-                since_last_line=self._failure_count - count_then,
+                since_last_line=since_last_line,
             )
         return delay_s
 

@@ -126,7 +126,7 @@ class SaslSession:
                     reason = (
                         f"Unexpected Kafka request of type {_enum_name(name)} during SASL authentication."
                     )
-                    self._logins.add_failure(self._address, self._mechanism, reason)
+                    self._add_failure(self._mechanism, reason)
                     raise SaslStateError(reason)
             case _State.BAD_MECHANISM:
                 raise SaslStateError(self._bad_mechanism_message)
@@ -152,9 +152,7 @@ class SaslSession:
             self._has_kafka_headers = True
         if mechanism not in self._mechanisms:
             self._state = _State.FAILED
-            self._logins.add_failure(
-                self._address, "unknown", "the client's SASL mechanism is not enabled on this listener"
-            )
+            self._add_failure("unknown", "the client's SASL mechanism is not enabled on this listener")
             return HandshakeResult(UNSUPPORTED_SASL_MECHANISM, self._mechanisms)
         if self.principal is not None and mechanism != self._mechanism:
             self._bad_mechanism_message = (
@@ -213,9 +211,15 @@ class SaslSession:
             raise SaslStateError(error.message) from error
         except SaslFailedError as error:
             self._state = _State.FAILED
-            await asyncio.sleep(self._logins.add_failure(self._address, self._mechanism, error.reason))
+            await asyncio.sleep(self._add_failure(self._mechanism, error.reason))
             raise
         return step
+
+    def _add_failure(self, mechanism: str, reason: str) -> float:
+        """Count a failed login; return the seconds after which it is answered."""
+        is_again = self.principal is not None
+        self._logins.metrics.count(self._listener, is_successful=False, is_again=is_again)
+        return self._logins.add_failure(self._address, mechanism, reason)
 
     def _require_same_principal(self, principal: KafkaPrincipal | None) -> None:
         if principal is not None and self.principal is not None and principal != self.principal:
@@ -227,6 +231,8 @@ class SaslSession:
 
     def _complete(self, step: SaslStep, principal: KafkaPrincipal) -> int:
         """Begin the session; return its lifetime in milliseconds, 0 if it is unlimited."""
+        is_again = self.principal is not None
+        self._logins.metrics.count(self._listener, is_successful=True, is_again=is_again)
         self.principal, self._server, self._state = principal, None, _State.COMPLETE
         limits = [float(self._logins.max_session_ms(self._listener, self._mechanism))]
         limits = [limit for limit in limits if limit > 0]

@@ -17,7 +17,7 @@ import click
 from authorizer.api.authorizer_api import SecurityProtocol
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.rendering.output import note
-from authorizer.sidecar.http.systemd import NOTIFY_SOCKET, urls_of_notice
+from authorizer.sidecar.http.systemd import KAFKA_SCHEME, NOTIFY_SOCKET, urls_of_notice
 
 if TYPE_CHECKING:
     from authorizer.configuration.load import Config
@@ -29,6 +29,7 @@ _ANSWER_TIMEOUT_S: Final = 5.0
 #: Longer than the shutdown of workers and of a node that writes a snapshot.
 _END_TIMEOUT_S: Final = 45.0
 _NOTICE_BYTES: Final = 1 << 16
+_WITHOUT_TLS: Final = ("http:", "unix:")
 
 
 def serve_in_background(config: Config, output_file: Path) -> None:
@@ -96,7 +97,10 @@ class _Started:
                 with suppress(TimeoutError):
                     urls = urls_of_notice(self._notices.recv(_NOTICE_BYTES))
                 continue
-            found = _not_ready_reason(next(url for url in urls if not url.startswith("https:")))
+            found = _not_ready_reason(next(url for url in urls if url.startswith(_WITHOUT_TLS)))
+            for url in urls:
+                if url.startswith(KAFKA_SCHEME):
+                    found = found or _not_accepting_reason(url)
             if found is None:
                 return urls
             reason = found
@@ -133,6 +137,16 @@ class _Started:
             raise click.exceptions.Exit(code)
         by = f" by {signal.Signals(-code).name}" if code else ""
         raise Failure(f"the node was ended{by} before it was ready", ExitCode.NOT_READY)
+
+
+def _not_accepting_reason(url: str) -> str | None:
+    """Why a listener of Kafka's protocol cannot be used; None if it accepts connections."""
+    host, _, port = url.removeprefix(KAFKA_SCHEME).rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _ANSWER_TIMEOUT_S).close()
+    except OSError as error:
+        return f"{url} does not accept connections: {error.strerror or error}"
+    return None
 
 
 def _not_ready_reason(url: str) -> str | None:

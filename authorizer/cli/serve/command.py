@@ -9,7 +9,7 @@ import click
 
 from authorizer.cli.command import Command
 from authorizer.cli.options import config_option, log_option, snapshots_option
-from authorizer.cli.serve.node_servers import open_admin_server, serve_node
+from authorizer.cli.serve.node_servers import open_admin_server, serve_fleet, serve_node
 from authorizer.cli.signals import Hangups, ends_on_signals
 from authorizer.cli.workspace import Workspace
 from authorizer.configuration.keys.names import (
@@ -97,10 +97,10 @@ def serve_command(
     listeners, by default http://127.0.0.1:8180. Log lines and the audit log go to stderr; aclog.decision.log
     writes decisions as CloudEvents to stdout, a rotated file or a Kafka topic. Ctrl-C or SIGTERM end it.
 
-    With --background the command returns when /readyz says that the node is ready: the next command can ask
-    it. stdout has the process id, for `kill`. A node that cannot start, or is not ready within a minute, is
-    ended, and the command has its error and exit code. A service manager needs no --background: under systemd
-    `aclog serve` reports by itself that it is ready.
+    With --background the command returns when /readyz says that the node is ready, and every --admin-listener
+    accepts connections: the next command can ask it. stdout has the process id, for `kill`. A node that
+    cannot start, or is not ready within a minute, is ended, and the command has its error and exit code. A
+    service manager needs no --background: under systemd `aclog serve` reports by itself that it is ready.
 
     On SIGHUP --config is read again, and what has changed is taken, if all of it may change while it runs
     (docs/configuration.md says which keys); PUT /v1/config changes the same keys until then.
@@ -210,10 +210,11 @@ def _serve_fleet(config: Config) -> None:
         ends_on_signals(),
         AuditWriter.configured(config, output) as audit,
         Sidecar(config) as sidecar,
+        open_admin_server(config) as admin_server,
         Fleet(config, audit=audit) as fleet,
     ):
         audit.show_to(fleet.metrics)
         fleet.reconfiguration.subscribe(lambda config: set_logging_level(config.logging_level))
         fleet.reconfiguration.subscribe(lambda config: audit.set_level(AUDIT_LEVELS[config.audit_level]))
         hangups.call(fleet.reload_on_sighup)
-        sidecar.serve_fleet(fleet)
+        serve_fleet(fleet, sidecar, admin_server)

@@ -1,4 +1,4 @@
-"""The servers of a node: HTTP's, and that of Kafka's protocol, if it has listeners."""
+"""The servers of a node or a fleet: HTTP's, and that of Kafka's protocol, if it has listeners."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from authorizer.admin_server.server import AdminServer
     from authorizer.configuration.load import Config
     from authorizer.console.process.console_server import ConsoleServer
+    from authorizer.node.fleet import Fleet
     from authorizer.node.node import Node
     from authorizer.sidecar.server import Sidecar
 
@@ -21,7 +22,7 @@ def open_admin_server(
     config: Config, reserved: Sequence[socket.socket] | None = None
 ) -> AbstractContextManager[AdminServer | None]:
     """Bind the listeners of Kafka's protocol, if there are any; ``reserved``: as for AdminServer."""
-    if not config.admin_listeners:
+    if not config.process_admin_listeners:
         return nullcontext()
     from authorizer.admin_server.server import AdminServer
 
@@ -34,6 +35,16 @@ def serve_node(node: Node, sidecar: Sidecar | ConsoleServer, admin_server: Admin
 
     opening = node.start()
     if admin_server is not None and isinstance(sidecar, Sidecar):
-        sidecar.show_certificates(admin_server.tls_contexts())
+        sidecar.accompany(admin_server)
     with nullcontext() if admin_server is None else admin_server.start(node, opening):
         sidecar.serve(node)
+
+
+def serve_fleet(fleet: Fleet, sidecar: Sidecar | ConsoleServer, admin_server: AdminServer | None) -> NoReturn:
+    """Serve a fleet until a signal, which is raised."""
+    from authorizer.sidecar.server import Sidecar
+
+    if admin_server is not None and isinstance(sidecar, Sidecar):
+        sidecar.accompany(admin_server)
+    with nullcontext() if admin_server is None else admin_server.start_fleet(fleet):
+        sidecar.serve_fleet(fleet)

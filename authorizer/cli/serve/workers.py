@@ -16,7 +16,7 @@ from authorizer.api.audit_levels import AUDIT_LEVELS
 from authorizer.api.cluster_name import DEFAULT_CLUSTER
 from authorizer.api.errors import ConfigError
 from authorizer.cli.failure import ExitCode, Failure, failure_of
-from authorizer.cli.serve.node_servers import open_admin_server, serve_node
+from authorizer.cli.serve.node_servers import open_admin_server, serve_fleet, serve_node
 from authorizer.cli.signals import run_as_child
 from authorizer.configuration.keys.names import CONSOLE_COUNTS, CONSOLE_HISTORY
 from authorizer.configuration.log_setup import set_logging_level, setup_logging
@@ -33,7 +33,9 @@ from records.install_command import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from contextlib import AbstractContextManager
 
+    from authorizer.admin_server.server import AdminServer
     from authorizer.configuration.load import Config
     from authorizer.sidecar.workers.worker import Worker
 
@@ -92,9 +94,7 @@ def _serve(config: Config, worker: Worker) -> None:
     with (
         AuditWriter.configured(config, output, worker.instance_number) as audit,
         _server(config, worker) as sidecar,
-        nullcontext()
-        if worker.is_console
-        else open_admin_server(config, worker.reserved_admin) as admin_server,
+        _admin_server(config, worker) as admin_server,
         writer as elsewhere,
         Node.open(config, lazily=True, audit=audit, writer=elsewhere) as node,
     ):
@@ -113,18 +113,23 @@ def _serve_fleet(settings: Mapping[str, Config], worker: Worker) -> None:
     with (
         AuditWriter.configured(config, output, worker.instance_number) as audit,
         _server(config, worker) as sidecar,
+        _admin_server(config, worker) as admin_server,
         Fleet(config, audit=audit, clusters=settings, writer=None if worker.is_writer else writer) as fleet,
     ):
         audit.show_to(fleet.metrics)
         fleet.reconfiguration.subscribe(_set_level)
         fleet.reconfiguration.subscribe(lambda config: audit.set_level(AUDIT_LEVELS[config.audit_level]))
-        sidecar.serve_fleet(fleet)
+        serve_fleet(fleet, sidecar, admin_server)
 
 
 def _server(config: Config, worker: Worker) -> Sidecar | ConsoleServer:
     if worker.is_console:
         return ConsoleServer(config, worker)
     return Sidecar(config, worker, ConsoleProxy(worker.directory) if worker.has_console else None)
+
+
+def _admin_server(config: Config, worker: Worker) -> AbstractContextManager[AdminServer | None]:
+    return nullcontext() if worker.is_console else open_admin_server(config, worker.reserved_admin)
 
 
 def _let_workers_go_first() -> None:

@@ -10,6 +10,7 @@ from authorizer.configuration.keys.names import (
     ADMIN_CREDENTIALS_FILE,
     ADMIN_IDLE_MS,
     ADMIN_LISTENERS,
+    ADMIN_REQUEST_RATE,
     MAX_REAUTH_MS,
     PROTOCOL_MAP,
     SASL_MECHANISMS,
@@ -33,6 +34,7 @@ class AdminKeys(KeyGroup):
         f"{PROTOCOL_MAP} gives its protocol. PLAINTEXT and SASL_PLAINTEXT are served on loopback "
         "addresses only. Unset: none.",
         parse=str,
+        is_per_cluster=True,
     )
     admin_advertised_listeners_text = OptionalKey(
         name=ADMIN_ADVERTISED_LISTENERS,
@@ -41,6 +43,7 @@ class AdminKeys(KeyGroup):
         doc="Addresses that Metadata gives to clients of Kafka's protocol, by listener name, as Kafka's "
         "advertised.listeners: behind a load balancer, or in a container. Unset: the listener's own address.",
         parse=str,
+        is_per_cluster=True,
     )
     admin_connections_max_idle_ms = integer_key(
         ADMIN_IDLE_MS,
@@ -52,11 +55,25 @@ class AdminKeys(KeyGroup):
         unit="milliseconds",
         is_dynamic=True,
     )
+    admin_quota_request_rate = integer_key(
+        ADMIN_REQUEST_RATE,
+        0,
+        "Requests a second of a principal over Kafka's protocol, as an average: 11 seconds' worth may come "
+        "together, as with Kafka's controller_mutation_rate (KIP-599). Each ACL of CreateAcls and each "
+        "filter of DeleteAcls counts as a request; logins and ApiVersions do not count. The answer to a "
+        "request beyond it has throttle_time_ms, and nothing more is read from the principal's connections "
+        "for that time (KIP-219). Each process of aclog.workers counts its requests. 0: no quota.",
+        minimum=0,
+        maximum=1_000_000_000,
+        is_dynamic=True,
+        is_per_cluster=True,
+    )
     admin_credentials_file = text_key(
         ADMIN_CREDENTIALS_FILE,
         "a file that `aclog credentials add --file` makes",
         "Users that log in by PLAIN or SCRAM on listeners with SASL, one line each: hashes, never passwords. "
         "A changed file takes effect within about a second. An unusable file changes nothing.",
+        is_per_cluster=True,
     )
     sasl_enabled_mechanisms = ConfigKey(
         name=SASL_MECHANISMS,

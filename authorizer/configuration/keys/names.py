@@ -7,6 +7,7 @@ from typing import Final
 LISTENERS: Final = "listeners"
 ACLOG_LISTENERS: Final = "aclog.listeners"
 ADMIN_LISTENERS: Final = "aclog.admin.listeners"
+ADMIN_REQUEST_RATE: Final = "aclog.admin.quota.request.rate"
 ADMIN_ADVERTISED_LISTENERS: Final = "aclog.admin.advertised.listeners"
 ADMIN_IDLE_MS: Final = "aclog.admin.connections.max.idle.ms"
 PROTOCOL_MAP: Final = "listener.security.protocol.map"

@@ -89,8 +89,9 @@ class SidecarKeys(KeyGroup):
     workers_hang_timeout_ms = integer_key(
         WORKERS_HANG_MS,
         60_000,
-        f"With several {WORKERS}, or {CONSOLE_LISTENERS}: a process whose event loop has not run for this "
-        "time is killed and restarted. 0: never.",
+        f"With several {WORKERS}, or {CONSOLE_LISTENERS}: a process with an event loop that has not run "
+        "for this time is killed and restarted. Of one process /livez fails if the event loop of Kafka's "
+        "protocol has not run for this time. 0: never.",
         minimum=0,
         unit="milliseconds",
         is_dynamic=True,

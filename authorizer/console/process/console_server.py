@@ -106,7 +106,7 @@ class ConsoleServer:
         reconfiguration.subscribe(self._load.apply)
         endpoint = ConsoleProxyEndpoint(app, self._listeners)
         self._servers.start([Served(self._worker.listen(), private_server(endpoint, _GRACE_S))])
-        self._worker.report(Listening([], writable=False))
+        self._worker.report(Listening([], False, []))
 
     async def _send_heartbeats(self) -> None:
         """Tell the supervisor that the event loop is running."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from authorizer.authentication.rejection import Reason
+from authorizer.listeners.log_throttle import LogThrottle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-#: A reason is logged at most this often; how often it was not is in the next line.
-LOG_INTERVAL_S: Final = 10.0
-
 
 class RejectionCounter:
     """Those of one sidecar. Not thread-safe: the event loop's.
@@ -34,24 +32,21 @@ class RejectionCounter:
 
     def __init__(self) -> None:
         self.counts = dict.fromkeys(Reason, 0)
-        self._last_logged: dict[Reason, tuple[float, int]] = {}
+        self._lines = LogThrottle()
 
     def add(self, refusal: RejectionError, origin: Origin, now_s: float) -> None:
         """Count it, and log it unless its reason was logged a short time ago."""
         reason = refusal.reason
         self.counts[reason] += 1
-        count = self.counts[reason]
-        logged_at_s, count_then = self._last_logged.get(reason, (float("-inf"), 0))
-        if now_s - logged_at_s < LOG_INTERVAL_S:
+        if (since_last_line := self._lines.count(reason, now_s)) is None:
             return
-        self._last_logged[reason] = now_s, count
         log.warning(
             "caller_refused",
             reason=reason.value,
             message=refusal.message,
             address=origin.address,
             listener=origin.listener.name,
-            since_last_line=count - count_then,
+            since_last_line=since_last_line,
         )
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from authorizer.configuration.load import Config
     from authorizer.listeners.durations import Durations
+    from authorizer.listeners.loop_pulse import LoopPulse
 
 
 _HEALTH_PATH: Final = re.compile(rf"({CLUSTERS_PATH}[^/]*)?/(livez|readyz|metrics)")
@@ -43,6 +44,8 @@ WAITING_OF_IN_FLIGHT: Final = 10
 #: A smaller body is decoded in a millisecond or two, whatever its contents.
 _UNCOUNTED_BYTES: Final = 64 * 1024
 _CHECK_INTERVAL_S: Final = 0.1
+#: No sign of life is sent while another loop of the process has not run for longer.
+_OTHER_SILENCE_MAX_S: Final = 1.0
 
 
 def is_health(path: str) -> bool:
@@ -75,9 +78,11 @@ class LoadLimiter(Collector):
         refused: number of rejections by limit.
         rendering: locked while metrics are rendered.
         connections: limits the connections.
+        other_loop: of another server of the process, if there is one.
     """
 
     def __init__(self, config: Config) -> None:
+        self.other_loop: LoopPulse | None = None
         self.config = config
         self.is_late = False
         self.waiting = 0
@@ -184,7 +189,7 @@ class LoadLimiter(Collector):
 
         Args:
             delays: collects the delays.
-            notify: reports that the event loop runs; by default to systemd's watchdog.
+            notify: reports that the event loops run; by default to systemd's watchdog.
         """
         while True:
             due_s = time.monotonic() + _CHECK_INTERVAL_S
@@ -193,12 +198,23 @@ class LoadLimiter(Collector):
             late_s = max(time.monotonic() - due_s, 0)
             delays.add(late_s)
             self.record_delay(late_s)
-            notify()
+            if self._other_silence_s() < _OTHER_SILENCE_MAX_S:
+                notify()
 
     def record_delay(self, late_s: float) -> None:
         """Record a delay. A single one may have any cause; two in a row mean overload."""
         self.is_late = min(late_s, self._late_s) * 1000 > self.config.sidecar_overload_late_ms
         self._late_s = late_s
+
+    def hang_reason(self) -> str | None:
+        """Return why the process must be restarted; the present loop runs, or it could not ask."""
+        silence_s, hang_ms = self._other_silence_s(), self.config.workers_hang_timeout_ms
+        if not 0 < hang_ms < silence_s * 1000:
+            return None
+        return f"the event loop of Kafka's protocol has not turned for {silence_s:.0f} s"
+
+    def _other_silence_s(self) -> float:
+        return 0.0 if self.other_loop is None else self.other_loop.silent_s()
 
     # --- metrics -----------------------------------------------------------------------------------------
 

@@ -15,6 +15,8 @@ NOTIFY_SOCKET: Final = "NOTIFY_SOCKET"
 #: systemd restarts a service with WatchdogSec= that does not send this in time.
 ALIVE: Final = "WATCHDOG=1"
 STOPPING: Final = "STOPPING=1"
+#: Begins the URL of a listener of Kafka's protocol.
+KAFKA_SCHEME: Final = "kafka://"
 _READY: Final = "READY=1"
 _LISTENING: Final = "STATUS=listening on "
 

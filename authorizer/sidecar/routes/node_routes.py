@@ -70,6 +70,7 @@ class NodeRoutes:
         """``peers``: whose readiness and metrics are the sidecar's too, where there are several workers."""
         self._node = node
         self._peers = peers
+        self._load = load
         self._metrics_text = MetricsText(self._collected, load.rendering)
 
     @declare_endpoint(
@@ -115,10 +116,12 @@ class NodeRoutes:
         caller.require_on_cluster(AclOperation.DESCRIBE)
         return self._node.permissions_digest.latest()
 
-    @declare_endpoint("GET", "/livez", "Whether the process answers", Liveness)
+    @declare_endpoint(
+        "GET", "/livez", "Whether the process answers", Liveness, description="It does", not_ready=Liveness
+    )
     async def livez(self, _request: Request) -> Response:
-        """GET: that the process answers."""
-        return json_response(Liveness(live=True))
+        """GET: that the process answers; 503 if another event loop of it hangs."""
+        return liveness_response(self._load)
 
     @declare_endpoint(
         "GET", "/readyz", "Whether the node may decide", Readiness, description="It may", not_ready=Readiness
@@ -179,6 +182,14 @@ def node_state(node: Node, meaning: KnownDigest | None = None) -> NodeState:
         writable=status.writable,
         kafka_version=KafkaRelease.of(node.authorizer.state.version),
         metadata=metadata_report(node.metadata),
+    )
+
+
+def liveness_response(load: LoadLimiter) -> Response:
+    """Return whether the process can go on, for an orchestrator."""
+    reason = load.hang_reason()
+    return json_response(
+        Liveness(reason is None, reason), HTTPStatus.OK if reason is None else HTTPStatus.SERVICE_UNAVAILABLE
     )
 
 

@@ -223,7 +223,7 @@ def _responses(operation: Endpoint, errors: set[ErrorCode], error_form: _ErrorFo
     responses = {str(int(operation.status)): answer, **responses}
     if operation.not_ready:
         content = {JSON: {"schema": _answer_schema((operation.not_ready,))}}
-        responses["503"] = {"description": "It may not, and why", "content": content}
+        responses["503"] = {"description": "It may not, or does not, and why", "content": content}
     return responses
 
 

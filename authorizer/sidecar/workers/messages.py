@@ -12,10 +12,17 @@ if TYPE_CHECKING:
 
 
 class Listening(NamedTuple):
-    """The worker accepts requests at these URLs; ``writable``: its node can change ACLs."""
+    """The worker accepts requests at these URLs.
+
+    Attributes:
+        urls: of HTTP.
+        writable: whether its node can change ACLs.
+        other_urls: of other protocols.
+    """
 
     urls: list[str]
     writable: bool
+    other_urls: list[str]
 
 
 class LogReady(NamedTuple):

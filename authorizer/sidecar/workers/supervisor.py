@@ -9,7 +9,7 @@ allocator starts a thread when it is imported, and handles forks itself.) The ru
 - The console's process starts with the others, if a listener has the console, and is restarted like them. Its
   failure never stops the workers, not even if it cannot start.
 - A worker that had opened the log is restarted whenever it ends, with increasing delays (Backoff) while it
-  ends early. A worker whose event loop hangs is killed, and so restarted.
+  ends early. A worker with an event loop that hangs is killed, and so restarted.
 - At shutdown no more connections are accepted, and each worker completes its requests; one that hangs is
   killed. Workers also end when the supervisor dies.
 """
@@ -36,7 +36,7 @@ import structlog
 
 from authorizer.api.cluster_name import DEFAULT_CLUSTER
 from authorizer.api.errors import ConfigError, RestartNeededError
-from authorizer.configuration.keys.names import ADMIN_LISTENERS, CONSOLE_LISTENERS, WORKERS
+from authorizer.configuration.keys.names import CONSOLE_LISTENERS, WORKERS
 from authorizer.configuration.listeners import is_unix
 from authorizer.listeners.binding import reserve_listener
 from authorizer.listeners.unix_socket import remove_unix
@@ -167,8 +167,9 @@ class Supervisor:
                 self._reserved.append(reserve_listener(endpoint, config.listeners_key))
                 if is_unix(endpoint):
                     self._socket_files.append(Path(endpoint.host or ""))
-            for endpoint in config.served_admin_listeners():
-                self._reserved_admin.append(reserve_listener(endpoint, ADMIN_LISTENERS))
+            for each in config.admin_configs():
+                for endpoint in each.served_admin_listeners():
+                    self._reserved_admin.append(reserve_listener(endpoint, each.admin_listeners_key))
         except BaseException:
             self.close()
             raise
@@ -300,7 +301,7 @@ class Supervisor:
                 self.directory.remove()
 
     def _kill_hung_workers(self, now_s: float) -> None:
-        """Kill workers whose event loop hangs; `_on_exit` restarts them.
+        """Kill workers with an event loop that hangs; `_on_exit` restarts them.
 
         A stopped process group stops the supervisor and the workers alike. So an interval counts for at most
         twice its intended length.
@@ -316,7 +317,7 @@ class Supervisor:
                 slot.silent_s + passed_s if heartbeat == before else 0.0,
             )
             if 0 < hang_s < slot.silent_s:
-                reason = f"it hung: its event loop has not turned for {hang_s:g} s"
+                reason = f"it hung: an event loop has not turned for {hang_s:g} s"
                 slot.stopped, slot.heartbeat = WorkerStopping(reason, 70, ""), None
                 slot.process.kill()
 
@@ -355,12 +356,12 @@ class Supervisor:
         match report:
             case WorkerStopping():
                 slot.stopped = report
-            case Listening(urls=urls, writable=writable):
+            case Listening(urls=urls, writable=writable, other_urls=other_urls):
                 if slot.number == WRITER:
                     self._writable = writable
                     if not slot.has_log:
                         log.info("listening", urls=urls, workers=self._count)
-                        notify_listening(urls)
+                        notify_listening([*urls, *other_urls])
                 pid = None if slot.process is None else slot.process.pid
                 slot.heartbeat, slot.silent_s = self._heartbeats[slot.number], 0.0
                 if slot.is_console:

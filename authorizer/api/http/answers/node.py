@@ -157,10 +157,15 @@ class SettingChanges(msgspec.Struct, frozen=True):
     persisted: bool
 
 
-class Liveness(msgspec.Struct, frozen=True):
-    """The process answers."""
+class Liveness(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The process answers.
+
+    Attributes:
+        reason: why it must be restarted.
+    """
 
     live: bool
+    reason: str | None = None
 
 
 class Readiness(msgspec.Struct, frozen=True, omit_defaults=True):
