@@ -10,24 +10,33 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import groupby
+from operator import or_
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from authorizer.analysis.access_queries import answers_for
 from authorizer.analysis.effective_permissions import EffectivePermissions
-from authorizer.analysis.host_answers import NO_OPERATIONS, masks_by_host, subtract
+from authorizer.analysis.host_answers import NO_OPERATIONS, OPERATION_BITS, masks_by_host, subtract
 from authorizer.analysis.name_map import NameMap, PrefixLookup
 from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.analysis.related_acls import acls_by_principal, changes_between
 from authorizer.engine.index.masks import EVERYTHING
 from authorizer.engine.index.pattern_keys import PREFIXED
-from records.acl import CLUSTER_NAME, WILDCARD, ResourceType
+from records.acl import (
+    CLUSTER_NAME,
+    WILDCARD,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+)
 from records.principal import WILDCARD_PRINCIPAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from authorizer.analysis.effective_permissions import Answers
     from authorizer.analysis.host_answers import Answer
@@ -36,12 +45,15 @@ if TYPE_CHECKING:
     from authorizer.engine.index.acl_index import AclIndex
     from authorizer.engine.index.pattern_keys import PatternKey
     from authorizer.engine.index.resource_index import Change
+    from records.entries import AccessControlEntryRecord
 
 #: Characters that end a part of a name.
 SEPARATORS: Final = ".-_:/"
 # Limits of the caches of a column and of a matrix.
 _CELLS_MAXIMUM: Final = 2_000
 _OUTLINES_MAXIMUM: Final = 8
+#: The operations that a DENY of an operation names; operations without a name have no bits.
+_DENIED_BITS: Final[Mapping[int, int]] = {**OPERATION_BITS, AclOperation.ALL: EVERYTHING}
 #: All names of the type.
 ALL_NAMES: Final[Key] = ("", False)
 
@@ -52,10 +64,12 @@ class Cell(NamedTuple):
     Attributes:
         always: allowed on every name of the row, from every host.
         sometimes: allowed on some name, from some host; these too.
+        by_host: those of ``sometimes`` for which the answer on one name depends on the host.
     """
 
     always: int
     sometimes: int
+    by_host: int = 0
 
 
 class Row(NamedTuple):
@@ -92,17 +106,19 @@ class Column:
 
 def combine_cells(cells: Iterable[Cell]) -> Cell:
     """Return the combination of cells, of which there is at least one."""
-    always, sometimes = EVERYTHING, 0
+    always, sometimes, by_host = EVERYTHING, 0, 0
     for cell in cells:
         always &= cell.always
         sometimes |= cell.sometimes
-    return Cell(always, sometimes)
+        by_host |= cell.by_host
+    return Cell(always, sometimes, by_host)
 
 
 def _cell_of(answer: Answer) -> Cell:
     if isinstance(answer, int):
         return Cell(answer, answer)
-    return combine_cells(Cell(mask, mask) for _, (mask,) in masks_by_host(answer))
+    always, sometimes, _ = combine_cells(Cell(mask, mask) for _, (mask,) in masks_by_host(answer))
+    return Cell(always, sometimes, sometimes & ~always)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +141,7 @@ class Matrix:
     principals: frozenset[str]
     cached_columns: dict[str | None, Column] = field(default_factory=dict)
     _outlines: dict[tuple[str, str], list[Row]] = field(default_factory=dict)
+    _denials: dict[str, dict[Key, int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, index: AclIndex, settings: AuthorizerSettings, resource_type: ResourceType) -> Matrix:
@@ -196,6 +213,47 @@ class Matrix:
         space = NAME_SPACES[self.resource_type]
         return [(newly_allowed(new, old, space), newly_allowed(old, new, space)) for old, new in pairs]
 
+    def denied(self, principal: str | None, key: Key) -> int:
+        """Return the operations that a DENY ACL names for a principal on some name of a row, from some host.
+
+        The ACLs are the principal's and those for ``User:*``, whether or not an ALLOW grants the operation.
+        None: a principal without ACLs. No ACL denies anything to a super user.
+        """
+        return reduce(or_, (_mask_of_row(each, key) for each in self._denials_for(principal)), 0)
+
+    def denied_keys(self, principal: str | None) -> set[Key]:
+        """Return the names and prefixes of the ACLs that `denied` evaluates."""
+        return {key for denials in self._denials_for(principal) for key in denials}
+
+    def _denials_for(self, principal: str | None) -> list[dict[Key, int]]:
+        if principal in self.settings.super_users:
+            return []
+        return [self._denials_of(each) for each in {WILDCARD_PRINCIPAL, principal or WILDCARD_PRINCIPAL}]
+
+    def _denials_of(self, acl_principal: str) -> dict[Key, int]:
+        """The denied operations by name or prefix, in order; cached."""
+        found = self._denials.get(acl_principal)
+        if found is None:
+            found = self._denials[acl_principal] = {}
+            for record in self._denying_records(acl_principal):
+                key = NAME_SPACES[self.resource_type].pattern(
+                    record.resource_name, is_prefix=record.pattern_type == PatternType.PREFIXED
+                )
+                if key is not None:
+                    found[key] = found.get(key, 0) | _DENIED_BITS.get(record.operation, 0)
+            self._denials[acl_principal] = found = dict(sorted(found.items()))
+        return found
+
+    def _denying_records(self, acl_principal: str) -> Iterator[AccessControlEntryRecord]:
+        columns, rows = self.index.rows.columns, self.index.rows_of(acl_principal)
+        is_denial = columns.permission_types[rows] == int(AclPermissionType.DENY)
+        is_denial &= columns.resource_types[rows] == int(self.resource_type)
+        yield from columns.records(rows[is_denial])
+        for acl in self.index.added_of(acl_principal):
+            record = acl.record
+            if (record.permission_type, record.resource_type) == (AclPermissionType.DENY, self.resource_type):
+                yield record
+
     def _permissions(self, principals: Collection[str]) -> EffectivePermissions:
         if self.settings.allow_everyone:
             # A name is open to every principal unless an ACL of any principal covers it.
@@ -203,6 +261,21 @@ class Matrix:
         return EffectivePermissions.of(
             acls_by_principal(self.index, {*principals, WILDCARD_PRINCIPAL}), self.settings
         )
+
+
+def _mask_of_row(masks: dict[Key, int], key: Key) -> int:
+    """The union of the masks of all patterns that have a name in common with a row."""
+    if not masks:
+        return 0
+    text, is_name = key
+    patterns = [(text[:length], False) for length in range(len(text) + 1)]
+    if is_name:
+        patterns.append(key)
+    else:
+        keys = list(masks)
+        first, end = key_range(keys, text)
+        patterns += keys[first:end]
+    return reduce(or_, (masks.get(each, 0) for each in patterns))
 
 
 _NOTHING_ALLOWED: Final = Column(NameMap(NO_OPERATIONS))

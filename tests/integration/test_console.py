@@ -77,14 +77,64 @@ def test_the_matrix_shows_the_librarys_decisions(page: Page, url: str, node: Nod
         if name.endswith("*") or principal in ("everyone else", f"User:{HOSTILE[0]}"):
             continue
         for operation in (AclOperation.READ, AclOperation.WRITE):
-            assert (operation.title in cell_text) is is_allowed(node, principal, operation, name), (
+            allowed = cell_text.partition("DENY for")[0]
+            assert (operation.title in allowed) is is_allowed(node, principal, operation, name), (
                 name,
                 cell_text,
             )
-    # On some names of the row, from some hosts.
-    assert "partly Write" in cells["orders.*", "User:orders"]
-    assert cells["orders.v1", f"User:{HOSTILE[0]}"] == "partly Read, Describe"
+    # On some names of the row, because a DENY names it on one; from some hosts.
+    assert cells["orders.*", "User:orders"] == "Read, Describe; partly Write; DENY for Write"
+    assert cells["orders.v1", f"User:{HOSTILE[0]}"] == "from some hosts Read, Describe"
     assert cells["orders.v1", "everyone else"] == "nothing"
+
+
+def test_marks_of_cells_are_explained_below_them(page: Page, url: str) -> None:
+    page.goto(f"{url}/#under=orders.")
+    denied = page.locator("table.matrix tr", has_text="orders.secret").locator("td .chip.deny")
+    expect(denied).to_have_text("⊘W")
+    legend = page.locator(".legend")
+    expect(legend).to_contain_text("W Write")
+    expect(legend).to_contain_text("R@ from some hosts only")
+    expect(legend).to_contain_text("⊘R a DENY for it")
+    page.goto(f"{url}/#under=payments.&who=payments")
+    expect(page.locator("table.matrix tbody th", has_text="payments.v1")).to_be_visible()
+    expect(legend).not_to_contain_text("DENY")
+    expect(legend).not_to_contain_text("hosts only")
+
+
+def test_chips_that_do_not_fit_are_counted(chromium: Browser, url: str) -> None:
+    with console_page(chromium, url, width=380) as page:
+        page.goto(f"{url}/#under=orders.&who=User:orders&since=5")
+        cell = page.locator("table.matrix tbody tr", has_text="orders.secret").locator("td")
+        expect(cell.locator(".rest")).to_have_text("+2")
+        expect(cell.locator(".chip")).to_have_text(["\N{MINUS SIGN}W", "⊘W"])
+        expect(cell.locator(".hidden")).to_have_text("Read, Describe; DENY for Write; revoked Write")
+        assert cell.evaluate("cell => cell.firstElementChild.scrollWidth <= cell.clientWidth")
+
+
+def test_arrow_keys_move_in_the_grid_or_in_time(page: Page, url: str) -> None:
+    """One Tab stop; inside it the arrow keys move the focus, and the shown state stays."""
+    page.goto(f"{url}/#under=orders.")
+    grid = page.get_by_role("grid")
+    expect(grid).to_be_visible()
+    assert grid.locator("[tabindex='0']").count() == 1
+    grid.locator("[tabindex='0']").focus()
+    row, column = (f"document.activeElement.closest('{each}')" for each in ("tr", "th, td"))
+    focused = f"{row}.rowIndex + ',' + {column}.cellIndex"
+    for key, place in (
+        ("ArrowRight", "2,2"),
+        ("ArrowDown", "3,2"),
+        ("ArrowLeft", "3,1"),
+        ("ArrowLeft", "3,0"),
+        ("ArrowUp", "2,0"),
+    ):
+        page.keyboard.press(key)
+        assert page.evaluate(focused) == place
+    assert "at=" not in page.url
+    assert grid.locator("[tabindex='0']").count() == 1
+    page.locator("h1").click()
+    page.keyboard.press("ArrowLeft")
+    expect(page).to_have_url(re.compile("at="))
 
 
 @pytest.mark.long

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from urllib.parse import quote
@@ -85,8 +86,11 @@ def test_cells_and_decisions_equal_the_librarys_at_every_sampled_state(
         for (name, principal), cell_text in shown_cells(page).items():
             if name not in names or principal not in who:
                 continue
-            always, _, partly = cell_text.partition("partly ")
-            wholly, partly_so = (set(each.removesuffix("; ").split(", ")) for each in (always, partly))
+            shown = [each for each in cell_text.split("; ") if not each.startswith("DENY for ")]
+            partly_so, wholly = set[str](), set[str]()
+            for each in shown:
+                part = re.sub("^(partly|from some hosts) ", "", each)
+                (wholly if part == each else partly_so).update(part.split(", "))
             for operation in OPERATIONS:
                 found = {is_allowed(node, principal, operation, name, host, state) for host in hosts}
                 either = {operation.title, "All"}

@@ -299,6 +299,7 @@ def test_a_real_log_equals_the_library_cell_by_cell(chromium: Browser, tmp_path:
             keys = [(row["text"], row["is_name"]) for row in found["rows"]["items"]]
             columns, pairs = matrix.columns(who), matrix.changes_since(before, who)
             assert found["cells"] == [[list(column.cell(key)) for column in columns] for key in keys]
+            assert found["denied"] == [[matrix.denied(each, key) for each in who] for key in keys]
             assert found["granted"] == [[list(granted.cell(key)) for granted, _ in pairs] for key in keys]
             assert found["revoked"] == [[list(revoked.cell(key)) for _, revoked in pairs] for key in keys]
         state = held(page, "now")["facts"]

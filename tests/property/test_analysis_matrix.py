@@ -7,7 +7,7 @@ import random
 from authorizer.analysis.matrix import Cell, Matrix, combine_cells, group_principals, outline
 from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.engine.index.masks import EVERYTHING
-from records.acl import AclOperation, ResourceType
+from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.columns.acl_table import AppliedAcl
 from snapshot.delta import AclsDelta
 from snapshot.image import NOWHERE, AclsImage
@@ -21,7 +21,7 @@ OPERATIONS_MASK = sum(1 << operation - AclOperation.ALL for operation in OPERATI
 
 
 def truth(answered: dict[RequestKind, int], principal: str, names: int) -> Cell:
-    always, sometimes = OPERATIONS_MASK, 0
+    always, sometimes, by_host = OPERATIONS_MASK, 0, 0
     for operation in OPERATIONS:
         bit = 1 << operation - AclOperation.ALL
         found = [answered[RequestKind(principal, host, operation)] & names for host in HOSTS]
@@ -29,11 +29,13 @@ def truth(answered: dict[RequestKind, int], principal: str, names: int) -> Cell:
             always &= ~bit
         if any(found):
             sometimes |= bit
-    return Cell(always, sometimes)
+        if len(set(found)) > 1:
+            by_host |= bit
+    return Cell(always, sometimes, by_host)
 
 
 def restricted(cell: Cell) -> Cell:
-    return Cell(cell.always & OPERATIONS_MASK, cell.sometimes & OPERATIONS_MASK)
+    return Cell(*(mask & OPERATIONS_MASK for mask in cell))
 
 
 def image_of(before: AclsImage, records: list[object]) -> AclsImage:
@@ -102,10 +104,41 @@ def test_a_team_cell_tells_what_all_and_what_some_members_may() -> None:
             names = covered_by(text, is_prefix=not is_name)
             cell = combine_cells(column.cell((text, is_name)) for column in matrix.columns(list(PRINCIPALS)))
             each = [truth(answered, principal, names) for principal in PRINCIPALS]
-            every, some = OPERATIONS_MASK, 0
-            for always, sometimes in each:
-                every, some = every & always, some | sometimes
-            assert restricted(cell) == Cell(every, some), (first, text, is_name)
+            every, some, by_host = OPERATIONS_MASK, 0, 0
+            for one in each:
+                every, some, by_host = every & one.always, some | one.sometimes, by_host | one.by_host
+            assert restricted(cell) == Cell(every, some, by_host), (first, text, is_name)
+
+
+def test_denied_operations_are_those_of_deny_acls_on_names_of_the_row() -> None:
+    rng = random.Random(183)
+    for number in range(200):
+        first, _ = random_pair(rng)
+        settings = AuthorizerSettings(frozenset(("User:b",)) if number % 5 == 0 else frozenset())
+        image = image_of(AclsImage.EMPTY, list(first))
+        matrix = Matrix.of(settings.index(image), settings, GROUP)
+        for text, is_name in [*matrix.keys, ("", False), ("a", False), ("ab", True)]:
+            names = covered_by(text, is_prefix=not is_name)
+            for principal in (*PRINCIPALS, None):
+                expected = 0
+                for each in (acl.record for acl in image):
+                    if each.principal not in (principal, "User:*") or each.resource_type != GROUP:
+                        continue
+                    covered = covered_by(
+                        each.resource_name, is_prefix=each.pattern_type == PatternType.PREFIXED
+                    )
+                    if each.permission_type == AclPermissionType.DENY and names & covered:
+                        is_every = each.operation == AclOperation.ALL
+                        expected |= EVERYTHING if is_every else 1 << each.operation - AclOperation.ALL
+                if principal in settings.super_users:
+                    expected = 0
+                found = matrix.denied(principal, (text, is_name))
+                assert found & OPERATIONS_MASK == expected & OPERATIONS_MASK, (
+                    first,
+                    principal,
+                    text,
+                    is_name,
+                )
 
 
 def test_teams_are_the_next_name_parts_of_all_principals() -> None:

@@ -58,7 +58,7 @@ class MatrixTable:
         """``before``: of the state that this one is compared with."""
         self.resource_type: ResourceType = matrix.resource_type
         self.super_users = matrix.settings.super_users
-        self._meaning, self._scope = meaning, scope
+        self._matrix, self._meaning, self._scope = matrix, meaning, scope
         self._before = None if before is None else before[1]
         keys, named = matrix.keys, matrix.principals
         if before is not None:
@@ -82,6 +82,12 @@ class MatrixTable:
             return None if all(each is None for each in departing.values(key)) else column.cell(key)
 
         return self._runs(departures.keys, cell)
+
+    def denied(self, principal: str | None) -> list[tuple[int, int]]:
+        """Runs of equal masks of operations that DENY ACLs name (`Matrix.denied`)."""
+        return self._runs(
+            self._matrix.denied_keys(principal), lambda key: self._matrix.denied(principal, key)
+        )
 
     def changes(self, principal: str | None) -> tuple[list[tuple[int, Cell]], list[tuple[int, Cell]]]:
         """What was granted and revoked since the other state, as runs."""

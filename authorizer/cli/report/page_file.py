@@ -149,6 +149,7 @@ def _matrix_json(matrix: MatrixTable, cells: _Cells) -> dict[str, Any]:
                 "principal": principal,
                 "super": principal in matrix.super_users,
                 "cells": cells.runs(matrix.cells(principal)),
+                "denied": [each for run in matrix.denied(principal) for each in run],
                 "granted": cells.runs(granted),
                 "revoked": cells.runs(revoked),
             }

@@ -3,59 +3,15 @@
 import { html, useEffect, useMemo, useRef, useState } from "./htm-preact.js";
 import { useAnswer } from "./use_answer.js";
 import { ErrorMessage } from "./error_message.js";
+import { useGridFocus } from "./grid_focus.js";
+import { Cell, Chip, shownOperations } from "./matrix_cell.js";
 import { numberOf, offsetOf } from "./view.js";
-import { TYPES, count, datedOffset, group, letters, nameOf, operationsOf, title, visible } from "./words.js";
+import { TYPES, breakable, count, datedOffset, nameOf, title, visible } from "./words.js";
 
 const ROW_PX = 36;
 // Share of the window's height, as in console.css.
 const HEIGHT_SHARE = 0.62;
 const SEPARATORS = ".-_:/";
-
-function chips(mask, names, kind) {
-  return operationsOf(mask, names).map(
-    (each) => html`<span class=${`chip ${group(each)} ${kind}`} aria-hidden="true">${letters(each)}</span>`,
-  );
-}
-
-// The operation that a click on a cell checks: the last one if the cell shows it, else the first that it
-// shows, else the first that was granted or revoked.
-function operationToCheck([always, sometimes], flips, names, before) {
-  const masks = [always, sometimes & ~always & ~1, ...flips.map((each) => each?.[1] ?? 0)];
-  const shown = masks.flatMap((mask) => operationsOf(mask, names));
-  return shown.includes(before) || !shown.length ? before : shown[0];
-}
-
-function cellText([always, sometimes], names, inside) {
-  const part = sometimes & ~always;
-  const parts = [];
-  if (always) parts.push(`${inside ? "all of them " : ""}${operationsOf(always, names).map(title).join(", ")}`);
-  if (part) parts.push(`partly ${operationsOf(part, names).map(title).join(", ")}`);
-  return parts.join("; ") || "nothing";
-}
-
-function Cell({ cell, granted, revoked, names, inside, operation, onOpen }) {
-  if (cell === null) {
-    const label = `${inside.toLocaleString("en")} principals are too many to aggregate: open the team`;
-    return html`<td><button class="cell" title=${label} onClick=${() => onOpen(operation)}>
-      <span class="hidden">${label}</span><span class="none" aria-hidden="true">…</span>
-    </button></td>`;
-  }
-  const [always, sometimes] = cell;
-  const flips = [];
-  if (granted?.[1]) flips.push(`granted ${operationsOf(granted[1], names).map(title).join(", ")}`);
-  if (revoked?.[1]) flips.push(`revoked ${operationsOf(revoked[1], names).map(title).join(", ")}`);
-  const label = [cellText(cell, names, inside), ...flips].join("; ");
-  const checked = operationToCheck(cell, [granted, revoked], names, operation);
-  return html`<td class=${flips.length ? "flipped" : ""}>
-    <button class="cell" title=${label} onClick=${() => onOpen(checked)}>
-      <span class="hidden">${label}</span>
-      ${chips(always, names, "always")}${chips(sometimes & ~always & ~1, names, "partly")}
-      ${granted?.[1] ? html`<span class="flip granted" aria-hidden="true">+</span>` : null}
-      ${revoked?.[1] ? html`<span class="flip revoked" aria-hidden="true">−</span>` : null}
-      ${sometimes || flips.length ? null : html`<span class="none" aria-hidden="true">·</span>`}
-    </button>
-  </td>`;
-}
 
 // Breadcrumbs of the open prefix.
 function Path({ label, all, under, begin = 0, go }) {
@@ -73,17 +29,39 @@ function Path({ label, all, under, begin = 0, go }) {
 }
 
 function Head({ head, go }) {
-  if (head.principal === null) return html`<th scope="col" title="principals without ACLs"><bdi>everyone else</bdi></th>`;
+  if (head.principal === null) return html`<th scope="col" tabindex="-1" title="principals without ACLs"><bdi>everyone else</bdi></th>`;
   if (head.inside) {
     const open = () => go({ team: head.principal, column: null });
     return html`<th scope="col" title=${visible(head.principal)} onDblClick=${open}>
-      <button class="open" onClick=${open}><bdi>${visible(head.principal)}*</bdi>
+      <button class="open" tabindex="-1" onClick=${open}><bdi>${breakable(head.principal)}*</bdi>
         <small> ${head.inside.toLocaleString("en")}</small></button>
     </th>`;
   }
-  return html`<th scope="col" title=${visible(head.principal)}>
-    <bdi>${visible(head.principal)}</bdi>${head.super ? html` <abbr title="super user">★</abbr>` : null}
+  return html`<th scope="col" tabindex="-1" title=${visible(head.principal)}>
+    <bdi>${breakable(head.principal)}</bdi>${head.super ? html` <abbr title="super user">★</abbr>` : null}
   </th>`;
+}
+
+// What the letters and the forms of the chips mean; only of what the cells show.
+function Legend({ answer, view, time }) {
+  const operations = shownOperations(answer);
+  const has = (test) => answer.cells.some((row) => row.some((cell) => cell && test(cell)));
+  const hasHosts = has(([always, sometimes, byHost]) => byHost & sometimes & ~always);
+  const hasDenials = answer.denied?.some((row) => row.some(Boolean));
+  const example = operations[0] ?? "READ";
+  return html`<div class="legend">
+    <p>${operations.map((each) => html`<span><${Chip} operation=${each} kind="always" /> ${title(each)}</span>`)}</p>
+    <p>
+      <span><${Chip} operation=${example} kind="always" /> on all names of the row, from every host${view.teams ? ", for all members of a team" : ""}</span>
+      <span><${Chip} operation=${example} kind="partly" /> on some names${view.teams ? ", or for some members" : ""}</span>
+      ${hasHosts ? html`<span><${Chip} operation=${example} kind="hosts" /> from some hosts only</span>` : null}
+      ${hasDenials ? html`<span><${Chip} operation=${example} kind="deny" /> a DENY for it, on some name or from some host</span>` : null}
+      ${answer.granted
+        ? html`<span><${Chip} operation=${example} kind="granted" /> granted <${Chip} operation=${example} kind="revoked" /> revoked
+            since ${datedOffset(offsetOf(view.since), time.past)}</span>`
+        : null}
+    </p>
+  </div>`;
 }
 
 // Space of columns that are not loaded.
@@ -92,7 +70,8 @@ function Pad({ count, px }) {
 }
 
 export function MatrixView({ view, go, time }) {
-  const scrolled = useRef(null);
+  const focus = useGridFocus();
+  const scrolled = focus.ref;
   const [top, setTop] = useState(0);
   const [left, setLeft] = useState(null);
   const [width, setWidth] = useState(innerWidth);
@@ -152,10 +131,10 @@ export function MatrixView({ view, go, time }) {
     });
   // Rendered once per answer, because cells are slow to render.
   const table = useMemo(
-    () => answer && html`<table class="matrix" data-offset=${answer.end_offset - 1}>
+    () => answer && html`<table class="matrix" role="grid" data-offset=${answer.end_offset - 1}>
       <thead>
         <tr>
-          <th scope="col">${title(answer.type)}</th>
+          <th scope="col" tabindex="-1">${title(answer.type)}</th>
           <${Pad} count=${who.first} px=${px} />
           ${who.items.map((each) => html`<${Head} key=${each.principal} head=${each} go=${goToFirstColumn} />`)}
           <${Pad} count=${who.total - who.first - who.items.length} px=${px} />
@@ -165,9 +144,9 @@ export function MatrixView({ view, go, time }) {
         <tr class="spacer" aria-hidden="true"><td style=${{ height: `${rows.first * ROW_PX}px` }}></td></tr>
         ${rows.items.map(
           (row, at) => html`<tr key=${`${row.text}\n${row.is_name}`}>
-            <th scope="row" onDblClick=${row.inside ? () => go({ under: row.text }) : null}>
+            <th scope="row" tabindex=${row.inside ? null : "-1"} onDblClick=${row.inside ? () => go({ under: row.text }) : null}>
               ${row.inside
-                ? html`<button class="open" onClick=${() => go({ under: row.text })}>
+                ? html`<button class="open" tabindex="-1" onClick=${() => go({ under: row.text })}>
                     <bdi>${nameOf(row)}</bdi> <small>${row.inside.toLocaleString("en")}</small>
                   </button>`
                 : html`<bdi>${nameOf(row)}</bdi>`}
@@ -177,11 +156,13 @@ export function MatrixView({ view, go, time }) {
               (each, column) => html`<${Cell}
                 key=${each.principal}
                 cell=${answer.cells[at][column]}
+                denied=${answer.denied?.[at][column]}
                 granted=${answer.granted?.[at][column]}
                 revoked=${answer.revoked?.[at][column]}
                 names=${answer.operations}
                 inside=${each.inside}
                 operation=${view.operation ?? "READ"}
+                px=${px}
                 onOpen=${(operation) => open(row, each, operation)}
               />`,
             )}
@@ -233,21 +214,14 @@ export function MatrixView({ view, go, time }) {
                 onClick=${() => scrollToColumn(first + visibleColumns - 1)}>▶</button>
             </span>
           </div>
-          <div class=${`scroll ${busy ? "busy" : ""}`} ref=${scrolled} tabindex="0" role="region"
-            aria-label="Rows" onScroll=${(event) => {
+          <div class=${`scroll ${busy ? "busy" : ""}`} ref=${scrolled} role="region"
+            aria-label="Rows" onFocusCapture=${focus.onFocus} onKeyDown=${focus.onKeyDown} onScroll=${(event) => {
               setTop(event.target.scrollTop);
               setLeft(event.target.scrollLeft);
             }}>
             ${table}
           </div>
-          <p class="legend">
-            <span class="chip read always">R</span> on all names of the row, from every host${" "}
-            <span class="chip read partly">R</span> on some names, or from some hosts${view.teams ? "; for a team: for all members, or for some" : ""}
-            ${answer.granted
-              ? html`<span class="flip granted">+</span> granted <span class="flip revoked">−</span> revoked
-                  since ${datedOffset(offsetOf(view.since), time.past)}`
-              : null}
-          </p>`
+          <${Legend} answer=${answer} view=${view} time=${time} />`
       : error ? null : html`<p class="notice">Computing…</p>`}
   </section>`;
 }

@@ -2,6 +2,8 @@
 
 import { time } from "./dates.js";
 
+import { html } from "./htm-preact.js";
+
 export const TYPES = ["TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER"];
 export const OPERATIONS = [
   "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "CLUSTER_ACTION", "DESCRIBE_CONFIGS",
@@ -76,6 +78,11 @@ export function datedOffset(offset, past) {
 // Escapes invisible characters and those that change the text direction.
 export function visible(text) {
   return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (each) => `\\u{${each.codePointAt(0).toString(16)}}`);
+}
+
+// A name that may break after its separators, and not inside words.
+export function breakable(text) {
+  return visible(text).split(/(?<=[.\-_:/@])/).flatMap((part, at) => (at ? [html`<wbr />`, part] : [part]));
 }
 
 export function count(number, one, many = `${one}s`) {

@@ -76,7 +76,8 @@ function matrix(data, query) {
   const cell = (members, kind, at) =>
     members
       .map((column) => cellOf(column, kind, at))
-      .reduce(([always, sometimes], [all, some]) => [always & all, sometimes | some]);
+      .reduce(([always, sometimes, byHost], [all, some, hosts]) => [always & all, sometimes | some, byHost | hosts]);
+  const denied = (members, at) => members.reduce((mask, column) => mask | codeAt(column.denied, at), 0);
   const cells = (kind) => visibleRows.map(({ at }) => shown.map(({ members }) => cell(members, kind, at)));
   const found = {
     end_offset: data.now.end_offset,
@@ -97,6 +98,7 @@ function matrix(data, query) {
       })),
     },
     cells: cells("cells"),
+    denied: visibleRows.map(({ at }) => shown.map(({ members }) => denied(members, at))),
   };
   if (isCompared) {
     found.granted = cells("granted");

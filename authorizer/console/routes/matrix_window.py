@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.analysis.matrix import Cell, Row, combine_cells, group_principals, outline, sorted_distinct
@@ -62,6 +64,13 @@ def window(query: MatrixQuery, matrix: Matrix, before: Matrix | None, only: str 
         },
         "cells": _cells(visible_rows, [None if each is None else matrix.columns(each) for each in members]),
     }
+    result["denied"] = [
+        [
+            0 if each is None else reduce(or_, (matrix.denied(one, row.key) for one in each))
+            for each in members
+        ]
+        for row in visible_rows
+    ]
     if before is not None:
         pairs = [None if each is None else matrix.changes_since(before, each) for each in members]
         for index, direction in enumerate(("granted", "revoked")):
