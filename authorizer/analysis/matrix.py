@@ -53,7 +53,10 @@ SEPARATORS: Final = ".-_:/"
 _CELLS_MAXIMUM: Final = 2_000
 _OUTLINES_MAXIMUM: Final = 8
 #: The operations that a DENY of an operation names; operations without a name have no bits.
-_DENIED_BITS: Final[Mapping[int, int]] = {**OPERATION_BITS, AclOperation.ALL: EVERYTHING}
+_DENIED_BITS: Final[Mapping[int, int]] = {
+    **{int(each): bit for each, bit in OPERATION_BITS.items()},
+    int(AclOperation.ALL): EVERYTHING,
+}
 #: All names of the type.
 ALL_NAMES: Final[Key] = ("", False)
 
