@@ -157,6 +157,16 @@ def held(page: Page, path: str, **query: Any) -> Any:
     )
 
 
+#: Filters and pages of the lists of changes.
+_FILTERS: list[dict[str, Any]] = [
+    {"who": "USER:A"},
+    {"containing": "pay."},
+    {"type": "TOPIC", "effect": "granted"},
+    {"operation": "READ", "effect": "revoked"},
+    {"everyone": True},
+    {"first": 1, "count": 2},
+]
+
 #: What a reader types and chooses.
 _NARROWED: list[dict[str, str | bool]] = [
     {},
@@ -198,6 +208,11 @@ def test_the_file_answers_as_the_node(
             assert held(page, "findings", **requested) == client.get("findings", params=requested).json()
         assert held(page, "flips", since=since) == client.get("flips", params={"since": since}).json()
         assert held(page, "changes", after=since) == client.get("changes", params={"after": since}).json()
+        for query in _FILTERS:
+            for path, start in (("changes", "after"), ("flips", "since")):
+                params = query | {start: since}
+                expected = client.get(path, params=params).json()
+                assert held(page, path, **params) == expected, (path, query)
 
 
 @pytest.mark.long

@@ -16,7 +16,8 @@ from authorizer.api.acl_json import applied_acl_json
 from authorizer.cli.rendering.output import json_line, shown
 from authorizer.console.history.history_json import state_offset_json
 from authorizer.console.report.bundle import script, style
-from authorizer.console.routes.decision_changes import decision_changes_json
+from authorizer.console.routes.decision_changes import ChangePage, decision_changes_json
+from authorizer.console.routes.queries import ListFilter
 from authorizer.engine.index.masks import OPERATIONS
 from records.ids import uuid_to_string
 
@@ -164,12 +165,14 @@ def _matrix_json(matrix: MatrixTable, cells: _Cells) -> dict[str, Any]:
 
 def _changes(report: Report) -> dict[str, Any]:
     lines = list(report.changes())
-    return {"total": len(lines), "changes": lines}
+    return {"total": len(lines), "first": 0, "changes": lines}
 
 
 def _decision_changes(report: Report, before: AuthorizerState) -> dict[str, Any]:
     count = len(report.decision_changes) if report.lines_maximum is None else report.lines_maximum
-    return decision_changes_json(report.decision_changes, count, before, report.state)
+    return decision_changes_json(
+        ChangePage.of(report.decision_changes, ListFilter(), count), before, report.state
+    )
 
 
 def _answers(report: Report) -> list[dict[str, Any]]:

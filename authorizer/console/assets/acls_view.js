@@ -5,10 +5,17 @@ import { useAnswer } from "./use_answer.js";
 import { ChangePanel, withRemoval, without, isRemoved, refusalOf } from "./change.js";
 import { ErrorMessage } from "./error_message.js";
 import { numberOf, offsetOf } from "./view.js";
+import { ask } from "./api.js";
+import { Exports, aclColumns, isoDate } from "./export.js";
+import { Pager } from "./pager.js";
 import { time as timeOf } from "./dates.js";
 import { aclText, count, title, visible } from "./words.js";
 
 const PAGE = 100;
+
+function rowOf(acl) {
+  return { ...aclColumns(acl), offset: acl.offset, date: isoDate(acl.timestamp), id: acl.id };
+}
 
 export function AclsView({ view, go, time, refresh, change, setChange }) {
   const first = numberOf(view.first) ?? 0;
@@ -41,13 +48,9 @@ export function AclsView({ view, go, time, refresh, change, setChange }) {
     ${answer
       ? html`<div class="counts" aria-live="polite">
             <span>${count(answer.total, "ACL")}</span>
-            <span class="pager">
-              <button disabled=${first === 0} aria-label="Previous page"
-                onClick=${() => go({ first: Math.max(0, first - PAGE) || null })}>◀</button>
-              <span>${answer.total ? first + 1 : 0}–${Math.min(answer.total, first + PAGE)}</span>
-              <button disabled=${first + PAGE >= answer.total} aria-label="Next page"
-                onClick=${() => go({ first: first + PAGE })}>▶</button>
-            </span>
+            <${Exports} send=${ask} path="console/v1/acls" query=${{ containing: query.containing, at_offset: query.at_offset }}
+              list="acls" name="acls" rowOf=${rowOf} endOffset=${answer.end_offset} />
+            <${Pager} first=${first} size=${PAGE} total=${answer.total} onFirst=${(to) => go({ first: to })} />
           </div>
           <div class=${`scroll ${busy ? "busy" : ""}`} tabindex="0" role="region" aria-label="ACL table">
             <table class="list">

@@ -4,10 +4,11 @@ import { html, useState } from "./htm-preact.js";
 import { ask, send } from "./api.js";
 import { useAnswer } from "./use_answer.js";
 import { NO_CHANGE, contentOf, refusalOf } from "./change.js";
-import { DecisionChangeList, viewOfRequest } from "./decision_changes.js";
+import { ListFilters, filtersOf } from "./list_filters.js";
+import { DecisionChangeList, PAGE, viewOfRequest } from "./decision_changes.js";
 import { PlanSummary } from "./plan_summary.js";
 import { ErrorMessage } from "./error_message.js";
-import { offsetOf, urlOffset } from "./view.js";
+import { numberOf, offsetOf, urlOffset } from "./view.js";
 import { datedOffset, stateAndTime, visible } from "./words.js";
 
 // Maximum length of a text in the URL, so that people can share it.
@@ -25,10 +26,22 @@ function atText(text) {
   return offset === null ? "now" : `at ${offset < 0 ? "the start" : offset}`;
 }
 
+// The request of a page of changes, and what the list needs for the others.
+function pageOf({ view, go, time }, path, request, sender = ask) {
+  if (request === null) return [null, null];
+  const list = { ...request, ...filtersOf(view) };
+  const at = offsetOf(view.at);
+  return [
+    { ...list, first: numberOf(view.first) ?? 0, count: PAGE },
+    { send: sender, path, query: list, endOffset: at === null ? time.end_offset : at + 1, onFirst: (first) => go({ first }) },
+  ];
+}
+
 function States({ view, go, time }) {
   const since = offsetOf(view.since);
   const at = offsetOf(view.at);
-  const query = since === null ? null : { since, at_offset: at };
+  const request = since === null ? null : { since, at_offset: at };
+  const [query, paged] = pageOf({ view, go, time }, "console/v1/flips", request);
   const { answer, error } = useAnswer("console/v1/flips", query, [
     JSON.stringify(query),
     at === null ? time.end_offset : time.past?.first_end_offset,
@@ -43,7 +56,7 @@ function States({ view, go, time }) {
   return html`<p>From ${datedOffset(since, time.past)} to ${at === null ? `now (${stateAndTime(time)})` : datedOffset(at, time.past)}:</p>
     ${answer && error ? html`<${ErrorMessage} error=${error} />` : null}
     ${answer
-      ? html`<${DecisionChangeList} answer=${answer} labels=${[before, after]} buttons=${buttons} />`
+      ? html`<${DecisionChangeList} answer=${answer} labels=${[before, after]} buttons=${buttons} paged=${paged} />`
       : html`<${Pending} error=${error} />`}`;
 }
 
@@ -52,7 +65,8 @@ function Changes({ view, go, time, setChange }) {
   const [submittedText, setSubmittedText] = useState(text);
   const at = offsetOf(view.at);
   const everything = Boolean(view.everything);
-  const query = submittedText.trim() ? { text: submittedText, everything, at_offset: at } : null;
+  const request = submittedText.trim() ? { text: submittedText, everything, at_offset: at } : null;
+  const [query, paged] = pageOf({ view, go, time }, "console/v1/plan", request, send);
   const { answer, error } = useAnswer(
     "console/v1/plan",
     query,
@@ -84,7 +98,7 @@ function Changes({ view, go, time, setChange }) {
       ? html`<p class="notice">A preview changes nothing.</p>`
       : answer
         ? html`${error ? html`<${ErrorMessage} error=${error} />` : null}<${PlanSummary} answer=${answer} />
-            <${DecisionChangeList} answer=${answer} labels=${[atText(view.at), "after"]}
+            <${DecisionChangeList} answer=${answer} labels=${[atText(view.at), "after"]} paged=${paged}
               buttons=${(witness) => html`<button onClick=${() => go(viewOfRequest(witness))}>check ${atText(view.at)}</button>`} />
             ${refusalOf(view, time) === null && isListed && answer.added.total + answer.removed.total
               ? html`<button onClick=${take}>Edit these changes in ACLs</button>`
@@ -118,7 +132,8 @@ function CheckBoth({ witness, sides }) {
 function Clusters({ view, go, time }) {
   const at = offsetOf(view.at);
   const cluster = view.cluster ?? null;
-  const query = cluster === null ? null : { cluster, at_offset: at };
+  const request = cluster === null ? null : { cluster, at_offset: at };
+  const [query, paged] = pageOf({ view, go, time }, "console/v1/flips", request);
   const { answer, error } = useAnswer("console/v1/flips", query, [
     JSON.stringify(query),
     at === null ? time.end_offset : time.past?.first_end_offset,
@@ -137,7 +152,7 @@ function Clusters({ view, go, time }) {
       ? html`<p class="notice">Choose the cluster to compare with ${here}.</p>`
       : answer
         ? html`${error ? html`<${ErrorMessage} error=${error} />` : null}<p>${cluster} as it is now (${stateAndTime(answer)}) compared with ${here}:</p>
-            <${DecisionChangeList} answer=${answer} labels=${[cluster, here]}
+            <${DecisionChangeList} answer=${answer} labels=${[cluster, here]} paged=${paged}
               kinds=${{ granted: `allowed only in ${time.cluster}`, revoked: `allowed only in ${cluster}` }}
               buttons=${(witness) => html`<${CheckBoth} witness=${witness} sides=${sides} />`} />`
         : html`<${Pending} error=${error} />`}`;
@@ -164,6 +179,7 @@ export function CompareView(props) {
           ${Object.entries(offered).map(([each, [label]]) => html`<option value=${each}>${label}</option>`)}
         </select></label>
     </form>
+    <${ListFilters} view=${view} go=${go} />
     <${Shown} key=${kind} ...${props} />
   </section>`;
 }

@@ -1,6 +1,8 @@
 // Classes of requests whose decision changes, each with a witness and the deciding ACLs.
 
 import { html } from "./htm-preact.js";
+import { Exports } from "./export.js";
+import { Pager } from "./pager.js";
 import { count, decisionText, title, visible } from "./words.js";
 
 // The view that checks a witness.
@@ -23,13 +25,31 @@ function DecisionChange({ flip, labels, kinds, buttons }) {
 }
 
 // `labels` name the two sides, `kinds` the two directions; `buttons` check a witness.
-export function DecisionChangeList({ answer, labels, kinds = { granted: "granted", revoked: "revoked" }, buttons }) {
-  const { total, granted, revoked, flips } = answer;
+// Number of changes on a page.
+export const PAGE = 200;
+
+function rowOf({ direction, who, what, witness, before, after, releases }) {
+  const { principal, operation, type, name, host } = witness;
+  return {
+    change: direction, who, what, principal, operation, resourceType: type, resourceName: name, host,
+    before: decisionText(before), after: decisionText(after), releases,
+  };
+}
+
+// `paged`: the request of the list and a function to its pages; without it the list is complete or cut.
+export function DecisionChangeList({ answer, labels, kinds = { granted: "granted", revoked: "revoked" }, buttons, paged }) {
+  const { total, granted, revoked, flips, first, left_out: leftOut } = answer;
   return html`<p class="flipped-classes" aria-live="polite">
       <b>${total ? count(total, "class", "classes") : "No class"}</b> of requests changed${total
         ? `: ${granted} ${kinds.granted}, ${revoked} ${kinds.revoked}`
-        : ""}${total > flips.length ? `; the first ${flips.length}` : ""}
+        : ""}${!paged && total > flips.length ? `; the first ${flips.length}` : ""}${leftOut ? `; ${leftOut.toLocaleString("en")} more are not in this file` : ""}
     </p>
+    ${paged
+      ? html`<div class="counts">
+          <${Exports} ...${paged} list="flips" name="decision-changes" rowOf=${rowOf} />
+          <${Pager} first=${first} size=${PAGE} total=${total} onFirst=${paged.onFirst} />
+        </div>`
+      : null}
     <ul class="flips">
       ${flips.map((flip) => html`<${DecisionChange} key=${`${flip.direction}\n${flip.who}\n${flip.what}`} ...${{ flip, labels, kinds, buttons }} />`)}
     </ul>`;

@@ -6,6 +6,7 @@ import { usePoll } from "./poll.js";
 import { useAnswer } from "./use_answer.js";
 import { AskView } from "./ask_view.js";
 import { NO_CHANGE } from "./change.js";
+import { ChangesView } from "./changes_view.js";
 import { CompareView } from "./compare_view.js";
 import { MatrixView } from "./matrix_view.js";
 import { LABEL, NodeView } from "./node_view.js";
@@ -20,6 +21,7 @@ const VIEWS = {
   matrix: ["Matrix", MatrixView],
   ask: ["Ask", AskView],
   compare: ["Compare", CompareView],
+  changes: ["Changes", ChangesView],
   acls: ["ACLs", AclsView],
   node: [LABEL, NodeView],
 };

@@ -5,11 +5,14 @@ import { useAnswer } from "./use_answer.js";
 import { ErrorMessage } from "./error_message.js";
 import { offsetOf, urlOffset } from "./view.js";
 import { ask } from "./api.js";
-import { PERIODS, day, fromInput, inputValue, periodOf, time as timeOf } from "./dates.js";
-import { aclText, count, datedOffset, offsetText, stateAndTime, stateText, timeAt, visible } from "./words.js";
+import { ChangeLines } from "./changes_view.js";
+import { PERIODS, day, fromInput, inputValue, periodOf } from "./dates.js";
+import { count, datedOffset, offsetText, stateAndTime, stateText, timeAt, visible } from "./words.js";
 
 const BARS = 240;
 const TICKS = 6;
+// Maximum number of changes listed below the bar.
+const LISTED_MAXIMUM = 100;
 // Maximum number of listed gaps.
 const GAPS_MAXIMUM = 50;
 
@@ -151,20 +154,16 @@ function Progress({ scanned, total }) {
   </p>`;
 }
 
-export function Changes({ view, offset }) {
-  const query = { after: offsetOf(view.since) ?? -1, until: offsetOf(view.at), count: 100 };
+// The newest changes of the compared period; the view Changes has all of them.
+export function Changes({ view, go, offset }) {
+  const query = { after: offsetOf(view.since) ?? -1, until: offsetOf(view.at), count: LISTED_MAXIMUM };
   const { answer, error } = useAnswer("console/v1/changes", query, [JSON.stringify(query), offset]);
   if (!answer) return error ? html`<${ErrorMessage} error=${error} />` : html`<p class="notice">Computing…</p>`;
-  return html`${error ? html`<${ErrorMessage} error=${error} />` : null}<p>${count(answer.total, "change")}${answer.total > answer.changes.length ? `, the last ${answer.changes.length}` : ""}</p>
-    <ol class="changes">
-      ${answer.changes.map(
-        (each) => html`<li class=${each.kind}>
-          <span class="mark">${{ added: "+", removed: "−", replaced: "±", many: "…" }[each.kind]}</span>
-          <bdi>${each.acl ? aclText(each.acl) : `${each.added} added, ${each.removed} removed`}</bdi>
-          <small>${each.offset === null ? `by ${stateText(each.end_offset)}` : `${each.kind} at offset ${each.offset}`}, ${timeOf(each.timestamp)}</small>
-        </li>`,
-      )}
-    </ol>`;
+  const { total, changes } = answer;
+  return html`${error ? html`<${ErrorMessage} error=${error} />` : null}
+    <p>${count(total, "change")}${total > changes.length ? `, the last ${changes.length}` : ""}${" "}
+      <button onClick=${() => go({ view: "changes", first: null })}>list, filter and export all</button></p>
+    <${ChangeLines} changes=${changes} />`;
 }
 
 export function TimeBar({ view, go, time }) {
@@ -224,9 +223,11 @@ export function TimeBar({ view, go, time }) {
     ${time.past.refusal ? html`<p class="error" role="status">Spark's history is not shown: ${visible(time.past.refusal)}</p>` : null}
     <${GapList} gaps=${gaps} beginning=${time.past.progress ? null : beginning} past=${time.past} />
     <${Period} view=${view} go=${go} time=${time} previous=${states[here - 1]} />
-    <details open=${isOpen} onToggle=${(event) => setOpen(event.target.open)}>
-      <summary>What changed</summary>
-      ${isOpen ? html`<${Changes} view=${view} offset=${time.end_offset} />` : null}
-    </details>
+    ${view.view === "changes"
+      ? null
+      : html`<details open=${isOpen} onToggle=${(event) => setOpen(event.target.open)}>
+          <summary>What changed</summary>
+          ${isOpen ? html`<${Changes} view=${view} go=${go} offset=${time.end_offset} />` : null}
+        </details>`}
   </section>`;
 }

@@ -1,7 +1,7 @@
 // Answers the console's requests from the data in this file, without a node.
 
 import { codeAt, headsOf, rowsOf } from "./matrix_table.js";
-import { offsetText } from "./words.js";
+import { offsetText, title } from "./words.js";
 
 export class RequestError extends Error {
   constructor(status, message) {
@@ -131,16 +131,60 @@ function findings(data, query) {
   return Object.fromEntries(page.filter((id) => id in data.findings).map((id) => [id, data.findings[id]]));
 }
 
+// The lines that the filters select, and a page of them. `whoOf` and `namesOf` are texts of a line; `isOther`
+// finds what a type, an operation or an effect excludes.
+function selected(lines, query, { whoOf, namesOf, isOther }) {
+  const has = (text, wanted) => !wanted || text.toLowerCase().includes(wanted.toLowerCase());
+  const found = lines.filter((line) => has(whoOf(line), query.who) && has(namesOf(line), query.containing) && !isOther(line));
+  const first = query.first ?? 0;
+  return { found, first, page: found.slice(first, first + (query.count ?? found.length)) };
+}
+
 function changes(data, query) {
   requireState(data, query.until);
   requireSince(data, query.after);
-  return data.changes;
+  const lines = query.oldest_first ? [...data.changes.changes].reverse() : data.changes.changes;
+  const { found, first, page } = selected(lines, query, {
+    whoOf: ({ acl }) => acl?.principal ?? "",
+    namesOf: ({ acl }) => acl?.resourceName ?? "",
+    isOther: ({ acl, kind }) =>
+      (query.type && acl?.resourceType !== query.type) ||
+      (query.operation && ![query.operation, "ALL"].includes(acl?.operation)) ||
+      (query.everyone && acl?.principal !== "User:*") ||
+      (query.effect && kind !== "replaced" && ((kind === "added") === (acl?.permissionType === "ALLOW")) !== (query.effect === "granted")),
+  });
+  return { total: found.length, first, changes: page };
+}
+
+// Principals are written with their type and a colon, so none of them begins like this text.
+function isEveryone(who) {
+  return who.startsWith("every principal");
 }
 
 function flips(data, query) {
   requireState(data, query.at_offset);
   requireSince(data, query.since);
-  return data.flips;
+  const { total, granted, revoked, flips: known, ...state } = data.flips;
+  const { found, first, page } = selected(known, query, {
+    whoOf: ({ who }) => (isEveryone(who) ? "User:*" : who),
+    namesOf: ({ what, witness }) => what.slice(what.indexOf(` on ${witness.type} `) + witness.type.length + 5, what.lastIndexOf(" from ")),
+    isOther: ({ direction, witness, what, who }) =>
+      (query.type && witness.type !== query.type) ||
+      (query.operation && !what.startsWith("every operation") && !what.split(" on ")[0].split(", ").includes(title(query.operation))) ||
+      (query.everyone && !isEveryone(who)) ||
+      (query.effect && direction !== query.effect),
+  });
+  const numberOf = (kind) => found.filter((each) => each.direction === kind).length;
+  const isAll = total > known.length && found.length === known.length;
+  return {
+    ...state,
+    total: found.length,
+    first,
+    granted: isAll ? granted : numberOf("granted"),
+    revoked: isAll ? revoked : numberOf("revoked"),
+    flips: page,
+    ...(total > known.length ? { left_out: total - known.length } : {}),
+  };
 }
 
 const FLAGS = {

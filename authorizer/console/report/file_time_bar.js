@@ -26,7 +26,7 @@ export function TimeBar({ view, go, time }) {
             <span class="notice">since ${stateSummary(facts.since)}</span>
           </div>
           ${isCompared
-            ? html`<details><summary>What changed</summary><${Changes} view=${view} offset=${time.end_offset} /></details>`
+            ? html`<details><summary>What changed</summary><${Changes} view=${view} go=${go} offset=${time.end_offset} /></details>`
             : null}`}
   </section>`;
 }

@@ -17,7 +17,6 @@ from authorizer.analysis.blame import RequestSubject
 from authorizer.api.acl_json import applied_acl_json
 from authorizer.api.cluster_name import CLUSTERS_PATH
 from authorizer.console.history.history_json import (
-    change_entries,
     decision_history_json,
     history_state_json,
     state_offset_json,
@@ -25,8 +24,14 @@ from authorizer.console.history.history_json import (
 from authorizer.console.history.state_cache import StateCache
 from authorizer.console.routes.access import console_caller
 from authorizer.console.routes.allowed import AllowedRoutes
-from authorizer.console.routes.decision_changes import decision_changes_json, find_decision_changes
+from authorizer.console.routes.decision_changes import (
+    ChangePage,
+    Comparison,
+    decision_changes_json,
+    find_decision_changes,
+)
 from authorizer.console.routes.findings import FindingsCache
+from authorizer.console.routes.list_filters import acl_changes_json
 from authorizer.console.routes.matrix_window import compute_first_view, window
 from authorizer.console.routes.node_status import NodeStatus
 from authorizer.console.routes.plans import PlanRoutes
@@ -88,6 +93,7 @@ class ConsoleRoutes:
         self.close = self._states.close
         self._comparisons = ComparisonScheduler()
         self._plans = PlanRoutes(node, self._states, self._comparisons, context.acls)
+        self._last_comparison: Comparison | None = None
         self._findings = FindingsCache()
         self._allowed = AllowedRoutes(self._states, self._caller, self._respond)
         self._listings: OrderedDict[tuple[int, str], tuple[AclIndex, Listing]] = OrderedDict()
@@ -165,7 +171,7 @@ class ConsoleRoutes:
         return await self._respond(compute, is_past=query.at_offset is not None or query.since is not None)
 
     async def changes(self, request: Request) -> Response:
-        """GET: the ACL changes between two states, the newest first."""
+        """GET: a page of the ACL changes between two states."""
         query = decode_query(request.scope["query_string"], ChangesQuery)
         self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
 
@@ -173,13 +179,7 @@ class ConsoleRoutes:
             states = self._states.history().states
             until = states[-1].end_offset if query.until is None else query.until + 1
             between = [each for each in states if query.after + 1 < each.end_offset <= until]
-            lines: list[dict[str, Any]] = []
-            for state in reversed(between):
-                lines += change_entries(state)[: query.count - len(lines)]
-                if len(lines) >= query.count:
-                    break
-            total = sum(each.added + each.removed for each in between)
-            return {"total": total, "changes": lines}
+            return acl_changes_json(between, query)
 
         return await self._respond(list_changes)
 
@@ -191,13 +191,16 @@ class ConsoleRoutes:
 
         def compare(check_cancelled: Callable[[], None]) -> dict[str, Any]:
             after = self._states.state_at(query.at_offset)
-            if other is None:
-                before = self._states.state_at(query.since)
-                changes = find_decision_changes(before, after, self._states.history(), check_cancelled)
+            before = self._states.state_at(query.since) if other is None else other
+            last = self._last_comparison
+            if last is not None and last.is_of(before, after):
+                changes = last.changes
             else:
-                before = other
-                changes = find_decision_changes(before, after, None, check_cancelled)
-            return {**state_offset_json(before), **decision_changes_json(changes, query.count, before, after)}
+                history = self._states.history() if other is None else None
+                changes = find_decision_changes(before, after, history, check_cancelled)
+                self._last_comparison = Comparison(before, after, changes)
+            page = ChangePage.of(changes, query, query.count)
+            return {**state_offset_json(before), **decision_changes_json(page, before, after)}
 
         await self._states.wait_for_first_part()
         with self._states.request_in_progress():

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from authorizer.analysis.acl_comparison import ChangedAcls
 from authorizer.analysis.decision_changes import decision_changes_between, decision_changes_of_states
 from authorizer.analysis.effective_permissions import EffectivePermissions, never_cancelled
 from authorizer.analysis.request_class_text import describe_class, describe_principal
 from authorizer.analysis.witness import decide_witness, state_for_witnesses
+from authorizer.console.routes.list_filters import ChangeFilter
 from records.columns.acl_table import AclTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from authorizer.analysis.decision_changes import DecisionChange
     from authorizer.analysis.witness import Witness
     from authorizer.api.kafka_version import KafkaVersion
     from authorizer.console.history.history_scan import History
     from authorizer.console.history.history_states import HistoryState
+    from authorizer.console.routes.queries import ListFilter
     from authorizer.engine.decisions.state import AuthorizerState
 
 
@@ -64,13 +66,43 @@ def _table(states: Sequence[HistoryState], *, after: bool) -> AclTable:
     return AclTable.of([acl for acl in acls if acl is not None])
 
 
+class Comparison(NamedTuple):
+    """The changes between two states, for the next page of them."""
+
+    before: AuthorizerState
+    after: AuthorizerState
+    changes: list[DecisionChange]
+
+    def is_of(self, before: AuthorizerState, after: AuthorizerState) -> bool:
+        """Return whether these are its states."""
+        return all(
+            one.index is other.index and one.settings == other.settings
+            for one, other in ((before, self.before), (after, self.after))
+        )
+
+
+class ChangePage(NamedTuple):
+    """A page of the selected changes, and how many there are in all."""
+
+    total: int
+    granted: int
+    first: int
+    changes: Sequence[DecisionChange]
+
+    @classmethod
+    def of(cls, changes: Iterable[DecisionChange], query: ListFilter, count: int) -> ChangePage:
+        """Return the page of ``count`` changes that a query selects."""
+        selected = list(filter(ChangeFilter(query).selects_decision, changes))
+        granted = sum(change.direction == "granted" for change in selected)
+        return cls(len(selected), granted, query.first, selected[query.first : query.first + count])
+
+
 def decision_changes_json(
-    changes: Sequence[DecisionChange], count: int, before: AuthorizerState, after: AuthorizerState
+    page: ChangePage, before: AuthorizerState, after: AuthorizerState
 ) -> dict[str, Any]:
-    """Return the number of changes, and the first ones with the deciding ACL or rule on both sides."""
-    granted = sum(change.direction == "granted" for change in changes)
+    """Return a page with the deciding ACL or rule on both sides of each change."""
     listed = []
-    for version, changes_of_version in groupby(changes[:count], key=attrgetter("version")):
+    for version, changes_of_version in groupby(page.changes, key=attrgetter("version")):
         group = list(changes_of_version)
         pair = before, after
         if version is not None:  # neither state was decided by the rules of this release
@@ -78,9 +110,10 @@ def decision_changes_json(
             pair = _by_rules_of(before, version, witnesses), _by_rules_of(after, version, witnesses)
         listed += [_decision_change_json(change, *pair) for change in group]
     return {
-        "total": len(changes),
-        "granted": granted,
-        "revoked": len(changes) - granted,
+        "total": page.total,
+        "first": page.first,
+        "granted": page.granted,
+        "revoked": page.total - page.granted,
         "flips": listed,
     }
 

@@ -21,7 +21,7 @@ from authorizer.api.acl_json import acl_json, content_from_json
 from authorizer.api.errors import ApiError
 from authorizer.console.history.history_json import state_offset_json
 from authorizer.console.routes.access import console_caller, require_same_origin
-from authorizer.console.routes.decision_changes import decision_changes_json
+from authorizer.console.routes.decision_changes import ChangePage, decision_changes_json
 from authorizer.console.routes.queries import PlanQuery
 from authorizer.console.routes.route_group import PLAN_PATH
 from authorizer.console.threads import ComparisonScheduler, run_in_console_thread
@@ -100,14 +100,15 @@ class PlanRoutes:
         changed = _planned_changes(query, state, table, notes.append)
         after = changed.applied_to(table)
         changes = decision_changes_by(changed, table, settings, check_cancelled)
-        witnesses = [change.request_class.witness for change in changes[: query.count]]
+        page = ChangePage.of(changes, query, query.count)
+        witnesses = [change.request_class.witness for change in page.changes]
         before, after_state = (state_for_witnesses(each, witnesses, settings) for each in (table, after))
         found = {
             **state_offset_json(state),
             "counts": PlanCounts.of(table, changed, after).to_json(self._max_removed_percent),
             "added": _listed(changed.added),
             "removed": _listed(changed.removed),
-            **decision_changes_json(changes, query.count, before, after_state),
+            **decision_changes_json(page, before, after_state),
             "warnings": [_warning(each) for each in plan_warnings(changed, after)],
             "notes": notes,
         }

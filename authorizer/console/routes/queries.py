@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
 from authorizer.api.http.acl_requests import NewAcl
 from authorizer.sidecar.routes.query_requests import DecisionRequest
 
-#: Number of rows, columns or lines in one answer.
+#: Number of rows or columns in one answer.
 Count = Annotated[int, msgspec.Meta(ge=1, le=200)]
+#: Number of lines in one answer: exports read long parts.
+LineCount = Annotated[int, msgspec.Meta(ge=1, le=5_000)]
 _Index = Annotated[int, msgspec.Meta(ge=0)]
 #: A state by the offset of its last record, as `--at-offset`; -1: before the log's first record.
 AtOffset = Annotated[int, msgspec.Meta(ge=-1, lt=2**63 - 1)]
@@ -52,20 +54,42 @@ class PastStatesQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     time: _Index | None = None
 
 
-class ChangesQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """ACL changes between two states, the newest first.
+class ListFilter(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """A filter of changes, and a page of them.
+
+    Attributes:
+        who, containing: text in the principal; text in the name.
+        type, operation: resource type; operation.
+        effect: only what is granted or revoked.
+        everyone: only what holds for every principal.
+        first: index of the first line.
+    """
+
+    who: str = ""
+    containing: str = ""
+    type: str = ""
+    operation: str = ""
+    effect: Literal["granted", "revoked"] | None = None
+    everyone: bool = False
+    first: _Index = 0
+
+
+class ChangesQuery(ListFilter, kw_only=True):
+    """ACL changes between two states.
 
     Attributes:
         after: the first state.
         until: the second state; None: the current one.
+        oldest_first: the order; else the newest first.
     """
 
     after: AtOffset = -1
     until: AtOffset | None = None
-    count: Count = 100
+    oldest_first: bool = False
+    count: LineCount = 100
 
 
-class DecisionChangesQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+class DecisionChangesQuery(ListFilter, kw_only=True):
     """Decision changes between two states.
 
     Attributes:
@@ -77,11 +101,11 @@ class DecisionChangesQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=T
     since: AtOffset | None = None
     cluster: str | None = None
     at_offset: AtOffset | None = None
-    count: Count = 200
+    count: LineCount = 200
 
 
-class PlanQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """The effect of ACL changes.
+class PlanQuery(ListFilter, kw_only=True):
+    """The effect of ACL changes; the filter is for the decision changes.
 
     Attributes:
         add, remove: ACLs to add, and ACLs to remove as they are listed.
@@ -97,7 +121,7 @@ class PlanQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     everything: bool = False
     at_offset: AtOffset | None = None
     to_apply: bool = False
-    count: Count = 200
+    count: LineCount = 200
 
 
 class AclsQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -106,7 +130,7 @@ class AclsQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     containing: str = ""
     at_offset: AtOffset | None = None
     first: _Index = 0
-    count: Count = 100
+    count: LineCount = 100
 
 
 class DecisionQuery(DecisionRequest, kw_only=True):
@@ -134,4 +158,4 @@ class AllowedQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     principal: str = ""
     at_offset: AtOffset | None = None
     first: _Index = 0
-    count: Count = 50
+    count: LineCount = 50

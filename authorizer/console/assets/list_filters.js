@@ -1,0 +1,36 @@
+// Filters that lists of changes share, held in the URL.
+
+import { html } from "./htm-preact.js";
+import { OPERATIONS, TYPES, title } from "./words.js";
+
+const EFFECTS = { granted: "granted (wider)", revoked: "revoked (narrower)" };
+
+// The parameters of a request for a filtered list.
+export function filtersOf(view) {
+  const { who, containing, only_type: type, only_operation: operation, effect, everyone } = view;
+  const chosen = Object.entries({ who, containing, type, operation, effect, everyone: Boolean(everyone) });
+  return Object.fromEntries(chosen.filter(([, value]) => value));
+}
+
+function Choice({ label, value, values, onChange }) {
+  return html`<label>${label} <select aria-label=${label} value=${value ?? ""} onChange=${(event) => onChange(event.target.value)}>
+    <option value="">all</option>
+    ${values.map(([each, text]) => html`<option value=${each}>${text}</option>`)}
+  </select></label>`;
+}
+
+export function ListFilters({ view, go, children }) {
+  const set = (name) => (value) => go({ [name]: value, first: null }, { replace: true });
+  const typed = (name) => (event) => set(name)(event.target.value);
+  const titled = (names) => names.map((each) => [each, title(each)]);
+  return html`<form class="filters" onSubmit=${(event) => event.preventDefault()}>
+    <label>Principals with <input type="search" value=${view.who ?? ""} placeholder="User:team." onInput=${typed("who")} /></label>
+    <label>Names with <input type="search" value=${view.containing ?? ""} placeholder="orders" onInput=${typed("containing")} /></label>
+    <${Choice} label="Resource" value=${view.only_type} values=${titled(TYPES)} onChange=${set("only_type")} />
+    <${Choice} label="Operation" value=${view.only_operation} values=${titled(OPERATIONS)} onChange=${set("only_operation")} />
+    <${Choice} label="Effect" value=${view.effect} values=${Object.entries(EFFECTS)} onChange=${set("effect")} />
+    <label><input type="checkbox" checked=${Boolean(view.everyone)}
+      onChange=${(event) => set("everyone")(event.target.checked ? "yes" : null)} /> only for every principal (User:*)</label>
+    ${children}
+  </form>`;
+}

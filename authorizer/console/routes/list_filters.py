@@ -1,0 +1,94 @@
+"""Filters of lists of changes: of ACLs, and of decisions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from authorizer.analysis.request_class_text import describe_names
+from authorizer.console.history.history_json import change_entries
+from authorizer.sidecar.routes.query_requests import code_of
+from records.acl import AclOperation, AclPermissionType, ResourceType
+from records.principal import WILDCARD_PRINCIPAL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from authorizer.analysis.decision_changes import DecisionChange
+    from authorizer.console.history.history_states import Change, HistoryState
+    from authorizer.console.routes.queries import ChangesQuery, ListFilter
+
+
+class ChangeFilter:
+    """A filter by principal, name, resource type, operation and effect; texts in any case."""
+
+    def __init__(self, query: ListFilter) -> None:
+        """HttpError: 400, the operation or the resource type is unknown."""
+        self._who = query.who.casefold()
+        self._containing = query.containing.casefold()
+        self._operation = code_of(AclOperation, query.operation, "operation") if query.operation else None
+        self._type = code_of(ResourceType, query.type, "type") if query.type else None
+        self._effect = query.effect
+        self._everyone = query.everyone
+        self.selects_all = not (
+            self._who or self._containing or self._operation or self._type or self._effect or self._everyone
+        )
+
+    def selects(self, change: Change) -> bool:
+        """Return whether one ACL of a change matches: the one before, or the one after."""
+        return self.selects_all or any(
+            acl is not None and self._selects_acl(acl.record, is_after=is_after)
+            for is_after, acl in enumerate(change.pair)
+        )
+
+    def _selects_acl(self, record: Any, *, is_after: int) -> bool:
+        # An added ALLOW and a removed DENY grant.
+        is_granted = bool(is_after) is (record.permission_type == AclPermissionType.ALLOW)
+        return (
+            (self._type is None or record.resource_type == self._type)
+            and (self._operation is None or record.operation in (self._operation, AclOperation.ALL))
+            and (not self._everyone or record.principal == WILDCARD_PRINCIPAL)
+            and (self._effect is None or (self._effect == "granted") is is_granted)
+            and self._who in record.principal.casefold()
+            and self._containing in record.resource_name.casefold()
+        )
+
+    def selects_decision(self, change: DecisionChange) -> bool:
+        """Return whether a class of requests matches; names are searched as they are listed."""
+        requests = change.request_class
+        principal = requests.principals.principal
+        return self.selects_all or (
+            (self._type is None or requests.resource_type == self._type)
+            and (self._operation is None or self._operation in requests.operations)
+            and (not self._everyone or principal is None)
+            and (self._effect is None or self._effect == change.direction)
+            and self._who in (WILDCARD_PRINCIPAL if principal is None else principal).casefold()
+            and (not self._containing or self._containing in describe_names(requests).casefold())
+        )
+
+
+def acl_changes_json(states: Sequence[HistoryState], query: ChangesQuery) -> dict[str, Any]:
+    """Return a page of the changes that led to these states, and their number."""
+    found = _selected(states, ChangeFilter(query), oldest_first=query.oldest_first)
+    total, end, lines = 0, query.first + query.count, []
+    for state, count in found:
+        if total < end and total + count > query.first:
+            entries = change_entries(state)
+            if query.oldest_first:
+                entries.reverse()
+            lines += entries[max(0, query.first - total) : end - total]
+        total += count
+    return {"total": total, "first": query.first, "changes": lines}
+
+
+def _selected(
+    states: Sequence[HistoryState], changes: ChangeFilter, *, oldest_first: bool
+) -> Iterator[tuple[HistoryState, int]]:
+    """Each state with its selected changes only, and their number. Changes that are not stored are one."""
+    for state in states if oldest_first else reversed(states):
+        if state.changes is None:
+            yield state, 1
+            continue
+        if not changes.selects_all:
+            state = state._replace(changes=tuple(filter(changes.selects, state.changes)))  # noqa: PLW2901
+        if state.changes:
+            yield state, len(state.changes)

@@ -1,0 +1,184 @@
+"""The console's lists of changes: filters, pages and exports, compared with the log."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from authorizer.analysis.acl_comparison import ChangedAcls
+from authorizer.analysis.decision_changes import decision_changes_of_states
+from authorizer.node.node import Node
+from records.acl import AclOperation, ResourceType
+from records.entries import MetadataRecord
+from support.console_page import LOOKS, ColorScheme, assert_accessible, console_page
+from support.dated_logs import added, date_ms, removed, write_dated_log
+from support.node_acls import acl, on_cluster
+from support.nodes import SOON_S, running_node, sidecar_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("console")]
+
+HOSTILE = '<i>"a",\u202e\n=1'
+#: One batch of so many ACLs: more than a page of either list.
+MANY = 250
+PAYMENTS = [
+    acl(f"User:payments.svc{number}", AclOperation.READ, f"payments.t{number}") for number in range(MANY)
+]
+OTHER = [
+    acl("User:*", AclOperation.DESCRIBE, "orders.", prefixed=True),
+    acl(f"User:{HOSTILE}", AclOperation.WRITE, "orders.v1"),
+    acl("User:batch", AclOperation.READ, "group-1", kind=ResourceType.GROUP),
+    acl("User:batch", AclOperation.WRITE, "orders.v1", deny=True),
+]
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    directory = tmp_path_factory.mktemp("lists") / "log"
+    steps: list[tuple[int, Sequence[MetadataRecord]]] = [
+        (date_ms(2026, 1, 1), [added(on_cluster(AclOperation.DESCRIBE))]),
+        (date_ms(2026, 2, 1), [added(each) for each in PAYMENTS]),
+        *((date_ms(2026, 3, day), [added(each)]) for day, each in enumerate(OTHER, 1)),
+        (date_ms(2026, 4, 1), [removed(PAYMENTS[0]), removed(OTHER[3])]),
+    ]
+    write_dated_log(directory, steps)
+    with running_node(directory) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def url(node: Node) -> Iterator[str]:
+    with sidecar_of(node, console_listeners="*") as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def client(url: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=url, timeout=SOON_S) as asking:
+        yield asking
+
+
+def _saved(page: Page, button: str) -> str:
+    with page.expect_download() as download:
+        page.get_by_role("button", name=button, exact=True).click()
+    return Path(download.value.path()).read_bytes().decode()
+
+
+def test_changes_are_listed_to_the_end_and_exported(page: Page, url: str) -> None:
+    page.goto(f"{url}/#view=changes")
+    total = 1 + MANY + len(OTHER) + 2
+    expect(page.locator(".total")).to_have_text(f"{total} changes")
+    page.get_by_role("button", name="Next page").click()
+    page.get_by_role("button", name="Next page").click()
+    expect(page.locator(".pager")).to_contain_text(f"{total} of {total}")
+    expect(page.locator(".changes li").last).to_contain_text("User:ANONYMOUS Describe on CLUSTER")
+    rows = list(csv.DictReader(_saved(page, "CSV").splitlines(keepends=True)))
+    assert len(rows) == total
+    assert [int(row["offset"]) for row in rows] == list(reversed(range(total)))
+    assert json.loads(_saved(page, "JSON")) == [row | {"offset": int(row["offset"])} for row in rows]
+    # The name is in the file as it is in the log.
+    hostile = next(row for row in rows if row["principal"] == f"User:{HOSTILE}")
+    assert (hostile["change"], hostile["date"]) == ("added", "2026-03-02T00:00:00.000Z")
+    page.get_by_label("Order").select_option("oldest")
+    expect(page.locator(".changes li").first).to_contain_text("User:ANONYMOUS Describe on CLUSTER")
+
+
+def test_changes_are_filtered_and_grouped(page: Page, url: str) -> None:
+    page.goto(f"{url}/#view=changes")
+    page.get_by_label("Principals with").fill("user:PAYMENTS.")
+    expect(page.locator(".total")).to_have_text(f"{MANY + 1} changes")
+    page.get_by_label("Effect").select_option("revoked")
+    expect(page.locator(".total")).to_have_text("1 change")
+    expect(page.locator(".groups b")).to_have_text("offset 256, 2026-04-01 00:00:00 UTC")
+    page.get_by_label("Principals with").fill("")
+    page.get_by_label("Operation").select_option("WRITE")
+    # An added DENY.
+    expect(page.locator(".changes li")).to_have_count(1)
+    expect(page.locator(".changes li")).to_contain_text("DENY User:batch")
+    page.get_by_label("Operation").select_option("")
+    page.get_by_label("Effect").select_option("")
+    page.get_by_label("only for every principal").check()
+    expect(page.locator(".changes li")).to_have_count(1)
+    expect(page.locator(".changes li")).to_contain_text("ALLOW User:* Describe on TOPIC orders.*")
+    page.get_by_label("only for every principal").uncheck()
+    page.get_by_label("Resource").select_option("GROUP")
+    expect(page.locator(".changes li")).to_contain_text("group-1")
+    # The URL holds the filters, and the link the state.
+    page.get_by_role("link", name="link to this state").click()
+    page.reload()
+    expect(page.locator(".total")).to_have_text("1 change")
+
+
+def test_every_page_of_filtered_classes_equals_the_library(
+    page: Page, url: str, node: Node, client: httpx.Client
+) -> None:
+    state = node.authorizer.state
+    table = state.index.image.merged().columns
+    past = client.get("/console/v1/acls", params={"at_offset": 0, "count": 5000}).json()
+    assert past["total"] == 1
+    empty = table.records(slice(0))
+    assert not list(empty)
+    library = list(
+        decision_changes_of_states(
+            ChangedAcls.between(type(table).of([]), table),
+            type(table).of([]),
+            table,
+            state.settings,
+            lambda: None,
+        )
+    )
+    wanted = sum("payments." in (change.request_class.principals.principal or "") for change in library)
+    page.goto(f"{url}/#view=compare&since=0&who=payments.")
+    expect(page.locator(".flipped-classes")).to_contain_text(
+        f"{wanted} classes of requests changed: {wanted} granted"
+    )
+    page.get_by_role("button", name="Next page").click()
+    expect(page.locator(".flips li")).to_have_count(min(200, wanted - 200))
+    rows: list[dict[str, Any]] = json.loads(_saved(page, "JSON"))
+    assert len(rows) == wanted
+    assert {row["who"] for row in rows} == {f"User:payments.svc{number}" for number in range(1, MANY)}
+    page.get_by_label("Principals with").fill("")
+    page.get_by_label("only for every principal").check()
+    expect(page.locator(".flips li")).to_have_count(
+        sum(change.request_class.principals.principal is None for change in library)
+    )
+
+
+def test_pasted_changes_have_pages(page: Page, url: str) -> None:
+    lines = "\n".join(
+        f"--add --allow-principal User:new{number} --operation Read --topic t{number}"
+        for number in range(210)
+    )
+    page.goto(f"{url}/#view=compare&with=changes")
+    page.locator("textarea").fill(lines)
+    page.get_by_role("button", name="Preview").click()
+    expect(page.locator(".flips li")).to_have_count(200)
+    page.get_by_role("button", name="Next page").click()
+    expect(page.locator(".flips li")).to_have_count(10)
+
+
+@pytest.mark.parametrize(
+    "query", ["operation=FLY", "type=SHOE", "effect=both", "first=-1", "count=5001", "everyone=maybe"]
+)
+def test_invalid_filters_are_reported(client: httpx.Client, query: str) -> None:
+    for path in ("changes", "flips"):
+        response = client.get(f"/console/v1/{path}?{query}")
+        assert response.status_code == httpx.codes.BAD_REQUEST
+        assert query.partition("=")[0] in response.json()["detail"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("width", "scheme"), LOOKS)
+def test_the_pages_are_accessible(chromium: Browser, url: str, width: int, scheme: ColorScheme) -> None:
+    with console_page(chromium, url, width=width, color_scheme=scheme) as page:
+        for view, ready in (("changes", ".groups"), ("compare", ".flips li")):
+            page.goto(f"{url}/#view={view}&since=0")
+            expect(page.locator(ready).first).to_be_visible()
+            expect(page.locator(".shown-state")).to_be_visible()
+            assert_accessible(page, f"list-{view}-{width}-{scheme}")
