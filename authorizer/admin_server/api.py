@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from kio.schema.errors import ErrorCode
 
-    from authorizer.admin_server.request import AdminRequest
+    from authorizer.admin_server.request import AdminRequest, Session
     from authorizer.admin_server.versioned_entity import Values
 
 
@@ -41,6 +41,7 @@ class Api:
         answer: returns the values of the response, or the response in parts.
         error: values of the response that has an error for everything that was requested.
         is_change: it changes something, so its answer is sent also when many others wait to be read.
+        is_of_controllers: only controllers answer it, so only their listeners do.
         cost: how many requests it counts as for the quota of its principal.
     """
 
@@ -51,8 +52,13 @@ class Api:
     answer: Callable[[AdminRequest], Awaitable[Values | StreamedAnswer]]
     error: Callable[[Any, ErrorCode, str | None], Values]
     is_change: bool = False
+    is_of_controllers: bool = False
     cost: Callable[[Any], int] = lambda _body: 1
 
     def supports(self, version: int) -> bool:
         """Whether this version of the request is answered."""
         return self.min_version <= version <= self.max_version
+
+    def is_served_to(self, session: Session) -> bool:
+        """Whether the listener of a connection has this request."""
+        return session.is_of_controllers or not self.is_of_controllers

@@ -8,46 +8,36 @@ so does one beyond the limits, because Kafka's protocol has no answer for it tha
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
-import io
 import time
 from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import chain
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import structlog
 from kio.schema.errors import ErrorCode
-from kio.serial import entity_writer
-from kio.static.constants import EntityType
 
-from authorizer.admin_server.api import StreamedAnswer
+from authorizer.admin_server.answering import PART_BYTES, answer, encode
 from authorizer.admin_server.limits import AdminLimit, LimitExceededError
 from authorizer.admin_server.request import (
-    AdminRequest,
     Session,
     UnsupportedRequestError,
     read_client_id,
     read_key,
     read_request,
-    schema_of,
 )
 from authorizer.admin_server.sasl.session import SaslStateError
-from authorizer.admin_server.versioned_entity import entity_builder
 from authorizer.api.api_keys import api_key_name
-from authorizer.api.errors import ApiError, AuthorizerNotReadyError
 from authorizer.authentication.failure_rate_limit import client_network
 from records.errors import DecodeError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from authorizer.admin_server.api import Api
+    from authorizer.admin_server.api import Api, StreamedAnswer
     from authorizer.admin_server.limits import AdminLimits, RequestReader, RequestSlots
     from authorizer.admin_server.request_metrics import AdminRequestMetrics
     from authorizer.admin_server.request_quota import RequestQuota
-    from authorizer.admin_server.versioned_entity import Values
     from authorizer.listeners.log_throttle import LogThrottle
 
 log = structlog.get_logger(__name__)
@@ -60,8 +50,6 @@ _UNAUTHENTICATED_BYTES_MAX: Final = 512 * 1024
 _WITHOUT_QUOTA: Final = (17, 18, 36)
 #: How often a muted connection is checked for its end.
 _MUTED_CHECK_S: Final = 0.5
-#: Bytes of an answer that a client must read in time, before more are written.
-_PART_BYTES: Final = 64 * 1024
 
 
 class _ClosingError(Exception):
@@ -244,6 +232,8 @@ class AdminConnection:
             return await sasl.raw_token(frame)
         key, version, correlation_id = read_key(frame)
         api = self._apis.get(key)
+        if api is not None and not api.is_served_to(self._session):
+            api = None
         if sasl is not None:
             try:
                 sasl.check_request(key, api_key_name(key))
@@ -252,42 +242,23 @@ class AdminConnection:
                     raise
                 body = read_request(frame, api.schema, version, self._session).body
                 values = api.error(body, ErrorCode.illegal_sasl_state, str(error))
-                return _encoded(api, version, correlation_id, values)
+                return encode(api, version, correlation_id, values)
         if api is None or not api.supports(version):
             if api is not None and key == _API_VERSIONS:
                 # As brokers do: version 0, with the range of versions to try again.
                 values = api.error(None, ErrorCode.unsupported_version, None)
-                return _encoded(api, 0, correlation_id, values)
+                return encode(api, 0, correlation_id, values)
             self._session.client_id = read_client_id(frame)
             raise UnsupportedRequestError(f"{api_key_name(key)} version {version} is not served")
         begun_s = perf_counter()
         request = read_request(frame, api.schema, version, self._session)
         if not self._is_login and key not in _WITHOUT_QUOTA:
             request.throttle_ms = self._controls.quota.take(self._session.principal, api.cost(request.body))
-        response = await self._answer(api, request)
+        response = await answer(api, request)
         self._controls.metrics.add(key, perf_counter() - begun_s - request.remote_s, request.remote_s)
         memory = len(response) if isinstance(response, bytes) else response.memory
         self._answer_bytes = self._limits.hold_answer(memory, can_refuse=not api.is_change)
         return response
-
-    async def _answer(self, api: Api, request: AdminRequest) -> bytes | StreamedAnswer:
-        version, correlation_id = request.header.api_version, request.header.correlation_id
-        code, message = ErrorCode.unknown_server_error, None
-        try:
-            values = await api.answer(request)
-            return _encoded(api, version, correlation_id, values, request.throttle_ms)
-        except (DecodeError, SaslStateError):
-            raise
-        except AuthorizerNotReadyError:
-            pass  # no client knows AUTHORIZER_NOT_READY; brokers answer with the same code
-        except ApiError as error:
-            code = ErrorCode[error.code_name.lower()]
-            # As Kafka: the reason of an unexpected error is not for clients.
-            message = None if code is ErrorCode.unknown_server_error else str(error)
-        except Exception:
-            log.exception("admin_request_failed", request=api_key_name(api.key))
-        values = api.error(request.body, code, message)
-        return _encoded(api, version, correlation_id, values, request.throttle_ms)
 
     def _require_no_failed_login(self) -> None:
         sasl = self._session.sasl
@@ -309,8 +280,8 @@ class AdminConnection:
 
     async def _write(self, part: bytes) -> None:
         view = memoryview(part)
-        for at in range(0, len(view), _PART_BYTES):
-            self._writer.write(view[at : at + _PART_BYTES])
+        for at in range(0, len(view), PART_BYTES):
+            self._writer.write(view[at : at + PART_BYTES])
             try:
                 async with asyncio.timeout(self._limits.unread_s):
                     await self._writer.drain()
@@ -318,21 +289,3 @@ class AdminConnection:
                 raise LimitExceededError(
                     AdminLimit.UNREAD_TIMEOUT, "an answer was not read in time"
                 ) from None
-
-
-def _encoded(
-    api: Api, version: int, correlation_id: int, values: Values | StreamedAnswer, throttle_ms: int = 0
-) -> bytes | StreamedAnswer:
-    schema = schema_of(api.schema, version, EntityType.response)
-    out = io.BytesIO()
-    header: Any = schema.__header_schema__
-    entity_writer(header)(out, header(correlation_id=correlation_id))
-    if isinstance(values, StreamedAnswer):
-        parts = chain((out.getvalue(),), values.parts)
-        size = out.tell() + values.size
-        # A small answer is encoded here: threads would take longer.
-        return b"".join(parts) if size <= _PART_BYTES else StreamedAnswer(size, values.memory, parts)
-    # Values of most responses, as far as a version has them.
-    defaults = {"throttle_time": dt.timedelta(milliseconds=throttle_ms), "error_code": ErrorCode.none}
-    entity_writer(schema)(out, entity_builder(schema)({**defaults, **values}))
-    return out.getvalue()

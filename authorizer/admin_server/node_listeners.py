@@ -20,6 +20,7 @@ from authorizer.admin_server.handlers.api_versions import ApiVersionsHandler
 from authorizer.admin_server.handlers.cluster import DescribeClusterHandler
 from authorizer.admin_server.handlers.cluster_node import ClusterNode, advertised_addresses
 from authorizer.admin_server.handlers.configs import ConfigHandlers
+from authorizer.admin_server.handlers.envelope import EnvelopeHandler
 from authorizer.admin_server.handlers.groups import GroupHandlers
 from authorizer.admin_server.handlers.metadata import MetadataHandler
 from authorizer.admin_server.handlers.sasl import SASL_APIS
@@ -187,13 +188,14 @@ class NodeListeners:
         """The requests that are answered, by key."""
         bound = {each.listener.name: (each.endpoint, each.reserved.getsockname()[1]) for each in self._bound}
         cluster = ClusterNode(node, advertised_addresses(bound, self._advertised))
-        versions = ApiVersionsHandler(cluster)
+        versions, acls = ApiVersionsHandler(cluster), AclHandlers(cluster)
         apis = [
             versions.api,
             *SASL_APIS,
             MetadataHandler(cluster).api,
             DescribeClusterHandler(cluster).api,
-            *AclHandlers(cluster).apis,
+            *acls.apis,
+            EnvelopeHandler(cluster, [api for api in acls.apis if api.is_change]).api,
             *GroupHandlers(cluster).apis,
             *ConfigHandlers(cluster).apis,
         ]
@@ -255,6 +257,7 @@ class NodeListeners:
         session = Session(
             listener=bound.listener,
             security_protocol=bound.endpoint.security_protocol,
+            is_of_controllers=bound.listener.name in self.config.controller_listener_names,
             address=host,
             principal=principal,
             sasl=sasl,

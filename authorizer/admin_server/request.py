@@ -27,26 +27,37 @@ class UnsupportedRequestError(Exception):
     """A request that this server does not serve; the message says which."""
 
 
+class Forwarder(msgspec.Struct, frozen=True):
+    """The sender of an Envelope, whose principal is not that of the embedded request (KIP-590)."""
+
+    principal: KafkaPrincipal
+    address: str
+
+
 class Session(msgspec.Struct, kw_only=True):
     """What is known of a connection.
 
     Attributes:
         listener: where it was accepted.
         security_protocol: of the listener.
+        is_of_controllers: controller.listener.names has the listener.
         address: of the client, as Java prints it.
         principal: who sends the requests.
         software: name and version of the client, as ApiVersions said.
         client_id: of the last request whose header was read.
         sasl: states of the authentication; None on a listener without SASL.
+        forwarder: who forwarded the request; None for the client's own connection.
     """
 
     listener: Listener
     security_protocol: SecurityProtocol
+    is_of_controllers: bool
     address: str
     principal: KafkaPrincipal
     software: str = ""
     client_id: str = ""
     sasl: SaslSession | None = None
+    forwarder: Forwarder | None = None
 
 
 class RequestHeader(msgspec.Struct, frozen=True, gc=False):

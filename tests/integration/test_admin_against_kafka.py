@@ -234,12 +234,22 @@ def test_an_invalid_software_name_is_refused(pair: Pair, version: int, change: M
     assert node == broker
 
 
-@pytest.mark.parametrize("claimed_version", [6, 99])
+@pytest.mark.parametrize("claimed_version", [-1, 6, 99])
 def test_an_unknown_version_gets_the_range_of_versions(pair: Pair, claimed_version: int) -> None:
-    answers = pair.answers("api_versions", 3, HELLO, claimed_version=claimed_version)
-    broker, node = (decoded("api_versions", 0, answer) for answer in answers)
-    assert broker.error_code == node.error_code
-    assert [each.api_key for each in broker.api_keys] == [each.api_key for each in node.api_keys]
+    broker, node = pair.answers("api_versions", 3, HELLO, claimed_version=claimed_version)
+    assert node == broker
+    (known,) = decoded("api_versions", 0, node).api_keys
+    assert (known.api_key, known.min_version, known.max_version) == (18, 0, 5)
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_each_version_of_api_versions_is_answered(pair: Pair, version: int) -> None:
+    """The error code and the form are the broker's; requests and features are each server's."""
+    requested = {**HELLO, "cluster_id": None, "node_id": -1}
+    for answer in pair.answers("api_versions", version, requested):
+        answered = decoded("api_versions", version, answer)
+        assert answered.error_code == 0
+        assert 18 in [each.api_key for each in answered.api_keys]
 
 
 def test_every_served_version_is_one_of_the_brokers(pair: Pair) -> None:

@@ -24,6 +24,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
+from kio.schema.errors import ErrorCode
 
 from authorizer.admin_server.server import AdminServer
 from authorizer.api.errors import ConfigError
@@ -31,6 +32,7 @@ from authorizer.cli.main import cli
 from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
 from records.log.directory import DirectoryLog
+from support.admin_requests import ask, decoded, request_frame
 from support.admin_sockets import API_VERSIONS, answers_api_versions, framed, receive
 from support.certificates import Authority
 from support.nodes import SOON_S, config_of, running_node
@@ -42,6 +44,17 @@ _ANY: Any = None
 EVERY = AclBindingFilter(
     ResourceType.ANY, _ANY, ResourcePatternType.ANY, _ANY, _ANY, AclOperation.ANY, AclPermissionType.ANY
 )
+
+
+CREATION = {
+    "resource_type": 2,
+    "resource_name": "orders",
+    "resource_pattern_type": 3,
+    "principal": "User:a",
+    "host": "*",
+    "operation": 3,
+    "permission_type": 3,
+}
 
 
 def acl(topic: str) -> AclBinding:
@@ -181,6 +194,34 @@ def test_listener_accepts_when_the_node_is_ready(new_log: Path) -> None:
         ready.set_result(None)
         wait_until(lambda: is_open(late_host, int(late_port)))
         assert answers_api_versions(server)
+
+
+@pytest.mark.parametrize("is_super_user", [True, False])
+def test_an_envelope_before_the_node_is_ready(new_log: Path, is_super_user: bool) -> None:
+    """A super user may forward, and its client is not known yet."""
+    texts = {
+        "aclog.log.url": str(new_log),
+        "aclog.admin.listeners": "CONTROLLER://127.0.0.1:0",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
+        "controller.listener.names": "CONTROLLER",
+        "super.users": "User:ANONYMOUS" if is_super_user else "User:admin",
+    }
+    config = load_config(environ={}, flags=texts)
+    values = {
+        "request_data": request_frame("create_acls", 3, {"creations": [CREATION]}),
+        "request_principal": bytes.fromhex("0000 0555736572 0261 00 00"),  # User:a
+        "client_host_address": bytes((10, 0, 0, 1)),
+    }
+    with Node.open(config) as node, AdminServer(config) as server:  # not started: nothing is loaded
+        server.start(node)
+        answer = ask(server.addresses[0], request_frame("envelope", 0, values))
+    envelope = decoded("envelope", 0, answer)
+    if not is_super_user:
+        assert (envelope.error_code, envelope.response_data) == (ErrorCode.unknown_server_error, None)
+        return
+    assert envelope.error_code is ErrorCode.none
+    (result,) = decoded("create_acls", 3, envelope.response_data).results
+    assert result.error_code is ErrorCode.unknown_server_error
 
 
 def is_open(host: str, port: int) -> bool:

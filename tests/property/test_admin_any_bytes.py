@@ -24,9 +24,10 @@ from structlog.testing import capture_logs
 from authorizer.admin_server.api import Api
 from authorizer.admin_server.request import schema_of
 from authorizer.admin_server.server import AdminServer
+from authorizer.configuration.load import load_config
 from authorizer.listeners import log_throttle
 from support.admin_requests import decoded, request_frame
-from support.admin_sockets import admin_server, answers_api_versions, connected, framed, receive
+from support.admin_sockets import answers_api_versions, connected, framed, receive
 from support.example_counts import examples
 from support.node_acls import topic_acl
 from support.nodes import create, running_node
@@ -77,11 +78,19 @@ class Served:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A node on which anonymous clients may do everything."""
+    """A node on which anonymous clients may do everything, also what only brokers do."""
+    config = load_config(
+        environ={},
+        flags={
+            "aclog.admin.listeners": "PLAINTEXT://127.0.0.1:0",
+            "controller.listener.names": "PLAINTEXT",
+        },
+    )
     with running_node(tmp_path_factory.mktemp("any") / "log", log_mode="create") as node:
         node.authorizer.reconfigure({"super.users": "User:ANONYMOUS"})
         create(node, [topic_acl("orders")])
-        with admin_server(node) as server, pytest.MonkeyPatch.context() as patched:
+        with AdminServer(config) as server, pytest.MonkeyPatch.context() as patched:
+            server.start(node)
             patched.setattr(log_throttle, "LOG_INTERVAL_S", 0.0)
             (listeners,) = server._listeners
             yield Served(server, [api for _, api in sorted(listeners._apis.items())])
@@ -115,6 +124,18 @@ def frames(draw: st.DrawFn, apis: list[Api]) -> bytes:
     return frame[: draw(st.integers(0, len(frame)))] if draw(st.integers(0, 9)) == 0 else frame
 
 
+@st.composite
+def envelopes(draw: st.DrawFn, apis: list[Api]) -> bytes:
+    """An envelope that can be read, with any request and mostly a principal and an address."""
+    principal = bytes.fromhex("0000 0555736572 0a414e4f4e594d4f5553 00 00")  # User:ANONYMOUS
+    values = {
+        "request_data": draw(frames(apis) | st.binary(max_size=40)),
+        "request_principal": draw(st.just(principal) | st.none() | st.binary(max_size=20)),
+        "client_host_address": draw(st.just(bytes(4)) | st.just(bytes(16)) | st.binary(max_size=20)),
+    }
+    return request_frame("envelope", 0, values)
+
+
 def exchange(server: AdminServer, sent: bytes) -> bytes | None:
     """The answer to some bytes, after which the client sends no more."""
     with connected(server) as opened:
@@ -138,6 +159,29 @@ def test_any_request_is_answered_or_closes_its_connection(served: Served, data: 
         assert [each["reason"] != "" for each in logged if each["event"] == "admin_connection_closed"] == [
             True
         ]
+
+
+@settings(
+    max_examples=examples(gate=200, deep=3_000),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(data=st.data())
+def test_any_envelope_is_answered(served: Served, data: st.DataObject) -> None:
+    """Also one whose embedded request cannot be read: the connection belongs to the broker that forwards."""
+    forwarded = [api for api in served.apis if api.is_change]
+    with capture_logs() as logged:
+        answer = exchange(served.server, framed(data.draw(envelopes(forwarded))))
+    assert [each for each in logged if each["log_level"] == "error"] == []
+    answered = decoded("envelope", 0, answer)
+    assert answered.error_code in (
+        ErrorCode.none,
+        ErrorCode.unsupported_version,
+        ErrorCode.invalid_request,
+        ErrorCode.principal_deserialization_failure,
+    )
+    assert (answered.response_data is not None) == (answered.error_code is ErrorCode.none)
+    if answered.response_data is not None:
+        assert answered.response_data[:4] == CORRELATION_ID
 
 
 @pytest.mark.parametrize(("name", "topic_id"), [(None, None), ("orders", uuid.UUID(int=1))])

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient
 
 PASSWORD: Final = "secret"
-_PLAIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
+PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _NOT_ALLOWED: Final = KafkaError.TOPIC_AUTHORIZATION_FAILED
 _WAIT_S: Final = 60.0
 
@@ -29,7 +29,7 @@ def with_sasl_listener(properties: Mapping[str, str], address: str, users: Seque
         "listener.security.protocol.map": properties["listener.security.protocol.map"]
         + ",SASL:SASL_PLAINTEXT",
         "sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.sasl.plain.sasl.jaas.config": f"{_PLAIN} required {known};",
+        "listener.name.sasl.plain.sasl.jaas.config": f"{PLAIN_MODULE} required {known};",
     }
 
 

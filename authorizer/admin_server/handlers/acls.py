@@ -116,6 +116,7 @@ class AclHandlers:
             request=api_key_name(request.header.api_key),
             caller=str(request.session.principal),
             caller_host=request.session.address,
+            **_forwarder(request),
             listener=request.session.listener.name,
             client_id=request.header.client_id,
             correlation_id=request.header.correlation_id,
@@ -132,6 +133,14 @@ async def _replayed(request: AdminRequest, futures: Sequence[Future[_R]]) -> lis
     results = await asyncio.gather(*map(asyncio.wrap_future, futures))
     request.remote_s += perf_counter() - begun_s
     return results
+
+
+def _forwarder(request: AdminRequest) -> dict[str, str]:
+    """Fields of the log line about the sender of an Envelope."""
+    forwarder = request.session.forwarder
+    if forwarder is None:
+        return {}
+    return {"forwarded_by": str(forwarder.principal), "forwarded_from": forwarder.address}
 
 
 def _api(

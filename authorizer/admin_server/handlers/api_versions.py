@@ -51,32 +51,31 @@ class ApiVersionsHandler:
 
     async def answer(self, request: AdminRequest) -> Values:
         """All served requests, unless the client means another node or cluster."""
-        body = request.body
-        if request.header.api_version >= _WITH_SOFTWARE:
-            name, version = body.client_software_name, body.client_software_version
-            if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version)):
+        body, version, sasl = request.body, request.header.api_version, request.session.sasl
+        has_node = version >= _WITH_NODE and body.cluster_id is not None
+        if version >= _WITH_NODE and has_node != (body.node_id != _NO_NODE):
+            return self._values(ErrorCode.invalid_request, ())
+        if version >= _WITH_SOFTWARE:
+            names = body.client_software_name, body.client_software_version
+            if not all(map(_SOFTWARE.fullmatch, names)):
                 return self._values(ErrorCode.invalid_request, ())
-            request.session.software = f"{name} {version}"
+            request.session.software = " ".join(names)
+        if sasl is not None:
+            sasl.on_versions_answered()
         # Brokers do not compare before a login.
-        is_login = request.session.sasl is not None and request.session.sasl.principal is None
-        if request.header.api_version >= _WITH_NODE and not is_login and (code := self._mismatch(body)):
-            return self._values(code, ())
-        if request.session.sasl is not None:
-            request.session.sasl.on_versions_answered()
-        return self._values(ErrorCode.none, self.served)
-
-    def _mismatch(self, body: Any) -> ErrorCode | None:
-        """The error of a client that means another node, or has named only one of cluster and node."""
-        if (body.cluster_id is None) != (body.node_id == _NO_NODE):
-            return ErrorCode.invalid_request
-        here = self._cluster.cluster_id, self._cluster.id
-        if body.cluster_id is None or (body.cluster_id, body.node_id) == here:
-            return None
-        return ErrorCode.rebootstrap_required
+        is_login = sasl is not None and sasl.principal is None
+        if has_node and not is_login and not self._is_this_node(body.cluster_id, body.node_id):
+            return self._values(ErrorCode.rebootstrap_required, ())
+        served = [each for each in self.served if each.is_served_to(request.session)]
+        return self._values(ErrorCode.none, served)
 
     def error(self, _body: Any, code: ErrorCode, _message: str | None) -> Values:
-        """An error, with the versions of this request."""
-        return self._values(code, (self.api,))
+        """An error; of a version that is not known with the versions of this request."""
+        return self._values(code, (self.api,) if code is ErrorCode.unsupported_version else ())
+
+    def _is_this_node(self, cluster_id: str, node_id: int) -> bool:
+        """Whether a client means this node; before the log's cluster is known any cluster is accepted."""
+        return node_id == self._cluster.id and self._cluster.cluster_id in (None, cluster_id)
 
     def _values(self, code: ErrorCode, apis: Sequence[Api]) -> Values:
         return {

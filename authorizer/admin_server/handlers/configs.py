@@ -88,9 +88,7 @@ class ConfigHandlers:
         """Each resource without configurations, or an error."""
         resources = request.body.resources
         if any(each.resource_type not in _RIGHTS for each in resources):
-            return _configs_error(
-                request.body, ErrorCode.invalid_request, ERROR_MESSAGES[ErrorCode.invalid_request]
-            )
+            return _configs_error(request.body, ErrorCode.invalid_request, None)
         allowed: list[Values] = []
         denied: list[Values] = []
         for each in resources:
@@ -138,9 +136,12 @@ def _result(resource: Any, code: ErrorCode, message: str | None) -> Values:
     }
 
 
-def _configs_error(body: Any, code: ErrorCode, message: str | None) -> Values:
-    return {"results": [_result(each, code, message) for each in body.resources]}
+def _configs_error(body: Any, code: ErrorCode, _message: str | None) -> Values:
+    # As a broker: the message of the code.
+    return {"results": [_result(each, code, ERROR_MESSAGES.get(code)) for each in body.resources]}
 
 
-def _credentials_error(_body: Any, code: ErrorCode, message: str | None) -> Values:
-    return {"error_code": code, "error_message": message, "results": []}
+def _credentials_error(body: Any, code: ErrorCode, message: str | None) -> Values:
+    error = {"error_code": code, "error_message": message}
+    # As a broker: without the names.
+    return {**error, "results": [{**error, "user": "", "credential_infos": []} for _ in body.users or ()]}

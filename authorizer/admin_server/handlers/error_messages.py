@@ -11,10 +11,14 @@ ERROR_MESSAGES: Final = {
     ErrorCode.cluster_authorization_failed: "Cluster authorization failed.",
     ErrorCode.coordinator_not_available: "The coordinator is not available.",
     ErrorCode.group_authorization_failed: "Group authorization failed.",
+    ErrorCode.illegal_sasl_state: "Request is not valid given the current SASL state.",
     ErrorCode.invalid_request: (
         "This most likely occurs because of a request being malformed by the client library or the message "
         "was sent to an incompatible broker. See the broker logs for more details."
     ),
     ErrorCode.topic_authorization_failed: "Topic authorization failed.",
     ErrorCode.transactional_id_authorization_failed: "Transactional Id authorization failed.",
+    ErrorCode.unknown_server_error: (
+        "The server experienced an unexpected error when processing the request."
+    ),
 }

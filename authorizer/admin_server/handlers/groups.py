@@ -63,7 +63,7 @@ class GroupHandlers:
                 min_version=0,
                 max_version=6,
                 answer=self.describe,
-                error=lambda body, code, message: _groups_error(body.groups, code, message),
+                error=lambda body, code, _message: _groups_error(body.groups, code),
             ),
             Api(
                 key=69,
@@ -71,7 +71,7 @@ class GroupHandlers:
                 min_version=0,
                 max_version=1,
                 answer=self.describe_consumer_groups,
-                error=lambda body, code, message: _groups_error(body.group_ids, code, message),
+                error=lambda body, code, _message: _groups_error(body.group_ids, code),
             ),
         ]
 
@@ -164,8 +164,8 @@ def _group(
     }
 
 
-def _groups_error(groups: Sequence[str], code: ErrorCode, message: str | None) -> Values:
-    return {"groups": [_group(group, code, message) for group in groups]}
+def _groups_error(groups: Sequence[str], code: ErrorCode) -> Values:
+    return {"groups": [_group(group, code) for group in groups]}
 
 
 def _no_coordinator(key: str, code: ErrorCode) -> Values:

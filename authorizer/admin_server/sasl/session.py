@@ -184,7 +184,7 @@ class SaslSession:
             )
             return AuthenticateResult(SASL_AUTHENTICATION_FAILED, error.message or generic)
         lifetime_ms = 0 if step.principal is None else self._complete(step, step.principal)
-        return AuthenticateResult(0, None, step.response, lifetime_ms)
+        return AuthenticateResult(0, "", step.response, lifetime_ms)
 
     async def raw_token(self, token: bytes) -> bytes:
         """Process a token without a request's header; return the frame's content.

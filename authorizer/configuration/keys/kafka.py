@@ -89,7 +89,9 @@ class KafkaKeys(KeyGroup):
         type_name="list",
         default="",
         allowed="listener names, separated by commas",
-        doc=f"Used only as the default of {EARLY_START_LISTENERS}.",
+        doc=f"Listeners of controllers: the default of {EARLY_START_LISTENERS}. Those of {ADMIN_LISTENERS} "
+        "also answer Envelope, with which a principal that has ClusterAction on the cluster forwards a "
+        "request of any principal (KIP-590).",
         parse=names,
     )
     listeners_text = ConfigKey(
@@ -235,4 +237,10 @@ class KafkaKeys(KeyGroup):
         parse=str,
         environment=False,
     )
-    node_id = integer_key(NODE_ID, -1, "Number of this node in log lines.", minimum=-1, maximum=2**31 - 1)
+    node_id = integer_key(
+        NODE_ID,
+        -1,
+        "Number of this node in log lines, and for clients of Kafka's protocol (0 if it is -1).",
+        minimum=-1,
+        maximum=2**31 - 1,
+    )
