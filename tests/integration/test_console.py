@@ -189,9 +189,10 @@ def test_keys_work_as_soon_as_the_time_bar_is_shown(page: Page, url: str, client
 def test_a_request_shows_the_deciding_acl_and_every_change(page: Page, url: str) -> None:
     page.goto(url)
     expect(page.locator("table.matrix")).to_be_visible()
-    page.keyboard.press("/")
-    expect(page.get_by_label("Principal", exact=True)).to_be_focused()
-    page.get_by_label("Principal", exact=True).fill("User:orders")
+    page.get_by_role("button", name="Ask").click()
+    # The prefilled caller is selected, so that typing replaces it.
+    page.get_by_label("Principal", exact=True).focus()
+    page.keyboard.type("User:orders")
     page.get_by_label("Operation").select_option("WRITE")
     page.get_by_label("Resource name").fill("orders.secret")
     expect(page.locator(".result")).to_have_text("✗ DENIED")
@@ -205,6 +206,54 @@ def test_a_request_shows_the_deciding_acl_and_every_change(page: Page, url: str)
     ]
     turns.nth(1).get_by_role("button").click()
     expect(page.locator(".result")).to_have_text("✓ ALLOWED")
+
+
+def test_the_palette_asks_about_a_principal_and_a_name_in_20_keys(page: Page, url: str) -> None:
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(url)
+    expect(page.locator("table.matrix")).to_be_visible()
+    keys = ["/", *"alice orders.v1", "Enter"]
+    assert len(keys) <= 20
+    for key in keys[:-1]:
+        page.keyboard.press(key)
+    expect(page.locator(".palette li").first).to_have_text("May User:alice Read Topic orders.v1? decision")
+    page.keyboard.press(keys[-1])
+    expect(page.locator(".result")).to_be_visible()
+    expect(page.get_by_label("Principal", exact=True)).to_have_value("User:alice")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    # One request for each pause in typing, not for each key.
+    assert len([each for each in requests if "/console/v1/names" in each]) < 8
+
+
+def test_the_palette_finds_principals_names_dates_and_views(page: Page, url: str) -> None:
+    page.goto(url)
+    expect(page.locator("table.matrix")).to_be_visible()
+
+    def chosen(text: str, entry: str) -> None:
+        page.keyboard.press("Control+k")
+        page.get_by_role("combobox", name="Principal, name, date or view").fill(text)
+        page.locator(".palette").get_by_role("option", name=entry).click()
+
+    chosen("pay", "User:payments principal: what may it do?")
+    expect(page.locator("table.matrix thead th").nth(1)).to_have_text("User:payments")
+    chosen("payments.v1", "payments.v1 Topic: who may read it?")
+    expect(page.locator("ul.classes")).to_contain_text("User:payments")
+    chosen("comp", "Compare view")
+    expect(page.get_by_role("button", name="Compare")).to_have_attribute("aria-current", "page")
+    chosen("find", "Findings view")
+    expect(page).to_have_url(re.compile("view=acls&.*lint=yes"))
+    chosen("nobody-has-this", "User:nobody-has-this no ACL names it: ask about it")
+    expect(page.get_by_label("Principal", exact=True)).to_have_value("User:nobody-has-this")
+    chosen("2999-01-01", "2999-01-01 state at the end of this day")
+    expect(page).to_have_url(re.compile("at="))
+    page.keyboard.press("/")
+    page.get_by_role("combobox", name="Principal, name, date or view").fill("1999-01-01")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_have_text("No state of 1999-01-01 is known.")
+    assert_accessible(page, "palette-1280")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
 
 
 @pytest.mark.long

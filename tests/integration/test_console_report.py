@@ -206,6 +206,9 @@ def test_the_file_answers_as_the_node(
             requested = acls | ({"containing": text} if text else {})
             assert held(page, "acls", **requested) == client.get("acls", params=requested).json()
             assert held(page, "findings", **requested) == client.get("findings", params=requested).json()
+        for text in ("orders", "USER:c e", "a b c d"):
+            searched: dict[str, str | int] = {"text": text, "count": 4}
+            assert held(page, "names", **searched) == client.get("names", params=searched).json()
         assert held(page, "flips", since=since) == client.get("flips", params={"since": since}).json()
         assert held(page, "changes", after=since) == client.get("changes", params={"after": since}).json()
         for query in _FILTERS:

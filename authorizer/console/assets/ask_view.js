@@ -82,7 +82,7 @@ function Decision({ request, time, go }) {
     <${History} history=${answer.history} go=${go} />`;
 }
 
-export function AskView({ view, go, time, firstField }) {
+export function AskView({ view, go, time }) {
   const isAnyone = view.anyone !== undefined;
   const principal = isAnyone ? "" : view.principal || time?.caller;
   const operation = view.operation || "READ";
@@ -98,8 +98,9 @@ export function AskView({ view, go, time, firstField }) {
   };
   return html`<section aria-label="Ask">
     <form class="sentence" onSubmit=${(event) => event.preventDefault()}>
-      <label>${isAnyone ? "Who may" : "May"} <input ref=${firstField} id="ask-principal" value=${principal ?? ""}
-        aria-label="Principal" placeholder="anyone" onInput=${setPrincipal} /></label>
+      <label>${isAnyone ? "Who may" : "May"} <input id="ask-principal" value=${principal ?? ""}
+        aria-label="Principal" placeholder="anyone" onFocus=${(event) => event.target.select()}
+        onInput=${setPrincipal} /></label>
       <label><select value=${operation} aria-label="Operation" onChange=${set("operation")}>
         ${OPERATIONS.map((each) => html`<option value=${each}>${title(each)}</option>`)}
       </select></label>

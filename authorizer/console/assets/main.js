@@ -1,6 +1,6 @@
 // The console: one view at a time, with the time bar below it.
 
-import { html, render, useEffect, useMemo, useRef, useState } from "./htm-preact.js";
+import { html, render, useEffect, useMemo, useState } from "./htm-preact.js";
 import { AclsView } from "./acls_view.js";
 import { usePoll } from "./poll.js";
 import { useAnswer } from "./use_answer.js";
@@ -10,6 +10,7 @@ import { ChangesView } from "./changes_view.js";
 import { CompareView } from "./compare_view.js";
 import { MatrixView } from "./matrix_view.js";
 import { LABEL, NodeView } from "./node_view.js";
+import { Palette } from "./palette.js";
 import { SignIn } from "./sign_in.js";
 import { TimeBar } from "./time_bar.js";
 import { ErrorMessage } from "./error_message.js";
@@ -25,6 +26,8 @@ const VIEWS = {
   acls: ["ACLs", AclsView],
   node: [LABEL, NodeView],
 };
+
+const LABELS = Object.fromEntries(Object.entries(VIEWS).map(([name, [label]]) => [name, label]));
 
 // How often the page polls the progress of the log scan.
 const PROGRESS_MS = 1000;
@@ -62,13 +65,14 @@ function Console() {
   const [view, problems] = checkedView(urlView, time);
   setZone(view.zone);
   const [change, setChange] = useState(NO_CHANGE);
-  const firstField = useRef(null);
+  const [isPaletteOpen, setPaletteOpen] = useState(false);
   useEffect(() => {
     const pressed = (event) => {
-      if (event.key !== "/" || event.target.closest("input, select, textarea, dialog")) return;
+      const isControlK = event.key === "k" && (event.ctrlKey || event.metaKey);
+      const isSlash = event.key === "/" && !event.target.closest("input, select, textarea");
+      if ((!isControlK && !isSlash) || event.target.closest("dialog")) return;
       event.preventDefault();
-      go({ view: "ask" });
-      setTimeout(() => firstField.current?.focus(), 0);
+      setPaletteOpen(true);
     };
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);
@@ -83,6 +87,7 @@ function Console() {
             onClick=${() => go({ view: name })}>${label}</button>`,
         )}
       </nav>
+      <button class="go-to" aria-keyshortcuts="/ Control+K" onClick=${() => setPaletteOpen(true)}>Go to… <kbd>/</kbd></button>
       <label class="zone">Times in <select value=${view.zone ?? "utc"}
         onChange=${(event) => go({ zone: event.target.value === "utc" ? null : event.target.value })}>
         ${Object.entries(ZONES).map(([name, zone]) => html`<option value=${name}>${zone}${name === "local" ? " (browser)" : ""}</option>`)}
@@ -97,9 +102,10 @@ function Console() {
         : error ? html`<${ErrorMessage} error=${error} />` : null}
       <${Problems} problems=${problems} go=${go} />
       ${time
-        ? html`<${View} ...${{ view, go, time, refresh, change, setChange, firstField }} />`
+        ? html`<${View} ...${{ view, go, time, refresh, change, setChange }} />`
         : error ? null : html`<p class="notice">Loading…</p>`}
     </main>
+    ${isPaletteOpen ? html`<${Palette} views=${LABELS} time=${time} go=${go} close=${() => setPaletteOpen(false)} />` : null}
     <footer>${time ? html`<${TimeBar} view=${view} go=${go} time=${time} />` : null}</footer>
   `;
 }

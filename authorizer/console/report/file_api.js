@@ -229,7 +229,35 @@ function allowed(data, { principal, operation, type, name, prefix, at_offset }) 
   return refuse("who-can", ...set, "--operation", operation, ...resourceWords(type, prefix ? `${name}*` : name));
 }
 
+// As `console/routes/name_search.py`.
+function best(word, items, count) {
+  const wanted = word.toLowerCase();
+  const rank = ({ text, part }) => {
+    if (wanted === text.toLowerCase() || wanted === part.toLowerCase()) return 0;
+    return part.toLowerCase().startsWith(wanted) || text.toLowerCase().startsWith(wanted) ? 1 : 2;
+  };
+  return items
+    .filter(({ text }) => text && text.toLowerCase().includes(wanted))
+    .sort((one, other) => rank(one) - rank(other) || one.text.length - other.text.length || (one.text < other.text ? -1 : 1))
+    .slice(0, count)
+    .map(({ value }) => value);
+}
+
+function names(data, { text, count }) {
+  const matrices = Object.entries(data.matrices);
+  const principals = new Set(matrices.flatMap(([, { columns }]) => columns.slice(1).map((each) => each.principal)));
+  const who = [...principals].map((each) => ({ text: each, part: each.slice(each.indexOf(":") + 1), value: each }));
+  const what = matrices.flatMap(([type, { rows, names: areNames, keys }]) =>
+    rows.flatMap((each, at) =>
+      keys[at] ? [{ text: each, part: each, value: { type, text: each, is_name: Boolean(areNames[at]) } }] : [],
+    ),
+  );
+  const words = text.split(/\s+/).filter(Boolean).slice(0, 3);
+  return { words: words.map((word) => ({ word, principals: best(word, who, count), names: best(word, what, count) })) };
+}
+
 const ANSWERS = {
+  "console/v1/names": names,
   "console/v1/now": (data) => data.now,
   "console/v1/moments": (data) => data.moments,
   "console/v1/matrix": matrix,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from authorizer.analysis.blame import RequestSubject
+from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.api.acl_json import applied_acl_json
 from authorizer.api.cluster_name import CLUSTERS_PATH
 from authorizer.console.history.history_json import (
@@ -33,6 +34,7 @@ from authorizer.console.routes.decision_changes import (
 from authorizer.console.routes.findings import FindingsCache
 from authorizer.console.routes.list_filters import acl_changes_json
 from authorizer.console.routes.matrix_window import compute_first_view, window
+from authorizer.console.routes.name_search import found_names
 from authorizer.console.routes.node_status import NodeStatus
 from authorizer.console.routes.plans import PlanRoutes
 from authorizer.console.routes.queries import (
@@ -41,6 +43,7 @@ from authorizer.console.routes.queries import (
     DecisionChangesQuery,
     DecisionQuery,
     MatrixQuery,
+    NamesQuery,
     PastStatesQuery,
 )
 from authorizer.console.routes.route_group import APPLY_PATH, PLAN_PATH
@@ -104,6 +107,7 @@ class ConsoleRoutes:
             "/console/v1/now": self.now,
             "/console/v1/moments": self.past_states,
             "/console/v1/matrix": self.matrix,
+            "/console/v1/names": self.names,
             "/console/v1/changes": self.changes,
             "/console/v1/flips": self.decision_changes,
             "/console/v1/acls": self.acls,
@@ -169,6 +173,18 @@ class ConsoleRoutes:
             return window(query, matrix, before, only)
 
         return await self._respond(compute, is_past=query.at_offset is not None or query.since is not None)
+
+    async def names(self, request: Request) -> Response:
+        """GET: principals and names that contain a text."""
+        query = decode_query(request.scope["query_string"], NamesQuery)
+        self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
+
+        def search() -> dict[str, Any]:
+            state = self._states.state_at(None)
+            matrices = (self._states.matrix(state, each) for each in NAME_SPACES)
+            return {"words": found_names(query.text, matrices, query.count)}
+
+        return await self._respond(search, is_past=False)
 
     async def changes(self, request: Request) -> Response:
         """GET: a page of the ACL changes between two states."""

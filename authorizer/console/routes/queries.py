@@ -44,6 +44,13 @@ class MatrixQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     columns: Count = 12
 
 
+class NamesQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """Principals and names of the current ACLs that contain the words of a text."""
+
+    text: Annotated[str, msgspec.Meta(max_length=1000)]
+    count: Annotated[int, msgspec.Meta(ge=1, le=20)] = 5
+
+
 class PastStatesQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """The last past states.
 

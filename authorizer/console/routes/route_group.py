@@ -26,6 +26,7 @@ _GET_PATHS: Final = (
     "/console/v1/now",
     "/console/v1/moments",
     "/console/v1/matrix",
+    "/console/v1/names",
     "/console/v1/changes",
     "/console/v1/flips",
     "/console/v1/acls",
