@@ -95,7 +95,8 @@ export function Palette({ views, time, go, close }) {
       const ms = fromInput(`${entry.date}T23:59:59`);
       try {
         const { at_time: state } = await ask("console/v1/moments", { time: ms });
-        if (!state) return setProblem(`No state of ${day(ms)} is known.`);
+        // The first known state, if that is later.
+        if (state.end_offset && state.timestamp > ms) return setProblem(`No state of ${day(ms)} is known.`);
         go({ at: urlOffset(state.end_offset) });
       } catch (error) {
         return setProblem(error.message);
