@@ -67,7 +67,7 @@ def test_a_prefix_is_answered_by_classes_with_witnesses(page: Page, url: str) ->
     page.get_by_label("Which names").select_option("all names with the prefix")
     page.get_by_label("Resource name").fill("orders.")
     expect(page.locator(".result")).to_contain_text("SOME")
-    classes = page.locator(".classes li")
+    classes = page.locator(".classes > tr")
     expect(classes).to_have_count(4)
     expect(classes.nth(0)).to_contain_text(
         "User:alice on orders.* except orders.lab.*, orders.secret from any host"
@@ -75,10 +75,10 @@ def test_a_prefix_is_answered_by_classes_with_witnesses(page: Page, url: str) ->
     expect(classes.nth(0)).to_contain_text("ALLOWED by ALLOW User:alice Read on TOPIC orders.*")
     refused = classes.filter(has_text="denied User:alice on orders.secret from any host")
     expect(refused).to_contain_text("DENIED by DENY User:alice Read on TOPIC orders.secret")
-    refused.get_by_role("button").click()
+    refused.get_by_role("button", name="check").click()
     expect(page.locator(".result")).to_have_text("✗ DENIED")
     page.go_back()
-    classes.nth(0).get_by_role("button").click()
+    classes.nth(0).get_by_role("button", name="check").click()
     expect(page.locator(".result")).to_have_text("✓ ALLOWED")
     page.go_back()
     page.get_by_label("Principal", exact=True).fill("User:bob")
@@ -106,7 +106,7 @@ def test_the_classes_of_a_principal_equal_the_librarys(url: str, node: Node) -> 
 @pytest.mark.long
 def test_a_name_with_a_star_is_not_shown_as_a_prefix(page: Page, url: str) -> None:
     page.goto(f"{url}/#view=ask&principal=User:star&type=GROUP&prefix=yes")
-    allowed = page.locator(".classes li.allowed")
+    allowed = page.locator(".classes > tr.allowed")
     expect(allowed).to_contain_text("on team* (literal), teams* from any host")
     expect(allowed).to_contain_text("ALLOW User:star Read on GROUP team* (literal) from any host")
     expect(allowed).to_contain_text("ALLOW User:star Read on GROUP teams* from any host")
@@ -121,7 +121,7 @@ def test_each_class_lists_all_acls_that_decide_some_of_it(page: Page, url: str) 
     assert (first, [each["resourceName"] for each in other_acls]) == ("dave-a", ["dave-b"])
     assert allowed["other_acls_complete"] is True
     page.goto(f"{url}/#view=ask&principal=User:dave&prefix=yes")
-    classes = page.locator(".classes li.allowed")
+    classes = page.locator(".classes > tr.allowed")
     expect(classes.first).to_contain_text(
         "for example the request below: ALLOWED by ALLOW User:dave Read on TOPIC dave-a"
     )
@@ -143,9 +143,9 @@ def test_allowed_principals_are_listed_page_by_page(page: Page, url: str, node: 
     table = state.index.image.merged().columns
     expected = list(permitted_principals(table, state.settings, ResourceType.TOPIC, ("orders.", False), READ))
     expect(page.locator(".result")).to_have_text(f"{len(expected)} classes")
-    expect(page.locator(".classes li")).to_have_count(50)
+    expect(page.locator(".classes > tr")).to_have_count(50)
     page.get_by_label("Next page").click()
-    expect(page.locator(".classes li")).to_have_count(len(expected) - 50)
+    expect(page.locator(".classes > tr")).to_have_count(len(expected) - 50)
     found = fetch_classes(url, operation="READ", name="orders.", prefix=True, count=200)
     assert [each["who"] for each in found["classes"]] == [describe_principal(each) for each in expected]  # type: ignore[attr-defined]
     assert_accessible(page, "who-may-1280-light")

@@ -1,10 +1,14 @@
 // Exact answers for all names with a prefix, or for all principals, in classes of requests decided alike.
 
 import { html } from "./htm-preact.js";
+import { ask } from "./api.js";
+import { time as timeOf } from "./dates.js";
+import { Exports, aclColumns, isoDate } from "./export.js";
+import { Pager } from "./pager.js";
 import { useAnswer } from "./use_answer.js";
 import { ErrorMessage } from "./error_message.js";
-import { numberOf, offsetOf } from "./view.js";
-import { aclText, count, decisionText, nameOf, stateAndTime, title, visible } from "./words.js";
+import { numberOf, offsetOf, urlOffset } from "./view.js";
+import { aclText, count, decisionText, nameOf, stateAndTime, stateText, title, visible } from "./words.js";
 
 const PAGE = 50;
 const SUMMARIES = {
@@ -24,50 +28,104 @@ function Names({ names, total }) {
     )}${total > names.length ? ` and ${(total - names.length).toLocaleString("en")} more` : ""}`;
 }
 
-function Class({ item, access, go }) {
+// The state since which the request has its answer, and whether that is in the compared period.
+function Since({ since, view, go }) {
+  if (!since) return html`<span>check the request</span>`;
+  const { known, end_offset: end, timestamp } = since;
+  if (!known) return end ? `before ${stateAndTime(since)}, the first known state` : "the beginning";
+  const from = offsetOf(view.since);
+  return html`<button onClick=${() => go({ at: urlOffset(end) })}>${timeOf(timestamp)}</button> ${stateText(end)}${from !== null && end > from + 1
+      ? html` <b>in this period</b>`
+      : null}`;
+}
+
+function Class({ item, access, view, go }) {
   const { witness } = item;
   const request = { principal: witness.principal, name: witness.name, host: witness.host, prefix: null, anyone: null };
-  return html`<li class=${item.allowed ? "allowed" : "denied"}>
-    <b><span aria-hidden="true">${item.allowed ? "✓" : "✗"}</span> ${item.allowed ? "allowed" : "denied"}</b>
-    <span class="plain"> <bdi>${visible(item.who)}</bdi> on <${Names} names=${item.names} total=${item.names_total} />${` from ${visible(item.hosts)}`}</span>
-    <div class="why">${item.other_acls.length ? "for example the request below: " : ""}<bdi>${decisionText(item.decision)}</bdi>${item.other_acls.length
+  return html`<tr class=${item.allowed ? "allowed" : "denied"}>
+    <td><b><span aria-hidden="true">${item.allowed ? "✓" : "✗"}</span> ${item.allowed ? "allowed" : "denied"}</b>${" "}</td>
+    <td class="plain"><bdi>${visible(item.who)}</bdi>${" "}</td>
+    <td class="plain"><span class="narrow">on </span><${Names} names=${item.names} total=${item.names_total} />${" "}</td>
+    <td class="plain"><span class="narrow">from </span>${visible(item.hosts)}${" "}</td>
+    <td class="plain since-when">${"since" in item
+        ? html`<span class="narrow">since </span><${Since} since=${item.since} view=${view} go=${go} />`
+        : null}${" "}</td>
+    <td class="why">${item.other_acls.length ? "for example the request below: " : ""}<bdi>${decisionText(item.decision)}</bdi>${item.other_acls.length
         ? html`; other requests of this class by ${item.other_acls_complete ? "" : "at least "}${item.other_acls.length} more ACLs:
             <ul class="acls">${item.other_acls.map((each) => html`<li><bdi>${aclText(each)}</bdi></li>`)}</ul>`
-        : null}</div>
-    <div class="plain">
-      <button onClick=${() => go({ ...request, operation: access.operation })}>
+        : null}
+      <div><button onClick=${() => go({ ...request, operation: access.operation })}>
         check ${visible(`${witness.principal} ${title(access.operation)} ${witness.name || "(the empty name)"} from ${witness.host}`)}
-      </button>
-    </div>
-  </li>`;
+      </button></div></td>
+  </tr>`;
+}
+
+const SORTS = {
+  who: ["Principal", (one, other) => (one.who < other.who ? -1 : Number(one.who > other.who))],
+  since: ["Since when", (one, other) => (other.since?.end_offset ?? 0) - (one.since?.end_offset ?? 0)],
+};
+
+function Head({ name, view, go }) {
+  const isSorted = view.sort === name;
+  return html`<th scope="col" aria-sort=${isSorted ? (name === "who" ? "ascending" : "descending") : "none"}>
+    <button onClick=${() => go({ sort: isSorted ? null : name }, { replace: true })}>${SORTS[name][0]}${isSorted ? (name === "who" ? " ▲" : " ▼") : ""}</button>
+  </th>`;
+}
+
+function rowOf(access) {
+  return ({ allowed, who, names, hosts, decision, other_acls: others, since, witness }) => ({
+    allowed, who, operation: access.operation,
+    names: names.map((each) => `${each.text}${each.is_name ? "" : "*"}`).join(" "), hosts,
+    since: since?.known ? isoDate(since.timestamp) : "", sinceOffset: since?.known ? since.end_offset - 1 : "",
+    ...aclColumns(decision.acl), otherAcls: others.length,
+    exampleName: witness.name, exampleHost: witness.host, examplePrincipal: witness.principal,
+  });
 }
 
 export function AllowedView({ access, view, go, time }) {
-  const query = { ...access, at_offset: offsetOf(view.at), first: numberOf(view.first) ?? 0, count: PAGE };
+  const list = { ...access, who: (!access.principal && view.who) || null, at_offset: offsetOf(view.at) };
+  const first = numberOf(view.first) ?? 0;
+  const query = { ...list, first, count: PAGE };
   const { answer, error, busy } = useAnswer("console/v1/allowed", query, [
     JSON.stringify(query),
-    query.at_offset === null ? time?.end_offset : time?.past?.first_end_offset,
+    query.at_offset === null ? time?.end_offset : null,
+    time?.past?.first_end_offset,
   ]);
   if (!answer) return error ? html`<${ErrorMessage} error=${error} />` : html`<p class="notice">Computing…</p>`;
   const [style, summary] = SUMMARIES[answer.summary] ?? [];
-  const end = answer.first + answer.classes.length;
+  const isPaged = answer.total > PAGE;
+  const classes = SORTS[view.sort] ? [...answer.classes].sort(SORTS[view.sort][1]) : answer.classes;
+  const revoked = {
+    view: "compare", with: null, who: null, containing: access.name, only_type: access.type,
+    only_operation: access.operation, effect: "revoked", first: null,
+  };
   return html`${error ? html`<${ErrorMessage} error=${error} />` : null}
     <div class=${`verdict ${busy ? "busy" : ""}`} aria-live="polite">
       ${answer.summary
         ? html`<p class=${`result ${style}`}>${summary}</p>`
         : html`<p class="result">${answer.total ? count(answer.total, "class", "classes") : "No principal"}</p>`}
-      <p>As of ${stateAndTime(answer)}, for all possible names and hosts.</p>
+      <p>As of ${stateAndTime(answer)}, for all possible names and hosts.
+        ${view.since === undefined ? null : html` <button onClick=${() => go(revoked)}>what was revoked in the period</button>`}</p>
     </div>
-    <ul class="flips classes">
-      ${answer.classes.map((each) => html`<${Class} item=${each} access=${access} go=${go} />`)}
-    </ul>
-    ${answer.total > PAGE
-      ? html`<p class="pager">
-          <button disabled=${!answer.first} aria-label="Previous page"
-            onClick=${() => go({ first: Math.max(0, answer.first - PAGE) || null })}>◀</button>
-          <span> ${answer.first + 1}–${end} of ${answer.total.toLocaleString("en")} </span>
-          <button disabled=${end >= answer.total} aria-label="Next page"
-            onClick=${() => go({ first: end })}>▶</button>
-        </p>`
-      : null}`;
+    <div class="counts">
+      ${answer.summary
+        ? null
+        : html`<label class="filters">Principals with <input type="search" value=${view.who ?? ""} placeholder="User:team."
+            onInput=${(event) => go({ who: event.target.value, first: null }, { replace: true })} /></label>`}
+      <${Exports} send=${ask} path="console/v1/allowed" query=${list} list="classes" name="allowed" part=${PAGE}
+        rowOf=${rowOf(access)} endOffset=${answer.end_offset} />
+      ${isPaged ? html`<${Pager} first=${first} size=${PAGE} total=${answer.total} onFirst=${(to) => go({ first: to })} />` : null}
+    </div>
+    ${view.sort && isPaged ? html`<p class="notice">Sorted within this page; an export has all.</p>` : null}
+    <div class="scroll" tabindex="0" role="region" aria-label="Classes">
+      <table class="list">
+        <thead><tr>
+          <th scope="col">Answer</th><${Head} name="who" view=${view} go=${go} /><th scope="col">Names</th>
+          <th scope="col">Hosts</th><${Head} name="since" view=${view} go=${go} /><th scope="col">By</th>
+        </tr></thead>
+        <tbody class="classes">
+          ${classes.map((each) => html`<${Class} item=${each} access=${access} view=${view} go=${go} />`)}
+        </tbody>
+      </table>
+    </div>`;
 }

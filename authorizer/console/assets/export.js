@@ -8,10 +8,10 @@ import { urlOffset } from "./view.js";
 const PART = 5000;
 
 // All lines of an answer's list, however many pages they are.
-async function collect(send, path, query, list) {
+async function collect(send, path, query, list, part) {
   const lines = [];
   for (;;) {
-    const answer = await send(path, { ...query, first: lines.length, count: PART });
+    const answer = await send(path, { ...query, first: lines.length, count: part });
     lines.push(...answer[list]);
     if (lines.length >= answer.total || !answer[list].length) return lines;
   }
@@ -41,12 +41,12 @@ export function isoDate(ms) {
 }
 
 // `rowOf`: the cells of a line by column. `endOffset`: of the shown state, so that the link stays with it.
-export function Exports({ send, path, query, list, name, rowOf, endOffset }) {
+export function Exports({ send, path, query, list, name, rowOf, endOffset, part = PART }) {
   const [state, setState] = useState({ busy: false, error: null });
   const saved = (extension, type, text) => async () => {
     setState({ busy: true, error: null });
     try {
-      const rows = (await collect(send, path, query, list)).map(rowOf);
+      const rows = (await collect(send, path, query, list, part)).map(rowOf);
       save(`${name}.${extension}`, type, text(rows));
       setState({ busy: false, error: null });
     } catch (error) {

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from authorizer.analysis.blame import RequestSubject
     from authorizer.console.history.history_states import Change, HistoryState
     from authorizer.engine.decisions.state import AuthorizerState
-    from records.columns.acl_table import AppliedAcl
+    from records.columns.acl_table import AclTable, AppliedAcl
     from records.ids import Uuid
     from snapshot.metadata_image import MetadataImage
 
@@ -62,10 +62,15 @@ def _kind(change: Change) -> str:
     return "added" if change.before is None else "replaced"
 
 
-def decision_history_json(subject: RequestSubject, states: Sequence[HistoryState]) -> dict[str, Any]:
-    """Return the first known decision, and each later change of it."""
+def decision_history_json(
+    subject: RequestSubject, states: Sequence[HistoryState], initial: AclTable | None = None
+) -> dict[str, Any]:
+    """Return the first known decision, and each later change of it.
+
+    ``initial``: the ACLs of the first state, or only the related ones; None: those of its image.
+    """
     first = max((index for index, each in enumerate(states) if each.changes is None), default=0)
-    history = AnswerHistory(_StoredStateSource(subject, states[first:]), subject)
+    history = AnswerHistory(_StoredStateSource(subject, states[first:], initial), subject)
     first_answer = history.answer.holds
     changes = [
         {
@@ -90,23 +95,26 @@ class _StateStep(NamedTuple):
 class _StoredStateSource:
     """History source of states in memory; the changes of all but the first one are known."""
 
-    def __init__(self, subject: RequestSubject, states: Sequence[HistoryState]) -> None:
+    def __init__(
+        self, subject: RequestSubject, states: Sequence[HistoryState], initial: AclTable | None
+    ) -> None:
         self._subject = subject
         self._states = states
+        self._initial = states[0].image.merged().columns if initial is None else initial
 
     @property
     def metadata(self) -> MetadataImage:
         return self._states[0].image.metadata
 
     def initial_acls(self) -> Sequence[AppliedAcl]:
-        table = self._states[0].image.merged().columns
-        return table.acls(np.flatnonzero(self._subject.rows(table)))
+        return self._initial.acls(np.flatnonzero(self._subject.rows(self._initial)))
 
     def steps(self, ids: Iterable[Uuid]) -> Iterator[_StateStep]:
         seen = set(ids)
         for state in self._states[1:]:
             records = tuple(self._records(state, seen))
-            yield _StateStep(state.end_offset, state.timestamp_ms, records, state.unknown_from)
+            if records:
+                yield _StateStep(state.end_offset, state.timestamp_ms, records, state.unknown_from)
 
     def _records(self, state: HistoryState, seen: set[Uuid]) -> Iterator[LogRecord]:
         """The broker registrations of a state, and the changes that concern the subject."""

@@ -20,6 +20,7 @@ from authorizer.analysis.request_class_text import describe_hosts, describe_prin
 from authorizer.analysis.witness import decide_witness
 from authorizer.api.acl_json import acl_json
 from authorizer.console.history.history_json import state_offset_json
+from authorizer.console.history.since_when import AnswerAges
 from authorizer.console.routes.queries import AllowedQuery
 from authorizer.sidecar.http.errors import invalid_request
 from authorizer.sidecar.http.request_decoding import decode_query
@@ -28,17 +29,19 @@ from records.acl import AclOperation, ResourceType
 from records.principal import parse_kafka_principal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Coroutine, Iterator, Sequence
 
     from starlette.requests import Request
     from starlette.responses import Response
 
     from authorizer.analysis.name_space import Key
     from authorizer.analysis.request_class import NameSet, RequestClass
+    from authorizer.analysis.witness import Witness
     from authorizer.console.history.state_cache import StateCache
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.engine.index.acl_index import AclIndex
     from authorizer.sidecar.auth.caller_authorization import Caller
+    from snapshot.image import AclsImage
 
 #: Maximum number of names of a class, and of exceptions of a name.
 _NAMES_MAXIMUM: Final = 20
@@ -68,6 +71,7 @@ class AllowedRoutes:
         self._caller_of = caller_of
         self._respond = respond
         self._lock = threading.Lock()
+        self._ages: tuple[tuple[AclsImage, AclsImage, ResourceType], AnswerAges] | None = None
         self._lists: OrderedDict[tuple[AclIndex, _Access], list[RequestClass]] = OrderedDict()
 
     async def allowed(self, request: Request) -> Response:
@@ -76,10 +80,11 @@ class AllowedRoutes:
         access = _access_of(query)
         caller = self._caller_of(request)
         principal: str | None = query.principal or None
+        sees_all = caller.may_list()
         if principal is not None:
             principal = str(parse_kafka_principal(principal))
             caller.require_may_ask_about(parse_kafka_principal(principal))
-        elif not caller.may_list():
+        elif not sees_all:
             principal = str(caller.origin.principal)
         if query.at_offset is not None:
             caller.require_on_cluster(AclOperation.DESCRIBE)
@@ -93,15 +98,22 @@ class AllowedRoutes:
             else:
                 summary, classes = self._of_one(state, access, principal)
                 answer["summary"] = summary
+            if query.who:
+                who = query.who.casefold()
+                classes = [each for each in classes if who in describe_principal(each[1]).casefold()]
             page = classes[query.first : query.first + query.count]
             acls = DecidingAcls(state.index.image.merged().columns, [each for _, each in page])
             lines = [
                 _class_json(state, acls, each, access.operation, is_allowed=is_allowed)
                 for is_allowed, each in page
             ]
+            if sees_all:
+                witnesses = [each.witness for _, each in page]
+                for line, since in zip(lines, self._since(state, access, witnesses), strict=True):
+                    line["since"] = since
             return answer | {"total": len(classes), "first": query.first, "classes": lines}
 
-        return await self._respond(compute, is_past=query.at_offset is not None)
+        return await self._respond(compute, is_past=sees_all)
 
     def _of_one(
         self, state: AuthorizerState, access: _Access, principal: str
@@ -121,6 +133,22 @@ class AllowedRoutes:
         ]
         cell = column.cell(names)
         return "all" if cell.always & bit else "some" if cell.sometimes & bit else "none", classes
+
+    def _since(
+        self, state: AuthorizerState, access: _Access, witnesses: Sequence[Witness]
+    ) -> Iterator[dict[str, Any] | None]:
+        """Since when each request has its answer, as known at a state."""
+        history = self._states.history()
+        index = history.index_at(state.end_offset)
+        if index is None or not witnesses:
+            return iter([None] * len(witnesses))
+        states = history.states[: index + 1]
+        key = states[0].image, states[-1].image, access.resource_type
+        with self._lock:
+            if self._ages is None or self._ages[0] != key:
+                self._ages = key, AnswerAges(states, access.resource_type)
+            ages = self._ages[1]
+        return ages.since(witnesses, access.operation, state.settings)
 
     def _allowed_principals(self, state: AuthorizerState, access: _Access) -> list[RequestClass]:
         """The classes of allowed principals, cached for the next page."""

@@ -155,6 +155,7 @@ class AllowedQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         name: one name, or with ``prefix`` the prefix of all names.
         principal: the principal; empty: list all that are allowed.
         at_offset: the state.
+        who: text in the principals of the classes.
         first, count: the page of classes.
     """
 
@@ -163,6 +164,7 @@ class AllowedQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     name: str = ""
     prefix: bool = False
     principal: str = ""
+    who: str = ""
     at_offset: AtOffset | None = None
     first: _Index = 0
-    count: LineCount = 50
+    count: Count = 50
