@@ -124,10 +124,10 @@ $(JARS_STAMP): $(STAMP) snapshot/jobs/session/ivy.py snapshot/jobs/session/jars.
 	@PYTHONPATH=.:tests $(BIN)/python -m support.browser
 	@touch $@
 
-# An S3 server, Prometheus and a client with Confluent's Go library, for the tests of object stores, of deploy/ and of
-# /kafka/v3. Without Go those are not run, and pytest says so.
-$(GO_PROGRAMS_STAMP): $(STAMP) tests/support/go_programs.py $(wildcard tests/support/confluent_acls/*)
-	@$(SAY) 'building an S3 server, Prometheus and a client of Confluent for the tests, where Go is: 300 MB to fetch and five minutes the first time'
+# An S3 server, Prometheus, a client with Confluent's Go library and one with AdminClients in Go, for the tests of object
+# stores, of deploy/, of /kafka/v3 and of Kafka's protocol. Without Go those are not run, and pytest says so.
+$(GO_PROGRAMS_STAMP): $(STAMP) tests/support/go_programs.py $(wildcard tests/support/confluent_acls/* tests/support/admin_clients/*)
+	@$(SAY) 'building an S3 server, Prometheus and clients in Go for the tests, where Go is: 300 MB to fetch and five minutes the first time'
 	@PYTHONPATH=.:tests $(BIN)/python -m support.go_programs
 	@touch $@
 

@@ -117,6 +117,8 @@ class AdminConnection:
             self._report(error)
             # What the client does not read must not stay in memory.
             self._writer.transport.abort()
+            # Nor what was received: the reader keeps the error, whose traceback keeps the reader.
+            error.__traceback__ = None
         except (_ClosingError, DecodeError, SaslStateError, UnsupportedRequestError) as error:
             self._controls.metrics.count_closed()
             self._report(error)

@@ -36,7 +36,7 @@ from support.admin_requests import ask, decoded, request_frame
 from support.admin_sockets import API_VERSIONS, answers_api_versions, framed, receive
 from support.certificates import Authority
 from support.nodes import SOON_S, config_of, running_node
-from support.serving_process import serving_process
+from support.serving_process import admin_address, serving_process
 from support.serving_workers import serving_workers, worker_pid
 from support.waiting import wait_until
 
@@ -81,12 +81,6 @@ def topics(client: AdminClient) -> set[str]:
 def create(client: AdminClient, topic: str, timeout_s: float = SOON_S) -> None:
     for future in client.create_acls([acl(topic)], request_timeout=timeout_s).values():
         future.result()
-
-
-def admin_address(stderr_file: Path) -> str:
-    """The address of the first listener of Kafka's protocol, from the log lines."""
-    pattern = r'"addresses": \["([^"]*)"'
-    return wait_until(lambda: re.search(pattern, stderr_file.read_text("utf-8")), "the admin listener")[1]
 
 
 @pytest.fixture

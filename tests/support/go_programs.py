@@ -116,10 +116,17 @@ CONFLUENT_ACLS: Final = GoPrograms(
     go_version=(1, 25),
     variable="ACLOG_CONFLUENT_ACLS",
 )
+ADMIN_CLIENTS: Final = GoPrograms(
+    name="admin-clients",
+    version="1",  # those of the clients are in its go.mod
+    sources=Path(__file__).with_name("admin_clients"),
+    go_version=(1, 26),
+    variable="ACLOG_ADMIN_CLIENTS",
+)
 
 
 if __name__ == "__main__":
-    for programs in (VERSITYGW, PROMETHEUS, CONFLUENT_ACLS):
+    for programs in (VERSITYGW, PROMETHEUS, CONFLUENT_ACLS, ADMIN_CLIENTS):
         try:
             print(programs.build() or f"note: {programs.missing_reason()}", file=sys.stderr)
         except subprocess.CalledProcessError as error:

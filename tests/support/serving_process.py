@@ -70,6 +70,12 @@ def memory(process: subprocess.Popen[bytes]) -> tuple[int, int]:
     return int(now[1]) * 1024, int(peak[1]) * 1024
 
 
+def admin_address(stderr_file: Path) -> str:
+    """The address of the first listener of Kafka's protocol, from the log lines."""
+    pattern = r'"addresses": \["([^"]*)"'
+    return wait_until(lambda: re.search(pattern, stderr_file.read_text("utf-8")), "the admin listener")[1]
+
+
 @contextmanager
 def many_files(count: int) -> Iterator[None]:
     """Raise this process's limit of open files, if it may."""
