@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime as dt
 import io
-import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,11 +22,11 @@ from authorizer.admin_server.server import AdminServer
 from authorizer.authentication.scram import CREDENTIALS_FILE, ScramCredential
 from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
-from support.admin_requests import ask, decoded, request_frame
-from support.admin_sockets import framed, receive
+from support.admin_requests import ask, ask_all, decoded, request_frame
 from support.kafka_broker import jar_broker
 from support.nodes import SOON_S
 from support.sasl_clients import PASSWORD, PLAIN_MODULE
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("admin-against-kafka")]
 
@@ -285,6 +284,21 @@ def test_a_forwarded_change_is_logged_with_both(servers: Servers) -> None:
     }
 
 
+def test_each_decision_has_an_audit_line(servers: Servers, caplog: pytest.LogCaptureFixture) -> None:
+    """The forwarder's about the envelope, the client's about the embedded request, as of a controller."""
+    sent_by("mallory", servers.node_of_controllers, ENVELOPES["creation 3"])
+    sent_by("alice", servers.node_of_controllers, DENIED["another address"][1])
+    line = (
+        "Principal = {} is Denied operation = {} from host = {} on resource = Cluster:LITERAL:kafka-cluster "
+        "for request = {} with resourceRefCount = 1 based on rule DefaultDeny"
+    )
+    expected = {
+        line.format("User:mallory", "CLUSTER_ACTION", "127.0.0.1", "Envelope"),
+        line.format("User:bob", "ALTER", "10.0.0.8", "CreateAcls"),
+    }
+    wait_until(lambda: expected <= {record.getMessage() for record in caplog.records}, "the audit lines")
+
+
 # --- logins -----------------------------------------------------------------------------------------------
 
 
@@ -367,21 +381,11 @@ LOGINS: Final = {
 
 def exchanged(address: str, frames: Sequence[bytes]) -> list[bytes | None]:
     """The answers on one connection, then whether it was closed: None. Lists of versions are left out."""
-    host, _, port = address.rpartition(":")
-    answers: list[bytes | None] = []
-    with socket.create_connection((host, int(port)), SOON_S) as opened:
-        for frame in (*frames, LOGIN):
-            try:
-                opened.sendall(framed(frame))
-            except ConnectionError:
-                answers.append(None)
-                break
-            answers.append(receive(opened))
-            if answers[-1] is None:
-                break
-            if frame[:2] == VERSIONS[:2] and answers[-1][4:6] == b"\0\0":
-                answers[-1] = b"versions"
-    return answers
+    sent = [*frames, LOGIN]
+    return [
+        b"versions" if answer is not None and frame[:2] == VERSIONS[:2] and answer[4:6] == b"\0\0" else answer
+        for frame, answer in zip(sent, ask_all(address, sent), strict=False)
+    ]
 
 
 @pytest.mark.parametrize("sent", LOGINS)

@@ -31,11 +31,9 @@ from authorizer.authentication.scram import CREDENTIALS_FILE, ScramCredential
 from authorizer.configuration.load import load_config
 from authorizer.listeners import log_throttle
 from authorizer.node.node import Node
-from support.admin_requests import ask_all, request_frame
 from support.certificates import Authority
 from support.issuer import AUDIENCE, ISSUER, key_set
 from support.issuer import token as issued
-from support.kafka_broker import jar_broker
 from support.kafka_tools import run_java
 from support.nodes import SOON_S
 
@@ -272,52 +270,6 @@ def test_nothing_but_the_handshake_is_answered_before_a_login(
         assert ask(connection, 17, 1, string("GSSAPI"))[:2] == struct.pack(">h", 33)
         assert connection.recv(1) == b""
     assert logs[-1]["reason"] == "the client failed to authenticate"
-
-
-HELLO = {"client_software_name": "test", "client_software_version": "1"}
-VERSIONS = request_frame("api_versions", 3, HELLO)
-VERSIONS_OF_ANOTHER_NODE = request_frame("api_versions", 5, {**HELLO, "cluster_id": "other", "node_id": 7})
-UNNAMED = request_frame("api_versions", 3, {**HELLO, "client_software_name": "-"})
-HANDSHAKE = request_frame("sasl_handshake", 1, {"mechanism": "PLAIN"})
-METADATA = request_frame("metadata", 4, {"topics": [{"name": "orders"}], "allow_auto_topic_creation": False})
-LISTING = request_frame(
-    "describe_acls",
-    3,
-    {
-        "resource_type_filter": 1,
-        "resource_name_filter": None,
-        "pattern_type_filter": 1,
-        "principal_filter": None,
-        "host_filter": None,
-        "operation": 1,
-        "permission_type": 1,
-    },
-)
-
-
-@pytest.mark.integration
-def test_a_login_with_other_requests_is_answered_as_by_a_broker(address: str) -> None:
-    """An answer with ILLEGAL_SASL_STATE during the authentication, none before the handshake."""
-    sequences = (
-        [METADATA],
-        [VERSIONS, METADATA],
-        [VERSIONS, VERSIONS],
-        [UNNAMED, VERSIONS, HANDSHAKE],
-        [VERSIONS_OF_ANOTHER_NODE, HANDSHAKE],
-        [HANDSHAKE, METADATA, METADATA],
-        [HANDSHAKE, LISTING, HANDSHAKE],
-        [HANDSHAKE, VERSIONS, HANDSHAKE],
-        [HANDSHAKE, HANDSHAKE],
-    )
-    # The broker has another list of mechanisms and of requests.
-    with jar_broker(version="4.4.0", users=("alice",)) as broker:
-        assert broker.sasl_servers is not None
-        for frames in sequences:
-            expected, found = (ask_all(each, frames) for each in (broker.sasl_servers, address))
-            assert [each and each[4:6] for each in found] == [each and each[4:6] for each in expected]
-            for frame, each, other in zip(frames, found, expected, strict=True):
-                if frame not in (VERSIONS, VERSIONS_OF_ANOTHER_NODE, HANDSHAKE):
-                    assert each == other
 
 
 def test_an_old_handshake_is_followed_by_raw_tokens(address: str) -> None:
