@@ -7,6 +7,8 @@ order of hash tables: listings are compared without their order, everything else
 from __future__ import annotations
 
 import random
+import socket
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
@@ -15,9 +17,12 @@ from typing import Any, Final, NamedTuple
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from authorizer.admin_server import request_quota
 from authorizer.admin_server.server import AdminServer
+from authorizer.configuration.keys.names import ADMIN_REQUEST_RATE
 from authorizer.node.node import Node
 from support.admin_requests import ask, decoded, request_frame
+from support.admin_sockets import framed, receive
 from support.kafka_broker import jar_broker
 from support.nodes import SOON_S, config_of, running_node
 from support.waiting import wait_until
@@ -427,3 +432,44 @@ def _without_number(found: Any) -> Any:
     if hasattr(found, "coordinators"):
         return [replace(each, node_id=0) for each in found.coordinators]
     return replace(found, node_id=0)
+
+
+@pytest.fixture
+def limited(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
+    """Both have a quota that every request exceeds; a broker's is on the time of its threads."""
+    monkeypatch.setattr(request_quota, "BURST_S", 0.0)
+    set_broker_quota(pair.broker, {"key": "request_percentage", "value": 0.01, "remove": False})
+    pair.followed.reconfiguration.put({ADMIN_REQUEST_RATE: "1"}, "test")
+    pair.followed.authorizer.reconfigure({"super.users": "User:ANONYMOUS"})
+    try:
+        yield pair
+    finally:
+        pair.followed.reconfiguration.put({ADMIN_REQUEST_RATE: None}, "test")
+        pair.followed.authorizer.reconfigure({"super.users": "User:ANONYMOUS"})
+        set_broker_quota(pair.broker, {"key": "request_percentage", "value": 0.0, "remove": True})
+
+
+def set_broker_quota(address: str, change: Mapping[str, Any]) -> None:
+    """Of every user."""
+    entry = {"entity": [{"entity_type": "user", "entity_name": None}], "ops": [change]}
+    frame = request_frame("alter_client_quotas", 1, {"entries": [entry], "validate_only": False})
+    (altered,) = decoded("alter_client_quotas", 1, ask(address, frame)).entries
+    assert altered.error_code.name == "none"
+
+
+def test_a_throttled_request_is_answered_immediately_and_its_connection_is_muted(limited: Pair) -> None:
+    """KIP-219: the answer says for how long, and the next request waits."""
+    for address in (limited.broker, limited.node):
+        host, _, port = address.rpartition(":")
+        with socket.create_connection((host, int(port)), SOON_S) as opened:
+
+            def throttle_s(opened: socket.socket = opened) -> float:
+                opened.sendall(framed(request_frame("describe_acls", 3, EVERY)))
+                answer = decoded("describe_acls", 3, receive(opened))
+                return float(answer.throttle_time.total_seconds())
+
+            # A broker's quota takes effect some time after the answer to its change.
+            announced_s = wait_until(throttle_s, "a throttle time")
+            begun_s = time.monotonic()
+            throttle_s()
+            assert time.monotonic() - begun_s >= announced_s * 0.8, address
