@@ -47,7 +47,8 @@ _API_VERSIONS: Final = 18
 #: Of a client that has not authenticated (sasl.server.max.receive.size).
 _UNAUTHENTICATED_BYTES_MAX: Final = 512 * 1024
 #: SaslHandshake, ApiVersions and SaslAuthenticate: clients need them before they can see a throttle time.
-_WITHOUT_QUOTA: Final = (17, 18, 36)
+#: Envelope: its sender is a broker, which has quotas for the clients whose requests it forwards.
+_WITHOUT_QUOTA: Final = (17, 18, 36, 58)
 #: How often a muted connection is checked for its end.
 _MUTED_CHECK_S: Final = 0.5
 
