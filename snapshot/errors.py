@@ -18,6 +18,7 @@ SparkJobError
 HistoryError
 +-- HistoryMissingError
 +-- HistoryRangeError
++-- HistoryQueryError
 +-- HistoryForeignError
 """
 
@@ -88,6 +89,10 @@ class HistoryMissingError(HistoryError):
 
 class HistoryRangeError(HistoryError):
     """The history does not cover the offset or time."""
+
+
+class HistoryQueryError(HistoryError):
+    """A query of the history's tables is not valid."""
 
 
 class HistoryForeignError(HistoryError):

@@ -139,6 +139,7 @@ _USAGE: Final[dict[type[BaseException], str]] = {
     snapshot.PlotUnsupportedError: "",
     snapshot.HistoryMissingError: "",
     snapshot.HistoryRangeError: "",
+    snapshot.HistoryQueryError: "docs/spark-tables.md has the tables and functions.",
     replay.OffsetUnavailableError: "",
     FileNotFoundError: "",
     NotADirectoryError: "",

@@ -38,6 +38,7 @@ spark_command: Final = LazyGroup(
         "history": "spark.history",
         "review": "spark.review",
         "snapshots": "spark.job_commands",
+        "sql": "spark.sql",
         "submit-file": "spark.job_commands",
     },
 )

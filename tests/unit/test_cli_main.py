@@ -52,7 +52,16 @@ def test_the_commands_are_the_documented_ones() -> None:
         ("spark",),
         *(
             ("spark", name)
-            for name in ("all", "snapshots", "counts", "changes", "history", "review", "submit-file")
+            for name in (
+                "all",
+                "snapshots",
+                "counts",
+                "changes",
+                "history",
+                "review",
+                "sql",
+                "submit-file",
+            )
         ),
         *(("spark", "history", name) for name in ("in-force", "changes")),
     }

@@ -595,3 +595,10 @@ def test_tables_of_iceberg_are_refused(tmp_path: Path) -> None:
     assert "Iceberg has no runtime for Spark 4.2" in result.stderr
     assert "Use --format delta" in result.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_sql_needs_a_history(tmp_path: Path) -> None:
+    """Checked before Spark starts."""
+    result = aclog("spark", "sql", "--history", tmp_path / "missing", "SELECT 1")
+    assert result.exit_code == ExitCode.USAGE
+    assert f"--history {tmp_path / 'missing'} does not exist" in result.stderr

@@ -18,7 +18,6 @@ from authorizer.cli.options import (
     POINT,
     PRINCIPAL,
     at_time_option,
-    completes,
     history_cluster_option,
     offset_option,
     shared,
@@ -27,7 +26,7 @@ from authorizer.cli.rendering.output import JsonLines, answer, note, shown, utc
 from authorizer.cli.spark.job import note_start, spark_session_of
 from authorizer.cli.spark.job_output import print_times
 from authorizer.cli.spark.locations import located, require_history
-from authorizer.cli.spark.options import SparkFlags, query_options
+from authorizer.cli.spark.options import SparkFlags, history_option, query_options
 from authorizer.cli.spark.requirements import require_spark
 from records.acl import PatternType, ResourceType
 from records.ids import uuid_to_string
@@ -39,13 +38,7 @@ if TYPE_CHECKING:
     from snapshot.jobs.changes.history import Answer, History
 
 _history_options: Final = (
-    click.option(
-        "--history",
-        metavar="DIR",
-        required=True,
-        shell_complete=completes("dir"),
-        help="The --output of `aclog spark changes`: a path, or a URL of a file system that Hadoop supports.",
-    ),
+    history_option,
     history_cluster_option,
 )
 _filter_options: Final = (
@@ -122,7 +115,7 @@ class _Query(SparkFlags):
         with JsonLines() if self.as_json else nullcontext() as lines:
             for count, row in enumerate(rows, 1):  # noqa: B007
                 if lines is not None:
-                    lines.write(_row_json(row))
+                    lines.write(row_json(row))
                 else:
                     answer(text_of(row), indent=2)
         return count
@@ -213,7 +206,7 @@ def _number(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _row_json(row: Mapping[str, Any]) -> dict[str, Any]:
+def row_json(row: Mapping[str, Any]) -> dict[str, Any]:
     """JSON form of a row, with the names of all commands, ids in Kafka's form and times in ISO 8601."""
     return {_camel(name): _value_json(value) for name, value in row.items()}
 
@@ -221,7 +214,7 @@ def _row_json(row: Mapping[str, Any]) -> dict[str, Any]:
 def _value_json(value: Any) -> Any:
     match value:
         case dict():
-            return _row_json(value)
+            return row_json(value)
         case bytes() | bytearray():
             return uuid_to_string(bytes(value))
         case datetime():

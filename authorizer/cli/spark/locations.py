@@ -85,10 +85,18 @@ def require_history(directory: str, cluster_id: str | None) -> None:
     """Raise an error if there is no history that can be queried; before Java is looked for.
 
     Raises:
-        Failure: a local directory does not exist, or holds something else; pyspark is not installed.
+        Failure: see require_history_directory.
         HistoryMissingError: see find_history.
         SnapshotError: the directory cannot be read or is damaged.
     """
+    require_history_directory(directory)
+    from snapshot.jobs.changes.coverage import find_history
+
+    find_history(located(directory), cluster_id)
+
+
+def require_history_directory(directory: str) -> None:
+    """Raise Failure if a local directory does not exist or has no history, or pyspark is not installed."""
     path = local_path(directory)
     if path is not None and not path.is_dir():
         problem = "is a file, not a directory" if path.exists() else "does not exist"
@@ -97,9 +105,6 @@ def require_history(directory: str, cluster_id: str | None) -> None:
     if held in (COUNTS, LOG):
         raise Failure(f"--history {directory} holds {held}, not a history", ExitCode.USAGE, _HISTORY_HINT)
     require_pyspark()
-    from snapshot.jobs.changes.coverage import find_history
-
-    find_history(located(directory), cluster_id)
 
 
 def require_files(option: str, location: str) -> None:

@@ -145,6 +145,13 @@ output_option: Final = click.option(
     shell_complete=completes("dir"),
     help="Where the job writes: a path, or a URL of a file system that both Hadoop and fsspec support.",
 )
+history_option: Final = click.option(
+    "--history",
+    metavar="DIR",
+    required=True,
+    shell_complete=completes("dir"),
+    help="The --output of `aclog spark changes`: a path, or a URL of a file system that Hadoop supports.",
+)
 job_options: Final = shared(
     _logs,
     _batches,

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import time
 from functools import reduce
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import DataType, StructType
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from snapshot.jobs.changes.tables.schema import Table
 
 _CHANGE: Final = f"struct<{CHANGE}, cluster_id: string, date: string>"
+_T = TypeVar("_T")
 _ATTEMPTS: Final = 10
 _RETRY_S: Final = 0.5
 
@@ -121,7 +121,7 @@ class DeltaHistory:
         def write() -> None:
             rows.repartition(*PARTITIONS).write.format("delta").mode("append").save(self._path(table))
 
-        _retried(write)
+        retried(write)
 
     def _merge_periods(self, rows: DataFrame) -> None:
         """Add the periods that began, and end those that ended."""
@@ -138,7 +138,7 @@ class DeltaHistory:
             "WHEN NOT MATCHED THEN INSERT *"
         )
         try:
-            _retried(lambda: self._spark.sql(statement))
+            retried(lambda: self._spark.sql(statement))
         finally:
             self._spark.catalog.dropTempView("aclog_periods")
 
@@ -217,19 +217,20 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace("'", "\\'")
 
 
-def _retried(commit: Callable[[], object]) -> None:
+def retried(commit: Callable[[], _T]) -> _T:
     """Run a commit, again where another one, such as maintenance, changed the same files."""
-    for attempt in range(1, _ATTEMPTS + 1):
+    attempt = 1
+    while True:
         try:
-            commit()
-        except PySparkException as error:
-            if attempt == _ATTEMPTS or not is_conflict(error):
+            return commit()
+        except Exception as error:
+            if attempt == _ATTEMPTS or not _is_conflict(error):
                 raise
             time.sleep(_RETRY_S * attempt)
-        else:
-            return
+            attempt += 1
 
 
-def is_conflict(error: PySparkException) -> bool:
+def _is_conflict(error: Exception) -> bool:
     """Whether Delta refused a commit because of a concurrent one."""
-    return "DELTA_CONCURRENT" in str(error) or "Concurrent" in str(error)
+    # The text: without Delta's Python package, pyspark does not translate Delta's exceptions.
+    return "DELTA_CONCURRENT" in str(error) or "io.delta.exceptions.Concurrent" in str(error)

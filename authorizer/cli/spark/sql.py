@@ -1,0 +1,73 @@
+"""``aclog spark sql``: a query of a history's tables."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import click
+
+from authorizer.cli.command import Command
+from authorizer.cli.rendering.output import JsonLines, answer, shown, utc
+from authorizer.cli.rendering.table import UNKNOWN, Column, Row, table_lines
+from authorizer.cli.rendering.terminal import width
+from authorizer.cli.spark.history import row_json
+from authorizer.cli.spark.job import note_start, spark_session_of
+from authorizer.cli.spark.locations import located, require_history_directory
+from authorizer.cli.spark.options import SparkFlags, history_option, query_options
+from authorizer.cli.spark.requirements import require_spark
+
+
+@click.command("sql", cls=Command)
+@click.argument("statement")
+@history_option
+@query_options
+def sql_command(*, statement: str, history: str, as_json: bool, **flags: Any) -> None:
+    """Query the tables of a history with SQL.
+
+    The tables are acl_changes, acl_in_force and acl_counts of `aclog spark changes --format delta`. The
+    functions are acls_at(TIME), who_had_access(PRINCIPAL, 'TYPE:NAME', TIME), where a NULL principal means
+    any, and grants_of(PRINCIPAL, FROM, TO). They read ACLs, not super users. Their arguments are constants.
+
+    \b
+    Examples:
+      aclog spark sql --history DIR "SELECT * FROM acl_changes ORDER BY offset DESC LIMIT 10"
+      aclog spark sql --history DIR \\
+          "SELECT * FROM who_had_access(NULL, 'TOPIC:orders', TIMESTAMP '2026-11-20 12:00')" --json
+      aclog spark sql --history DIR \\
+          "SELECT * FROM grants_of('User:alice', TIMESTAMP '2026-01-01', TIMESTAMP '2026-07-01')"
+    """
+    require_history_directory(history)
+    require_spark()
+    from snapshot.jobs.changes.tables.sql import query, register
+    from snapshot.jobs.session.delta import SESSION_CONF
+
+    note_start()
+    with spark_session_of(SparkFlags(**flags), "sql", needs_kafka=False, conf=SESSION_CONF) as spark:
+        register(spark, located(history))
+        names, rows = query(spark, statement)
+        if as_json:
+            with JsonLines() as lines:
+                for row in rows:
+                    lines.write(row_json(dict(zip(names, row, strict=True))))
+            return
+        columns = [Column(name, -len(name)) for name in names]
+        cells = [Row([_text(value) for value in row]) for row in rows]
+    for line in table_lines(columns, cells, width()):
+        answer(line)
+    answer(f"{len(cells):,} row{'' if len(cells) == 1 else 's'}")
+
+
+def _text(value: Any) -> str:
+    """Text of a value in a cell."""
+    match value:
+        case None:
+            return UNKNOWN
+        case datetime():
+            return utc(round(value.timestamp() * 1000))
+        case list():
+            return ", ".join(map(_text, value)) or UNKNOWN
+        case dict():
+            return ", ".join(f"{name} {_text(each)}" for name, each in value.items())
+        case _:
+            return shown(str(value))

@@ -1,0 +1,160 @@
+"""The tables of a history in Spark's SQL: a view of each, and functions for auditors.
+
+    acls_at(at)                                  the ACLs in force at a time
+    who_had_access(principal, resource, at)      who was allowed what on a resource; NULL: any principal
+    grants_of(principal, from, to)               the ALLOW ACLs of a principal in a period
+
+The state at a time is the one after the last change whose record is not later, as in history.py. Only ACLs
+count: the log has neither super users nor ``allow.everyone.if.no.acl.found``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.errors import AnalysisException, ParseException
+
+from records.acl import (
+    IMPLIES_DESCRIBE,
+    IMPLIES_DESCRIBE_CONFIGS,
+    SUPPORTED_OPERATIONS,
+    AclOperation,
+    PatternType,
+)
+from records.principal import WILDCARD_PRINCIPAL
+from snapshot.errors import HistoryMissingError, HistoryQueryError
+from snapshot.jobs.changes.tables.delta_tables import table_path
+from snapshot.jobs.changes.tables.publication import last_publication
+from snapshot.jobs.changes.tables.schema import ACL_IN_FORCE, TABLES
+from snapshot.jobs.session.delta import require_delta
+from snapshot.store.storage import Storage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import SparkSession
+
+_IN_FORCE: Final = ", ".join(f"acl.{name}" for name in ACL_IN_FORCE.names)
+_ACLS_AT: Final = f"""
+CREATE OR REPLACE TEMPORARY FUNCTION acls_at(at_time TIMESTAMP)
+RETURNS TABLE ({ACL_IN_FORCE.ddl})
+RETURN
+  SELECT {_IN_FORCE} FROM acl_in_force AS acl JOIN (
+    SELECT cluster_id, max(offset) AS last FROM (
+      SELECT cluster_id, offset, time FROM acl_changes
+      UNION ALL SELECT cluster_id, offset, time FROM acl_counts
+    ) WHERE time <= acls_at.at_time GROUP BY cluster_id
+  ) AS state ON acl.cluster_id = state.cluster_id
+  WHERE (acl.valid_from_offset IS NULL OR acl.valid_from_offset <= state.last)
+    AND (acl.valid_to_offset IS NULL OR acl.valid_to_offset > state.last)
+"""  # noqa: S608 - only names of columns
+_WHO_HAD_ACCESS: Final = """
+CREATE OR REPLACE TEMPORARY FUNCTION who_had_access(of_principal STRING, resource STRING, at_time TIMESTAMP)
+RETURNS TABLE (cluster_id STRING, principal STRING, operation STRING, host STRING, excluded ARRAY<STRING>,
+  acl_ids ARRAY<STRING>)
+RETURN
+  WITH acls AS (
+    SELECT *, coalesce(who_had_access.of_principal, principal) AS requested
+    FROM acls_at(who_had_access.at_time)
+    WHERE resource_type = split_part(who_had_access.resource, ':', 1)
+      AND CASE WHEN pattern_type = '{prefixed}' THEN startswith({name}, resource_name)
+          ELSE pattern_type = '{literal}' AND resource_name IN ({name}, '*') END
+  ), covered AS (
+    SELECT *, explode(CASE {operations} ELSE array() END) AS checked FROM acls
+  ), allowed AS (
+    SELECT cluster_id, requested AS principal, checked AS operation, host, collect_list(id) AS acl_ids
+    FROM covered
+    WHERE permission_type = 'ALLOW'
+      AND principal IN (requested, '{everyone}')
+      AND (operation IN ('ALL', checked) {implied})
+    GROUP BY cluster_id, requested, checked, host
+  ), denied AS (
+    SELECT cluster_id, principal, checked AS operation, host FROM covered
+    WHERE permission_type <> 'ALLOW' AND operation IN ('ALL', checked)
+  )
+  SELECT allowed.cluster_id, allowed.principal, allowed.operation, allowed.host,
+    collect_set(CASE WHEN denied.host IS NOT NULL THEN concat(denied.principal, ' from ', denied.host) END),
+    allowed.acl_ids
+  FROM allowed LEFT JOIN denied ON allowed.cluster_id = denied.cluster_id
+    AND allowed.operation = denied.operation
+    AND (denied.principal IN (allowed.principal, '{everyone}') OR allowed.principal = '{everyone}')
+    AND (denied.host IN (allowed.host, '*') OR allowed.host = '*' OR contains(allowed.host, '/')
+      OR contains(denied.host, '/'))
+  GROUP BY allowed.cluster_id, allowed.principal, allowed.operation, allowed.host, allowed.acl_ids
+  HAVING NOT coalesce(bool_or(
+    denied.principal IN (allowed.principal, '{everyone}') AND denied.host IN (allowed.host, '*')), false)
+"""
+_GRANTS_OF: Final = f"""
+CREATE OR REPLACE TEMPORARY FUNCTION grants_of(of_principal STRING, from_time TIMESTAMP, to_time TIMESTAMP)
+RETURNS TABLE ({ACL_IN_FORCE.ddl})
+RETURN
+  SELECT {_IN_FORCE} FROM acl_in_force AS acl
+  WHERE acl.permission_type = 'ALLOW'
+    AND acl.principal IN (grants_of.of_principal, '{WILDCARD_PRINCIPAL}')
+    AND (acl.valid_from_time IS NULL OR acl.valid_from_time < grants_of.to_time)
+    AND (acl.valid_to_time IS NULL OR acl.valid_to_time > grants_of.from_time)
+"""  # noqa: S608 - only names of columns
+
+
+def register(spark: SparkSession, output: str) -> None:
+    """Add the views and functions of a history to a session.
+
+    Raises:
+        HistoryMissingError: the history has no tables.
+        SparkJobError: there is no Delta, or the tables are incomplete.
+        SnapshotError: the history cannot be read.
+    """
+    require_delta(spark)
+    storage = Storage(output)
+    if last_publication(storage) is None:
+        raise HistoryMissingError(
+            f"{storage.shown('')} has no tables: `aclog spark changes --format delta` writes them"
+        )
+    for table in TABLES:
+        rows = spark.read.format("delta").load(table_path(output, table))
+        rows.createOrReplaceTempView(table.name)
+    for statement in (_ACLS_AT, _who_had_access(), _GRANTS_OF):
+        spark.sql(statement)
+
+
+def query(spark: SparkSession, statement: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """The columns and rows of a statement of SQL.
+
+    Raises:
+        HistoryQueryError: Spark does not accept it; with Spark's reason.
+    """
+    try:
+        found = spark.sql(statement)
+        names = found.columns
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise HistoryQueryError(f"two columns are named {min(twice)}: rename one with AS")
+        return names, [tuple(row.asDict(recursive=True).values()) for row in found.collect()]
+    except (AnalysisException, ParseException) as error:
+        reason = str(error).partition("\n\nJVM")[0].strip()
+        raise HistoryQueryError(f"Spark does not accept this query: {reason}") from error
+
+
+def _who_had_access() -> str:
+    operations = " ".join(
+        f"WHEN resource_type = '{kind.name}' THEN array({_quoted(supported)})"
+        for kind, supported in SUPPORTED_OPERATIONS.items()
+    )
+    implied = "".join(
+        f" OR checked = '{checked.name}' AND operation IN ({_quoted(sorted(by))})"
+        for checked, by in (
+            (AclOperation.DESCRIBE, IMPLIES_DESCRIBE),
+            (AclOperation.DESCRIBE_CONFIGS, IMPLIES_DESCRIBE_CONFIGS),
+        )
+    )
+    return _WHO_HAD_ACCESS.format(
+        prefixed=PatternType.PREFIXED.name,
+        literal=PatternType.LITERAL.name,
+        name="substr(who_had_access.resource, locate(':', who_had_access.resource) + 1)",
+        operations=operations,
+        implied=implied,
+        everyone=WILDCARD_PRINCIPAL,
+    )
+
+
+def _quoted(operations: Iterable[AclOperation]) -> str:
+    return ", ".join(f"'{each.name}'" for each in operations)
