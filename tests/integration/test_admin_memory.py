@@ -85,12 +85,12 @@ def test_requests_without_their_last_byte_have_bounded_memory(served: Served, an
     """Small ones are kept, because they are always received; of large ones as many as the limit allows."""
     part = bytes(announced - 1)
     with ExitStack() as stack:
-        kept = sum(announce(stack, served.address, announced, part) for _ in range(CONNECTIONS))
+        complete = sum(announce(stack, served.address, announced, part) for _ in range(CONNECTIONS))
         require_answers(served.address)
         # A buffer that grows is copied, so that a request may take twice its bytes.
         bound = CONNECTIONS * CONNECTION_BYTES + 2 * min(BYTES_IN_FLIGHT, CONNECTIONS * announced)
         assert served.growth() < bound
         if announced == 4096:
-            assert kept == CONNECTIONS
+            assert complete == CONNECTIONS
         else:
-            assert kept < CONNECTIONS
+            assert complete < CONNECTIONS
