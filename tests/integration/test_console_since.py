@@ -142,7 +142,7 @@ def test_an_auditor_needs_six_actions(page: Page, url: str, client: httpx.Client
     """Who could read payments.* in the last quarter, and since when; as a file."""
     page.goto(url)
     expect(page.locator("table.matrix")).to_be_visible()
-    page.keyboard.press("/")
+    page.get_by_role("button", name="Ask", exact=True).click()
     page.get_by_label("Principal", exact=True).fill("")
     page.get_by_label("Which names").select_option("yes")
     page.get_by_label("Resource name").fill("payments.")
