@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from authorizer.admin_server.server import AdminServer
 from support.kafka_acls import blocks
 from support.kafka_broker import jar_broker
-from support.kafka_jars import KAFKA_VERSION, kafka_libs
+from support.kafka_jars import KAFKA_VERSION
 from support.kafka_tools import ACLS, ToolRun, run_tools
 from support.nodes import config_of, running_node
 
@@ -42,44 +43,156 @@ LINES = (
 )
 
 
-@pytest.mark.parametrize("version", [KAFKA_VERSION, pytest.param("3.9.2", marks=pytest.mark.long)])
-def test_kafka_acls_prints_the_same(tmp_path: Path, version: str) -> None:
+_PRINCIPALS = (
+    "User:test2",
+    "User:CN=writer,OU=Unknown,O=Unknown,C=Unknown",
+    'User:CN=\\#name with special characters : (\\, \\+ " \\ \\< \\> \\; \')',
+)
+_RESOURCES = {
+    "--topic test-1 --topic test-2": "Read Write Create Describe Delete DescribeConfigs AlterConfigs Alter",
+    "--cluster": "Create ClusterAction DescribeConfigs AlterConfigs IdempotentWrite Alter Describe",
+    "--group group-1 --group group-2": "Read Describe Delete",
+    "--transactional-id t0 --transactional-id t1": "Describe Write",
+    "--delegation-token token1 --delegation-token token2": "Describe",
+    "--user-principal User:test-1 --user-principal User:test-2": "CreateTokens DescribeTokens",
+}
+_ROLES = {
+    "--producer": "--topic test-1 --topic test-2 --transactional-id t0 --transactional-id t1",
+    "--producer --idempotent": "--topic test-1 --topic test-2 --transactional-id t0",
+    "--consumer": "--topic test-1 --topic test-2 --group group-1 --group group-2",
+    "--producer --consumer": "--topic test-1 --topic test-2 --group group-1 --group group-2",
+    "--producer --idempotent --consumer": "--topic test-1 --topic test-2 --group group-1",
+}
+
+
+def scenarios() -> Iterator[list[str]]:
+    """The scenarios of Kafka's AclCommandTest."""
+    for kind in ("allow", "deny"):
+        users = [f"--{kind}-host", "host1", f"--{kind}-host", "host2"]
+        users += [part for each in _PRINCIPALS for part in (f"--{kind}-principal", each)]
+        for resource, operations in _RESOURCES.items():
+            wanted = [part for each in operations.split() for part in ("--operation", each)]
+            yield ["--add", *users, *resource.split(), *wanted]
+            yield ["--list"]
+            yield ["--remove", "--force", *resource.split()]
+            yield ["--list"]
+        if kind == "allow":
+            for role, resource in _ROLES.items():
+                yield ["--add", *users, *role.split(), *resource.split()]
+                yield ["--list"]
+                yield ["--remove", "--force", *role.split(), *resource.split()]
+                yield ["--list"]
+    prefixed = "--allow-principal User:test2 --producer --topic Test- --resource-pattern-type Prefixed".split()
+    yield ["--add", *prefixed]
+    yield ["--list", "--topic", "Test-", "--resource-pattern-type", "Prefixed"]
+    yield ["--remove", "--force", *prefixed]
+    for pattern in ("UNKNOWN", "ANY", "MATCH", "LITERAL", "PREFIXED"):
+        of_type = ["--topic", "Test", "--resource-pattern-type", pattern]
+        yield ["--add", "--allow-principal", "User:test2", "--producer", *of_type]
+        yield ["--list", *of_type]
+        yield ["--remove", "--force", *of_type]
+    duplicate = "--add --topic test --allow-principal User:Alice --operation Read".split()
+    yield from (duplicate, duplicate)
+    # Refused by the command itself.
+    for refused in (
+        "--bootstrap-controller localhost:9092 --list",
+        "--add --list",
+        "--add --list --remove",
+        "--add --principal User:CN=client",
+        "--add --producer",
+        "--add --idempotent",
+        "--add --consumer",
+        "--list --producer",
+        "--add --producer --operation all",
+        "--add --consumer --operation --topic test --group test",
+        "--add --allow-principal User:a --topic test --operation Commit",
+    ):
+        yield refused.split()
+    yield ["--list"]
+
+
+SCENARIOS = tuple(scenarios())
+VERSIONS = ("3.9.2", "4.0.2", KAFKA_VERSION, "4.4.0")
+#: The broker of a release of the command; 3.9's has no `--bootstrap-controller`.
+CROSS_PRODUCT = [
+    (version, option)
+    for version in VERSIONS
+    for option in ("--bootstrap-server", "--bootstrap-controller")
+    if (version, option) != ("3.9.2", "--bootstrap-controller")
+]
+
+
+@pytest.mark.parametrize(
+    ("version", "option"),
+    [
+        pytest.param(*each, marks=() if each == (KAFKA_VERSION, "--bootstrap-server") else pytest.mark.long)
+        for each in CROSS_PRODUCT
+    ],
+)
+def test_kafka_acls_prints_the_same(tmp_path: Path, version: str, option: str) -> None:
+    config = tmp_path / "client.properties"
+    config.write_text("client.id=my-client\n")
+    lines = [
+        *(line.split() for line in LINES),
+        ["--remove", "--force", "--cluster"],
+        *SCENARIOS,
+        ["--list", "--command-config", str(config)],
+        ["--list", "--command-config", str(tmp_path / "missing.properties")],
+    ]
     with jar_broker(version=version) as broker:
-        expected = run_lines(broker.bootstrap_servers, version)
-    assert_equal(node_runs(tmp_path / "log", version), expected)
+        controller = option == "--bootstrap-controller"
+        address = broker.controllers if controller else broker.bootstrap_servers
+        assert address is not None
+        expected = run_lines([option, address], lines, version)
+    assert_equal(lines, node_runs(tmp_path / "log", option, lines, version), expected)
 
 
-def node_runs(log: Path, version: str) -> list[ToolRun]:
+def test_kafka_acls_of_each_release_lists_the_same(tmp_path: Path) -> None:
+    """A short version: one broker for all releases of the command."""
+    lines = [["--add", "--allow-principal", "User:a", "--operation", "All", "--topic", "orders"], ["--list"]]
+    options = ("--bootstrap-server", "--bootstrap-controller")
     with (
-        running_node(log, log_mode="create", kafka_version=version.rpartition(".")[0]) as node,
+        jar_broker() as broker,
+        serving(tmp_path / "log", KAFKA_VERSION) as address,
+    ):
+        assert broker.controllers is not None
+        for version in ("4.0.2", "4.4.0"):
+            of_node = [[option, address, *line] for option in options for line in lines]
+            servers = zip(options, (broker.bootstrap_servers, broker.controllers), strict=True)
+            of_broker = [[*each, *line] for each in servers for line in lines]
+            runs = run_tools(ACLS, [*of_broker, *of_node], version=version)
+            assert_equal(lines * 2, runs[4:], runs[:4])
+            assert any("principal=User:a" in line for _, block in blocks(runs[-1].out) for line in block)
+
+
+@contextmanager
+def serving(log: Path, version: str) -> Iterator[str]:
+    """The address of a node with an empty log, of that release."""
+    release = version.rpartition(".")[0]
+    with (
+        running_node(log, log_mode="create", kafka_version=release) as node,
         AdminServer(config_of(admin_listeners="PLAINTEXT://127.0.0.1:0")) as server,
     ):
-        node.authorizer.reconfigure(
-            {"super.users": "User:ANONYMOUS", "aclog.kafka.version": version.rpartition(".")[0]}
-        )
+        node.authorizer.reconfigure({"super.users": "User:ANONYMOUS", "aclog.kafka.version": release})
         server.start(node)
-        found = run_lines(server.addresses[0], version)
-        if version == "3.9.2":  # it has no --bootstrap-controller
-            return found
-        controller = [["--bootstrap-controller", server.addresses[0], *LINES[-1].split()]]
-        (listed,) = run_tools(tool_of(version), controller, libs=kafka_libs(version))
-        assert blocks(listed.out) == blocks(found[-1].out), listed
-        return found
+        yield server.addresses[0]
 
 
-def run_lines(address: str, version: str) -> list[ToolRun]:
-    lines = [["--bootstrap-server", address, *line.split()] for line in LINES]
-    return run_tools(tool_of(version), lines, libs=kafka_libs(version))
+def node_runs(log: Path, option: str, lines: Sequence[Sequence[str]], version: str) -> list[ToolRun]:
+    with serving(log, version) as address:
+        return run_lines([option, address], lines, version)
 
 
-def tool_of(version: str) -> str:
+def run_lines(server: Sequence[str], lines: Sequence[Sequence[str]], version: str) -> list[ToolRun]:
     # Scala, and in another package, until Kafka 4.0.
-    return "kafka.admin.AclCommand" if version == "3.9.2" else ACLS
+    tool = "kafka.admin.AclCommand" if version == "3.9.2" else ACLS
+    return run_tools(tool, [[*server, *line] for line in lines], version=version, timeout_s=300)
 
 
-def assert_equal(found: Sequence[ToolRun], expected: Sequence[ToolRun]) -> None:
-    assert len(found) == len(expected) == len(LINES)
-    for line, ours, theirs in zip(LINES, found, expected, strict=True):
+def assert_equal(
+    lines: Sequence[Sequence[str]], found: Sequence[ToolRun], expected: Sequence[ToolRun]
+) -> None:
+    for line, ours, theirs in zip(lines, found, expected, strict=True):
         assert ours.exit == theirs.exit, (line, ours, theirs)
         # Kafka prints in the order of hash tables.
         assert blocks(ours.out) == blocks(theirs.out), line

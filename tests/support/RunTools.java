@@ -13,10 +13,10 @@ import java.io.ByteArrayOutputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
-import org.apache.kafka.common.utils.Exit;
 
 public class RunTools {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -32,13 +32,29 @@ public class RunTools {
 
     public static void main(String[] unused) throws Exception {
         PrintStream answers = new PrintStream(System.out, true, StandardCharsets.UTF_8);
-        Exit.setExitProcedure((code, message) -> {
-            throw new Exited(code);
-        });
+        setExitProcedure();
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             answers.println(JSON.writeValueAsString(run(JSON.readTree(line))));
         }
+    }
+
+    // In place of Exit.setExitProcedure: Kafka 4.4 has Exit in another package.
+    private static void setExitProcedure() throws Exception {
+        Class<?> exit;
+        try {
+            exit = Class.forName("org.apache.kafka.common.utils.internals.Exit");
+        } catch (ClassNotFoundException before44) {
+            exit = Class.forName("org.apache.kafka.common.utils.Exit");
+        }
+        Class<?> procedure = Class.forName(exit.getName() + "$Procedure");
+        Object throwing = Proxy.newProxyInstance(
+            procedure.getClassLoader(),
+            new Class<?>[] {procedure},
+            (proxy, method, given) -> {
+                throw new Exited((int) given[0]);
+            });
+        exit.getMethod("setExitProcedure", procedure).invoke(null, throwing);
     }
 
     private static ObjectNode run(JsonNode question) throws Exception {

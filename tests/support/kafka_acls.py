@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.kafka_jars import kafka_libs
-from support.kafka_tools import java_command
+from support.kafka_tools import run_program
 
 RECORDER = Path(__file__).with_name("RecordAclCommand.java")
 
@@ -37,19 +34,8 @@ class Answer:
 
 def ask_kafka_acls(runs: Sequence[KafkaAclsRun]) -> list[Answer]:
     """Run all command lines in one JVM, which takes about a second after a compilation."""
-    lines = "".join(json.dumps({"args": run.args, "existing": run.existing}) + "\n" for run in runs)
-    done = subprocess.run(
-        java_command(str(RECORDER), libs=kafka_libs(), log_level="off"),
-        input=lines,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=120,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise RuntimeError(f"the recorder ended with {done.returncode}:\n{done.stderr}")
-    return [Answer(**json.loads(line)) for line in done.stdout.splitlines()]
+    questions = [{"args": run.args, "existing": run.existing} for run in runs]
+    return [Answer(**answer) for answer in run_program(RECORDER, questions)]
 
 
 def blocks(text: str) -> set[tuple[str, frozenset[str]]]:

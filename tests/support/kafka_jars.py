@@ -23,6 +23,9 @@ KAFKA_VERSION = "4.3.1"
 OTHER_VERSIONS = ("3.9.2", "4.0.2", "4.1.2", "4.2.1", "4.4.0")
 #: Beside those of KAFKA_VERSION, for its kafka-metadata-shell.
 SHELL = "shell"
+#: The jar with AclCommand, beside those of these releases.
+TOOLS_OF = {version: f"tools-{version}" for version in ("4.0.2", "4.4.0")}
+BESIDE = (SHELL, *TOOLS_OF.values())
 SLF4J_VERSION = "1.7.36"  # of the slf4j-api that Kafka 4.3.1 resolves to
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -39,7 +42,7 @@ BROKER = f"""\
 """
 # Each without what it depends on besides (Connect, Jetty): DumpLogSegments and AclCommand; MetadataShell.
 ALONE = '<dependency org="{}" name="{}" rev="{}" conf="default->master" transitive="false"/>\n'
-TOOLS = ALONE.format("org.apache.kafka", "kafka-tools", KAFKA_VERSION)
+TOOLS = ALONE.format("org.apache.kafka", "kafka-tools", "{}")
 SHELL_JARS = ALONE.format("org.apache.kafka", "kafka-shell", KAFKA_VERSION) + ALONE.format(
     "org.jline", "jline", "3.30.4"
 )
@@ -74,7 +77,9 @@ def ivy_xml(version: str) -> str:
     """What is wanted of a release."""
     if version == SHELL:
         return IVY_XML.format(dependencies=SHELL_JARS)
-    tools = TOOLS if version == KAFKA_VERSION else ""
+    if version in TOOLS_OF.values():
+        return IVY_XML.format(dependencies=TOOLS.format(version.removeprefix("tools-")))
+    tools = TOOLS.format(version) if version == KAFKA_VERSION else ""
     return IVY_XML.format(dependencies=BROKER.format(version=version) + tools)
 
 
@@ -105,7 +110,7 @@ def main(argv: list[str]) -> int:
     """Fetch and check; or write the checksums."""
     try:
         if argv == ["--write-checksums"]:
-            for version in (KAFKA_VERSION, SHELL, *OTHER_VERSIONS):
+            for version in (KAFKA_VERSION, *BESIDE, *OTHER_VERSIONS):
                 jars, file = resolved_jars(version), checksums_file(version)
                 file.write_text("".join(f"{jar.sha256}  {jar.path}\n" for jar in jars), encoding="ascii")
                 print(f"{file}: {len(jars)} jars")
@@ -113,7 +118,7 @@ def main(argv: list[str]) -> int:
         if argv:
             print("usage: kafka_jars.py [--write-checksums]", file=sys.stderr)
             return 2
-        for version in (SHELL, *OTHER_VERSIONS):
+        for version in (*BESIDE, *OTHER_VERSIONS):
             kafka_libs(version)
         print(kafka_libs())
     except SparkJarsError as error:

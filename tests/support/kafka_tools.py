@@ -6,12 +6,12 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from support.class_archives import jvm_options
-from support.kafka_jars import SHELL, kafka_libs
+from support.kafka_jars import KAFKA_VERSION, SHELL, TOOLS_OF, kafka_libs
 
 DUMP_LOG = "org.apache.kafka.tools.DumpLogSegments"
 ACLS = "org.apache.kafka.tools.AclCommand"
@@ -41,7 +41,12 @@ class KafkaToolError(Exception):
 
 
 def java_command(
-    main_class: str, *args: str | Path, libs: Path | None = None, heap: str = "256m", log_level: str = "warn"
+    main_class: str,
+    *args: str | Path,
+    libs: Path | None = None,
+    more_libs: Sequence[Path] = (),
+    heap: str = "256m",
+    log_level: str = "warn",
 ) -> list[str]:
     """The command that runs a main class of Kafka; Kafka's logging goes to stderr."""
     return [
@@ -51,7 +56,7 @@ def java_command(
         *UTF_8,
         f"-Dorg.slf4j.simpleLogger.defaultLogLevel={log_level}",
         "-cp",
-        f"{libs or kafka_libs()}/*",
+        os.pathsep.join(f"{each}/*" for each in (libs or kafka_libs(), *more_libs)),
         main_class,
         *map(str, args),
     ]
@@ -103,8 +108,9 @@ def dump_log_text(*files: Path, libs: Path | None = None) -> str:
 
 def metadata_shell(checkpoint: Path, commands: Sequence[str]) -> list[str]:
     """What kafka-metadata-shell prints for each of these commands, typed one after the other."""
-    command = java_command(METADATA_SHELL, "--snapshot", checkpoint, log_level="off")
-    command[command.index("-cp") + 1] += f"{os.pathsep}{kafka_libs(SHELL)}/*"
+    command = java_command(
+        METADATA_SHELL, "--snapshot", checkpoint, more_libs=[kafka_libs(SHELL)], log_level="off"
+    )
     typed = "".join(f"{each}\n" for each in ("cat /image/provenance", *commands))
     # Its prompt may come before the image is published.
     for _ in range(SHELL_TRIES):
@@ -166,13 +172,22 @@ class ToolRun(NamedTuple):
 
 
 def run_tools(
-    tool: str, lines: Sequence[Sequence[str]], *, libs: Path | None = None, timeout_s: float = 120
+    tool: str, lines: Sequence[Sequence[str]], *, version: str = KAFKA_VERSION, timeout_s: float = 120
 ) -> list[ToolRun]:
     """Run a tool with each of these command lines, one after another, in one JVM (RunTools.java)."""
-    questions = "".join(json.dumps({"tool": tool, "args": list(args)}) + "\n" for args in lines)
+    questions = [{"tool": tool, "args": list(args)} for args in lines]
+    answers = run_program(TOOL_RUNNER, questions, version=version, timeout_s=timeout_s)
+    return [ToolRun(**answer) for answer in answers]
+
+
+def run_program(
+    program: Path, questions: Iterable[Any], *, version: str = KAFKA_VERSION, timeout_s: float = 120
+) -> list[Any]:
+    """Answers of a Java program of tests/support, which reads and writes JSON lines, on a release's jars."""
+    more_libs = [kafka_libs(TOOLS_OF[version])] if version in TOOLS_OF else []
     done = subprocess.run(
-        java_command(str(TOOL_RUNNER), libs=libs, log_level="off"),
-        input=questions,
+        java_command(str(program), libs=kafka_libs(version), more_libs=more_libs, log_level="off"),
+        input="".join(json.dumps(question) + "\n" for question in questions),
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -180,5 +195,5 @@ def run_tools(
         check=False,
     )
     if done.returncode != 0:
-        raise KafkaToolError(f"{TOOL_RUNNER.name} ended with {done.returncode}:\n{done.stderr}")
-    return [ToolRun(**json.loads(line)) for line in done.stdout.splitlines()]
+        raise KafkaToolError(f"{program.name} ended with {done.returncode}:\n{done.stderr}")
+    return [json.loads(line) for line in done.stdout.splitlines()]
