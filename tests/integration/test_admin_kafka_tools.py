@@ -46,7 +46,7 @@ LINES = (
 _PRINCIPALS = (
     "User:test2",
     "User:CN=writer,OU=Unknown,O=Unknown,C=Unknown",
-    'User:CN=\\#name with special characters : (\\, \\+ " \\ \\< \\> \\; \')',
+    "User:CN=\\#name with special characters : (\\, \\+ \" \\ \\< \\> \\; ')",
 )
 _RESOURCES = {
     "--topic test-1 --topic test-2": "Read Write Create Describe Delete DescribeConfigs AlterConfigs Alter",
@@ -82,7 +82,15 @@ def scenarios() -> Iterator[list[str]]:
                 yield ["--list"]
                 yield ["--remove", "--force", *role.split(), *resource.split()]
                 yield ["--list"]
-    prefixed = "--allow-principal User:test2 --producer --topic Test- --resource-pattern-type Prefixed".split()
+    prefixed = [
+        "--allow-principal",
+        "User:test2",
+        "--producer",
+        "--topic",
+        "Test-",
+        "--resource-pattern-type",
+        "Prefixed",
+    ]
     yield ["--add", *prefixed]
     yield ["--list", "--topic", "Test-", "--resource-pattern-type", "Prefixed"]
     yield ["--remove", "--force", *prefixed]
@@ -91,7 +99,7 @@ def scenarios() -> Iterator[list[str]]:
         yield ["--add", "--allow-principal", "User:test2", "--producer", *of_type]
         yield ["--list", *of_type]
         yield ["--remove", "--force", *of_type]
-    duplicate = "--add --topic test --allow-principal User:Alice --operation Read".split()
+    duplicate = ["--add", "--topic", "test", "--allow-principal", "User:Alice", "--operation", "Read"]
     yield from (duplicate, duplicate)
     # Refused by the command itself.
     for refused in (

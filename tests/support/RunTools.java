@@ -72,10 +72,12 @@ public class RunTools {
                 .getMethod("main", String[].class)
                 .invoke(null, (Object) args.toArray(new String[0]));
         } catch (InvocationTargetException wrapped) {
-            if (!(wrapped.getCause() instanceof Exited exited)) {
-                throw wrapped;
+            if (wrapped.getCause() instanceof Exited exited) {
+                exit = exited.code;
+            } else { // as Java ends
+                System.err.println("Exception in thread \"main\" " + wrapped.getCause());
+                exit = 1;
             }
-            exit = exited.code;
         } finally {
             System.setOut(stdout);
             System.setErr(stderr);

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -57,7 +58,7 @@ def kafka_libs(version: str = KAFKA_VERSION) -> Path:
     Raises SparkJarsError.
     """
     default = ROOT / ".cache" / "kafka" / version / "libs"
-    suffix = "" if version == KAFKA_VERSION else "_" + version.replace(".", "_").upper()
+    suffix = "" if version == KAFKA_VERSION else "_" + re.sub(r"[.-]", "_", version).upper()
     return jar_directory(default, f"ACLOG_KAFKA_LIBS{suffix}", read_jars(version), f"Kafka {version}")
 
 
