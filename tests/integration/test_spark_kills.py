@@ -8,7 +8,6 @@ later batch.
 from __future__ import annotations
 
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -23,13 +22,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from records.entries import (
-    AbortTransactionRecord,
-    BeginTransactionRecord,
-    EndTransactionRecord,
-    MetadataRecord,
-    RemoveAccessControlEntryRecord,
-)
 from records.ids import Uuid
 from records.log.directory import DirectoryLog
 from replay.load_image import load_image
@@ -41,10 +33,9 @@ from snapshot.store.layout import MANIFEST_NAME
 from snapshot.store.snapshot_store import SnapshotStore
 from support.data import TESTS
 from support.directory_logs import read_path, records_of
-from support.histories import as_record
+from support.histories import as_record, random_batches
 from support.naive_changes import NaiveChange, naive_changes
 from support.naive_counts import Kind, NaiveCounts
-from support.snapshots import acl, acl_id
 from support.spark_job import JOBS, POINTS, SHARDS, job_settings, run
 from support.waiting import wait_until
 
@@ -55,25 +46,6 @@ KIND = ("resource_type", "pattern_type", "permission_type", "operation")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)])}
 #: Spark starts slowly on a busy machine; never waited for when a test passes.
 START_S = 400.0
-
-
-def random_batches(seed: int, offsets: int) -> Iterator[list[MetadataRecord]]:
-    """ACLs of a few ids and kinds, added, replaced, repeated and removed; transactions, some aborted."""
-    draw = random.Random(seed)
-
-    def change() -> MetadataRecord:
-        number = draw.randrange(20)
-        if draw.random() < 0.3:
-            return RemoveAccessControlEntryRecord(acl_id(number))
-        return acl(number, host=draw.choice(["*", "10.0.0.1"]), operation=draw.choice([3, 4]))
-
-    while offsets > 0:
-        records = [change() for _ in range(1 + draw.randrange(6))]
-        if draw.random() < 0.4:
-            ended = EndTransactionRecord() if draw.random() < 0.6 else AbortTransactionRecord("no")
-            records = [BeginTransactionRecord("t"), *records, ended]
-        offsets -= len(records)
-        yield records
 
 
 def alive() -> Iterator[tuple[int, int, int]]:

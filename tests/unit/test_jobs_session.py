@@ -41,6 +41,16 @@ def test_on_a_cluster_both_are_the_users() -> None:
     assert "SPARK_LOCAL_IP" not in os.environ
 
 
+@pytest.mark.parametrize("master", ["local[2]", "spark://m:7077"])
+def test_setting_of_the_interpreter_applies_without_spark_submit(
+    monkeypatch: pytest.MonkeyPatch, master: str
+) -> None:
+    """It has priority over the variable, as in spark-submit."""
+    monkeypatch.setenv("PYSPARK_PYTHON", "/other/python")
+    own_jvm({"spark.master": master, "spark.pyspark.python": "/env/bin/python"}, needs_kafka=False)
+    assert os.environ["PYSPARK_PYTHON"] == "/env/bin/python"
+
+
 def test_the_connector_is_added_where_a_log_is_a_topic() -> None:
     """To jars that the user has, too."""
     assert "spark.jars" not in own_jvm({}, needs_kafka=False)

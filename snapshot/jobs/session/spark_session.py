@@ -36,6 +36,7 @@ _LOOPBACK: Final = "127.0.0.1"
 
 _MASTER: Final = "spark.master"
 _JARS: Final = "spark.jars"
+_PYTHON: Final = "spark.pyspark.python"
 _PACKAGES: Final = "spark.jars.packages"
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 #: Settings by which a user may have added the connector.
@@ -108,6 +109,9 @@ def has_session() -> bool:
 def _jvm_settings(settings: Mapping[str, str], *, needs_kafka: bool) -> dict[str, str]:
     """Settings that a new JVM needs besides ``settings``; sets its environment, too."""
     added = {}
+    if _PYTHON in settings:
+        # Only spark-submit reads the setting; there, too, it has priority over the variable.
+        os.environ["PYSPARK_PYTHON"] = settings[_PYTHON]
     if settings.get(_MASTER, os.environ.get("MASTER", "local")).startswith("local"):
         # Workers run the interpreter that has aclog, and listen on the loopback address only.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -1,0 +1,143 @@
+"""A job on a standalone Spark cluster, while an executor and the job's driver are killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from records.log.directory import DirectoryLog
+from replay.load_image import load_image
+from snapshot.store.snapshot_store import SnapshotStore
+from support.directory_logs import read_path, records_of
+from support.histories import random_batches
+from support.naive_changes import naive_changes
+from support.spark_cluster import SparkCluster, spark_cluster
+
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.integration, pytest.mark.xdist_group("spark")]
+
+ACLOG = [sys.executable, "-m", "authorizer.cli"]
+#: Never waited for when a test passes.
+TIMEOUT_S = 600
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
+    with spark_cluster(tmp_path_factory.mktemp("cluster") / "home") as started:
+        yield started
+
+
+def written_logs(home: Path, seed: int, *, logs: int, offsets: int) -> dict[str, Path]:
+    """Directory logs with random batches, by cluster id."""
+    found = {}
+    for number in range(logs):
+        cluster_id, directory = f"c-{number}", home / f"log-{number}"
+        with DirectoryLog.open(directory, mode="create", cluster_id=cluster_id) as log:
+            times_ms = count(1_700_000_000_000, 20_000)
+            log.append_batches(list(zip(random_batches(seed + number, offsets), times_ms, strict=False)))
+        found[cluster_id] = directory
+    return found
+
+
+class Job:
+    """One run of `aclog spark changes` on the cluster."""
+
+    def __init__(self, home: Path, command: list[str]) -> None:
+        self._errors = home / "errors.log"
+        with self._errors.open("ab") as errors:
+            self._process = subprocess.Popen(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+            )
+
+    def next_batch(self) -> dict[str, Any]:
+        """The next batch that the job reports."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line, f"the job has ended: {self._errors.read_text()[-4000:]}"
+        found: dict[str, Any] = json.loads(line)
+        assert "batch" in found, found
+        return found
+
+    def kill(self) -> None:
+        """kill -9 of the driver; its JVM ends by itself."""
+        self._process.kill()
+        self._process.communicate()
+
+    def finish(self) -> list[dict[str, Any]]:
+        """Wait for a run that ends well; the batches that were not read yet."""
+        rest, _ = self._process.communicate(timeout=TIMEOUT_S)
+        assert self._process.returncode == 0, self._errors.read_text()[-4000:]
+        return [line for line in map(json.loads, rest.splitlines()) if "batch" in line]
+
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+
+@contextmanager
+def started_job(
+    cluster: SparkCluster, home: Path, logs: Mapping[str, Path], max_offsets: int
+) -> Iterator[Job]:
+    """A job that continues from the checkpoint below ``home``, and ends with the block."""
+    arguments = [argument for log in logs.values() for argument in ("--log", str(log))]
+    conf = {"spark.pyspark.python": sys.executable, "spark.executor.memory": "512m"}
+    arguments += [argument for pair in conf.items() for argument in ("--conf", "=".join(pair))]
+    job = Job(
+        home,
+        [
+            *ACLOG, "spark", "changes", *arguments, "--output", str(home / "history"), "--shards", "2",
+            "--master", cluster.master_url, "--once", "--max-offsets", str(max_offsets), "--json",
+        ],
+    )  # fmt: skip
+    try:
+        yield job
+    finally:
+        if job.is_running():
+            job.kill()
+
+
+def assert_equals_fold(history: Path, logs: Mapping[str, Path]) -> None:
+    """Each log's newest state has the digest of a node's fold, and each change is stored exactly once."""
+    store = SnapshotStore(str(history / "state"))
+    for cluster_id, directory in logs.items():
+        with DirectoryLog.open(directory) as log:
+            expected = load_image(log, at_offset=log.high_watermark() - 1).image
+            status = max(store.survey(cluster_id), key=lambda each: each.ref.end_offset)
+            assert store.verify(status.ref, log.identity) == ()
+        assert status.manifest is not None
+        assert (status.manifest.digest, status.manifest.count) == (expected.digest, len(expected))
+        assert status.manifest.provenance == expected.provenance
+        rows = [
+            (row["offset"], row["id"], row["change"])
+            for path in (history / "changes" / f"cluster_id={cluster_id}").rglob("*.parquet")
+            for row in pq.read_table(path, columns=["offset", "id", "change"], partitioning=None).to_pylist()
+        ]
+        naive = naive_changes(records_of(read_path(directory)))
+        assert sorted(rows) == sorted((each.offset, bytes(each.id), each.change) for each in naive)
+
+
+def test_killed_executor_and_driver(cluster: SparkCluster, tmp_path: Path) -> None:
+    """An executor is killed, then the driver; a second run of the driver continues from its checkpoint."""
+    logs = written_logs(tmp_path, seed=29, logs=3, offsets=60)
+    with started_job(cluster, tmp_path, logs, max_offsets=30) as job:
+        batches = [job.next_batch()]
+        cluster.kill_executor(cluster.workers[0])
+        batches.append(job.next_batch())
+        job.kill()
+    with started_job(cluster, tmp_path, logs, max_offsets=30) as job:
+        batches.append(job.next_batch())
+        job.finish()
+    assert {log["clusterId"] for log in batches[0]["logs"]} <= set(logs)
+    assert_equals_fold(tmp_path / "history", logs)

@@ -1,0 +1,120 @@
+"""A standalone Spark cluster: a master and its workers in processes from pyspark's own jars, on free ports.
+
+Each worker has one core. Executors are child processes of their worker, so a test can find and kill them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from pyspark.find_spark_home import _find_spark_home
+
+from support.dies_with_parent import dying_with_parent
+from support.waiting import wait_until
+
+_DEPLOY = "org.apache.spark.deploy"
+_MASTER_URL = re.compile(r"Starting Spark master at (spark://\S+)")
+_REGISTERED = "Successfully registered with master"
+_EXECUTOR_CLASS = b"CoarseGrainedExecutorBackend"
+_LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
+#: Six JVMs start on two cores, beside other tests.
+START_S = 240.0
+
+
+class SparkCluster:
+    """A running cluster.
+
+    Attributes:
+        master_url: spark://HOST:PORT.
+        workers: the process of each worker.
+    """
+
+    def __init__(self, home: Path, workers: int) -> None:
+        self._home = home
+        self._master = self._start("master", ["master.Master"])
+        self.workers: list[subprocess.Popen[bytes]] = []
+        try:
+            found = wait_until(lambda: self._logged("master", _MASTER_URL), "the master", timeout_s=START_S)
+            self.master_url = found[1]
+            for number in range(workers):
+                self._add_worker(number)
+            for number in range(workers):
+                wait_until(
+                    lambda name=f"worker-{number}": self._logged(name, re.compile(_REGISTERED)),
+                    f"worker {number}",
+                    timeout_s=START_S,
+                )
+        except BaseException:
+            self.stop()
+            raise
+
+    def _add_worker(self, number: int) -> None:
+        """Start a worker with one core."""
+        name = f"worker-{number}"
+        options = ["--cores", "1", "--memory", "1g", "--work-dir", str(self._home / name)]
+        self.workers.append(self._start(name, ["worker.Worker", self.master_url, *options]))
+
+    def executors(self, worker: subprocess.Popen[bytes]) -> list[int]:
+        """The process ids of a worker's executors."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                with suppress(OSError):  # it has just ended
+                    parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                    if parent == worker.pid and _EXECUTOR_CLASS in (entry / "cmdline").read_bytes():
+                        found.append(int(entry.name))
+        return found
+
+    def kill_executor(self, worker: subprocess.Popen[bytes]) -> int:
+        """kill -9 of a worker's executor as soon as it has one; its process id."""
+        number = wait_until(lambda: self.executors(worker), "an executor", timeout_s=START_S)[0]
+        os.kill(number, signal.SIGKILL)
+        return number
+
+    def stop(self) -> None:
+        """End the workers, with their executors, and then the master."""
+        for process in (*self.workers, self._master):
+            process.terminate()
+        for process in (*self.workers, self._master):
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def _start(self, name: str, arguments: list[str]) -> subprocess.Popen[bytes]:
+        command = [
+            f"{_find_spark_home()}/bin/spark-class", f"{_DEPLOY}.{arguments[0]}", *arguments[1:],
+            "--host", "127.0.0.1", "--port", "0", "--webui-port", "0",
+        ]  # fmt: skip
+        environment = {
+            **os.environ,
+            **_LOOPBACK,
+            "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",  # its port is fixed
+        }
+        with self._log(name).open("wb") as output:
+            return subprocess.Popen(dying_with_parent(command), stdout=output, stderr=output, env=environment)
+
+    def _log(self, name: str) -> Path:
+        return self._home / f"{name}.log"
+
+    def _logged(self, name: str, wanted: re.Pattern[str]) -> re.Match[str] | None:
+        return wanted.search(self._log(name).read_text(errors="replace"))
+
+
+@contextmanager
+def spark_cluster(home: Path, *, workers: int = 2) -> Iterator[SparkCluster]:
+    """A cluster until the end of the block; logs and working directories are below ``home``."""
+    home.mkdir(parents=True)
+    cluster = SparkCluster(home, workers)
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
