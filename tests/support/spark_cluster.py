@@ -45,11 +45,7 @@ class SparkCluster:
             for number in range(workers):
                 self._add_worker(number)
             for number in range(workers):
-                wait_until(
-                    lambda name=f"worker-{number}": self._logged(name, re.compile(_REGISTERED)),
-                    f"worker {number}",
-                    timeout_s=START_S,
-                )
+                self._wait_registered(number)
         except BaseException:
             self.stop()
             raise
@@ -59,6 +55,13 @@ class SparkCluster:
         name = f"worker-{number}"
         options = ["--cores", "1", "--memory", "1g", "--work-dir", str(self._home / name)]
         self.workers.append(self._start(name, ["worker.Worker", self.master_url, *options]))
+
+    def _wait_registered(self, number: int) -> None:
+        wait_until(
+            lambda: self._logged(f"worker-{number}", re.compile(_REGISTERED)),
+            f"worker {number}",
+            timeout_s=START_S,
+        )
 
     def executors(self, worker: subprocess.Popen[bytes]) -> list[int]:
         """The process ids of a worker's executors."""
