@@ -7,6 +7,7 @@ handleDescribeUserScramCredentialsRequest.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from kio.schema.errors import ErrorCode
@@ -24,8 +25,17 @@ if TYPE_CHECKING:
 #: ConfigResource.Type: topic, broker, broker logger, client metrics, group.
 _TOPIC: Final = 2
 _BROKER: Final = 4
-_OF_CLUSTER: Final = frozenset({_BROKER, 8, 16})
+_BROKER_LOGGER: Final = 8
+_CLIENT_METRICS: Final = 16
+_OF_CLUSTER: Final = frozenset({_BROKER, _BROKER_LOGGER, _CLIENT_METRICS})
 _GROUP: Final = 32
+#: Messages of a broker for a name that must not be empty.
+_EMPTY_NAMES: Final = {
+    _BROKER_LOGGER: "Broker id must not be empty",
+    _CLIENT_METRICS: "Client metrics subscription name must not be empty",
+    _GROUP: "Group name must not be empty",
+}
+_INTEGER: Final = re.compile(r"[+-]?\d{1,40}")
 #: Where the right to DescribeConfigs is needed, and the error without it.
 _RIGHTS: Final = {
     _TOPIC: (ResourceType.TOPIC, ErrorCode.topic_authorization_failed),
@@ -119,11 +129,22 @@ class ConfigHandlers:
                 return ErrorCode.invalid_topic_exception, f"Topic name is invalid: {problem}"
             if name not in self._cluster.node.metadata.topics:
                 return ErrorCode.unknown_topic_or_partition, ""
-        node_id = str(self._cluster.id)
-        if resource.resource_type == _BROKER and name not in ("", node_id):
-            message = f"Unexpected broker id, expected {node_id} or empty string, but received {name}"
-            return ErrorCode.invalid_request, message
+        elif (problem := self._name_problem(resource.resource_type, name)) is not None:
+            return ErrorCode.invalid_request, problem
         return ErrorCode.none, ""
+
+    def _name_problem(self, resource_type: int, name: str) -> str | None:
+        if not name:
+            return _EMPTY_NAMES.get(resource_type)
+        if resource_type not in {_BROKER, _BROKER_LOGGER}:
+            return None
+        # As Integer.valueOf: int() also takes spaces and underscores.
+        if not _INTEGER.fullmatch(name) or not -(2**31) <= int(name) < 2**31:
+            return f"Broker id must be an integer, but it is: {name}"
+        if int(name) == self._cluster.id:
+            return None
+        expected = f"{self._cluster.id}{' or empty string,' if resource_type == _BROKER else ''}"
+        return f"Unexpected broker id, expected {expected} but received {name}"
 
 
 def _result(resource: Any, code: ErrorCode, message: str | None) -> Values:
