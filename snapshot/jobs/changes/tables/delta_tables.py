@@ -3,7 +3,8 @@
     OUTPUT/tables/acl_changes, acl_in_force, acl_counts      schema.py
 
 The tables have what the committed files of the history have, so that they can be written again from those.
-Delta's maintenance may run beside the job: a commit that conflicts with it is tried again.
+A commit that conflicts with another one, such as Delta's maintenance, is tried again. No test has such a
+conflict yet.
 """
 
 from __future__ import annotations
