@@ -69,6 +69,15 @@ def metadata_records(batch: RecordBatch) -> list[LogRecord]:
     return records
 
 
+def record_values(batch: RecordBatch) -> Iterator[tuple[int, bytes]]:
+    """Yield the offset and encoded value of each record of a metadata batch; raises as `metadata_records`."""
+    content = _content(batch)
+    for offset, _, _, _, value_start, value_end in _spans(batch, content):
+        if value_start < 0:
+            raise content.located(DecodeError("a metadata record without a value"), offset)
+        yield offset, content.data[value_start:value_end]
+
+
 def control_records(batch: RecordBatch) -> list[LogRecord]:
     """Decode the records of a control batch, but not their values. Raises as `metadata_records`."""
     content = _content(batch)

@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 import httpx
 import pytest
 from click.testing import CliRunner, Result
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
@@ -30,8 +31,10 @@ from confluent_kafka.admin import (
 )
 from structlog.testing import capture_logs
 
+from authorizer.admin_server.server import AdminServer
 from authorizer.api.kafka_version import NEWEST_LEVEL
 from authorizer.cli.main import cli
+from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
 from authorizer.sidecar.app import NODE_OPERATIONS
 from records.ids import uuid_to_string
@@ -309,5 +312,86 @@ def test_no_secret_is_stored_or_shown(
         texts.append(next(stream.iter_text()))
     files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     assert any(b"orders.b" in each for each in files)
+    for where in (*held, *files, *(each.encode(errors="surrogateescape") for each in texts)):
+        assert cluster.secrets_in(where) == []
+
+
+def logs_in(address: str, user: str, mechanism: str, password: bytes) -> bool:
+    """Whether a new client can log in."""
+    errors: list[KafkaError] = []
+    client = AdminClient(
+        {
+            "bootstrap.servers": address,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanisms": mechanism,
+            "sasl.username": user,
+            "sasl.password": password.decode(),
+            "error_cb": errors.append,  # type: ignore[dict-item]
+            "log_level": 0,
+        }
+    )
+    try:
+        client.list_topics(timeout=5)
+    except KafkaException:
+        client.poll(1)  # calls error_cb
+        assert KafkaError._AUTHENTICATION in [error.code() for error in errors], errors
+        return False
+    return True
+
+
+def test_users_of_the_cluster_log_in_and_their_secrets_stay_in_memory(
+    cluster: Cluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also at a node that starts from a snapshot of aclog, which has no secrets."""
+    caplog.set_level("DEBUG")
+    store, sha_256, sha_512 = tmp_path / "store", "SCRAM-SHA-256", "SCRAM-SHA-512"
+    created = aclog("snapshot", "create", "--log", cluster.url, "--snapshots", store)
+    assert created.exit_code == 0, created.output
+    config = load_config(
+        environ={},
+        flags={
+            "aclog.admin.listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+            "aclog.admin.scram.credentials": "log",
+            "aclog.log.url": cluster.url,
+            "aclog.snapshot.store": str(store),
+            "sasl.enabled.mechanisms": f"PLAIN,{sha_256},{sha_512}",
+        },
+    )
+    with capture_logs() as lines, AdminServer(config) as server, Node.open(config) as node:
+        node.start()
+        assert node.wait_until_ready(SOON_S)
+        server.start(node)
+        (address,) = server.addresses
+        with sidecar_of(node) as url, httpx.Client(base_url=url, timeout=SOON_S) as http:
+            wait_until(
+                lambda: any(line["event"] == "cluster_credentials_loaded" for line in lines),
+                "the credentials",
+                timeout_s=SOON_S,
+            )
+            for mechanism in ("PLAIN", sha_256, sha_512):
+                assert logs_in(address, "alice", mechanism, password_of("alice"))
+                assert not logs_in(address, "alice", mechanism, b"wrong")
+            assert logs_in(address, "bob", sha_256, password_of("bob"))
+            assert not logs_in(address, "bob", sha_512, password_of("bob"))
+            assert not logs_in(address, "carol", sha_256, password_of("carol"))
+
+            change: Any = UserScramCredentialUpsertion(
+                "carol", ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, ITERATIONS), b"new", SALT
+            )
+            for future in cluster.admin.alter_user_scram_credentials([change]).values():
+                future.result(SOON_S)
+            wait_until(lambda: logs_in(address, "carol", sha_256, b"new"), "the user", timeout_s=SOON_S)
+            change = UserScramCredentialDeletion("carol", ScramMechanism.SCRAM_SHA_256)
+            for future in cluster.admin.alter_user_scram_credentials([change]).values():
+                future.result(SOON_S)
+            wait_until(lambda: not logs_in(address, "carol", sha_256, b"new"), "its end", timeout_s=SOON_S)
+
+            texts = [http.get(path).text for path in ("/v1/state", "/metrics", "/readyz", "/v1/acls")]
+        held = list(reachable_texts(node))
+        assert b"orders.a" in held
+    assert any("snapshot" in str(line.get("origin")) for line in lines)
+    texts += [str(lines), caplog.text, created.output]
+    files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert files
     for where in (*held, *files, *(each.encode(errors="surrogateescape") for each in texts)):
         assert cluster.secrets_in(where) == []

@@ -15,15 +15,23 @@ from authorizer.admin_server.sasl.oauthbearer import OAuthBearerServer
 from authorizer.admin_server.sasl.plain import PlainServer
 from authorizer.admin_server.sasl.scram import ScramServer
 from authorizer.api.errors import ConfigError
+from authorizer.authentication.cluster_credentials import ClusterCredentials
 from authorizer.authentication.failure_rate_limit import FailureRateLimit
 from authorizer.authentication.fair_places import FairExecutor, NoSlotError
 from authorizer.authentication.issuer import Issuer
 from authorizer.authentication.rejection import busy_error
 from authorizer.authentication.reloading_value import FILE_POLL_INTERVAL_S, FileReader, ReloadingValue
-from authorizer.authentication.scram import CREDENTIALS_FILE, ITERATIONS_MAX, SCRAM_DIGESTS, ScramCredential
+from authorizer.authentication.scram import (
+    CREDENTIALS_FILE,
+    ITERATIONS_MAX,
+    SCRAM_DIGESTS,
+    ScramCredential,
+    credential_id,
+)
 from authorizer.configuration.keys.admin import SERVED_MECHANISMS
 from authorizer.configuration.keys.names import (
     ADMIN_CREDENTIALS_FILE,
+    ADMIN_SCRAM_CREDENTIALS,
     AUTH_OIDC_JWKS,
     LISTENER_PREFIX,
     MAX_REAUTH_MS,
@@ -66,7 +74,8 @@ class SaslLogins:
         """Load the file of credentials and the issuer's keys.
 
         Raises:
-            ConfigError: a file is invalid, or PyJWT is needed and not installed.
+            ConfigError: a file is invalid, the log cannot have credentials, or PyJWT is needed and not
+                installed.
         """
         self._config = config
         self.clock = clock
@@ -77,7 +86,16 @@ class SaslLogins:
         self._lines = LogThrottle()
         self._credentials: ReloadingValue[_Credentials] | None = None
         self._issuer: Issuer | None = None
-        if config.admin_credentials_file is not None:
+        self._cluster_credentials: ClusterCredentials | None = None
+        if config.admin_scram_credentials == "log":
+            if config.admin_credentials_file is not None:
+                raise ConfigError(
+                    ADMIN_CREDENTIALS_FILE,
+                    "",
+                    f"no file with {ADMIN_SCRAM_CREDENTIALS}=log: set one of the two",
+                )
+            self._cluster_credentials = ClusterCredentials(config)
+        elif config.admin_credentials_file is not None:
             load = FileReader(Path(config.admin_credentials_file), _read_credentials)
             self._credentials = ReloadingValue("credentials", load, FILE_POLL_INTERVAL_S, changed=_nothing)
             self._credentials.load()
@@ -85,7 +103,9 @@ class SaslLogins:
             self._issuer = Issuer(config, config.auth_oidc_jwks, clock, changed=_nothing)
 
     def start(self) -> None:
-        """Start to reload the file and the issuer's keys."""
+        """Start to follow the cluster's credentials, and to reload the file and the issuer's keys."""
+        if self._cluster_credentials is not None:
+            self._cluster_credentials.start()
         for each in self._reloading_values():
             each.start()
 
@@ -93,6 +113,8 @@ class SaslLogins:
         """Stop. Idempotent."""
         for each in self._reloading_values():
             each.close()
+        if self._cluster_credentials is not None:
+            self._cluster_credentials.close()
         self._checks.close()
         if self._issuer is not None:
             self._issuer.close()
@@ -110,7 +132,7 @@ class SaslLogins:
                 raise ConfigError(key, name, BY_NAME[SASL_MECHANISMS].allowed)
             if name == "OAUTHBEARER" and self._issuer is None:
                 raise ConfigError(AUTH_OIDC_JWKS, "", f"{key} has {name}: name the keys that verify tokens")
-            if name != "OAUTHBEARER" and self._credentials is None:
+            if name != "OAUTHBEARER" and self._credentials is None and self._cluster_credentials is None:
                 raise ConfigError(
                     ADMIN_CREDENTIALS_FILE,
                     "",
@@ -157,9 +179,17 @@ class SaslLogins:
         return found, properties.get(found)
 
     def _find(self, mechanism: str, user: str) -> tuple[ScramCredential, bool]:
-        """Return a user's credential and True; for an unknown user one that nothing matches, and False."""
-        stored = {} if self._credentials is None else self._credentials.value or {}
-        found = stored.get(f"{mechanism} {user}")
+        """Return a user's credential and True; for an unknown user one that nothing matches, and False.
+
+        Raises:
+            RejectionError: the cluster's credentials are not loaded.
+        """
+        stored: Mapping[str, ScramCredential] = {}
+        if self._cluster_credentials is not None:
+            stored = self._cluster_credentials.require()
+        elif self._credentials is not None:
+            stored = self._credentials.value or {}
+        found = stored.get(credential_id(user, mechanism))
         if found is not None:
             return found, True
         # The same salt each time, as of a user that exists.
@@ -196,7 +226,7 @@ class SaslLogins:
 
 
 def _read_credentials(path: Path) -> _Credentials:
-    return {f"{each.mechanism} {each.user}": each for each in CREDENTIALS_FILE.read(path)}
+    return {each.id: each for each in CREDENTIALS_FILE.read(path)}
 
 
 def _nothing() -> None:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from authorizer.configuration.keys.key import ConfigKey, KeyGroup, OptionalKey, integer_key, text_key
+from authorizer.configuration.keys.key import (
+    ConfigKey,
+    KeyGroup,
+    OptionalKey,
+    choice_key,
+    integer_key,
+    text_key,
+)
 from authorizer.configuration.keys.names import (
     ADMIN_ADVERTISED_LISTENERS,
     ADMIN_CREDENTIALS_FILE,
     ADMIN_IDLE_MS,
     ADMIN_LISTENERS,
     ADMIN_REQUEST_RATE,
+    ADMIN_SCRAM_CREDENTIALS,
     MAX_REAUTH_MS,
     PROTOCOL_MAP,
     SASL_MECHANISMS,
@@ -76,13 +84,23 @@ class AdminKeys(KeyGroup):
         "A changed file takes effect within about a second. An unusable file changes nothing.",
         is_per_cluster=True,
     )
+    admin_scram_credentials = choice_key(
+        ADMIN_SCRAM_CREDENTIALS,
+        ("file", "log"),
+        "file",
+        f"What verifies logins by PLAIN and SCRAM: the file in {ADMIN_CREDENTIALS_FILE}, or the credentials "
+        "that kafka-configs stores in the cluster's metadata log (UserScramCredentialRecord). `log` needs a "
+        "kraft:// log or a broker's directory. Each process then reads the log a second time and keeps the "
+        "hashes in memory only; a changed user takes effect when that reader has read the change.",
+        is_per_cluster=True,
+    )
     sasl_enabled_mechanisms = ConfigKey(
         name=SASL_MECHANISMS,
         type_name="list",
         default="SCRAM-SHA-256,SCRAM-SHA-512",
         allowed=f"some of {', '.join(SERVED_MECHANISMS)}, separated by commas",
         doc="Mechanisms that listeners with SASL offer, also as listener.name.<name>.sasl.enabled.mechanisms."
-        f" PLAIN and SCRAM are verified with {ADMIN_CREDENTIALS_FILE}, OAUTHBEARER with the keys of "
+        f" PLAIN and SCRAM are verified as {ADMIN_SCRAM_CREDENTIALS} says, OAUTHBEARER with the keys of "
         "aclog.auth.oidc.",
         parse=names,
     )
