@@ -357,36 +357,40 @@ def test_users_of_the_cluster_log_in_and_their_secrets_stay_in_memory(
             "sasl.enabled.mechanisms": f"PLAIN,{sha_256},{sha_512}",
         },
     )
-    with capture_logs() as lines, AdminServer(config) as server, Node.open(config) as node:
+    with capture_logs() as lines, Node.open(config) as node:
         node.start()
         assert node.wait_until_ready(SOON_S)
-        server.start(node)
-        (address,) = server.addresses
-        with sidecar_of(node) as url, httpx.Client(base_url=url, timeout=SOON_S) as http:
-            wait_until(
-                lambda: any(line["event"] == "cluster_credentials_loaded" for line in lines),
-                "the credentials",
-                timeout_s=SOON_S,
-            )
-            for mechanism in ("PLAIN", sha_256, sha_512):
-                assert logs_in(address, "alice", mechanism, password_of("alice"))
-                assert not logs_in(address, "alice", mechanism, b"wrong")
-            assert logs_in(address, "bob", sha_256, password_of("bob"))
-            assert not logs_in(address, "bob", sha_512, password_of("bob"))
-            assert not logs_in(address, "carol", sha_256, password_of("carol"))
+        with AdminServer(config) as server:
+            server.start(node)
+            (address,) = server.addresses
+            with sidecar_of(node) as url, httpx.Client(base_url=url, timeout=SOON_S) as http:
+                wait_until(
+                    lambda: any(line["event"] == "cluster_credentials_loaded" for line in lines),
+                    "the credentials",
+                    timeout_s=SOON_S,
+                )
+                for mechanism in ("PLAIN", sha_256, sha_512):
+                    assert logs_in(address, "alice", mechanism, password_of("alice"))
+                    assert not logs_in(address, "alice", mechanism, b"wrong")
+                assert logs_in(address, "bob", sha_256, password_of("bob"))
+                assert not logs_in(address, "bob", sha_512, password_of("bob"))
+                assert not logs_in(address, "carol", sha_256, password_of("carol"))
 
-            change: Any = UserScramCredentialUpsertion(
-                "carol", ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, ITERATIONS), b"new", SALT
-            )
-            for future in cluster.admin.alter_user_scram_credentials([change]).values():
-                future.result(SOON_S)
-            wait_until(lambda: logs_in(address, "carol", sha_256, b"new"), "the user", timeout_s=SOON_S)
-            change = UserScramCredentialDeletion("carol", ScramMechanism.SCRAM_SHA_256)
-            for future in cluster.admin.alter_user_scram_credentials([change]).values():
-                future.result(SOON_S)
-            wait_until(lambda: not logs_in(address, "carol", sha_256, b"new"), "its end", timeout_s=SOON_S)
+                change: Any = UserScramCredentialUpsertion(
+                    "carol", ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, ITERATIONS), b"new", SALT
+                )
+                for future in cluster.admin.alter_user_scram_credentials([change]).values():
+                    future.result(SOON_S)
+                wait_until(lambda: logs_in(address, "carol", sha_256, b"new"), "the user", timeout_s=SOON_S)
+                change = UserScramCredentialDeletion("carol", ScramMechanism.SCRAM_SHA_256)
+                for future in cluster.admin.alter_user_scram_credentials([change]).values():
+                    future.result(SOON_S)
+                wait_until(
+                    lambda: not logs_in(address, "carol", sha_256, b"new"), "its end", timeout_s=SOON_S
+                )
 
-            texts = [http.get(path).text for path in ("/v1/state", "/metrics", "/readyz", "/v1/acls")]
+                texts = [http.get(path).text for path in ("/v1/state", "/metrics", "/readyz", "/v1/acls")]
+        # The node's state, without the server and its reader.
         held = list(reachable_texts(node))
         assert b"orders.a" in held
     assert any("snapshot" in str(line.get("origin")) for line in lines)
