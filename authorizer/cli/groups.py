@@ -35,6 +35,7 @@ spark_command: Final = LazyGroup(
         "all": "spark.job_commands",
         "changes": "spark.job_commands",
         "counts": "spark.job_commands",
+        "doctor": "spark.doctor",
         "history": "spark.history",
         "review": "spark.review",
         "snapshots": "spark.job_commands",

@@ -19,7 +19,7 @@ from snapshot.errors import SnapshotError, SnapshotStoreMissingError, SnapshotSt
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_BUCKETS: Final = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
+BUCKETS: Final = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
 _S3: Final = frozenset({"s3", "s3a"})
 #: botocore's settings: with s3fs' default of five tries, a server that never responds would take two minutes.
 _S3_CLIENT: Final[Mapping[str, Any]] = MappingProxyType(
@@ -31,7 +31,7 @@ def client_options(url: str) -> dict[str, Any]:
     """Options of the client library; S3 timeouts of fsspec's own configuration have priority."""
     protocol = url.partition("://")[0]
     options: dict[str, Any] = {}
-    if protocol in _BUCKETS:
+    if protocol in BUCKETS:
         # Invalidating the cache before listings is not enough: reads use it, too, and miss newer files.
         options["use_listings_cache"] = False
     if protocol in _S3 and "config_kwargs" not in fsspec.config.conf.get(protocol, {}):
@@ -42,7 +42,7 @@ def client_options(url: str) -> dict[str, Any]:
 def is_object_store(fs: Any) -> bool:
     """Whether paths of this fsspec file system begin with a bucket."""
     names = (fs.protocol,) if isinstance(fs.protocol, str) else fs.protocol
-    return not _BUCKETS.isdisjoint(names)
+    return not BUCKETS.isdisjoint(names)
 
 
 def require_bucket(fs: Any, root: str, shown: str) -> None:

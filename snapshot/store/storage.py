@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 #: Another node's retention may remove a new directory before the first file is in it.
 _PUT_TRIES: Final = 3
+
+#: Name of the object of ``probe``; neither a store nor Spark reads names that begin with a dot.
+PROBE_PREFIX: Final = ".aclog-doctor-"
 
 _CREDENTIALS: Final = re.compile(r"//[^/@]*@")
 
@@ -109,9 +113,45 @@ class Storage:
 
     def modified_s(self, path: str) -> float | None:
         """When the file was last written, in seconds since the epoch; None if missing or unknown."""
+        return self._modified_s(self._absolute(path), path)
+
+    def probe(self) -> float | None:
+        """Write, read and remove one new object, and change nothing else.
+
+        If the directory does not exist, its nearest existing parent is used.
+
+        Returns:
+            When the object was written by the store's clock, in seconds since the epoch; None if unknown.
+
+        Raises:
+            SnapshotError: a step fails.
+        """
+        if self._is_object_store:
+            self._require_bucket()
+        directory = self._root
+        with self._translated("access", ""):
+            while directory and not self._is_object_store and not self._fs.exists(directory):
+                directory = directory.rpartition("/")[0]
+        target = f"{directory}/{PROBE_PREFIX}{uuid4().hex}"
+        content = target.encode()
+        try:
+            with self._translated("write", ""):
+                self._fs.pipe_file(target, content)
+            try:
+                with self._translated("read", ""):
+                    if self._fs.cat_file(target) != content:
+                        raise SnapshotError(f"{self._shown} returns other bytes than were written")
+                return self._modified_s(target, "")
+            finally:
+                with self._translated("remove", ""):
+                    self._fs.rm_file(target)
+        except FileNotFoundError as error:
+            raise SnapshotError(f"cannot write and read {self._shown}: {error}") from error
+
+    def _modified_s(self, target: str, path: str) -> float | None:
         try:
             with self._translated("access", path):
-                modified = self._fs.modified(self._absolute(path))
+                modified = self._fs.modified(target)
         except (FileNotFoundError, NotImplementedError):
             return None
         if modified.tzinfo is None:

@@ -60,7 +60,7 @@ def delta_jars() -> list[Path]:
     """
     what = f"Delta Lake {DELTA_VERSION}"
     require_pyspark_version(what, PACKAGE)
-    default = cache_directory("delta-jars") / DELTA_VERSION
+    default = default_directory()
     try:
         directory = jar_directory(default, DIRECTORY_VARIABLE, JARS, what)
     except SparkJarsError as error:
@@ -70,6 +70,11 @@ def delta_jars() -> list[Path]:
             f"{PACKAGE}"
         ) from error
     return [directory / jar.file for jar in JARS]
+
+
+def default_directory() -> Path:
+    """The directory of the jars, unless ACLOG_DELTA_JARS names another one."""
+    return cache_directory("delta-jars") / DELTA_VERSION
 
 
 def require_delta(spark: SparkSession) -> None:

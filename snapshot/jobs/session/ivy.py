@@ -61,17 +61,21 @@ def jar_directory(default: Path, variable: str, jars: Sequence[Jar], what: str) 
     Raises:
         SparkJarsError: the jars cannot be downloaded, or have other checksums.
     """
-    override = os.environ.get(variable)
-    directory = Path(override) if override else default
-    problems = _differences(directory, jars)
+    directory, problems = installed_jars(default, variable, jars)
     if not problems:
         return directory
-    if override and directory.exists():
+    if directory != default and directory.exists():
         raise SparkJarsError(f"{variable}={directory} does not hold {what}: {_some(problems)}")
     with _locked(directory.with_name(f"{directory.name}.lock")):
         if _differences(directory, jars):  # another process may have been faster
             _install(directory, jars, what)
     return directory
+
+
+def installed_jars(default: Path, variable: str, jars: Sequence[Jar]) -> tuple[Path, list[str]]:
+    """The directory of these jars, and how it differs from them, without downloading; see jar_directory."""
+    directory = Path(os.environ.get(variable) or default)
+    return directory, _differences(directory, jars)
 
 
 def fetch(target: Path, jars: Sequence[Jar], what: str) -> None:

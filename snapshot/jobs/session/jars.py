@@ -64,7 +64,7 @@ def connector_jars() -> list[Path]:
         SparkJarsError: they cannot be downloaded, or have other checksums.
     """
     require_pyspark_version(_WHAT, PACKAGE)
-    default = cache_directory("spark-jars") / SPARK_VERSION
+    default = default_directory()
     try:
         directory = jar_directory(default, DIRECTORY_VARIABLE, JARS, _WHAT)
     except SparkJarsError as error:
@@ -74,6 +74,11 @@ def connector_jars() -> list[Path]:
             f"{PACKAGE}, or --conf spark.jars=..."
         ) from error
     return [directory / jar.file for jar in JARS]
+
+
+def default_directory() -> Path:
+    """The directory of the jars, unless ACLOG_SPARK_JARS names another one."""
+    return cache_directory("spark-jars") / SPARK_VERSION
 
 
 def require_pyspark_version(what: str, package: str) -> None:

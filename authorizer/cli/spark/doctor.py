@@ -1,0 +1,304 @@
+"""``aclog spark doctor``: checks what the Spark jobs need."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import sys
+import time
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from authorizer.cli.command import Command
+from authorizer.cli.failure import ExitCode
+from authorizer.cli.options import completes, progress_option, quiet_option
+from authorizer.cli.rendering.output import answer, print_json, shown
+from authorizer.cli.spark.job import note_start, spark_session_of
+from authorizer.cli.spark.locations import local_path, located
+from authorizer.cli.spark.options import SparkFlags, spark_options
+from authorizer.cli.spark.requirements import JAVA_MIN, missing_requirement
+from records.errors import AclogError
+from records.install_command import install_command
+from records.log.open import TOPIC, kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from snapshot.jobs.running.diagnosis import Executor
+
+#: Clocks that a time service sets differ by less.
+CLOCK_TOLERANCE_S: Final = 10.0
+_CLOCK_WHY: Final = "whether a snapshot is usable, and which ones are removed, depends on both clocks"
+_CLOCK_FIX: Final = "set both clocks by NTP"
+_PYTHON_FIX: Final = (
+    "--conf spark.pyspark.python=PATH (or PYSPARK_PYTHON) names the interpreter, at the same path on the "
+    "driver and all executors, with aclog and its extra `spark` installed"
+)
+_ACCESS_FIX: Final = (
+    "create the file system or bucket, give this user the permissions to read, write, list and delete "
+    "there, and set the store's own credentials (for s3:// AWS_...)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A requirement that is not met.
+
+    Attributes:
+        what: the thing and what is wrong with it.
+        why: the cause, or what does not work without it.
+        fix: what to do.
+    """
+
+    what: str
+    why: str
+    fix: str
+
+
+@dataclass(slots=True)
+class Diagnosis:
+    """The result of the checks.
+
+    Attributes:
+        driver: versions on this machine.
+        executors: what the executors have; empty if Spark does not run.
+        findings: in the order of the checks.
+    """
+
+    driver: dict[str, str | None]
+    executors: list[Executor] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+    def add(self, what: str, why: str, fix: str) -> None:
+        """Add a finding, once."""
+        finding = Finding(what, why, fix)
+        if finding not in self.findings:
+            self.findings.append(finding)
+
+
+@click.command("doctor", cls=Command)
+@click.option(
+    "--log",
+    "log_urls",
+    metavar="URL",
+    multiple=True,
+    shell_complete=completes("dir"),
+    help="A log of the job. kafka:// logs need the Kafka connector's jars. The log is not read. Repeatable.",
+)
+@click.option(
+    "--output",
+    "--snapshots",
+    "outputs",
+    metavar="DIR",
+    multiple=True,
+    shell_complete=completes("dir"),
+    help="Where a job writes: its --output, --snapshots, --counts or --history. Repeatable.",
+)
+@click.option(
+    "--checkpoint", metavar="DIR", help="Where Spark stores its position: a path, or a URL for Hadoop."
+)
+@click.option(
+    "--format",
+    "table_format",
+    type=click.Choice(["parquet", "delta"]),
+    default="parquet",
+    show_default=True,
+    help="Format of the job's tables. delta needs the jars of Delta Lake.",
+)
+@spark_options
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+@progress_option
+@quiet_option
+def doctor_command(
+    *,
+    log_urls: tuple[str, ...],
+    outputs: tuple[str, ...],
+    checkpoint: str | None,
+    table_format: str,
+    as_json: bool,
+    **flags: Any,
+) -> None:
+    """Check what the Spark jobs need, and name a fix for each finding.
+
+    Checks the versions of Python, pyspark, Java and aclog here and on the executors that Spark has now, the
+    pinned jars with their checksums, and the clocks of the stores. In each --output and the --checkpoint it
+    writes, reads and removes one object `.aclog-doctor-*`; it changes nothing else.
+
+    Exit code 0: no finding; 1: at least one.
+
+    \b
+    Examples:
+      aclog spark doctor --output DIR
+      aclog spark doctor --log kafka://b1:9092/acls --snapshots s3://bucket/aclog \\
+          --checkpoint s3a://bucket/checkpoints --master spark://HOST:7077 --json
+    """
+    found = Diagnosis({"interpreter": sys.executable, "python": platform.python_version()})
+    found.driver |= {"aclog": installed("aclog"), "pyspark": installed("pyspark")}
+    spark = SparkFlags(**flags)
+    needs_kafka = any(kind_of(url) == TOPIC for url in log_urls)
+    check_driver(found)
+    has_jars = check_jars(found, spark, needs_kafka=needs_kafka, needs_delta=table_format == "delta")
+    for output in outputs:
+        check_access(found, f"--output {output}", partial(_probe, output))
+    if checkpoint is not None and local_path(checkpoint) is not None:
+        check_access(found, f"--checkpoint {checkpoint}", partial(_probe, checkpoint))
+    if missing_requirement() is None:
+        _check_session(found, spark, outputs, checkpoint, needs_kafka=needs_kafka and has_jars)
+    _print(found, as_json=as_json)
+    if found.findings:
+        raise click.exceptions.Exit(ExitCode.NO)
+
+
+def installed(package: str) -> str | None:
+    """The version of an installed package; None if it is not installed."""
+    from importlib.metadata import PackageNotFoundError, version  # imports email, which help does not need
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def check_driver(found: Diagnosis) -> None:
+    """Check pyspark and Java on this machine."""
+    from snapshot.jobs.session.jars import SPARK_VERSION
+
+    extra = install_command("spark")
+    if (missing := missing_requirement()) is not None:
+        why = f"the jobs cannot run with {sys.executable}"
+        found.add(missing, why, f"{extra}, and Java {JAVA_MIN} or newer on PATH or in JAVA_HOME")
+    pyspark = found.driver["pyspark"]
+    if pyspark is not None and pyspark.split(".")[:2] != SPARK_VERSION.split(".")[:2]:
+        why = f"the jobs use Python data sources of Spark {SPARK_VERSION}"
+        found.add(f"pyspark {pyspark} is not {SPARK_VERSION}", why, extra)
+
+
+def check_jars(found: Diagnosis, flags: SparkFlags, *, needs_kafka: bool, needs_delta: bool) -> bool:
+    """Check the needed jars, unless an option names them; returns whether all are there."""
+    from snapshot.jobs.session import delta, jars
+    from snapshot.jobs.session.ivy import installed_jars
+
+    given = " ".join((flags.packages or "", *(value for _, value in flags.spark_conf)))
+    needed = (
+        ("Spark's Kafka connector", jars, jars.CONNECTOR_NAME, needs_kafka),
+        ("Delta Lake", delta, delta.DELTA_NAME, needs_delta),
+    )
+    count = len(found.findings)
+    for what, module, name, is_needed in needed:
+        if not is_needed or name in given:
+            continue
+        default, variable = module.default_directory(), module.DIRECTORY_VARIABLE
+        directory, problems = installed_jars(default, variable, module.JARS)
+        if problems:
+            found.add(
+                f"the jars of {what} are not in {directory}",
+                ", ".join(problems),
+                f"`{sys.executable} -m {module.__name__}` downloads them, unless {variable} is set: then "
+                f"copy them there, or unset it. Or --packages {module.PACKAGE}",
+            )
+    return len(found.findings) == count
+
+
+def check_access(found: Diagnosis, what: str, probe: Callable[[], float | None]) -> None:
+    """Probe a location, and compare its clock with this machine's.
+
+    Args:
+        found: takes the findings.
+        what: the option and its location.
+        probe: writes an object, and returns its time in seconds since the epoch; None if unknown.
+    """
+    before_s = time.time()
+    try:
+        written_s = probe()
+    except AclogError as error:
+        found.add(f"{shown(what)} cannot be used on this machine", str(error), _ACCESS_FIX)
+        return
+    if written_s is None:
+        return
+    ahead_s = max(written_s - time.time(), 0) - max(before_s - written_s, 0)
+    if abs(ahead_s) > CLOCK_TOLERANCE_S:
+        relation = "ahead of" if ahead_s > 0 else "behind"
+        what = f"the clock of {shown(what)} is {abs(ahead_s):.0f} s {relation} this machine's"
+        found.add(what, _CLOCK_WHY, _CLOCK_FIX)
+
+
+def check_executors(found: Diagnosis, executors: Sequence[Executor]) -> None:
+    """Compare the executors' versions with the driver's, and add what they lack."""
+    found.executors = list(executors)
+    for each in executors:
+        where = f"{each.interpreter} on {each.host}"
+        for error in each.import_errors:
+            found.add(f"{where} lacks a package of the tasks", error, _PYTHON_FIX)
+        if not each.import_errors and each.aclog != found.driver["aclog"]:
+            why = f"it is {each.aclog}, the driver's is {found.driver['aclog']}"
+            found.add(f"{where} has another version of aclog", why, _PYTHON_FIX)
+        if int(each.java.partition(".")[0].partition("-")[0]) < JAVA_MIN:
+            why = f"it is {each.java}; the jobs need {JAVA_MIN} or newer"
+            found.add(f"Java of the executor on {each.host} is too old", why, "set JAVA_HOME there")
+        for store, error in each.store_errors:
+            found.add(f"{shown(store)} cannot be used by {where}", error, _ACCESS_FIX)
+
+
+def _probe(location: str) -> float | None:
+    from snapshot.store.storage import Storage
+
+    return Storage(located(location)).probe()
+
+
+def _check_session(
+    found: Diagnosis, flags: SparkFlags, outputs: Sequence[str], checkpoint: str | None, *, needs_kafka: bool
+) -> None:
+    """Start Spark, and check its executors, and a checkpoint that only Hadoop reaches."""
+    from snapshot.jobs.running.diagnosis import executors, probe_with_hadoop
+
+    note_start()
+    try:
+        with spark_session_of(flags, "doctor", needs_kafka=needs_kafka) as spark:
+            found.driver["java"] = spark._jvm.java.lang.System.getProperty("java.version")  # noqa: SLF001
+            python = spark.sparkContext.pythonExec
+            if shutil.which(python) is None:
+                why = "the driver runs the executors' interpreter, too: Python data sources plan with it"
+                found.add(f"{python} does not exist on the driver", why, _PYTHON_FIX)
+            if checkpoint is not None and local_path(checkpoint) is None:
+                probe = partial(probe_with_hadoop, spark, checkpoint)
+                check_access(found, f"--checkpoint {checkpoint}", probe)
+            check_executors(found, executors(spark, [located(output) for output in outputs]))
+    except AclogError as error:
+        fix = f"{_PYTHON_FIX}. If it is right: are --master and its workers up, with free cores?"
+        found.add("Spark cannot run a task", str(error), fix)
+
+
+def _print(found: Diagnosis, *, as_json: bool) -> None:
+    if as_json:
+        executors = [
+            {
+                "host": each.host,
+                "interpreter": each.interpreter,
+                "python": each.python,
+                "java": each.java,
+                "aclog": each.aclog,
+            }
+            for each in found.executors
+        ]
+        findings = [asdict(finding) for finding in found.findings]
+        print_json({"driver": found.driver, "executors": executors, "findings": findings})
+        return
+    driver = found.driver
+    answer(
+        f"driver: Python {driver['python']} ({driver['interpreter']}), aclog {driver['aclog']}, pyspark "
+        f"{driver['pyspark']}, Java {driver.get('java')}",
+        indent=2,
+    )
+    for each in found.executors:
+        answer(
+            f"executor {each.host}: Python {each.python} ({each.interpreter}), aclog {each.aclog}, Java "
+            f"{each.java}",
+            indent=2,
+        )
+    for finding in found.findings:
+        answer(f"{finding.what}: {finding.why}", indent=2)
+        answer(f"  Fix: {finding.fix}", indent=4)
+    answer(f"{len(found.findings)} finding{'' if len(found.findings) == 1 else 's'}")

@@ -1,0 +1,182 @@
+"""Observations of a Spark session for `aclog spark doctor`: its executors, and access to a checkpoint.
+
+The function that executors run is pickled by value, because they may lack aclog.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from threading import Event, Timer
+from typing import TYPE_CHECKING, Any, Final, cast
+from uuid import uuid4
+
+from pyspark import cloudpickle
+
+from snapshot.errors import SnapshotError, SparkJobError
+from snapshot.jobs.running.failure import is_of_spark, job_failure
+from snapshot.store.object_store import BUCKETS
+from snapshot.store.storage import PROBE_PREFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pyspark.sql import SparkSession
+
+#: What the tasks of the jobs import: aclog itself, and the packages of its extra `spark`.
+MODULES: Final = ("snapshot.jobs.folding.log_fold", "pyarrow", "pandas")
+#: A cluster without free cores starts no task, and reports no error.
+TIMEOUT_S: Final = 120.0
+_JAVA: Final = "java_method('java.lang.System', 'getProperty', 'java.version') AS java"
+_TAG: Final = "aclog-doctor"
+_HOST: Final = re.compile(r"\(TID \d+\) \((\S+) executor \S+\)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Executor:
+    """An interpreter on a host that ran a task.
+
+    Attributes:
+        host: its name.
+        interpreter: path of Python.
+        python: version of Python.
+        java: version of the executor's Java.
+        aclog: version of aclog; None if it is not installed as a package.
+        import_errors: of MODULES.
+        store_errors: by the store's URL.
+    """
+
+    host: str
+    interpreter: str
+    python: str
+    java: str
+    aclog: str | None
+    import_errors: tuple[str, ...]
+    store_errors: tuple[tuple[str, str], ...]
+
+
+def executors(
+    spark: SparkSession,
+    stores: Sequence[str],
+    modules: Sequence[str] = MODULES,
+    timeout_s: float = TIMEOUT_S,
+) -> list[Executor]:
+    """Run a task for each core that Spark has now, and return what they found, without duplicates.
+
+    Args:
+        spark: the session.
+        stores: URLs for fsspec; each task probes all.
+        modules: each task imports all.
+        timeout_s: how long to wait for the tasks.
+
+    Raises:
+        SparkJobError: tasks cannot run; with the interpreter, and the host where it is known.
+    """
+    context = spark.sparkContext
+    tasks = max(2, context.defaultParallelism)
+    is_late = Event()
+
+    def cancel() -> None:
+        is_late.set()
+        context.cancelJobsWithTag(_TAG)
+
+    timer = Timer(timeout_s, cancel)
+    this, pickler = sys.modules[__name__], cast("Any", cloudpickle)
+    pickler.register_pickle_by_value(this)
+    context.addJobTag(_TAG)
+    timer.start()
+    try:
+        rows = spark.range(0, tasks, 1, tasks).selectExpr(_JAVA).rdd
+        found = rows.mapPartitions(lambda part: _observed(part, tuple(modules), tuple(stores))).collect()
+    except Exception as error:
+        if not is_of_spark(error):
+            raise
+        if is_late.is_set():
+            raise SparkJobError(f"no executor finished a task in {timeout_s:.0f} s") from error
+        host = _HOST.search(str(error))
+        where = f" on {host[1]}" if host else ""
+        python = context.pythonExec
+        raise SparkJobError(f"Python tasks fail{where} with {python}: {job_failure(error)}") from error
+    finally:
+        timer.cancel()
+        context.removeJobTag(_TAG)
+        pickler.unregister_pickle_by_value(this)
+    return [Executor(**dict(pairs)) for pairs in sorted(set(found), key=repr)]
+
+
+def _observed(
+    rows: Iterable[Any], modules: tuple[str, ...], stores: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, Any], ...]]:
+    """The fields of an Executor. Runs on executors, perhaps without aclog."""
+    import importlib  # noqa: PLC0415 - pickled by value, so imports of the module are not there
+    import platform  # noqa: PLC0415
+    import socket  # noqa: PLC0415
+    import sys  # noqa: PLC0415
+    import time  # noqa: PLC0415
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
+
+    # So that no core runs all tasks.
+    time.sleep(0.3)
+    import_errors, store_errors = [], []
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except Exception as error:  # noqa: BLE001 - any error of a package
+            import_errors.append(str(error))
+    try:
+        aclog = version("aclog")
+    except PackageNotFoundError:
+        aclog = None
+    if not import_errors:
+        from snapshot.store.storage import Storage  # noqa: PLC0415
+
+        for store in stores:
+            try:
+                Storage(store).probe()
+            except Exception as error:  # noqa: BLE001 - as above
+                store_errors.append((store, str(error)))
+    for row in rows:
+        yield (
+            ("host", socket.gethostname()),
+            ("interpreter", sys.executable),
+            ("python", platform.python_version()),
+            ("java", row[0]),
+            ("aclog", aclog),
+            ("import_errors", tuple(dict.fromkeys(import_errors))),
+            ("store_errors", tuple(store_errors)),
+        )
+
+
+def probe_with_hadoop(spark: SparkSession, url: str) -> float:
+    """Storage.probe through Hadoop's file systems, as Spark reads and writes a checkpoint.
+
+    Raises:
+        SnapshotError: a step fails.
+    """
+    hadoop: Any = spark._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]  # noqa: SLF001 - no public API
+    try:
+        path = hadoop.Path(url)
+        files = path.getFileSystem(spark._jsc.hadoopConfiguration())  # noqa: SLF001
+        # Access to a bucket's prefix does not imply access to the bucket.
+        while files.getUri().getScheme() not in BUCKETS and not files.exists(path):
+            path = path.getParent()
+        target = hadoop.Path(path, f"{PROBE_PREFIX}{uuid4().hex}")
+        content = target.getName().encode()
+        stream = files.create(target, False)
+        try:
+            stream.write(content)
+            stream.close()
+            stream = files.open(target)
+            read = bytes(stream.readAllBytes())
+            stream.close()
+            written_ms = files.getFileStatus(target).getModificationTime()
+        finally:
+            files.delete(target, False)
+    except Exception as error:
+        if not is_of_spark(error):
+            raise
+        raise SnapshotError(f"cannot write and read {url}: {job_failure(error)}") from error
+    if read != content:
+        raise SnapshotError(f"{url} returns other bytes than were written")
+    return float(written_ms) / 1000

@@ -1,0 +1,181 @@
+"""`aclog spark doctor`: one test for each finding. No test starts Spark."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from authorizer.cli.failure import ExitCode
+from authorizer.cli.spark.doctor import (
+    Diagnosis,
+    Finding,
+    check_access,
+    check_driver,
+    check_executors,
+    check_jars,
+)
+from authorizer.cli.spark.options import SparkFlags
+from records.install_command import install_command
+from snapshot.jobs.running.diagnosis import Executor
+from snapshot.jobs.session import delta, jars
+from snapshot.store.storage import Storage
+
+EXECUTOR = Executor(
+    host="worker-1",
+    interpreter="/env/bin/python",
+    python="3.11.7",
+    java="17.0.15",
+    aclog="0.1.0",
+    import_errors=(),
+    store_errors=(),
+)
+
+
+@pytest.fixture
+def found() -> Diagnosis:
+    return Diagnosis({"python": "3.11.7", "aclog": "0.1.0", "pyspark": jars.SPARK_VERSION})
+
+
+def only_finding(found: Diagnosis) -> Finding:
+    (only,) = found.findings
+    assert only.why
+    assert only.fix
+    return only
+
+
+def test_without_pyspark_that_and_an_output_without_access_are_findings(tmp_path: Path) -> None:
+    """No traceback; the checks that need no Spark run."""
+    (tmp_path / "file").write_text("")
+    code = "import sys; sys.modules['pyspark'] = None\nfrom authorizer.cli.main import main; main()"
+    flags = ["--output", str(tmp_path / "file" / "history"), "--checkpoint", str(tmp_path / "new"), "--json"]
+    command = [sys.executable, "-c", code, "spark", "doctor", *flags]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (ExitCode.NO, "")
+    missing, denied = json.loads(done.stdout)["findings"]
+    assert missing["what"] == "pyspark is not installed"
+    assert sys.executable in missing["why"]
+    assert missing["fix"].startswith(install_command("spark"))
+    assert denied["what"] == f"--output {tmp_path}/file/history cannot be used on this machine"
+    assert "Not a directory" in denied["why"]
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+def test_another_version_of_pyspark(found: Diagnosis) -> None:
+    found.driver["pyspark"] = "3.5.1"
+    check_driver(found)
+    assert only_finding(found).what == f"pyspark 3.5.1 is not {jars.SPARK_VERSION}"
+
+
+def test_java_is_missing(found: Diagnosis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    check_driver(found)
+    assert only_finding(found).what == "Java 17 or newer is not on PATH, nor in JAVA_HOME"
+
+
+def test_good_driver(found: Diagnosis) -> None:
+    check_driver(found)
+    assert found.findings == []
+
+
+@pytest.mark.parametrize(
+    ("variable", "name", "module"),
+    [
+        (jars.DIRECTORY_VARIABLE, "Spark's Kafka connector", jars),
+        (delta.DIRECTORY_VARIABLE, "Delta Lake", delta),
+    ],
+)
+def test_jars_are_missing_or_different(
+    found: Diagnosis,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+    name: str,
+    module: object,
+) -> None:
+    """Nothing is downloaded. Jars that the job does not need, or that --packages names, are not checked."""
+    assert module in (jars, delta)
+    pinned = jars if module is jars else delta
+    monkeypatch.setenv(variable, str(tmp_path))
+    (tmp_path / pinned.JARS[0].file).write_bytes(b"other")
+    check = partial(check_jars, found, needs_kafka=pinned is jars, needs_delta=pinned is delta)
+    assert check(SparkFlags(packages=pinned.PACKAGE))
+    assert check_jars(found, SparkFlags(), needs_kafka=False, needs_delta=False)
+    assert found.findings == []
+    assert not check(SparkFlags())
+    only = only_finding(found)
+    assert only.what == f"the jars of {name} are not in {tmp_path}"
+    assert f"{pinned.JARS[0].file} is different" in only.why
+    assert f"{pinned.JARS[1].file} is missing" in only.why
+    assert f"-m {pinned.__name__}" in only.fix
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize(("seconds", "relation"), [(60, "60 s ahead of"), (-60, "60 s behind")])
+def test_clock_of_a_store(found: Diagnosis, seconds: float, relation: str) -> None:
+    check_access(found, "--output s3://bucket/x", lambda: time.time() + seconds)
+    assert only_finding(found).what == f"the clock of --output s3://bucket/x is {relation} this machine's"
+
+
+@pytest.mark.parametrize("probe", [lambda: None, time.time, lambda: time.time() - 2])
+def test_clock_that_is_right_or_unknown(found: Diagnosis, probe: Callable[[], float | None]) -> None:
+    check_access(found, "--output s3://bucket/x", probe)
+    assert found.findings == []
+
+
+@pytest.mark.parametrize(
+    ("executor", "what", "why"),
+    [
+        (
+            replace(EXECUTOR, aclog=None, import_errors=("No module named 'pyarrow'",)),
+            "/env/bin/python on worker-1 lacks a package of the tasks",
+            "No module named 'pyarrow'",
+        ),
+        (
+            replace(EXECUTOR, aclog="0.0.9"),
+            "/env/bin/python on worker-1 has another version of aclog",
+            "it is 0.0.9, the driver's is 0.1.0",
+        ),
+        (
+            replace(EXECUTOR, java="11.0.2"),
+            "Java of the executor on worker-1 is too old",
+            "it is 11.0.2; the jobs need 17 or newer",
+        ),
+        (
+            replace(EXECUTOR, store_errors=(("s3://bucket/x", "access denied"),)),
+            "s3://bucket/x cannot be used by /env/bin/python on worker-1",
+            "access denied",
+        ),
+    ],
+)
+def test_executor(found: Diagnosis, executor: Executor, what: str, why: str) -> None:
+    """A finding names the interpreter and the host; a good executor has none."""
+    check_executors(found, [EXECUTOR, executor])
+    only = only_finding(found)
+    assert (only.what, only.why) == (what, why)
+
+
+def test_probe_changes_nothing(tmp_path: Path) -> None:
+    """It leaves no object, and creates no directory."""
+    before_s = time.time()
+    written_s = Storage(str(tmp_path / "a" / "b")).probe()
+    assert written_s is not None
+    assert before_s - 1 <= written_s <= time.time() + 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_probe_removes_its_object_if_it_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = Storage(str(tmp_path))
+    monkeypatch.setattr(storage._fs, "cat_file", lambda path: b"other")
+    with pytest.raises(Exception, match="returns other bytes than were written"):
+        storage.probe()
+    assert list(tmp_path.iterdir()) == []
