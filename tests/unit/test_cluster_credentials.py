@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from pathlib import Path
 from shutil import copytree
@@ -197,3 +198,29 @@ def test_a_trimmed_log_without_its_checkpoint_refuses_logins_and_names_the_way_o
     assert line["event"] == "cluster_credentials_unavailable"
     assert "no checkpoint" in line["reason"]
     assert "aclog.admin.credentials.file" in line["hint"]
+
+
+def test_a_truncated_log_takes_back_its_credentials(tmp_path: Path) -> None:
+    source = real_log("kraft-small")
+    copytree(source.parent, tmp_path / "node")
+    directory = tmp_path / "node" / source.name
+    segment = directory / "00000000000000000000.log"
+    with DirectoryLog.open(source) as log:
+        batches = log.read_raw(0)
+    first = next(each for each in batches if CredentialFold(each.base_offset).apply(each))
+    credentials = ClusterCredentials(load_config(environ={}, flags={"aclog.log.url": str(directory)}))
+    credentials.start()
+
+    def names() -> set[str] | None:
+        with suppress(RejectionError):
+            return {*credentials.require()}
+        return None
+
+    try:
+        wait_until(lambda: bool(names()), "the credentials", timeout_s=SOON_S)
+        for checkpoint in directory.glob("*.checkpoint"):
+            checkpoint.unlink()
+        os.truncate(segment, first.position)
+        wait_until(lambda: names() == set(), "the shorter log's credentials", timeout_s=SOON_S)
+    finally:
+        credentials.close()
