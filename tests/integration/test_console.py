@@ -242,7 +242,7 @@ def test_the_palette_finds_principals_names_dates_and_views(page: Page, url: str
     chosen("comp", "Compare view")
     expect(page.get_by_role("button", name="Compare")).to_have_attribute("aria-current", "page")
     chosen("find", "Findings view")
-    expect(page).to_have_url(re.compile("view=acls&.*lint=yes"))
+    expect(page).to_have_url(re.compile("view=findings"))
     chosen("nobody-has-this", "User:nobody-has-this no ACL names it: ask about it")
     expect(page.get_by_label("Principal", exact=True)).to_have_value("User:nobody-has-this")
     chosen("2999-01-01", "2999-01-01 state at the end of this day")
@@ -353,6 +353,7 @@ def test_the_pages_are_accessible(chromium: Browser, url: str, width: int, schem
             ("view=ask&principal=User:orders&operation=WRITE&name=orders.secret", ".history"),
             ("view=compare&since=0", ".flips"),
             ("view=acls&lint=yes", "table.list"),
+            ("view=findings", "table.list"),
             ("view=node", ".chart"),
         ):
             opened.goto(f"{url}/#{view}")

@@ -167,6 +167,14 @@ _FILTERS: list[dict[str, Any]] = [
     {"first": 1, "count": 2},
 ]
 
+#: Filters of the findings.
+_OF_FINDINGS: list[dict[str, Any]] = [
+    {},
+    {"rule": "broader-twin"},
+    {"who": "user:c", "can_go": True},
+    {"severity": "info"},
+]
+
 #: What a reader types and chooses.
 _NARROWED: list[dict[str, str | bool]] = [
     {},
@@ -206,6 +214,13 @@ def test_the_file_answers_as_the_node(
             requested = acls | ({"containing": text} if text else {})
             assert held(page, "acls", **requested) == client.get("acls", params=requested).json()
             assert held(page, "findings", **requested) == client.get("findings", params=requested).json()
+        for query in _OF_FINDINGS:
+            ours = held(page, "lint", **query)
+            theirs = client.get("lint", params=query).json()
+            for answer in (ours, theirs):
+                answer["findings"].sort(key=lambda each: (each["rule"], each["acl"]["id"]))
+            assert ours == theirs, query
+        assert held(page, "lint")["total"] > 0
         for text in ("orders", "USER:c e", "a b c d"):
             searched: dict[str, str | int] = {"text": text, "count": 4}
             assert held(page, "names", **searched) == client.get("names", params=searched).json()

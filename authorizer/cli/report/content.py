@@ -19,7 +19,7 @@ from authorizer.cli.rendering.output import Waiting
 from authorizer.cli.report.matrix_table import MatrixTable
 from authorizer.console.history.history_json import change_entries
 from authorizer.console.routes.decision_changes import find_decision_changes
-from authorizer.console.routes.findings import ACLS_MAXIMUM, findings_json
+from authorizer.console.routes.findings import ACLS_MAXIMUM, Findings, findings_by_acl
 from authorizer.engine.decisions.listing import Listing, list_acls
 from authorizer.engine.explanation.explain import explain
 from records.acl import AclBindingFilter, PatternType, ResourcePattern
@@ -153,6 +153,7 @@ def gather(
             )
             for each in scope.types
         ]
+    acls = list_acls(now.index, AclBindingFilter())
     findings = None
     if len(source.image) > ACLS_MAXIMUM:
         left_out.append(
@@ -161,7 +162,8 @@ def gather(
         )
     else:
         with Waiting("checking the ACLs"):
-            findings = findings_json(source.image, current)
+            ids = {each.record.id for each in acls.acls()}
+            findings = findings_by_acl(Findings.of(source.image, current), ids)
     decision_changes = []
     if before is not None:
         with Waiting("comparing"):
@@ -186,7 +188,7 @@ def gather(
         before=before,
         meaning=meaning,
         matrices=matrices,
-        acls=list_acls(now.index, AclBindingFilter()),
+        acls=acls,
         findings=findings,
         decision_changes=decision_changes,
         lines_maximum=lines_maximum,

@@ -12,6 +12,7 @@ import hashlib
 import html
 from typing import TYPE_CHECKING, Any, Final
 
+from authorizer.analysis.lint_rules import RULES
 from authorizer.api.acl_json import applied_acl_json
 from authorizer.cli.rendering.output import json_line, shown
 from authorizer.console.history.history_json import state_offset_json
@@ -106,6 +107,7 @@ def _data(report: Report) -> dict[str, Any]:
         "matrices": {each.resource_type.name: _matrix_json(each, cells) for each in report.matrices},
         "cells": cells.known,
         "acls": [applied_acl_json(acl) for acl in report.acls.acls()],
+        "rules": RULES,
         "findings": None
         if report.findings is None
         else {

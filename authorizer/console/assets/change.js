@@ -9,7 +9,8 @@ import { OPERATIONS, TYPES, aclText, count, stateText, title, visible } from "./
 const FIELDS = ["resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType"];
 const APPLY = "console/v1/apply";
 const UNKNOWN = "The node did not answer: it is unknown whether the change was applied. Check the ACLs before you try again.";
-export const NO_CHANGE = { add: [], remove: [], plan: null, done: null, error: null };
+export const NO_CHANGE = { add: [], remove: [], plan: null, done: null, error: null, isPlanWanted: false };
+const LISTED = 200;
 
 // The content of an ACL, without id, offset and time.
 export function contentOf(acl) {
@@ -31,6 +32,19 @@ export function isRemoved(change, acl) {
 
 export function withRemoval(change, acl) {
   return withEdits(change, { remove: [...change.remove, contentOf(acl)] });
+}
+
+// For a list of any length, with a plan.
+export function withRemovals(change, acls) {
+  const contents = [...change.remove, ...acls.map(contentOf)];
+  const distinct = new Map(contents.map((each) => [JSON.stringify(FIELDS.map((name) => each[name])), each]));
+  return withEdits(change, { remove: [...distinct.values()], isPlanWanted: true });
+}
+
+// What reverts an applied change, with a plan. An ACL may have been removed under several ids.
+function inverseOf({ added, removed }) {
+  const { remove: add } = withRemovals(NO_CHANGE, removed);
+  return { ...withRemovals(NO_CHANGE, added), add };
 }
 
 export function without(change, acl) {
@@ -76,12 +90,13 @@ function AddForm({ onAdd }) {
 function PendingChange({ change, setChange }) {
   const lines = [...change.add.map((acl) => ["+", "added", acl]), ...change.remove.map((acl) => ["−", "removed", acl])];
   return html`<ul class="changes" aria-label="Pending change">
-    ${lines.map(
+    ${lines.slice(0, LISTED).map(
       ([mark, kind, acl]) => html`<li class=${kind}>
         <span class="mark">${mark}</span> <span class="hidden">will be ${kind}:</span> <bdi>${aclText(acl)}</bdi>
         <button aria-label=${`Undo ${aclText(acl)}`} onClick=${() => setChange(without(change, acl))}>Undo</button>
       </li>`,
     )}
+    ${lines.length > LISTED ? html`<li>and ${(lines.length - LISTED).toLocaleString("en")} more</li>` : null}
   </ul>`;
 }
 
@@ -136,6 +151,7 @@ export function ChangePanel({ view, go, time, refresh, change, setChange }) {
       setChange((last) => (last.add === add && last.remove === remove ? { ...last, plan } : last)),
     );
   };
+  useEffect(() => (change.isPlanWanted ? preview() : undefined), [change.isPlanWanted]);
   const apply = () => {
     setConfirming(false);
     // Allow no more than the confirmed share.
@@ -166,7 +182,8 @@ export function ChangePanel({ view, go, time, refresh, change, setChange }) {
           ${isConfirming ? html`<${Confirm} plan=${change.plan} onYes=${apply} onNo=${() => setConfirming(false)} />` : null}`}
     ${change.done
       ? html`<p class="done" role="status">✓ In force from ${stateText(change.done.endOffset)} on:${" "}
-          ${count(change.done.added.length, "ACL")} added, ${count(change.done.removed.length, "ACL")} removed.</p>`
+          ${count(change.done.added.length, "ACL")} added, ${count(change.done.removed.length, "ACL")} removed.${" "}
+          ${refusal ? null : html`<button onClick=${() => setChange(inverseOf(change.done))}>Undo as a plan</button>`}</p>`
       : null}
   </details>`;
 }

@@ -8,7 +8,7 @@ import { urlOffset } from "./view.js";
 const PART = 5000;
 
 // All lines of an answer's list, however many pages they are.
-async function collect(send, path, query, list, part) {
+export async function collect(send, path, query, list, part = PART) {
   const lines = [];
   for (;;) {
     const answer = await send(path, { ...query, first: lines.length, count: part });

@@ -12,14 +12,14 @@ export function filtersOf(view) {
   return Object.fromEntries(chosen.filter(([, value]) => value));
 }
 
-function Choice({ label, value, values, onChange }) {
+export function Choice({ label, value, values, onChange }) {
   return html`<label>${label} <select aria-label=${label} value=${value ?? ""} onChange=${(event) => onChange(event.target.value)}>
     <option value="">all</option>
     ${values.map(([each, text]) => html`<option value=${each}>${text}</option>`)}
   </select></label>`;
 }
 
-export function ListFilters({ view, go, children }) {
+export function ListFilters({ view, go, hasEffect = true, children }) {
   const set = (name) => (value) => go({ [name]: value, first: null }, { replace: true });
   const typed = (name) => (event) => set(name)(event.target.value);
   const titled = (names) => names.map((each) => [each, title(each)]);
@@ -28,7 +28,7 @@ export function ListFilters({ view, go, children }) {
     <label>Names with <input type="search" value=${view.containing ?? ""} placeholder="orders" onInput=${typed("containing")} /></label>
     <${Choice} label="Resource" value=${view.only_type} values=${titled(TYPES)} onChange=${set("only_type")} />
     <${Choice} label="Operation" value=${view.only_operation} values=${titled(OPERATIONS)} onChange=${set("only_operation")} />
-    <${Choice} label="Effect" value=${view.effect} values=${Object.entries(EFFECTS)} onChange=${set("effect")} />
+    ${hasEffect ? html`<${Choice} label="Effect" value=${view.effect} values=${Object.entries(EFFECTS)} onChange=${set("effect")} />` : null}
     <label><input type="checkbox" checked=${Boolean(view.everyone)}
       onChange=${(event) => set("everyone")(event.target.checked ? "yes" : null)} /> only for every principal (User:*)</label>
     ${children}

@@ -8,6 +8,7 @@ import { AskView } from "./ask_view.js";
 import { NO_CHANGE } from "./change.js";
 import { ChangesView } from "./changes_view.js";
 import { CompareView } from "./compare_view.js";
+import { FindingsView } from "./findings_view.js";
 import { MatrixView } from "./matrix_view.js";
 import { LABEL, NodeView } from "./node_view.js";
 import { Palette } from "./palette.js";
@@ -24,6 +25,7 @@ const VIEWS = {
   compare: ["Compare", CompareView],
   changes: ["Changes", ChangesView],
   acls: ["ACLs", AclsView],
+  findings: ["Findings", FindingsView],
   node: [LABEL, NodeView],
 };
 

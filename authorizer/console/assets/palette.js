@@ -54,9 +54,6 @@ function fixed(text, views) {
   const found = Object.entries(views)
     .filter(([, label]) => wanted && label.toLowerCase().startsWith(wanted))
     .map(([view, label]) => ({ text: label, kind: "view", go: { view } }));
-  if (wanted && "findings".startsWith(wanted)) {
-    found.push({ text: "Findings", kind: "view", go: { view: "acls", lint: "yes" } });
-  }
   if (DATE.test(text) && fromInput(`${text}T23:59:59`) > 0) found.push({ text, kind: "state at the end of this day", date: text });
   return found;
 }

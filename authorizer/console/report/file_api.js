@@ -131,6 +131,53 @@ function findings(data, query) {
   return Object.fromEntries(page.filter((id) => id in data.findings).map((id) => [id, data.findings[id]]));
 }
 
+// As `Lint` of the library: by rule. A finding about an ACL of several ids is one.
+function lintFindings(data) {
+  const byKey = new Map();
+  for (const acl of data.acls) {
+    const { offset, timestamp, ...shown } = acl;
+    for (const each of data.findings[acl.id] ?? []) {
+      const key = JSON.stringify([each.rule, { ...shown, id: null }]);
+      if (!byKey.has(key)) byKey.set(key, { acl: shown, ...each });
+    }
+  }
+  return [...byKey.values()];
+}
+
+function lint(data, query) {
+  requireState(data, query.at_offset);
+  if (data.findings === null) throw new RequestError(404, data.now.facts.leftOut[0]);
+  const all = lintFindings(data);
+  const { found, first, page } = selected(all, query, {
+    whoOf: ({ acl }) => acl.principal,
+    namesOf: ({ acl }) => acl.resourceName,
+    isOther: ({ acl, rule, severity, can_go: canGo }) =>
+      (query.rule && rule !== query.rule) ||
+      (query.severity && severity !== query.severity) ||
+      (query.can_go && !canGo) ||
+      isOtherAcl(acl, query),
+  });
+  const rules = Object.fromEntries(data.rules.map((rule) => [rule, all.filter((each) => each.rule === rule).length]));
+  return {
+    end_offset: data.now.end_offset,
+    timestamp: data.now.timestamp,
+    acls: new Set(data.acls.map(({ id, offset, timestamp, ...content }) => JSON.stringify(content))).size,
+    can_go: all.filter((each) => each.can_go).length,
+    rules,
+    total: found.length,
+    first,
+    findings: page,
+  };
+}
+
+function isOtherAcl(acl, query) {
+  return (
+    (query.type && acl?.resourceType !== query.type) ||
+    (query.operation && ![query.operation, "ALL"].includes(acl?.operation)) ||
+    (query.everyone && acl?.principal !== "User:*")
+  );
+}
+
 // The lines that the filters select, and a page of them. `whoOf` and `namesOf` are texts of a line; `isOther`
 // finds what a type, an operation or an effect excludes.
 function selected(lines, query, { whoOf, namesOf, isOther }) {
@@ -148,9 +195,7 @@ function changes(data, query) {
     whoOf: ({ acl }) => acl?.principal ?? "",
     namesOf: ({ acl }) => acl?.resourceName ?? "",
     isOther: ({ acl, kind }) =>
-      (query.type && acl?.resourceType !== query.type) ||
-      (query.operation && ![query.operation, "ALL"].includes(acl?.operation)) ||
-      (query.everyone && acl?.principal !== "User:*") ||
+      isOtherAcl(acl, query) ||
       (query.effect && kind !== "replaced" && ((kind === "added") === (acl?.permissionType === "ALLOW")) !== (query.effect === "granted")),
   });
   return { total: found.length, first, changes: page };
@@ -263,6 +308,7 @@ const ANSWERS = {
   "console/v1/matrix": matrix,
   "console/v1/acls": acls,
   "console/v1/findings": findings,
+  "console/v1/lint": lint,
   "console/v1/changes": changes,
   "console/v1/flips": flips,
   "console/v1/ask": decision,

@@ -18,5 +18,6 @@ export function withRemoval(change) {
   return change;
 }
 
+export const withRemovals = withRemoval;
 export const without = withRemoval;
 export const contentOf = withRemoval;

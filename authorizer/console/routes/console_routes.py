@@ -31,7 +31,7 @@ from authorizer.console.routes.decision_changes import (
     decision_changes_json,
     find_decision_changes,
 )
-from authorizer.console.routes.findings import FindingsCache
+from authorizer.console.routes.findings import FindingsCache, findings_by_acl
 from authorizer.console.routes.list_filters import acl_changes_json
 from authorizer.console.routes.matrix_window import compute_first_view, window
 from authorizer.console.routes.name_search import found_names
@@ -42,6 +42,7 @@ from authorizer.console.routes.queries import (
     ChangesQuery,
     DecisionChangesQuery,
     DecisionQuery,
+    LintQuery,
     MatrixQuery,
     NamesQuery,
     PastStatesQuery,
@@ -112,6 +113,7 @@ class ConsoleRoutes:
             "/console/v1/flips": self.decision_changes,
             "/console/v1/acls": self.acls,
             "/console/v1/findings": self.findings,
+            "/console/v1/lint": self.lint,
             "/console/v1/ask": self.ask,
             "/console/v1/allowed": self._allowed.allowed,
             **self.node_status.handlers(),
@@ -260,12 +262,19 @@ class ConsoleRoutes:
         def find() -> dict[str, Any]:
             state = self._states.state_at(query.at_offset)
             page = self._listing(state, query.containing).part(query.first, query.count)
-            findings = self._findings.get(state)
-            return {
-                uuid_to_string(acl.record.id): findings[acl.record.id]
-                for acl in page
-                if acl.record.id in findings
-            }
+            found = findings_by_acl(self._findings.get(state), {acl.record.id for acl in page})
+            return {uuid_to_string(acl_id): each for acl_id, each in found.items()}
+
+        return await self._respond(find, is_past=query.at_offset is not None)
+
+    async def lint(self, request: Request) -> Response:
+        """GET: a page of the lint findings, and their number by rule."""
+        query = decode_query(request.scope["query_string"], LintQuery)
+        self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
+
+        def find() -> dict[str, Any]:
+            state = self._states.state_at(query.at_offset)
+            return {**state_offset_json(state), **self._findings.get(state).page(query)}
 
         return await self._respond(find, is_past=query.at_offset is not None)
 

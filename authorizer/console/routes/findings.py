@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Final
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from authorizer.analysis.lint import Lint
-from authorizer.analysis.lint_rules import LintRules
+from authorizer.analysis.lint import Finding, Lint
+from authorizer.analysis.lint_rules import RULES, LintRules
 from authorizer.api.acl_json import acl_json
+from authorizer.console.routes.list_filters import AclRecordFilter
 from authorizer.sidecar.http.errors import invalid_request
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container
 
+    from authorizer.console.routes.queries import LintQuery
     from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
     from records.ids import Uuid
     from snapshot.image import AclsImage
@@ -21,15 +24,64 @@ if TYPE_CHECKING:
 ACLS_MAXIMUM: Final = 200_000
 
 
+class Findings(NamedTuple):
+    """The findings of a state.
+
+    Attributes:
+        acls: number of distinct ACLs.
+        removable: how many of them can be removed together.
+        found: all findings, by rule.
+    """
+
+    acls: int
+    removable: int
+    found: list[Finding]
+
+    @classmethod
+    def of(cls, image: AclsImage, settings: AuthorizerSettings) -> Findings:
+        """Lint a state."""
+        lint = Lint(
+            image.merged().columns,
+            settings.with_version_of(image),
+            LintRules(),
+            topics=image.metadata.known_topics,
+        )
+        return cls(len(lint.acls), len(lint.removable), [*lint.findings()])
+
+    def page(self, query: LintQuery) -> dict[str, Any]:
+        """Return a page of the selected findings, and the number of all of them by rule."""
+        acl_filter = AclRecordFilter(query)
+        selected = [
+            each
+            for each in self.found
+            if query.rule in (None, each.rule)
+            and query.severity in (None, each.severity)
+            and (each.is_removable or not query.can_go)
+            and acl_filter.selects_acl(each.acl)
+        ]
+        counts = Counter(each.rule for each in self.found)
+        return {
+            "acls": self.acls,
+            "can_go": self.removable,
+            "rules": {rule: counts[rule] for rule in RULES},
+            "total": len(selected),
+            "first": query.first,
+            "findings": [
+                {"acl": acl_json(each.acl), **_finding_json(each)}
+                for each in selected[query.first : query.first + query.count]
+            ],
+        }
+
+
 class FindingsCache:
     """The findings of the last requested state. Thread-safe; callers wait for a running computation."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._cached: tuple[AuthorizerState, Mapping[Uuid, list[dict[str, Any]]]] | None = None
+        self._cached: tuple[AuthorizerState, Findings] | None = None
 
-    def get(self, state: AuthorizerState) -> Mapping[Uuid, list[dict[str, Any]]]:
-        """Return the findings by ACL id.
+    def get(self, state: AuthorizerState) -> Findings:
+        """Return the findings of a state.
 
         Raises:
             HttpError: 400, there are too many ACLs to lint for a page.
@@ -41,27 +93,27 @@ class FindingsCache:
             )
         with self._lock:
             if self._cached is None or self._cached[0].index is not state.index:
-                self._cached = state, findings_json(state.index.image, state.settings)
+                self._cached = state, Findings.of(image, state.settings)
             return self._cached[1]
 
 
-def findings_json(image: AclsImage, settings: AuthorizerSettings) -> dict[Uuid, list[dict[str, Any]]]:
-    """Return all findings of a state, by ACL id."""
-    lint = Lint(
-        image.merged().columns,
-        settings.with_version_of(image),
-        LintRules(),
-        topics=image.metadata.known_topics,
-    )
-    found: dict[Uuid, list[dict[str, Any]]] = {}
-    for finding in lint.findings():
-        entry = {
-            "rule": finding.rule,
-            "severity": finding.severity,
-            "because": finding.reason,
-            "by": [acl_json(each) for each in finding.by],
-            "can_go": finding.is_removable,
-        }
+def findings_by_acl(findings: Findings, acl_ids: Container[Uuid]) -> dict[Uuid, list[dict[str, Any]]]:
+    """Return the findings about some ACLs, by ACL id."""
+    by_id: dict[Uuid, list[dict[str, Any]]] = {}
+    for finding in findings.found:
         for acl_id in finding.ids:
-            found.setdefault(acl_id, []).append(entry)
-    return found
+            if acl_id in acl_ids:
+                by_id.setdefault(acl_id, []).append(_finding_json(finding))
+    return by_id
+
+
+def _finding_json(finding: Finding) -> dict[str, Any]:
+    return {
+        "rule": finding.rule,
+        "severity": finding.severity,
+        "because": finding.reason,
+        "by": [acl_json(each) for each in finding.by],
+        "can_go": finding.is_removable,
+        "alone": finding.is_independent,
+        "keeps_by_type": finding.keeps_by_resource_type,
+    }

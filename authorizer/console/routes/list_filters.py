@@ -15,42 +15,56 @@ if TYPE_CHECKING:
 
     from authorizer.analysis.decision_changes import DecisionChange
     from authorizer.console.history.history_states import Change, HistoryState
-    from authorizer.console.routes.queries import ChangesQuery, ListFilter
+    from authorizer.console.routes.queries import AclFilter, ChangesQuery, ListFilter
+    from records.entries import AccessControlEntryRecord
 
 
-class ChangeFilter:
-    """A filter by principal, name, resource type, operation and effect; texts in any case."""
+class AclRecordFilter:
+    """A filter by principal, name, resource type and operation; texts in any case."""
 
-    def __init__(self, query: ListFilter) -> None:
+    def __init__(self, query: AclFilter) -> None:
         """HttpError: 400, the operation or the resource type is unknown."""
         self._who = query.who.casefold()
         self._containing = query.containing.casefold()
         self._operation = code_of(AclOperation, query.operation, "operation") if query.operation else None
         self._type = code_of(ResourceType, query.type, "type") if query.type else None
-        self._effect = query.effect
         self._everyone = query.everyone
         self.selects_all = not (
-            self._who or self._containing or self._operation or self._type or self._effect or self._everyone
+            self._who or self._containing or self._operation or self._type or self._everyone
         )
 
-    def selects(self, change: Change) -> bool:
-        """Return whether one ACL of a change matches: the one before, or the one after."""
-        return self.selects_all or any(
-            acl is not None and self._selects_acl(acl.record, is_after=is_after)
-            for is_after, acl in enumerate(change.pair)
-        )
-
-    def _selects_acl(self, record: Any, *, is_after: int) -> bool:
-        # An added ALLOW and a removed DENY grant.
-        is_granted = bool(is_after) is (record.permission_type == AclPermissionType.ALLOW)
+    def selects_acl(self, record: AccessControlEntryRecord) -> bool:
+        """Return whether an ACL matches."""
         return (
             (self._type is None or record.resource_type == self._type)
             and (self._operation is None or record.operation in (self._operation, AclOperation.ALL))
             and (not self._everyone or record.principal == WILDCARD_PRINCIPAL)
-            and (self._effect is None or (self._effect == "granted") is is_granted)
             and self._who in record.principal.casefold()
             and self._containing in record.resource_name.casefold()
         )
+
+
+class ChangeFilter(AclRecordFilter):
+    """A filter by effect, too."""
+
+    def __init__(self, query: ListFilter) -> None:
+        """HttpError: 400, the operation or the resource type is unknown."""
+        super().__init__(query)
+        self._effect = query.effect
+        self.selects_all = self.selects_all and not self._effect
+
+    def selects(self, change: Change) -> bool:
+        """Return whether one ACL of a change matches: the one before, or the one after."""
+        return self.selects_all or any(
+            acl is not None and self._selects_change(acl.record, is_after=is_after)
+            for is_after, acl in enumerate(change.pair)
+        )
+
+    def _selects_change(self, record: AccessControlEntryRecord, *, is_after: int) -> bool:
+        # An added ALLOW and a removed DENY grant.
+        is_granted = bool(is_after) is (record.permission_type == AclPermissionType.ALLOW)
+        has_effect = self._effect is None or (self._effect == "granted") is is_granted
+        return has_effect and self.selects_acl(record)
 
     def selects_decision(self, change: DecisionChange) -> bool:
         """Return whether a class of requests matches; names are searched as they are listed."""

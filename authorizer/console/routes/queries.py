@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from authorizer.analysis.lint_rules import Rule
 from authorizer.api.http.acl_requests import NewAcl
 from authorizer.sidecar.routes.query_requests import DecisionRequest
 
@@ -61,13 +62,12 @@ class PastStatesQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     time: _Index | None = None
 
 
-class ListFilter(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """A filter of changes, and a page of them.
+class AclFilter(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """A filter of ACLs, and a page of lines about them.
 
     Attributes:
         who, containing: text in the principal; text in the name.
         type, operation: resource type; operation.
-        effect: only what is granted or revoked.
         everyone: only what holds for every principal.
         first: index of the first line.
     """
@@ -76,9 +76,34 @@ class ListFilter(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     containing: str = ""
     type: str = ""
     operation: str = ""
-    effect: Literal["granted", "revoked"] | None = None
     everyone: bool = False
     first: _Index = 0
+
+
+class ListFilter(AclFilter, kw_only=True):
+    """A filter of changes, and a page of them.
+
+    Attributes:
+        effect: only what is granted or revoked.
+    """
+
+    effect: Literal["granted", "revoked"] | None = None
+
+
+class LintQuery(AclFilter, kw_only=True):
+    """Findings of lint.
+
+    Attributes:
+        rule, severity: only those of one rule, and of one severity.
+        can_go: only those about removable ACLs.
+        at_offset: the state; None: the current one.
+    """
+
+    rule: Rule | None = None
+    severity: Literal["warning", "info"] | None = None
+    can_go: bool = False
+    at_offset: AtOffset | None = None
+    count: LineCount = 100
 
 
 class ChangesQuery(ListFilter, kw_only=True):

@@ -31,6 +31,7 @@ _GET_PATHS: Final = (
     "/console/v1/flips",
     "/console/v1/acls",
     "/console/v1/findings",
+    "/console/v1/lint",
     "/console/v1/ask",
     "/console/v1/allowed",
     "/console/v1/decisions",
