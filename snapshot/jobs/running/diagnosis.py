@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass
-from threading import Event, Timer
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Final, cast
 from uuid import uuid4
 
@@ -75,17 +75,20 @@ def executors(
     """
     context = spark.sparkContext
     tasks = max(2, context.defaultParallelism)
-    is_late = Event()
+    is_done, is_late = Event(), Event()
 
     def cancel() -> None:
-        is_late.set()
-        context.cancelJobsWithTag(_TAG)
+        wait_s = timeout_s
+        # Repeated, because on a busy machine the job may begin after the first time.
+        while not is_done.wait(wait_s):
+            is_late.set()
+            context.cancelJobsWithTag(_TAG)
+            wait_s = 1.0
 
-    timer = Timer(timeout_s, cancel)
     this, pickler = sys.modules[__name__], cast("Any", cloudpickle)
     pickler.register_pickle_by_value(this)
     context.addJobTag(_TAG)
-    timer.start()
+    Thread(target=cancel, daemon=True).start()
     try:
         rows = spark.range(0, tasks, 1, tasks).selectExpr(_JAVA).rdd
         found = rows.mapPartitions(lambda part: _observed(part, tuple(modules), tuple(stores))).collect()
@@ -99,7 +102,7 @@ def executors(
         python = context.pythonExec
         raise SparkJobError(f"Python tasks fail{where} with {python}: {job_failure(error)}") from error
     finally:
-        timer.cancel()
+        is_done.set()
         context.removeJobTag(_TAG)
         pickler.unregister_pickle_by_value(this)
     return [Executor(**dict(pairs)) for pairs in sorted(set(found), key=repr)]
