@@ -37,6 +37,7 @@ spark_command: Final = LazyGroup(
         "counts": "spark.job_commands",
         "doctor": "spark.doctor",
         "history": "spark.history",
+        "maintain": "spark.maintain",
         "review": "spark.review",
         "snapshots": "spark.job_commands",
         "sql": "spark.sql",

@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from itertools import product
@@ -18,6 +19,7 @@ from unittest.mock import patch
 import pytest
 from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from authorizer.analysis.witness import Witness, decide_witness
 from authorizer.api.kafka_version import KafkaVersion
@@ -221,6 +223,65 @@ def test_the_functions_of_sql_answer_as_the_authorizer_at_each_time(
     assert "Spark does not accept this query: [UNRESOLVED_COLUMN" in result.stderr
     with pytest.raises(HistoryMissingError, match="has no tables: `aclog spark changes --format delta`"):
         register(session, f"file://{tmp_path}")
+
+
+@pytest.mark.long
+def test_maintenance_beside_the_job_changes_no_row(spark: SparkSession, tmp_path: Path) -> None:
+    """OPTIMIZE commits while the job's MERGE runs, so that Delta refuses the MERGE; it is tried again."""
+    log, output = write_log(tmp_path / "log", 3, 4, "c"), tmp_path / "out"
+    run(spark, tmp_path, [log])
+    write_log(log, 4, 3, "c")
+    orphan = output / "tables" / "acl_changes" / "cluster_id=c" / "month=2026-11" / "part-orphan.parquet"
+    orphan.write_bytes(b"left by a killed job")
+    os.utime(orphan, (0, 0))
+    table = f"delta.`file://{output}/tables/acl_in_force`"
+    # Small files, as those of many batches, so that there is something to merge.
+    rows = spark.read.format("delta").load(f"file://{output}/tables/acl_in_force").repartition(3)
+    rows.write.format("delta").mode("overwrite").save(f"file://{output}/tables/acl_in_force")
+    merge = DeltaHistory._merge_periods
+    began, optimized = tmp_path / "began", tmp_path / "optimized"
+
+    def wait() -> bool:
+        began.touch()
+        while not optimized.exists():
+            time.sleep(0.02)  # polls without a deadline
+        return False
+
+    def merge_beside_maintenance(tables: DeltaHistory, rows: Any) -> None:
+        # The source of the MERGE is read after the table's version was chosen.
+        waiting = F.udf(lambda change: wait() or change, "long").asNondeterministic()
+        # One task waits, so that the others have a core.
+        slow = rows.coalesce(1).withColumn("valid_to_offset", waiting("valid_to_offset"))
+        merging = threading.Thread(target=merge, args=(tables, slow))
+        merging.start()
+        while not began.exists():
+            merging.join(0.02)
+            assert merging.is_alive()
+        spark.newSession().sql(f"OPTIMIZE {table}")
+        optimized.touch()
+        merging.join()
+
+    conflicts: list[bool] = []
+    is_conflict = delta_tables._is_conflict
+
+    def counted(error: Any) -> bool:
+        conflicts.append(is_conflict(error))
+        return conflicts[-1]
+
+    with (
+        patch.object(DeltaHistory, "_merge_periods", merge_beside_maintenance),
+        patch.object(delta_tables, "_is_conflict", counted),
+    ):
+        run(spark, tmp_path, [log])
+    assert conflicts == [True]
+    result = aclog("spark", "maintain", "--json", "--history", str(output))
+    assert result.exit_code == 0, result.stderr
+    done = {line["table"]: line for line in map(json.loads, result.stdout.splitlines())}
+    assert done.keys() == {table.name for table in TABLES}
+    # The second publication has changes of December only.
+    assert done["acl_changes"] == {"table": "acl_changes", "merged": 2, "written": 1, "files": 2}
+    assert not orphan.exists()
+    assert_tables_are_of(output, log)
 
 
 @pytest.mark.long

@@ -602,3 +602,9 @@ def test_sql_needs_a_history(tmp_path: Path) -> None:
     result = aclog("spark", "sql", "--history", tmp_path / "missing", "SELECT 1")
     assert result.exit_code == ExitCode.USAGE
     assert f"--history {tmp_path / 'missing'} does not exist" in result.stderr
+
+
+def test_a_vacuum_that_could_remove_files_in_use_is_refused(tmp_path: Path) -> None:
+    result = aclog("spark", "maintain", "--history", tmp_path, "--vacuum-after", "6d")
+    assert result.exit_code == ExitCode.USAGE
+    assert "7d or more: an earlier reader or job may still need the files" in result.stderr

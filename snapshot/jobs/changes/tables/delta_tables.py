@@ -3,8 +3,7 @@
     OUTPUT/tables/acl_changes, acl_in_force, acl_counts      schema.py
 
 The tables have what the committed files of the history have, so that they can be written again from those.
-A commit that conflicts with another one, such as Delta's maintenance, is tried again. No test has such a
-conflict yet.
+A commit that conflicts with another one, such as Delta's maintenance, is tried again.
 """
 
 from __future__ import annotations
