@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -130,6 +131,10 @@ CROSS_PRODUCT = [
 ]
 
 
+#: A broker answers a change before it has replayed it, so a listing may lack it: the last of several counts.
+LISTINGS: Final = 4
+
+
 @pytest.mark.parametrize(
     ("version", "option"),
     [
@@ -151,7 +156,9 @@ def test_kafka_acls_prints_the_same(tmp_path: Path, version: str, option: str) -
         controller = option == "--bootstrap-controller"
         address = broker.controllers if controller else broker.bootstrap_servers
         assert address is not None
-        expected = run_lines([option, address], lines, version)
+        repeated = [line for line in lines for _ in range(LISTINGS if line[0] == "--list" else 1)]
+        runs = iter(run_lines([option, address], repeated, version))
+        expected = [[next(runs) for _ in range(LISTINGS if line[0] == "--list" else 1)][-1] for line in lines]
     assert_equal(lines, node_runs(tmp_path / "log", option, lines, version), expected)
 
 

@@ -108,6 +108,7 @@ def test_changes_are_filtered_and_grouped(page: Page, url: str) -> None:
     expect(page.locator(".changes li")).to_contain_text("ALLOW User:* Describe on TOPIC orders.*")
     page.get_by_label("only for every principal").uncheck()
     page.get_by_label("Resource").select_option("GROUP")
+    expect(page.locator(".changes li")).to_have_count(1)
     expect(page.locator(".changes li")).to_contain_text("group-1")
     # The URL holds the filters, and the link the state.
     page.get_by_role("link", name="link to this state").click()

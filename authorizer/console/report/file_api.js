@@ -274,7 +274,7 @@ function allowed(data, { principal, operation, type, name, prefix, at_offset }) 
   return refuse("who-can", ...set, "--operation", operation, ...resourceWords(type, prefix ? `${name}*` : name));
 }
 
-// As `console/routes/name_search.py`.
+// As `console/routes/name_search.py`; also names of the compared state.
 function best(word, items, count) {
   const wanted = word.toLowerCase();
   const rank = ({ text, part }) => {
