@@ -24,6 +24,7 @@ from authorizer.admin_server.handlers.envelope import EnvelopeHandler
 from authorizer.admin_server.handlers.groups import GroupHandlers
 from authorizer.admin_server.handlers.metadata import MetadataHandler
 from authorizer.admin_server.handlers.sasl import SASL_APIS
+from authorizer.admin_server.handlers.topic_partitions import TopicPartitionsHandler
 from authorizer.admin_server.limits import RequestReader, RequestSlots
 from authorizer.admin_server.login_metrics import LoginMetrics
 from authorizer.admin_server.request import Session
@@ -193,6 +194,7 @@ class NodeListeners:
             versions.api,
             *SASL_APIS,
             MetadataHandler(cluster).api,
+            TopicPartitionsHandler(cluster).api,
             DescribeClusterHandler(cluster).api,
             *acls.apis,
             EnvelopeHandler(cluster, [api for api in acls.apis if api.is_change]).api,

@@ -190,6 +190,32 @@ def test_metadata_of_a_topic_is_the_same(pair: Pair, topic: str, version: int) -
     assert _comparable(found[1]) == _comparable(found[0])
 
 
+@pytest.mark.parametrize(
+    ("topics", "cursor"),
+    [
+        (["payments", "orders", "unknown", "not a name", "__consumer_offsets"], None),
+        ([], None),
+        (["payments", "orders"], ("orders", 0)),
+        (["payments", "orders"], ("payments", 5)),
+        (["payments"], ("orders", 0)),
+        ([], ("p", 0)),
+        (["orders"], ("orders", -1)),
+    ],
+)
+def test_topics_are_described_the_same(pair: Pair, topics: list[str], cursor: tuple[str, int] | None) -> None:
+    """Without their partitions, which a node does not have."""
+    requested = {
+        "topics": [{"name": each} for each in topics],
+        "cursor": None if cursor is None else {"topic_name": cursor[0], "partition_index": cursor[1]},
+    }
+    found = [
+        decoded("describe_topic_partitions", 0, each)
+        for each in pair.answers("describe_topic_partitions", 0, requested)
+    ]
+    broker, node = ([replace(each, partitions=()) for each in answer.topics] for answer in found)
+    assert node == broker
+
+
 def _comparable(metadata: Any) -> Any:
     """Without what a node has not: partitions, and the broker's number."""
     brokers = tuple(replace(each, node_id=0) for each in metadata.brokers)

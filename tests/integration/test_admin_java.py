@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from authorizer.admin_server.server import AdminServer
 from authorizer.node.node import Node
 from support.kafka_broker import jar_broker
 from support.kafka_tools import run_program
-from support.nodes import config_of, running_node
+from support.nodes import SOON_S, config_of, running_node
 from support.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("admin-against-kafka")]
@@ -74,6 +75,7 @@ REQUESTS: Final[tuple[dict[str, Any], ...]] = (
     {"request": "createAcls", "acls": []},
     *({"request": "describeAcls", "filter": each} for each in FILTERS),
     {"request": "describeCluster"},
+    {"request": "describeTopics", "names": ["orders", "unknown", "not a name"]},
     {"request": "deleteAcls", "filters": []},
     # A filter with UNKNOWN is left out: it ends the thread of Java's Admin, and its future never completes.
     {"request": "deleteAcls", "filters": [changed(EVERY, type="USER")]},
@@ -101,6 +103,9 @@ def pair() -> Iterator[Pair]:
     ):
         node.authorizer.reconfigure({"super.users": "User:ANONYMOUS"})
         server.start(node)
+        client = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        client.create_topics([NewTopic("orders", 1, 1)])["orders"].result(SOON_S)
+        wait_until(lambda: "orders" in node.metadata.topics.by_name, "the broker's topic")
         yield Pair(broker.bootstrap_servers, server.addresses[0], node)
 
 

@@ -4,6 +4,7 @@
 //        {..., "request": "describeAcls", "filter": [7 strings or nulls]}
 //        {..., "request": "deleteAcls", "filters": [...]}
 //        {..., "request": "describeCluster"}
+//        {..., "request": "describeTopics", "names": [...]}
 //   out: [one string for each result, sorted]; authorized operations are always included
 //
 // The seven strings: resource type, name, pattern type, principal, host, operation, permission type.
@@ -24,6 +25,7 @@ import java.util.TreeSet;
 import java.util.concurrent.ExecutionException;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.DescribeClusterOptions;
+import org.apache.kafka.clients.admin.DescribeTopicsOptions;
 import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.acl.AccessControlEntry;
 import org.apache.kafka.common.acl.AccessControlEntryFilter;
@@ -82,6 +84,14 @@ public class AskAdmin {
                 found.add(shown(result.clusterId(), id -> id));
                 found.add(shown(result.nodes(), nodes -> nodes.size() + " nodes"));
                 found.add(shown(result.authorizedOperations(), AskAdmin::sorted));
+            }
+            case "describeTopics" -> {
+                List<String> names = new ArrayList<>();
+                question.get("names").forEach(name -> names.add(name.asText()));
+                admin.describeTopics(names, new DescribeTopicsOptions().includeAuthorizedOperations(true))
+                    .topicNameValues().forEach((name, result) -> found.add(name + ": " + shown(
+                        result, topic -> topic.name() + " " + topic.topicId() + " " + topic.isInternal()
+                            + " " + sorted(topic.authorizedOperations()))));
             }
             default -> throw new IllegalArgumentException(question.toString());
         }

@@ -7,6 +7,7 @@ that the client uses, or the advertised one.
 from __future__ import annotations
 
 import socket
+import uuid
 from typing import TYPE_CHECKING, Final
 
 from authorizer.api.authorizer_api import Action, AuthorizationResult
@@ -48,6 +49,11 @@ class ClusterNode:
         """The cluster of the log, once it is known."""
         identity = self.node.status().identity
         return None if identity is None else identity.cluster_id
+
+    def topic_id(self, name: str) -> uuid.UUID | None:
+        """The id of a topic of the log's image; None if there is none."""
+        found = self.node.metadata.topics.by_name.get(name)
+        return None if found is None else uuid.UUID(bytes=bytes(found))
 
     def broker(self, request: AdminRequest) -> Values:
         """This node, at the address of the request's listener."""

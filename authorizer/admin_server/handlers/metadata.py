@@ -62,7 +62,8 @@ class MetadataHandler:
         """The same error for each named topic."""
         # As in Kafka: a response of versions 10 and 11 has no null name.
         topics = [
-            _topic(code, each.name or "", getattr(each, "topic_id", None)) for each in (body.topics or ())
+            topic_values(code, each.name or "", getattr(each, "topic_id", None))
+            for each in (body.topics or ())
         ]
         return {"brokers": [], "controller_id": -1, "topics": topics, "error_code": code}
 
@@ -98,10 +99,10 @@ class MetadataHandler:
         found: list[Values] = []
         for (name, topic_id), topic in zip(wanted, resolved, strict=True):
             if topic is None:
-                found.append(_topic(ErrorCode.unknown_topic_id, None, topic_id))
+                found.append(topic_values(ErrorCode.unknown_topic_id, None, topic_id))
             elif not allowed[topic]:
                 # Names are not disclosed; ids are not sensitive.
-                found.append(_topic(ErrorCode.topic_authorization_failed, name, topic_id))
+                found.append(topic_values(ErrorCode.topic_authorization_failed, name, topic_id))
             elif not is_topic_name(topic):
                 found.append(self._decided(request, ErrorCode.invalid_topic_exception, topic))
             elif topic not in known:
@@ -122,19 +123,23 @@ class MetadataHandler:
         operations = NOT_REQUESTED
         if getattr(request.body, "include_topic_authorized_operations", False):
             operations = self._cluster.operations(request, ResourceType.TOPIC, name)
-        known = self._cluster.node.metadata.topics.by_name.get(name)
-        topic_id = None if known is None else uuid.UUID(bytes=bytes(known))
-        return _topic(code, name, topic_id, operations)
+        return topic_values(code, name, self._cluster.topic_id(name), operations)
 
 
-def _topic(
-    code: ErrorCode, name: str | None, topic_id: uuid.UUID | None = None, operations: int = NOT_REQUESTED
+def topic_values(
+    code: ErrorCode,
+    name: str | None,
+    topic_id: uuid.UUID | None = None,
+    operations: int = NOT_REQUESTED,
+    *,
+    is_internal: bool | None = None,
 ) -> Values:
+    """A topic of a response, without partitions; ``is_internal``: None to decide by its name."""
     return {
         "error_code": code,
         "name": name,
         "topic_id": topic_id,
-        "is_internal": name in _INTERNAL,
+        "is_internal": name in _INTERNAL if is_internal is None else is_internal,
         "partitions": [],
         "topic_authorized_operations": operations,
     }
