@@ -175,7 +175,7 @@ def test_columns_are_loaded_when_scrolled_to(page: Page, url: str) -> None:
     head = page.locator("table.matrix thead")
     expect(head).to_contain_text("User:many.1")
     expect(head).not_to_contain_text("User:team9.3")
-    page.get_by_label("Rows").evaluate("each => each.scrollTo({ left: each.scrollWidth })")
+    page.get_by_role("region", name="Rows").evaluate("each => each.scrollTo({ left: each.scrollWidth })")
     expect(head).to_contain_text("User:team9.3")
     assert head.locator("th").count() < 60
     expect(page.locator("td .hidden").first).to_be_attached()
