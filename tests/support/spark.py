@@ -50,5 +50,5 @@ def local_spark() -> Iterator[SparkSession]:
 
 
 if __name__ == "__main__":
-    delta.delta_jars()
+    delta.DELTA.paths()
     sys.exit(jars.main([]))

@@ -10,7 +10,7 @@ import pytest
 
 from snapshot.errors import SparkJarsError
 from snapshot.jobs.session import ivy
-from snapshot.jobs.session.jars import DIRECTORY_VARIABLE, JARS, PACKAGE, connector_jars, main
+from snapshot.jobs.session.jars import CONNECTOR, DIRECTORY_VARIABLE, JARS, PACKAGE, main
 from support.spark import SPARK_JARS
 
 
@@ -23,7 +23,7 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_complete_jars_are_used_unchanged(copy: Path) -> None:
-    assert connector_jars() == [copy / jar.file for jar in JARS]
+    assert CONNECTOR.paths() == [copy / jar.file for jar in JARS]
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_other_jars_are_refused(copy: Path, spoil: Callable[[Path], object], why
     """Nothing is fetched over what the user named; the directory and the ways out are in the message."""
     spoil(copy / JARS[0].file)
     with pytest.raises(SparkJarsError, match=why) as refused:
-        connector_jars()
+        CONNECTOR.paths()
     assert f"{DIRECTORY_VARIABLE}={copy}" in str(refused.value)
     assert f"--packages {PACKAGE}" in str(refused.value)
 
@@ -61,4 +61,4 @@ def test_another_pyspark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The connector of one Spark does not run in another."""
     monkeypatch.setattr("snapshot.jobs.session.jars.version", lambda _: "4.3.0")
     with pytest.raises(SparkJarsError, match=r"does not fit pyspark 4\.3\.0: install pyspark==4\.2\.0"):
-        connector_jars()
+        CONNECTOR.paths()

@@ -182,22 +182,18 @@ def check_jars(found: Diagnosis, flags: SparkFlags, *, needs_kafka: bool, needs_
     from snapshot.jobs.session.ivy import installed_jars
 
     given = " ".join((flags.packages or "", *(value for _, value in flags.spark_conf)))
-    needed = (
-        ("Spark's Kafka connector", jars, jars.CONNECTOR_NAME, needs_kafka),
-        ("Delta Lake", delta, delta.DELTA_NAME, needs_delta),
-    )
+    needed = ((jars.CONNECTOR, jars.__name__, needs_kafka), (delta.DELTA, delta.__name__, needs_delta))
     count = len(found.findings)
-    for what, module, name, is_needed in needed:
-        if not is_needed or name in given:
+    for pinned, program, is_needed in needed:
+        if not is_needed or pinned.part in given:
             continue
-        default, variable = module.default_directory(), module.DIRECTORY_VARIABLE
-        directory, problems = installed_jars(default, variable, module.JARS)
+        directory, problems = installed_jars(pinned.default_directory, pinned.variable, pinned.jars)
         if problems:
             found.add(
-                f"the jars of {what} are not in {directory}",
+                f"the jars of {pinned.name} are not in {directory}",
                 ", ".join(problems),
-                f"`{sys.executable} -m {module.__name__}` downloads them, unless {variable} is set: then "
-                f"copy them there, or unset it. Or --packages {module.PACKAGE}",
+                f"`{sys.executable} -m {program}` downloads them, unless {pinned.variable} is set: then copy "
+                f"them there, or unset it. Or --packages {pinned.package}",
             )
     return len(found.findings) == count
 

@@ -11,12 +11,11 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from snapshot.errors import SparkJarsError, SparkJobError
-from snapshot.jobs.session.ivy import Jar, jar_directory
-from snapshot.jobs.session.jars import cache_directory, require_pyspark_version
+from snapshot.jobs.session.ivy import Jar
+from snapshot.jobs.session.jars import PinnedJars
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
 DELTA_VERSION: Final = "4.4.0"
 #: The package for --packages, with which Spark downloads Delta.
 PACKAGE: Final = f"io.delta:delta-spark_4.2_2.13:{DELTA_VERSION}"
-#: Part of the names of Delta's jar and package.
-DELTA_NAME: Final = "delta-spark_"
 DIRECTORY_VARIABLE: Final = "ACLOG_DELTA_JARS"
 JARS: Final = (
     Jar(
@@ -36,6 +33,16 @@ JARS: Final = (
         f"io/delta/delta-storage/{DELTA_VERSION}/delta-storage-{DELTA_VERSION}.jar",
         "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
     ),
+)
+DELTA: Final = PinnedJars(
+    "Delta Lake",
+    DELTA_VERSION,
+    "Only tables of Delta Lake",
+    "delta-jars",
+    DIRECTORY_VARIABLE,
+    PACKAGE,
+    "delta-spark_",
+    JARS,
 )
 
 #: Spark's error conditions for a path without a table.
@@ -50,31 +57,6 @@ SESSION_CONF: Final[Mapping[str, str]] = {
     # The table's log is small: Delta's 50 tasks would take longer than the work.
     "spark.databricks.delta.snapshotPartitions": "1",
 }
-
-
-def delta_jars() -> list[Path]:
-    """The jars; downloaded if needed.
-
-    Raises:
-        SparkJarsError: they cannot be downloaded, or have other checksums.
-    """
-    what = f"Delta Lake {DELTA_VERSION}"
-    require_pyspark_version(what, PACKAGE)
-    default = default_directory()
-    try:
-        directory = jar_directory(default, DIRECTORY_VARIABLE, JARS, what)
-    except SparkJarsError as error:
-        raise SparkJarsError(
-            f"{error}\nOnly tables of Delta Lake need these jars. Copy {default} from a machine that could "
-            f"fetch them, and set {DIRECTORY_VARIABLE} to its path; or let Spark find them: --packages "
-            f"{PACKAGE}"
-        ) from error
-    return [directory / jar.file for jar in JARS]
-
-
-def default_directory() -> Path:
-    """The directory of the jars, unless ACLOG_DELTA_JARS names another one."""
-    return cache_directory("delta-jars") / DELTA_VERSION
 
 
 def require_delta(spark: SparkSession) -> None:
@@ -99,7 +81,7 @@ def _is_loadable(spark: SparkSession, name: str) -> bool:
 
 if __name__ == "__main__":
     try:
-        print(delta_jars()[0].parent)  # noqa: T201
+        print(DELTA.paths()[0].parent)  # noqa: T201
     except SparkJarsError as error:
         print(f"Error: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(3)

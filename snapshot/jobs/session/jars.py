@@ -13,6 +13,7 @@ import hashlib
 import os
 import sys
 import tempfile
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
@@ -30,8 +31,6 @@ _SCALA: Final = "2.13"
 DIRECTORY_VARIABLE: Final = "ACLOG_SPARK_JARS"
 #: The package for --packages, with which Spark downloads the connector.
 PACKAGE: Final = f"org.apache.spark:spark-sql-kafka-0-10_{_SCALA}:{SPARK_VERSION}"
-#: Part of the names of the connector's jar and package.
-CONNECTOR_NAME: Final = "spark-sql-kafka-0-10"
 
 #: The connector and its dependencies that are not in pyspark.
 JARS: Final = (
@@ -54,50 +53,84 @@ JARS: Final = (
         "f77a5060d6936a9144023584232f9de3f2248f1abfe156e9d31795f18770674f",
     ),
 )
-_WHAT: Final = f"Spark's Kafka connector {SPARK_VERSION}"
 
 
-def connector_jars() -> list[Path]:
-    """The jars; downloaded if needed.
+@dataclass(frozen=True, slots=True)
+class PinnedJars:
+    """Jars that fit the pinned Spark.
 
-    Raises:
-        SparkJarsError: they cannot be downloaded, or have other checksums.
+    Attributes:
+        name: what they are.
+        version: of the main jar.
+        needed_by: what needs them: the subject of a sentence.
+        folder: below aclog's cache directory, with a directory for each version.
+        variable: environment variable with the path of a directory.
+        package: for --packages, with which Spark downloads them.
+        part: of the names of the main jar and of its package.
+        jars: all of them.
     """
-    require_pyspark_version(_WHAT, PACKAGE)
-    default = default_directory()
-    try:
-        directory = jar_directory(default, DIRECTORY_VARIABLE, JARS, _WHAT)
-    except SparkJarsError as error:
-        raise SparkJarsError(
-            f"{error}\nOnly logs in topics need the jars. Copy {default} from a machine that could fetch "
-            f"them, and set {DIRECTORY_VARIABLE} to its path; or let Spark find the connector: --packages "
-            f"{PACKAGE}, or --conf spark.jars=..."
-        ) from error
-    return [directory / jar.file for jar in JARS]
+
+    name: str
+    version: str
+    needed_by: str
+    folder: str
+    variable: str
+    package: str
+    part: str
+    jars: tuple[Jar, ...]
+
+    @property
+    def title(self) -> str:
+        """What they are, with the version."""
+        return f"{self.name} {self.version}"
+
+    @property
+    def default_directory(self) -> Path:
+        """Where they are unless the variable names another directory."""
+        home = os.environ.get("XDG_CACHE_HOME")
+        return (Path(home) if home else Path.home() / ".cache") / "aclog" / self.folder / self.version
+
+    def paths(self) -> list[Path]:
+        """The jars; downloaded if needed.
+
+        Raises:
+            SparkJarsError: they cannot be downloaded, or have other checksums.
+        """
+        self._require_pyspark_version()
+        default = self.default_directory
+        try:
+            directory = jar_directory(default, self.variable, self.jars, self.title)
+        except SparkJarsError as error:
+            raise SparkJarsError(
+                f"{error}\n{self.needed_by} need these jars. Copy {default} from a machine that could fetch "
+                f"them, and set {self.variable} to its path; or let Spark find them: --packages "
+                f"{self.package}, or --conf spark.jars=..."
+            ) from error
+        return [directory / jar.file for jar in self.jars]
+
+    def _require_pyspark_version(self) -> None:
+        """Raise SparkJarsError unless the installed pyspark is the one that the jars fit."""
+        try:
+            installed = version("pyspark")
+        except PackageNotFoundError:
+            raise SparkJarsError(f"pyspark is not installed: {install_command('spark')}") from None
+        if installed != SPARK_VERSION:
+            raise SparkJarsError(
+                f"{self.title} does not fit pyspark {installed}: install pyspark=={SPARK_VERSION}, or name "
+                f"the package for that version, instead of {self.package}, with --packages"
+            )
 
 
-def default_directory() -> Path:
-    """The directory of the jars, unless ACLOG_SPARK_JARS names another one."""
-    return cache_directory("spark-jars") / SPARK_VERSION
-
-
-def require_pyspark_version(what: str, package: str) -> None:
-    """Raise SparkJarsError unless the installed pyspark is the one that the pinned jars fit."""
-    try:
-        installed = version("pyspark")
-    except PackageNotFoundError:
-        raise SparkJarsError(f"pyspark is not installed: {install_command('spark')}") from None
-    if installed != SPARK_VERSION:
-        raise SparkJarsError(
-            f"{what} does not fit pyspark {installed}: install pyspark=={SPARK_VERSION}, or name the package "
-            f"for that version, instead of {package}, with --packages"
-        )
-
-
-def cache_directory(name: str) -> Path:
-    """The directory for downloads of one kind."""
-    home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "aclog" / name
+CONNECTOR: Final = PinnedJars(
+    "Spark's Kafka connector",
+    SPARK_VERSION,
+    "Only logs in topics",
+    "spark-jars",
+    DIRECTORY_VARIABLE,
+    PACKAGE,
+    "spark-sql-kafka-0-10",
+    JARS,
+)
 
 
 def main(argv: list[str]) -> int:
@@ -105,7 +138,7 @@ def main(argv: list[str]) -> int:
     try:
         if argv == ["--checksums"]:
             with tempfile.TemporaryDirectory() as scratch:
-                fetch(Path(scratch), JARS, _WHAT)
+                fetch(Path(scratch), JARS, CONNECTOR.title)
                 for jar in JARS:
                     digest = hashlib.sha256(Path(scratch, jar.file).read_bytes()).hexdigest()
                     print(f"{digest}  {jar.path}")  # noqa: T201
@@ -113,7 +146,7 @@ def main(argv: list[str]) -> int:
         if argv:
             print("usage: python -m snapshot.jobs.session.jars [--checksums]", file=sys.stderr)  # noqa: T201
             return 2
-        print(connector_jars()[0].parent)  # noqa: T201
+        print(CONNECTOR.paths()[0].parent)  # noqa: T201
     except SparkJarsError as error:
         print(f"Error: {error}", file=sys.stderr)  # noqa: T201
         return 3

@@ -20,8 +20,8 @@ from pyspark.sql import SparkSession
 
 from records.properties import parse_properties
 from snapshot.errors import SparkJarsError, SparkJobError
-from snapshot.jobs.session.delta import DELTA_NAME, EXTENSION, EXTENSIONS, delta_jars
-from snapshot.jobs.session.jars import CONNECTOR_NAME, PACKAGE, connector_jars
+from snapshot.jobs.session.delta import DELTA, EXTENSION, EXTENSIONS
+from snapshot.jobs.session.jars import CONNECTOR, PACKAGE
 from snapshot.jobs.session.jvm import start_jvm
 
 if TYPE_CHECKING:
@@ -120,10 +120,10 @@ def _jvm_settings(settings: Mapping[str, str], *, needs_kafka: bool) -> dict[str
         option = f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}"
         added[_JAVA_OPTIONS] = " ".join(filter(None, (settings.get(_JAVA_OPTIONS), option)))
     jars: list[Path] = []
-    if needs_kafka and not _includes(settings, CONNECTOR_NAME):
-        jars += connector_jars()
-    if EXTENSION in settings.get(EXTENSIONS, "").split(",") and not _includes(settings, DELTA_NAME):
-        jars += delta_jars()
+    if needs_kafka and not _includes(settings, CONNECTOR.part):
+        jars += CONNECTOR.paths()
+    if EXTENSION in settings.get(EXTENSIONS, "").split(",") and not _includes(settings, DELTA.part):
+        jars += DELTA.paths()
     if jars:
         added[_JARS] = ",".join(filter(None, (settings.get(_JARS), *map(str, jars))))
     return added
