@@ -12,7 +12,6 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
     AclBinding,
-    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -28,18 +27,10 @@ from authorizer.node.node import Node
 from records.flexible import MessageReader
 from records.log.protocol.entity_reader import entity_reader
 from records.log.protocol.requests import describe_acls, request_bytes
+from support.cluster_acls import ANY
 from support.nodes import SOON_S, config_of, running_node
 
 _ANY: Any = None
-EVERY = AclBindingFilter(
-    ResourceType.ANY,
-    _ANY,
-    ResourcePatternType.ANY,
-    _ANY,
-    _ANY,
-    AclOperation.ANY,
-    AclPermissionType.ANY,
-)
 ORDERS = AclBinding(
     ResourceType.TOPIC,
     "orders",
@@ -73,11 +64,11 @@ def outcome(futures: dict[Any, Any]) -> list[Any]:
 def test_a_client_creates_lists_and_removes_acls(node: Node) -> None:
     with admin_client(node) as client:
         assert outcome(client.create_acls([ORDERS])) == [None]
-        assert client.describe_acls(EVERY).result(SOON_S) == [ORDERS]
+        assert client.describe_acls(ANY).result(SOON_S) == [ORDERS]
         assert node.authorizer.acl_count() == 1
 
-        assert outcome(client.delete_acls([EVERY])) == [[ORDERS]]
-        assert client.describe_acls(EVERY).result(SOON_S) == []
+        assert outcome(client.delete_acls([ANY])) == [[ORDERS]]
+        assert client.describe_acls(ANY).result(SOON_S) == []
 
 
 def test_metadata_names_the_node_as_the_controller(node: Node) -> None:
@@ -146,7 +137,7 @@ def test_without_rights_nothing_is_listed(node: Node) -> None:
 def test_a_change_is_logged_with_its_client_and_waits_in_the_remote_time(node: Node) -> None:
     with capture_logs() as logged, admin_client(node) as client:
         assert outcome(client.create_acls([ORDERS])) == [None]
-        assert outcome(client.delete_acls([EVERY])) == [[ORDERS]]
+        assert outcome(client.delete_acls([ANY])) == [[ORDERS]]
         labels = {"request": "CreateAcls"}
         waited_s = node.metrics.get_sample_value("aclog_admin_request_remote_seconds_sum", labels)
         assert waited_s is not None

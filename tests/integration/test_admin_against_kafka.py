@@ -21,7 +21,7 @@ from authorizer.admin_server import request_quota
 from authorizer.admin_server.server import AdminServer
 from authorizer.configuration.keys.names import ADMIN_REQUEST_RATE
 from authorizer.node.node import Node
-from support.admin_requests import ask, decoded, request_frame
+from support.admin_requests import EVERY, ask, decoded, request_frame
 from support.admin_sockets import framed, receive
 from support.kafka_broker import jar_broker
 from support.nodes import SOON_S, config_of, running_node
@@ -37,15 +37,6 @@ ACL: Final = {
     "host": "*",
     "operation": 3,
     "permission_type": 3,
-}
-EVERY: Final = {
-    "resource_type_filter": 1,
-    "resource_name_filter": None,
-    "pattern_type_filter": 1,
-    "principal_filter": None,
-    "host_filter": None,
-    "operation": 1,
-    "permission_type": 1,
 }
 #: Changes of one field that make an ACL special or invalid.
 ACLS: Final = (

@@ -19,7 +19,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from authorizer.admin_server.server import AdminServer
-from support.admin_requests import ask, decoded, request_frame
+from support.admin_requests import EVERY, ask, decoded, request_frame
 from support.go_programs import ADMIN_CLIENTS
 from support.kafka_broker import jar_broker
 from support.nodes import SOON_S, config_of, running_node
@@ -80,15 +80,7 @@ REMOVED: Final = (
 EVERY_ACL: Final = request_frame(
     "describe_acls",
     3,
-    {
-        "resource_type_filter": 1,
-        "resource_name_filter": None,
-        "pattern_type_filter": 1,
-        "principal_filter": None,
-        "host_filter": None,
-        "operation": 1,
-        "permission_type": 1,
-    },
+    EVERY,
 )
 TESTS: Final = Path(__file__).parents[1]
 TOPICS, GROUPS = ["orders", "payments", "unknown"], ["g", "h"]

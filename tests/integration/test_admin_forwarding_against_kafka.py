@@ -22,7 +22,7 @@ from authorizer.admin_server.server import AdminServer
 from authorizer.authentication.scram import CREDENTIALS_FILE, ScramCredential
 from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
-from support.admin_requests import ask, ask_all, decoded, request_frame
+from support.admin_requests import EVERY, ask, ask_all, decoded, request_frame
 from support.kafka_broker import jar_broker
 from support.nodes import SOON_S
 from support.sasl_clients import PASSWORD, PLAIN_MODULE
@@ -50,15 +50,6 @@ GRANTS: Final = (
     {**CLUSTER, "principal": "User:bob", "operation": 7, "host": "10.0.0.9"},  # ALTER
     {**CLUSTER, "principal": "Group:bob", "operation": 7},
 )
-EVERY: Final = {
-    "resource_type_filter": 1,
-    "resource_name_filter": None,
-    "pattern_type_filter": 1,
-    "principal_filter": None,
-    "host_filter": None,
-    "operation": 1,
-    "permission_type": 1,
-}
 METADATA: Final = {
     "topics": [],
     "allow_auto_topic_creation": False,

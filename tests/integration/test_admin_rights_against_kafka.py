@@ -16,7 +16,7 @@ from kio.schema.errors import ErrorCode
 
 from authorizer.admin_server.server import AdminServer
 from authorizer.node.node import Node
-from support.admin_requests import ask, decoded, request_frame
+from support.admin_requests import EVERY, ask, decoded, request_frame
 from support.kafka_broker import jar_broker
 from support.nodes import SOON_S, config_of, running_node
 from support.waiting import wait_until
@@ -34,15 +34,6 @@ _ACL: Final = {
 }
 _CLUSTER: Final = {**_ACL, "resource_type": 4, "resource_name": "kafka-cluster"}
 _GROUP: Final = {**_ACL, "resource_type": 3, "resource_name": "g"}
-_EVERY: Final = {
-    "resource_type_filter": 1,
-    "resource_name_filter": None,
-    "pattern_type_filter": 1,
-    "principal_filter": None,
-    "host_filter": None,
-    "operation": 1,
-    "permission_type": 1,
-}
 #: ACLs of every user. Operations: READ 3, ALTER 7, DESCRIBE 8, ALTER_CONFIGS 11; permission DENY 2.
 _GRANTS: Final = {
     "nothing": (),
@@ -82,11 +73,11 @@ _REQUESTS: Final[tuple[tuple[str, int, Mapping[str, Any]], ...]] = (
         (
             "delete_acls",
             version,
-            {"filters": [{**_EVERY, "principal_filter": f"User:{name}"} for name in "yz"]},
+            {"filters": [{**EVERY, "principal_filter": f"User:{name}"} for name in "yz"]},
         )
         for version in (1, 2, 3)
     ),
-    *(("describe_acls", version, {**_EVERY, "principal_filter": "User:y"}) for version in (1, 2, 3)),
+    *(("describe_acls", version, {**EVERY, "principal_filter": "User:y"}) for version in (1, 2, 3)),
     *(
         (
             "metadata",
@@ -153,7 +144,7 @@ def pair() -> Iterator[Pair]:
 
 @pytest.mark.parametrize("granted", _GRANTS)
 def test_a_client_with_these_rights_gets_the_same_answers(pair: Pair, granted: str) -> None:
-    ask(pair.broker, request_frame("delete_acls", 3, {"filters": [_EVERY]}))
+    ask(pair.broker, request_frame("delete_acls", 3, {"filters": [EVERY]}))
     acls = _GRANTS[granted]
     ask(pair.broker, request_frame("create_acls", 3, {"creations": acls}))
     wait_until(lambda: _broker_count(pair) == len(acls) == pair.node.authorizer.acl_count(), "the ACLs")
@@ -168,7 +159,7 @@ def test_a_client_with_these_rights_gets_the_same_answers(pair: Pair, granted: s
 
 
 def _broker_count(pair: Pair) -> int:
-    answer = decoded("describe_acls", 3, ask(pair.broker, request_frame("describe_acls", 3, _EVERY)))
+    answer = decoded("describe_acls", 3, ask(pair.broker, request_frame("describe_acls", 3, EVERY)))
     return sum(len(resource.acls) for resource in answer.resources)
 
 

@@ -18,6 +18,16 @@ from support.nodes import SOON_S
 from support.sasl_clients import PASSWORD
 
 CORRELATION_ID: Final = 7
+#: The filter of DescribeAcls and DeleteAcls that every ACL matches.
+EVERY: Final = {
+    "resource_type_filter": 1,
+    "resource_name_filter": None,
+    "pattern_type_filter": 1,
+    "principal_filter": None,
+    "host_filter": None,
+    "operation": 1,
+    "permission_type": 1,
+}
 
 
 def request_frame(
