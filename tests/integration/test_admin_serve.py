@@ -37,7 +37,7 @@ from support.admin_sockets import API_VERSIONS, answers_api_versions, framed, re
 from support.certificates import Authority
 from support.nodes import SOON_S, config_of, running_node
 from support.serving_process import admin_address, serving_process
-from support.serving_workers import serving_workers, worker_pid
+from support.serving_workers import holders, serving_workers
 from support.waiting import wait_until
 
 _ANY: Any = None
@@ -139,8 +139,13 @@ def clients_of_workers(host: str, port: int, pids: dict[int, int]) -> dict[int, 
         before = open_ports(port)
         client = client_of(f"{host}:{port}")
         client.list_topics(timeout=SOON_S)
-        new = open_ports(port) - before
-        numbers = {of_pid[worker_pid(each, of_pid)] for each in new}
+
+        def workers() -> set[int]:
+            """Of the open connections, when all are accepted; the client closes its first one meanwhile."""
+            holding = [list(holders(each, of_pid)) for each in open_ports(port) - before]
+            return {of_pid[pid] for pids in holding for pid in pids} if all(holding) else set()
+
+        numbers = wait_until(workers, "the workers of the client's connections")
         if len(numbers) == 1:
             found.setdefault(numbers.pop(), client)
         return len(found) == len(pids)

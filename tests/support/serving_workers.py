@@ -98,14 +98,15 @@ def worker_pid(client_port: int, pids: Mapping[int, object]) -> int:
     found: list[int] = []
 
     def find() -> bool:
-        found.extend(_holders(client_port, pids))
+        found.extend(holders(client_port, pids))
         return bool(found)
 
     wait_until(find, "a worker with this connection")
     return found[0]
 
 
-def _holders(client_port: int, pids: Mapping[int, object]) -> Iterator[int]:
+def holders(client_port: int, pids: Mapping[int, object]) -> Iterator[int]:
+    """The processes that have the other end of a loopback connection."""
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{table}").read_text("ascii").splitlines()[1:]:
             fields = line.split()
