@@ -380,7 +380,11 @@ def test_without_describe_only_own_decisions_are_shown(tmp_path: Path) -> None:
     with running_node(tmp_path / "log", log_mode="create") as node:
         create(
             node,
-            [acl("User:ANONYMOUS", AclOperation.READ, "mine"), acl("User:b", AclOperation.READ, "theirs")],
+            [
+                acl("User:ANONYMOUS", AclOperation.READ, "mine"),
+                acl("User:*", AclOperation.WRITE, "mine", deny=True),
+                acl("User:b", AclOperation.READ, "theirs"),
+            ],
         )
         with (
             sidecar_of(node, console_listeners="*") as url,
@@ -391,6 +395,8 @@ def test_without_describe_only_own_decisions_are_shown(tmp_path: Path) -> None:
             matrix = client.get("/console/v1/matrix").json()
             assert [each["principal"] for each in matrix["columns"]["items"]] == ["User:ANONYMOUS"]
             assert [each["text"] for each in matrix["rows"]["items"]] == ["", "mine"]
+            # Nor of a DENY that decides none of its requests.
+            assert "denied" not in matrix
             now = client.get("/console/v1/now").json()
             assert not now["sees_all"]
             request = {

@@ -64,13 +64,15 @@ def window(query: MatrixQuery, matrix: Matrix, before: Matrix | None, only: str 
         },
         "cells": _cells(visible_rows, [None if each is None else matrix.columns(each) for each in members]),
     }
-    result["denied"] = [
-        [
-            0 if each is None else reduce(or_, (matrix.denied(one, row.key) for one in each))
-            for each in members
+    if only is None:
+        # A caller without Describe sees its decisions, but no ACL, such as a DENY that decides nothing.
+        result["denied"] = [
+            [
+                0 if each is None else reduce(or_, (matrix.denied(one, row.key) for one in each))
+                for each in members
+            ]
+            for row in visible_rows
         ]
-        for row in visible_rows
-    ]
     if before is not None:
         pairs = [None if each is None else matrix.changes_since(before, each) for each in members]
         for index, direction in enumerate(("granted", "revoked")):
