@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import os
 import threading
@@ -22,6 +23,7 @@ from records.errors import (
     UnsupportedVersionError,
 )
 from records.log.directory import DirectoryLog
+from records.log.directory.files import LOCK_FILE
 from records.log.directory.segments import Segments
 from records.log.directory.tail import SETTLE_S, LastCompleteBatch
 from records.log.directory.writer_lock import has_writer
@@ -182,6 +184,17 @@ def test_a_check_of_the_lock_does_not_block_a_writer(tmp_path: Path) -> None:
     finally:
         stop.set()
         asking.join()
+
+
+def test_a_writer_waits_for_a_check_that_takes_long(tmp_path: Path) -> None:
+    """The process that checks may be stopped meanwhile."""
+    DirectoryLog.open(tmp_path, mode="create").close()
+    with (tmp_path / LOCK_FILE).open("rb") as checking:
+        fcntl.flock(checking, fcntl.LOCK_SH)
+        end_of_check = threading.Timer(0.2, fcntl.flock, [checking, fcntl.LOCK_UN])
+        end_of_check.start()
+        DirectoryLog.open(tmp_path, mode="write").close()
+        end_of_check.join()
 
 
 def test_zeros_at_the_end_are_not_there(tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
     decisions -> level -> rules (dropped, sampled) -> folding -> events -> each destination
 
-The audit writer's thread feeds it with decisions, some 50 ms later, and calls ``write`` regularly. A decision
-never waits for it; lost events are counted, and a warning is logged.
+The audit writer's thread feeds it with decisions, some 50 ms later (200 after a pause), and calls ``write``
+regularly. A decision never waits for it; lost events are counted, and a warning is logged.
 """
 
 from __future__ import annotations

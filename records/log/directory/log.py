@@ -331,7 +331,9 @@ class DirectoryLog(LogDefaults):
         start_offset = self._segments.start_offset
         if not start_offset <= offset <= end_offset:
             raise OffsetOutOfRangeError(offset, start=start_offset, end=end_offset)
-        return [] if self._segments.is_empty else read(offset, end_offset, max_bytes)
+        # Only its writer changes an aclog-managed log: an idle node's checks need not read the last batch.
+        is_at_end = self._writer is not None and offset == end_offset
+        return [] if is_at_end or self._segments.is_empty else read(offset, end_offset, max_bytes)
 
     def _hint_for(self, offset: int) -> BatchPosition:
         self._list(may_be_empty=False)

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-# `has_writer` takes the lock for an instant, so retry.
-_TRIES: Final = 5
-_TRY_AGAIN_S: Final = 0.005
+# `has_writer` shares the lock for an instant, or for longer on a busy machine: a writer retries meanwhile.
+_RETRY_INTERVAL_S: Final = 0.002
+_SHARED_TIMEOUT_S: Final = 5.0
 
 
 def has_writer(directory: Path) -> bool:
@@ -57,12 +57,10 @@ class WriterLock:
             raise
 
     def _take(self, directory: Path) -> None:
-        for _ in range(_TRIES):
-            try:
-                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                time.sleep(_TRY_AGAIN_S)
-                continue
+        deadline_s = time.monotonic() + _SHARED_TIMEOUT_S
+        while not (is_taken := self._try(fcntl.LOCK_EX)) and self._is_shared() and time.monotonic() < deadline_s:
+            time.sleep(_RETRY_INTERVAL_S)
+        if is_taken:
             os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
             return
@@ -72,6 +70,20 @@ class WriterLock:
             f"{directory}: {by} has this log open for writing, and a log has one writer; "
             f"read it, or stop that process first"
         )
+
+    def _is_shared(self) -> bool:
+        """Whether no writer holds the lock now."""
+        is_shared = self._try(fcntl.LOCK_SH)
+        if is_shared:
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+        return is_shared
+
+    def _try(self, operation: int) -> bool:
+        try:
+            fcntl.flock(self._descriptor, operation | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
     def release(self) -> None:
         # Do not remove the file: then two processes could lock two files of the same name.
