@@ -181,9 +181,9 @@ class NodeKeys(KeyGroup):
         AUDIT_QUEUE,
         50_000,
         "Maximum number of decisions of `aclog serve` in the queue of the audit log, half a kilobyte each. A "
-        "separate thread writes their lines in batches, some 50 ms later (200 after a pause). If the queue is "
-        "full, lines are dropped and counted (aclog_audit_lost_total); decisions never wait. 0 writes each "
-        "line before its decision is answered: slower, and nothing is dropped.",
+        "separate thread writes their lines in batches, some 50 ms later (200 after a pause). If the queue "
+        "is full, lines are dropped and counted (aclog_audit_lost_total); decisions never wait. 0 writes "
+        "each line before its decision is answered: slower, and nothing is dropped.",
         minimum=0,
     )
     decision_log = ConfigKey(

@@ -2,8 +2,9 @@
 
 A request only adds its decision, time and state to the queue, so that a denied request is as fast as an
 allowed one. The thread computes the reasons and writes lines in batches, in order, at most 50 ms late if it
-keeps up, or 200 ms after a pause without decisions. If the queue is full, a line is dropped and counted, and a warning is logged. With a queue of size 0
-each line is written before its decision is answered. The thread also feeds the decision log.
+keeps up, or 200 ms after a pause without decisions. If the queue is full, a line is dropped and counted, and
+a warning is logged. With a queue of size 0 each line is written before its decision is answered. The thread
+also feeds the decision log.
 """
 
 from __future__ import annotations

@@ -58,7 +58,9 @@ class WriterLock:
 
     def _take(self, directory: Path) -> None:
         deadline_s = time.monotonic() + _SHARED_TIMEOUT_S
-        while not (is_taken := self._try(fcntl.LOCK_EX)) and self._is_shared() and time.monotonic() < deadline_s:
+        while not (is_taken := self._try(fcntl.LOCK_EX)) and self._is_shared():
+            if time.monotonic() > deadline_s:
+                break
             time.sleep(_RETRY_INTERVAL_S)
         if is_taken:
             os.ftruncate(self._descriptor, 0)
