@@ -115,7 +115,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(chromium: Browser, url: str) -> Iterator[Page]:
-    """A page for the console at ``url``, a fixture of the test's module."""
+    """A page for the console at ``url``, which is a fixture (integration/conftest.py)."""
     from support.console_page import console_page  # noqa: PLC0415  (as above)
 
     with console_page(chromium, url) as opened:

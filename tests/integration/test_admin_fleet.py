@@ -14,7 +14,6 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
     AclBinding,
-    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -31,6 +30,7 @@ from authorizer.node.node import Node
 from authorizer.sidecar.server import Sidecar
 from records.log.directory import DirectoryLog
 from support.admin_sockets import API_VERSIONS, framed, receive
+from support.cluster_acls import ANY
 from support.nodes import SOON_S
 from support.serving_workers import Serving, serving_workers
 from support.waiting import wait_until
@@ -89,16 +89,7 @@ def create(client: AdminClient, topic: str) -> None:
 
 
 def topics(client: AdminClient) -> set[str]:
-    every = AclBindingFilter(
-        ResourceType.ANY,
-        None,  # type: ignore[arg-type]  # any
-        ResourcePatternType.ANY,
-        None,  # type: ignore[arg-type]  # any
-        None,  # type: ignore[arg-type]  # any
-        AclOperation.ANY,
-        AclPermissionType.ANY,
-    )
-    return {each.name for each in client.describe_acls(every, request_timeout=SOON_S).result()}
+    return {each.name for each in client.describe_acls(ANY, request_timeout=SOON_S).result()}
 
 
 def is_open(address: str) -> bool:

@@ -15,7 +15,6 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (
     AclBinding,
-    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -32,21 +31,13 @@ from authorizer.configuration.load import load_config
 from authorizer.listeners import log_throttle
 from authorizer.node.node import Node
 from support.certificates import Authority
+from support.cluster_acls import ANY
 from support.issuer import AUDIENCE, ISSUER, key_set
 from support.issuer import token as issued
 from support.kafka_tools import run_java
 from support.nodes import SOON_S
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-EVERY_ACL = AclBindingFilter(
-    ResourceType.ANY,
-    None,  # type: ignore[arg-type]  # any
-    ResourcePatternType.ANY,
-    None,  # type: ignore[arg-type]  # any
-    None,  # type: ignore[arg-type]  # any
-    AclOperation.ANY,
-    AclPermissionType.ANY,
-)
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +114,7 @@ def password_client(
 
 
 def acls_of(client: AdminClient, timeout_s: float = 30) -> list[object]:
-    found: list[object] = client.describe_acls(EVERY_ACL, request_timeout=timeout_s).result(SOON_S)
+    found: list[object] = client.describe_acls(ANY, request_timeout=timeout_s).result(SOON_S)
     return found
 
 

@@ -9,7 +9,6 @@ import socket
 import ssl
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -17,7 +16,6 @@ from click.testing import CliRunner
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
     AclBinding,
-    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -35,16 +33,11 @@ from records.log.directory import DirectoryLog
 from support.admin_requests import ask, decoded, request_frame
 from support.admin_sockets import API_VERSIONS, answers_api_versions, framed, receive
 from support.certificates import Authority
+from support.cluster_acls import ANY
 from support.nodes import SOON_S, config_of, running_node
 from support.serving_process import admin_address, serving_process
 from support.serving_workers import holders, serving_workers
 from support.waiting import wait_until
-
-_ANY: Any = None
-EVERY = AclBindingFilter(
-    ResourceType.ANY, _ANY, ResourcePatternType.ANY, _ANY, _ANY, AclOperation.ANY, AclPermissionType.ANY
-)
-
 
 CREATION = {
     "resource_type": 2,
@@ -75,7 +68,7 @@ def client_of(address: str, **more: str) -> AdminClient:
 
 def topics(client: AdminClient) -> set[str]:
     """The topics that have ACLs."""
-    return {each.name for each in client.describe_acls(EVERY, request_timeout=SOON_S).result()}
+    return {each.name for each in client.describe_acls(ANY, request_timeout=SOON_S).result()}
 
 
 def create(client: AdminClient, topic: str, timeout_s: float = SOON_S) -> None:

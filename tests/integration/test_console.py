@@ -55,18 +55,6 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def url(node: Node) -> Iterator[str]:
-    with sidecar_of(node, console_listeners="*") as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def client(url: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=url, timeout=SOON_S) as asking:
-        yield asking
-
-
 def test_the_matrix_shows_the_librarys_decisions(page: Page, url: str, node: Node) -> None:
     page.goto(f"{url}/#under=orders.")
     expect(page.locator("table.matrix tbody th", has_text="orders.secret")).to_be_visible()

@@ -17,7 +17,7 @@ from records.entries import MetadataRecord
 from support.console_page import console_page
 from support.dated_logs import added, date_ms, removed, write_dated_log
 from support.node_acls import acl, on_cluster
-from support.nodes import SOON_S, running_node, sidecar_of
+from support.nodes import SOON_S, running_node
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("console")]
 
@@ -50,12 +50,6 @@ def node(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, int]])
     write_dated_log(directory, [first, *records])
     with running_node(directory) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def url(node: Node) -> Iterator[str]:
-    with sidecar_of(node, console_listeners="*") as address:
-        yield address
 
 
 def _offset_at(steps: list[tuple[int, int]], ms: int) -> int:

@@ -20,7 +20,7 @@ from records.entries import MetadataRecord
 from support.console_page import LOOKS, ColorScheme, assert_accessible, console_page
 from support.dated_logs import added, date_ms, removed, write_dated_log
 from support.node_acls import acl, on_cluster
-from support.nodes import SOON_S, running_node, sidecar_of
+from support.nodes import running_node
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("console")]
 
@@ -50,18 +50,6 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     write_dated_log(directory, steps)
     with running_node(directory) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def url(node: Node) -> Iterator[str]:
-    with sidecar_of(node, console_listeners="*") as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def client(url: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=url, timeout=SOON_S) as asking:
-        yield asking
 
 
 def _saved(page: Page, button: str) -> str:

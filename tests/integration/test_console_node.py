@@ -145,18 +145,6 @@ def node(peers: dict[str, str]) -> Iterator[Node]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def url(node: Node) -> Iterator[str]:
-    with sidecar_of(node, console_listeners="*") as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def client(url: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=url, timeout=SOON_S) as asking:
-        yield asking
-
-
 def shown(number: Locator) -> float:
     return float(number.inner_text().replace(",", ""))
 

@@ -17,7 +17,7 @@ from authorizer.node.node import Node
 from records.acl import AclOperation
 from support.console_page import console_page
 from support.node_acls import acl, on_cluster
-from support.nodes import SOON_S, create, delete, running_node, sidecar_of
+from support.nodes import create, delete, running_node
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("console")]
 
@@ -45,18 +45,6 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
         create(running, [acl("User:alice", AclOperation.READ, name) for name in ("a", "orders", "z")])
         assert running.status().end_offset == LAST + 1
         yield running
-
-
-@pytest.fixture(scope="module")
-def url(node: Node) -> Iterator[str]:
-    with sidecar_of(node, console_listeners="*") as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def client(url: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=url, timeout=SOON_S) as asking:
-        yield asking
 
 
 def checked(node: Node, offset: int) -> dict[str, Any]:

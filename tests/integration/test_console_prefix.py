@@ -48,12 +48,6 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def url(node: Node) -> Iterator[str]:
-    with sidecar_of(node, console_listeners="*") as address:
-        yield address
-
-
 def fetch_classes(url: str, **question: object) -> dict[str, object]:
     answer = httpx.get(f"{url}/console/v1/allowed", params=question, timeout=SOON_S)  # type: ignore[arg-type]
     assert answer.status_code == httpx.codes.OK, answer.text

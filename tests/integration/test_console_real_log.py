@@ -23,7 +23,7 @@ from snapshot.digest import digest_to_string
 from support.console_page import shown_cells
 from support.data import real_log
 from support.node_acls import ELSEWHERE, is_allowed
-from support.nodes import SOON_S, sidecar_of
+from support.nodes import SOON_S
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("console")]
 
@@ -41,12 +41,6 @@ def node(request: pytest.FixtureRequest) -> Iterator[Node]:
         running.start()
         assert running.wait_until_ready(SOON_S)
         yield running
-
-
-@pytest.fixture(scope="module")
-def url(node: Node) -> Iterator[str]:
-    with sidecar_of(node, console_listeners="*") as address:
-        yield address
 
 
 def state_at(node: Node, end_offset: int) -> AuthorizerState:

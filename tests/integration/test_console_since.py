@@ -63,18 +63,6 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def url(node: Node) -> Iterator[str]:
-    with sidecar_of(node, console_listeners="*") as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def client(url: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=url, timeout=SOON_S) as asking:
-        yield asking
-
-
 def _first_end_offset(client: httpx.Client, witness: dict[str, str], ends: list[int], answer: str) -> int:
     """The first of the states, to the last one, in all of which the request has this answer."""
     found = ends[-1]

@@ -12,7 +12,7 @@ from authorizer.node.node import Node
 from records.acl import AclOperation
 from support.console_page import assert_accessible, console_page
 from support.node_acls import acl, on_cluster
-from support.nodes import create, running_node, sidecar_of
+from support.nodes import create, running_node
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("console")]
 
@@ -27,12 +27,6 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
         create(running, [on_cluster(AclOperation.DESCRIBE), on_cluster(AclOperation.ALTER)])
         create(running, [acl("User:alice", AclOperation.READ, "orders")])
         yield running
-
-
-@pytest.fixture(scope="module")
-def url(node: Node) -> Iterator[str]:
-    with sidecar_of(node, console_listeners="*") as address:
-        yield address
 
 
 @pytest.fixture

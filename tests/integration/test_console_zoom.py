@@ -47,12 +47,6 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def url(node: Node) -> Iterator[str]:
-    with sidecar_of(node, console_listeners="*") as address:
-        yield address
-
-
 @pytest.mark.long
 def test_the_matrix_is_shown_during_the_log_scan(
     chromium: Browser, node: Node, monkeypatch: pytest.MonkeyPatch

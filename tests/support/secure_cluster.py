@@ -11,7 +11,6 @@ from typing import Final
 
 from confluent_kafka.admin import (
     AclBinding,
-    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -23,6 +22,7 @@ from confluent_kafka.admin import (
 )
 
 from support.certificates import Authority
+from support.cluster_acls import ANY
 from support.issuer import AUDIENCE, key_set
 from support.kafka_broker import jar_broker, write_properties
 from support.sasl_clients import PASSWORD
@@ -34,15 +34,6 @@ STORE_PASSWORD: Final = "store-secret"
 _OAUTH: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearer"
 _MECHANISMS: Final = "PLAIN,SCRAM-SHA-512,OAUTHBEARER"
 _WAIT_S: Final = 60.0
-_ANY: Final = AclBindingFilter(
-    ResourceType.ANY,
-    None,  # type: ignore[arg-type]  # any
-    ResourcePatternType.ANY,
-    None,  # type: ignore[arg-type]
-    None,  # type: ignore[arg-type]
-    AclOperation.ANY,
-    AclPermissionType.ANY,
-)
 
 
 @dataclass(frozen=True)
@@ -135,7 +126,7 @@ def secure_cluster(home: Path, *, has_secure_controllers: bool = False) -> Itera
         ]
         for created in admin.create_acls(bindings).values():
             created.result(_WAIT_S)
-        wait_until(lambda: len(admin.describe_acls(_ANY).result(_WAIT_S)) == len(bindings), "the ACLs")
+        wait_until(lambda: len(admin.describe_acls(ANY).result(_WAIT_S)) == len(bindings), "the ACLs")
         yield SecureCluster(broker.sasl_servers, plaintext, broker.controllers, home)
 
 
