@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Iterator, Mapping
     from concurrent.futures import Future
+    from mmap import mmap
 
     from prometheus_client.registry import Collector
 
@@ -85,7 +86,11 @@ class NodeListeners:
     """
 
     def __init__(
-        self, config: Config, limits: AdminLimits, reserved: Iterator[socket.socket] | None = None
+        self,
+        config: Config,
+        limits: AdminLimits,
+        reserved: Iterator[socket.socket] | None = None,
+        quota_memory: mmap | None = None,
     ) -> None:
         """Bind the listeners.
 
@@ -93,12 +98,13 @@ class NodeListeners:
             config: of the node.
             limits: of all nodes of the server.
             reserved: the sockets (``reserve_listener``), if the supervisor of several processes has them.
+            quota_memory: shared with the node's other processes, as for RequestQuota.
         """
         self.cluster = config.cluster
         self.config = config
         self._advertised = config.advertised_admin_listeners()
         self._limits = limits
-        quota = RequestQuota(config)
+        quota = RequestQuota(config, quota_memory)
         metrics = AdminRequestMetrics(limits.connections.by_listener, quota)
         self._controls = Controls(
             limits=limits,

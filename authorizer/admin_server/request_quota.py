@@ -2,7 +2,7 @@
 
 As on a broker, a request beyond the quota is answered immediately with throttle_time_ms, and its connection
 is muted for that time. Here all connections of the principal are: a new one for each request, as of tools in
-a loop, must not evade the quota.
+a loop, must not evade the quota. Processes of one node count together.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from authorizer.authentication.token_buckets import TokenBuckets
+from authorizer.authentication.token_buckets import SharedTokenBuckets, TokenBuckets
 
 if TYPE_CHECKING:
+    from mmap import mmap
+
     from authorizer.configuration.load import Config
     from records.principal import KafkaPrincipal
 
@@ -28,17 +30,17 @@ class RequestQuota:
         throttled: number of requests that were answered with a throttle time.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, memory: mmap | None = None) -> None:
+        """Args: memory: shared with the other processes of the node, if there are any."""
         self.throttled = 0
-        self._buckets = TokenBuckets()
-        self._rate = 0
-        self.apply(config)
+        self._buckets = TokenBuckets() if memory is None else SharedTokenBuckets(memory)
+        self._rate = config.admin_quota_request_rate
 
     def apply(self, config: Config) -> None:
         """Set a new rate. A changed one forgets what was requested before."""
         if config.admin_quota_request_rate != self._rate:
             self._rate = config.admin_quota_request_rate
-            self._buckets = TokenBuckets()
+            self._buckets.clear()
 
     def throttle_s(self, principal: KafkaPrincipal) -> float:
         """Return for how long the principal's connections are muted."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
     from concurrent.futures import Future
+    from mmap import mmap
 
     from prometheus_client.registry import Collector
 
@@ -50,12 +51,18 @@ class AdminServer:
         ConfigError: a listener cannot be served safely, or an address cannot be bound.
     """
 
-    def __init__(self, config: Config, reserved: Sequence[socket.socket] | None = None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        reserved: Sequence[socket.socket] | None = None,
+        quota_memory: Sequence[mmap] | None = None,
+    ) -> None:
         """Bind the listeners.
 
         Args:
             config: has the listeners and the limits.
             reserved: their sockets (``reserve_listener``), if the supervisor of several processes has them.
+            quota_memory: memory that the processes share for the quotas of each cluster with listeners.
         """
         self.pulse = LoopPulse()
         self._limits = AdminLimits(config)
@@ -68,8 +75,9 @@ class AdminServer:
         self._lock = threading.Lock()
         remaining = None if reserved is None else iter(reserved)
         try:
-            for each in config.admin_configs():
-                self._listeners.append(NodeListeners(each, self._limits, remaining))
+            for number, each in enumerate(config.admin_configs()):
+                memory = None if quota_memory is None else quota_memory[number]
+                self._listeners.append(NodeListeners(each, self._limits, remaining, memory))
         except BaseException:
             self.close()
             raise

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
+    from mmap import mmap
 
 #: Keys that are remembered; beyond them the oldest is dropped.
 KEYS_MAX: Final = 10_000
+#: Bytes of memory for buckets that several processes share: a hash and a time for each of 4,096 keys.
+SHARED_BYTES: Final = 4096 * 16
+#: Slots that a key may take, from its hash on.
+_PROBES: Final = 8
 
 
 class TokenBuckets:
@@ -28,3 +34,50 @@ class TokenBuckets:
         if len(self._full_at_s) >= KEYS_MAX:
             del self._full_at_s[next(iter(self._full_at_s))]
         self._full_at_s[key] = full_at_s
+
+    def clear(self) -> None:
+        """Fill all buckets."""
+        self._full_at_s.clear()
+
+
+class SharedTokenBuckets:
+    """The same for several processes of one machine, in shared memory; at most 4,096 keys.
+
+    There is no lock, so that a process that hangs or dies does not stop the others: of requests that two
+    processes count within the same microseconds, one may be lost.
+    """
+
+    def __init__(self, memory: mmap) -> None:
+        """Args: memory: SHARED_BYTES, zeros at first; the processes inherit it."""
+        of_hashes, of_times = memoryview(memory)[: SHARED_BYTES // 2], memoryview(memory)[SHARED_BYTES // 2 :]
+        self._hashes, self._full_at_s = of_hashes.cast("Q"), of_times.cast("d")
+
+    def refill_s(self, key: Hashable, now_s: float) -> float:
+        """As TokenBuckets."""
+        slot, is_known = self._slot(_hash(key))
+        return max(0.0, self._full_at_s[slot] - now_s) if is_known else 0.0
+
+    def take(self, key: Hashable, cost_s: float, now_s: float) -> None:
+        """As TokenBuckets; a key without a free slot replaces the one that is full first."""
+        slot, is_known = self._slot(hashed := _hash(key))
+        refill_s = max(0.0, self._full_at_s[slot] - now_s) if is_known else 0.0
+        self._full_at_s[slot] = now_s + refill_s + cost_s
+        self._hashes[slot] = hashed
+
+    def clear(self) -> None:
+        """Fill all buckets, for all processes."""
+        for slot in range(len(self._hashes)):
+            self._hashes[slot] = 0
+
+    def _slot(self, hashed: int) -> tuple[int, bool]:
+        """The key's slot, else the one to replace; and whether it is the key's."""
+        slots = [(hashed + probe) % len(self._hashes) for probe in range(_PROBES)]
+        for slot in slots:
+            if self._hashes[slot] == hashed:
+                return slot, True
+        return min(slots, key=lambda slot: self._full_at_s[slot] if self._hashes[slot] else 0.0), False
+
+
+def _hash(key: Hashable) -> int:
+    # The same in all processes; 0 is a free slot.
+    return int.from_bytes(hashlib.blake2b(str(key).encode(), digest_size=8).digest()) | 1

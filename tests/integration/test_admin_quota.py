@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +25,12 @@ from authorizer.admin_server.server import AdminServer
 from authorizer.configuration.keys.names import ADMIN_REQUEST_RATE
 from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
+from records.log.directory import DirectoryLog
 from support.admin_requests import EVERY, decoded, request_frame
-from support.admin_sockets import admin_server, answers_api_versions, connected, framed, receive
+from support.admin_sockets import API_VERSIONS, admin_server, answers_api_versions, connected, framed, receive
 from support.nodes import SOON_S, running_node
+from support.serving_process import admin_address
+from support.serving_workers import serving_workers, worker_pid
 from support.waiting import wait_until
 
 RATE = 10
@@ -185,3 +190,31 @@ def test_a_real_client_is_slowed_down_and_succeeds(server: AdminServer) -> None:
             future.result()
     # 30 requests at 10 a second, of which 10 are free, and the last answer does not wait.
     assert time.monotonic() - begun_s > 0.9
+
+
+def test_workers_count_together(tmp_path: Path) -> None:
+    """A connection to another process of the node does not evade the quota."""
+    settings = {
+        "aclog.admin.listeners": "PLAINTEXT://127.0.0.1:0",
+        "super.users": "User:ANONYMOUS",
+        ADMIN_REQUEST_RATE: "1",
+    }
+    DirectoryLog.open(tmp_path / "log", mode="create").close()
+    with serving_workers(tmp_path, tmp_path / "log", settings) as serving:
+        serving.wait_until_ready()
+        host, port = admin_address(serving.stderr_file).split(":")
+        pids = serving.pids()
+        with ExitStack() as opened:
+
+            def connection_to(pid: int) -> socket.socket:
+                while True:
+                    found = opened.enter_context(socket.create_connection((host, int(port)), SOON_S))
+                    found.sendall(framed(API_VERSIONS))
+                    assert receive(found) is not None
+                    if worker_pid(found.getsockname()[1], dict.fromkeys(pids.values())) == pid:
+                        return found
+
+            first, second = (connection_to(pids[number]) for number in range(2))
+            assert throttle_ms(first, "delete_acls", 3, {"filters": [DELETED] * 1000}) > 900_000
+            # It waited for this request when its principal was muted, so that it is answered.
+            assert throttle_ms(second, "describe_acls", 3, EVERY) > 900_000

@@ -6,8 +6,6 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
-    import socket
-    from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
     from authorizer.admin_server.server import AdminServer
@@ -16,17 +14,20 @@ if TYPE_CHECKING:
     from authorizer.node.fleet import Fleet
     from authorizer.node.node import Node
     from authorizer.sidecar.server import Sidecar
+    from authorizer.sidecar.workers.worker import Worker
 
 
 def open_admin_server(
-    config: Config, reserved: Sequence[socket.socket] | None = None
+    config: Config, worker: Worker | None = None
 ) -> AbstractContextManager[AdminServer | None]:
-    """Bind the listeners of Kafka's protocol, if there are any; ``reserved``: as for AdminServer."""
+    """Bind the listeners of Kafka's protocol, if there are any; ``worker``: has what the processes share."""
     if not config.process_admin_listeners:
         return nullcontext()
     from authorizer.admin_server.server import AdminServer
 
-    return AdminServer(config, reserved)
+    if worker is None:
+        return AdminServer(config)
+    return AdminServer(config, worker.reserved_admin, worker.quota_memory)
 
 
 def serve_node(node: Node, sidecar: Sidecar | ConsoleServer, admin_server: AdminServer | None) -> NoReturn:

@@ -129,7 +129,7 @@ def _server(config: Config, worker: Worker) -> Sidecar | ConsoleServer:
 
 
 def _admin_server(config: Config, worker: Worker) -> AbstractContextManager[AdminServer | None]:
-    return nullcontext() if worker.is_console else open_admin_server(config, worker.reserved_admin)
+    return nullcontext() if worker.is_console else open_admin_server(config, worker)
 
 
 def _let_workers_go_first() -> None:

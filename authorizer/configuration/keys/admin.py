@@ -70,8 +70,8 @@ class AdminKeys(KeyGroup):
         "together, as with Kafka's controller_mutation_rate (KIP-599). Each ACL of CreateAcls and each "
         "filter of DeleteAcls counts as a request; logins, ApiVersions and requests that a broker forwards "
         "do not count. The answer to a request beyond it has throttle_time_ms, and nothing more is read from "
-        "the principal's connections for that time (KIP-219). Each process of aclog.workers counts its "
-        "requests. 0: no quota.",
+        "the principal's connections for that time (KIP-219). The processes of aclog.workers count together. "
+        "0: no quota.",
         minimum=0,
         maximum=1_000_000_000,
         is_dynamic=True,

@@ -36,6 +36,7 @@ import structlog
 
 from authorizer.api.cluster_name import DEFAULT_CLUSTER
 from authorizer.api.errors import ConfigError, RestartNeededError
+from authorizer.authentication.token_buckets import SHARED_BYTES
 from authorizer.configuration.keys.names import CONSOLE_LISTENERS, WORKERS
 from authorizer.configuration.listeners import is_unix
 from authorizer.listeners.binding import reserve_listener
@@ -144,6 +145,7 @@ class Supervisor:
         self._pid = os.getpid()
         self._reserved: list[socket.socket] = []
         self._reserved_admin: list[socket.socket] = []
+        self._quota_memory = [mmap.mmap(-1, SHARED_BYTES) for _ in config.admin_configs()]
         self._socket_files: list[Path] = []
         self.settings = {DEFAULT_CLUSTER: Reconfiguration(config)}
         self.settings |= {name: Reconfiguration(config.of_cluster(name)) for name in config.clusters}
@@ -265,6 +267,7 @@ class Supervisor:
             directory=self.directory,
             reserved=self._reserved,
             reserved_admin=self._reserved_admin,
+            quota_memory=self._quota_memory,
             writable=self._writable,
             pipe=theirs,
             heartbeats=self._heartbeats,

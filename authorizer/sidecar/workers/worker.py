@@ -35,6 +35,7 @@ class Worker:
         directory: of the workers' sockets.
         reserved: the sockets of the listeners, in the order of the configuration.
         reserved_admin: the same of the listeners of Kafka's protocol.
+        quota_memory: memory that the workers share for the quotas of Kafka's protocol, for each cluster.
         writable: whether the writer can change ACLs; known once it listens.
         pipe: to the supervisor.
         heartbeats: memory shared with the supervisor: a counter of event loop iterations for each worker.
@@ -46,6 +47,7 @@ class Worker:
     directory: SocketDirectory
     reserved: Sequence[socket.socket]
     reserved_admin: Sequence[socket.socket]
+    quota_memory: Sequence[mmap]
     writable: bool
     pipe: Connection
     heartbeats: mmap
