@@ -1,15 +1,19 @@
-"""A job on a standalone Spark cluster, while an executor and the job's driver are killed."""
+"""A job on a standalone Spark cluster, while executors, workers and the job's driver are killed."""
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from random import Random
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -18,12 +22,13 @@ import pytest
 from records.log.directory import DirectoryLog
 from replay.load_image import load_image
 from snapshot.store.snapshot_store import SnapshotStore
+from support.class_archives import jvm_options
 from support.directory_logs import read_path, records_of
 from support.histories import random_batches
 from support.naive_changes import naive_changes
 from support.spark_cluster import SparkCluster, spark_cluster
 
-pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.integration, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.slow, pytest.mark.integration, pytest.mark.xdist_group("spark-cluster")]
 
 ACLOG = [sys.executable, "-m", "authorizer.cli"]
 #: Never waited for when a test passes.
@@ -82,18 +87,32 @@ class Job:
         assert self._process.returncode == 0, self._errors.read_text()[-4000:]
         return [line for line in map(json.loads, rest.splitlines()) if "batch" in line]
 
+    def exit_code(self) -> int:
+        """Wait for the end of a run that may fail."""
+        self._process.communicate(timeout=TIMEOUT_S)
+        return self._process.returncode
+
     def is_running(self) -> bool:
         return self._process.poll() is None
 
 
 @contextmanager
 def started_job(
-    cluster: SparkCluster, home: Path, logs: Mapping[str, Path], max_offsets: int
+    cluster: SparkCluster,
+    home: Path,
+    logs: Mapping[str, Path],
+    max_offsets: int,
+    conf: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Job]:
     """A job that continues from the checkpoint below ``home``, and ends with the block."""
     arguments = [argument for log in logs.values() for argument in ("--log", str(log))]
-    conf = {"spark.pyspark.python": sys.executable, "spark.executor.memory": "512m"}
-    arguments += [argument for pair in conf.items() for argument in ("--conf", "=".join(pair))]
+    settings = {
+        "spark.pyspark.python": sys.executable,
+        "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": shlex.join(jvm_options("spark")),
+        **conf,
+    }
+    arguments += [argument for pair in settings.items() for argument in ("--conf", "=".join(pair))]
     job = Job(
         home,
         [
@@ -128,6 +147,33 @@ def assert_equals_fold(history: Path, logs: Mapping[str, Path]) -> None:
         assert sorted(rows) == sorted((each.offset, bytes(each.id), each.change) for each in naive)
 
 
+def lost_tasks(events: Path) -> list[str]:
+    """The reasons for which tasks ended without success, from Spark's event log."""
+    (log,) = events.iterdir()
+    ended = (json.loads(line) for line in log.read_text().splitlines() if '"SparkListenerTaskEnd"' in line)
+    return [reason for each in ended if (reason := each["Task End Reason"]["Reason"]) != "Success"]
+
+
+def test_executor_killed_in_a_batch(cluster: SparkCluster, tmp_path: Path) -> None:
+    """The only executor is killed while it runs the task of a batch, which another one repeats."""
+    logs = written_logs(tmp_path, seed=7, logs=1, offsets=24)
+    events = tmp_path / "events"
+    events.mkdir()
+    conf = {
+        "spark.cores.max": "1",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": f"file://{events}",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.rolling.enabled": "false",
+    }
+    with started_job(cluster, tmp_path, logs, max_offsets=100, conf=conf) as job:
+        cluster.kill_executor_in_task()
+        assert len(job.finish()) == 1
+    assert lost_tasks(events) == ["ExecutorLostFailure"]
+    assert_equals_fold(tmp_path / "history", logs)
+
+
+@pytest.mark.long
 def test_killed_executor_and_driver(cluster: SparkCluster, tmp_path: Path) -> None:
     """An executor is killed, then the driver; a second run of the driver continues from its checkpoint."""
     logs = written_logs(tmp_path, seed=29, logs=3, offsets=60)
@@ -140,4 +186,36 @@ def test_killed_executor_and_driver(cluster: SparkCluster, tmp_path: Path) -> No
         batches.append(job.next_batch())
         job.finish()
     assert {log["clusterId"] for log in batches[0]["logs"]} <= set(logs)
+    assert_equals_fold(tmp_path / "history", logs)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_random_kills(cluster: SparkCluster, tmp_path: Path, seed: int) -> None:
+    """Executors, workers and the driver are killed at random times; the driver is started again."""
+    random = Random(seed)
+    logs = written_logs(tmp_path, seed=seed, logs=4, offsets=300)
+    kills: list[str] = []
+    exit_code = -1
+    for _ in range(8):
+        with started_job(cluster, tmp_path, logs, max_offsets=60) as job:
+            while job.is_running() and len(kills) < 8:
+                time.sleep(random.uniform(0.5, 6))  # the kill comes at a random time, whatever the job does
+                victim = random.choices(("executor", "worker", "driver"), (6, 2, 1))[0]
+                number = random.randrange(len(cluster.workers))
+                executors = cluster.executors(cluster.workers[number])
+                if victim == "driver":
+                    job.kill()
+                elif victim == "worker":
+                    cluster.replace_worker(number)
+                elif executors:
+                    cluster.kill_executor(cluster.workers[number])
+                else:
+                    continue
+                kills.append(victim)
+            exit_code = job.exit_code()
+        if exit_code == 0:
+            break
+    assert exit_code == 0, (tmp_path / "errors.log").read_text()[-4000:]
+    assert kills, "the job ended before anything was killed"
     assert_equals_fold(tmp_path / "history", logs)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from pyspark.find_spark_home import _find_spark_home
 
+from support.class_archives import jvm_options
 from support.dies_with_parent import dying_with_parent
 from support.waiting import wait_until
 
@@ -22,6 +24,7 @@ _DEPLOY = "org.apache.spark.deploy"
 _MASTER_URL = re.compile(r"Starting Spark master at (spark://\S+)")
 _REGISTERED = "Successfully registered with master"
 _EXECUTOR_CLASS = b"CoarseGrainedExecutorBackend"
+_PYTHON_DAEMON = b"pyspark.daemon"
 _LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
 #: Six JVMs start on two cores, beside other tests.
 START_S = 240.0
@@ -43,18 +46,18 @@ class SparkCluster:
             found = wait_until(lambda: self._logged("master", _MASTER_URL), "the master", timeout_s=START_S)
             self.master_url = found[1]
             for number in range(workers):
-                self._add_worker(number)
+                self.workers.append(self._started_worker(number))
             for number in range(workers):
                 self._wait_registered(number)
         except BaseException:
             self.stop()
             raise
 
-    def _add_worker(self, number: int) -> None:
-        """Start a worker with one core."""
+    def _started_worker(self, number: int) -> subprocess.Popen[bytes]:
+        """A new worker with one core."""
         name = f"worker-{number}"
         options = ["--cores", "1", "--memory", "1g", "--work-dir", str(self._home / name)]
-        self.workers.append(self._start(name, ["worker.Worker", self.master_url, *options]))
+        return self._start(name, ["worker.Worker", self.master_url, *options])
 
     def _wait_registered(self, number: int) -> None:
         wait_until(
@@ -65,20 +68,30 @@ class SparkCluster:
 
     def executors(self, worker: subprocess.Popen[bytes]) -> list[int]:
         """The process ids of a worker's executors."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                with suppress(OSError):  # it has just ended
-                    parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-                    if parent == worker.pid and _EXECUTOR_CLASS in (entry / "cmdline").read_bytes():
-                        found.append(int(entry.name))
-        return found
+        return _children(worker.pid, _EXECUTOR_CLASS)
 
     def kill_executor(self, worker: subprocess.Popen[bytes]) -> int:
         """kill -9 of a worker's executor as soon as it has one; its process id."""
         number = wait_until(lambda: self.executors(worker), "an executor", timeout_s=START_S)[0]
         os.kill(number, signal.SIGKILL)
         return number
+
+    def kill_executor_in_task(self) -> int:
+        """kill -9 of the first executor that has started Python, which it does for a task; its process id."""
+
+        def with_python() -> list[int]:
+            found = (number for worker in self.workers for number in self.executors(worker))
+            return [number for number in found if _children(number, _PYTHON_DAEMON)]
+
+        number = wait_until(with_python, "a task", timeout_s=START_S)[0]
+        os.kill(number, signal.SIGKILL)
+        return number
+
+    def replace_worker(self, number: int) -> None:
+        """kill -9 of a worker, whose executors then end by themselves, and start another one."""
+        self.workers[number].kill()
+        self.workers[number].wait()
+        self.workers[number] = self._started_worker(number)
 
     def stop(self) -> None:
         """End the workers, with their executors, and then the master."""
@@ -100,6 +113,7 @@ class SparkCluster:
             **os.environ,
             **_LOOPBACK,
             "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": shlex.join(jvm_options("spark")),
             "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",  # its port is fixed
         }
         with self._log(name).open("wb") as output:
@@ -110,6 +124,18 @@ class SparkCluster:
 
     def _logged(self, name: str, wanted: re.Pattern[str]) -> re.Match[str] | None:
         return wanted.search(self._log(name).read_text(errors="replace"))
+
+
+def _children(parent: int, name: bytes) -> list[int]:
+    """The process ids of a process's children whose command line contains ``name``."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):  # it has just ended
+                ppid = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                if ppid == parent and name in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+    return found
 
 
 @contextmanager
