@@ -10,6 +10,7 @@ SnapshotError
 +-- SnapshotStoreUnavailableError
 
 SparkJobError
++-- SparkArchiveError
 +-- SparkJarsError
 +-- SparkBusyError
 +-- PlotUnsupportedError
@@ -61,6 +62,10 @@ class SnapshotStoreUnavailableError(SnapshotError):
 
 class SparkJobError(AclogError):
     """A Spark job failed, or cannot start."""
+
+
+class SparkArchiveError(SparkJobError):
+    """An archive of packages cannot be made or read, or does not fit the driver."""
 
 
 class SparkJarsError(SparkJobError):

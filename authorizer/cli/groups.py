@@ -38,6 +38,7 @@ spark_command: Final = LazyGroup(
         "doctor": "spark.doctor",
         "history": "spark.history",
         "maintain": "spark.maintain",
+        "pack": "spark.pack",
         "review": "spark.review",
         "snapshots": "spark.job_commands",
         "sql": "spark.sql",

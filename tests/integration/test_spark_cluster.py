@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 import time
+import venv
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
@@ -103,6 +104,7 @@ def started_job(
     logs: Mapping[str, Path],
     max_offsets: int,
     conf: Mapping[str, str] = MappingProxyType({}),
+    archive: Path | None = None,
 ) -> Iterator[Job]:
     """A job that continues from the checkpoint below ``home``, and ends with the block."""
     arguments = [argument for log in logs.values() for argument in ("--log", str(log))]
@@ -113,6 +115,7 @@ def started_job(
         **conf,
     }
     arguments += [argument for pair in settings.items() for argument in ("--conf", "=".join(pair))]
+    arguments += [] if archive is None else ["--archives", str(archive)]
     job = Job(
         home,
         [
@@ -187,6 +190,35 @@ def test_killed_executor_and_driver(cluster: SparkCluster, tmp_path: Path) -> No
         job.finish()
     assert {log["clusterId"] for log in batches[0]["logs"]} <= set(logs)
     assert_equals_fold(tmp_path / "history", logs)
+
+
+@pytest.mark.long
+def test_executors_without_aclog(cluster: SparkCluster, tmp_path: Path) -> None:
+    """Executors run a Python without packages, and import all from the archive of `aclog spark pack`."""
+    bare, archive = tmp_path / "bare" / "bin" / "python", tmp_path / "aclog.tar.gz"
+    venv.create(bare.parents[1], with_pip=False)
+    missing = subprocess.run([bare, "-c", "import pyarrow"], capture_output=True, text=True, check=False)
+    assert "ModuleNotFoundError" in missing.stderr
+    subprocess.run([*ACLOG, "spark", "pack", "--output", archive], check=True)
+    logs = written_logs(tmp_path, seed=11, logs=2, offsets=60)
+    conf = {"spark.pyspark.python": str(bare)}
+    with started_job(cluster, tmp_path, logs, max_offsets=30, conf=conf, archive=archive) as job:
+        assert job.next_batch()
+        cluster.kill_executor(cluster.workers[0])
+        job.finish()
+    assert_equals_fold(tmp_path / "history", logs)
+    doctor = subprocess.run(
+        [
+            *ACLOG, "spark", "doctor", "--master", cluster.master_url, "--archives", archive, "--json",
+            "--conf", f"spark.pyspark.python={bare}", "--conf", "spark.executor.memory=512m",
+            "--output", tmp_path / "history",
+        ],
+        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    found = json.loads(doctor.stdout)
+    assert found["findings"] == []
+    assert {each["interpreter"] for each in found["executors"]} == {str(bare)}
+    assert {each["aclog"] for each in found["executors"]} == {found["driver"]["aclog"]}
 
 
 @pytest.mark.long

@@ -60,6 +60,7 @@ def test_the_commands_are_the_documented_ones() -> None:
                 "doctor",
                 "history",
                 "maintain",
+                "pack",
                 "review",
                 "sql",
                 "submit-file",

@@ -16,7 +16,7 @@ from authorizer.cli.command import Command
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.options import completes, progress_option, quiet_option
 from authorizer.cli.rendering.output import answer, print_json, shown
-from authorizer.cli.spark.job import note_start, spark_session_of
+from authorizer.cli.spark.job import note_start, pack_hint, spark_session_of
 from authorizer.cli.spark.locations import local_path, located
 from authorizer.cli.spark.options import SparkFlags, spark_options
 from authorizer.cli.spark.requirements import JAVA_MIN, missing_requirement
@@ -26,6 +26,7 @@ from records.log.open import TOPIC, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from snapshot.jobs.running.diagnosis import Executor
 
@@ -123,9 +124,9 @@ def doctor_command(
 ) -> None:
     """Check what the Spark jobs need, and name a fix for each finding.
 
-    Checks the versions of Python, pyspark, Java and aclog here and on the executors that Spark has now, the
-    pinned jars with their checksums, and the clocks of the stores. In each --output and the --checkpoint it
-    writes, reads and removes one object `.aclog-doctor-*`; it changes nothing else.
+    Checks the versions of Python, pyspark, Java and aclog here, on the executors that Spark has now and in
+    --archives, the pinned jars with their checksums, and the clocks of the stores. In each --output and the
+    --checkpoint it writes, reads and removes one object `.aclog-doctor-*`; it changes nothing else.
 
     Exit code 0: no finding; 1: at least one.
 
@@ -145,7 +146,8 @@ def doctor_command(
         check_access(found, f"--output {output}", partial(_probe, output))
     if checkpoint is not None and local_path(checkpoint) is not None:
         check_access(found, f"--checkpoint {checkpoint}", partial(_probe, checkpoint))
-    if missing_requirement() is None:
+    has_archive = spark.archive is None or check_archive(found, spark.archive)
+    if missing_requirement() is None and has_archive:
         _check_session(found, spark, outputs, checkpoint, needs_kafka=needs_kafka and has_jars)
     _print(found, as_json=as_json)
     if found.findings:
@@ -196,6 +198,20 @@ def check_jars(found: Diagnosis, flags: SparkFlags, *, needs_kafka: bool, needs_
                 f"them there, or unset it. Or --packages {pinned.package}",
             )
     return len(found.findings) == count
+
+
+def check_archive(found: Diagnosis, archive: Path) -> bool:
+    """Compare an archive's versions with this interpreter's; returns whether executors can use it."""
+    from snapshot.jobs.session.archive import differences, read_manifest
+
+    try:
+        problems = differences(read_manifest(archive))
+    except AclogError as error:
+        found.add(f"--archives {archive} cannot be used", str(error), pack_hint(archive))
+        return False
+    for problem in problems:
+        found.add(f"--archives {archive} does not fit the driver", problem, pack_hint(archive))
+    return not problems
 
 
 def check_access(found: Diagnosis, what: str, probe: Callable[[], float | None]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.invocation import shows_progress
 from authorizer.cli.rendering.output import note
 from authorizer.cli.spark.job_output import JobOutput, print_times
@@ -213,16 +215,23 @@ def spark_session_of(
     """A Spark session with the settings of the options, or the active one; ``--conf`` overrides ``conf``.
 
     A new session ends with the block. Errors of Spark in the block become SparkJobError.
+
+    Raises:
+        Failure: the archive does not fit this interpreter.
+        SparkArchiveError: it cannot be read.
     """
     from snapshot.jobs.running.failure import as_job_failure
     from snapshot.jobs.session.spark_session import has_session, spark_session
 
+    if flags.archive is not None:
+        _require_fitting(flags.archive)
     is_new = not has_session()
     spark = spark_session(
         f"aclog {job}",
         master=flags.master,
         packages=flags.package_list,
         conf={**conf, **dict(flags.spark_conf)},
+        archive=flags.archive,
         needs_kafka=needs_kafka,
         shows_output=_is_debugging(),
     )
@@ -232,6 +241,22 @@ def spark_session_of(
     finally:
         if is_new:
             spark.stop()
+
+
+def _require_fitting(archive: Path) -> None:
+    from snapshot.jobs.session.archive import differences, read_manifest
+
+    if found := differences(read_manifest(archive)):
+        raise Failure(
+            f"--archives {archive} does not fit the driver: {'; '.join(found)}",
+            ExitCode.USAGE,
+            pack_hint(archive),
+        )
+
+
+def pack_hint(archive: Path) -> str:
+    """How to make an archive again."""
+    return f"`aclog spark pack --output {shlex.quote(str(archive))} --force` makes it again."
 
 
 def _is_debugging() -> bool:

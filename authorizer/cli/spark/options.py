@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -122,6 +123,14 @@ spark_options: Final = shared(
         help="Packages for Spark: a file system, or another Kafka connector than the default one.",
     ),
     click.option("--conf", "spark_conf", type=PAIR, multiple=True, help="A setting of Spark. Repeatable."),
+    click.option(
+        "--archives",
+        "archive",
+        type=click.Path(dir_okay=False, exists=True, path_type=Path),
+        metavar="FILE",
+        help="An archive of `aclog spark pack`, for executors without aclog. They run `python3.X` of their "
+        "PATH, with this Python's version, unless --conf spark.pyspark.python=PATH names another one.",
+    ),
 )
 _metrics = shared(
     click.option(
@@ -177,6 +186,7 @@ class SparkFlags:
     master: str | None = None
     packages: str | None = None
     spark_conf: tuple[tuple[str, str], ...] = ()
+    archive: Path | None = None
 
     @property
     def package_list(self) -> tuple[str, ...]:

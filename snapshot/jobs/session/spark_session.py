@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from records.properties import parse_properties
 from snapshot.errors import SparkJarsError, SparkJobError
+from snapshot.jobs.session.archive import archive_settings, driver_path
 from snapshot.jobs.session.delta import DELTA, EXTENSION, EXTENSIONS
 from snapshot.jobs.session.jars import CONNECTOR, PACKAGE
 from snapshot.jobs.session.jvm import start_jvm
@@ -60,6 +61,7 @@ def spark_session(
     master: str | None = None,
     packages: Sequence[str] = (),
     conf: Mapping[str, str] | None = None,
+    archive: Path | None = None,
     needs_kafka: bool,
     shows_output: bool = False,
 ) -> SparkSession:
@@ -70,6 +72,7 @@ def spark_session(
         master: as in Spark; None: that of spark-submit or spark-defaults.conf, else all local cores.
         packages: Maven coordinates that Spark downloads.
         conf: Spark's settings, with priority over all others. An active session is not changed.
+        archive: packages of the executors (session/archive.py).
         needs_kafka: a log is a topic. The connector's jars are added if the user adds none.
         shows_output: show the output of the JVM and its Python processes.
 
@@ -87,9 +90,13 @@ def spark_session(
         is_submitted = _GATEWAY in os.environ
         given = _submitted() if is_submitted else _defaults_file() | _submit_arguments()
         settings = {key: value for key, value in _DEFAULTS.items() if key not in given} | wanted
+        if archive is not None:
+            settings |= archive_settings(archive, given | settings)
         if not is_submitted:
             configures_logging = _configures_logging(given | settings)
             settings |= _jvm_settings(given | settings, needs_kafka=needs_kafka)
+            if archive is not None:
+                os.environ["PYTHONPATH"] = driver_path()
             jvm_conf = SparkConf().setAll(list(settings.items())).setAppName(app_name)
             start_jvm(jvm_conf, shows_output=shows_output or configures_logging)
         session = _started(app_name, settings)
