@@ -1,9 +1,9 @@
 """NodeListeners: the listeners of one node, and the connections that it answers.
 
 Addresses are bound when it is created, before a log is opened, as the sidecar's are. As on a broker, a
-listener accepts connections when the authorizer permits it (KIP-504): early-start listeners immediately,
-others when the node is ready for the first time. Before that the kernel refuses connections, and clients try
-their next server.
+listener accepts connections when the node is ready for the first time; one of controllers when the authorizer
+permits it (KIP-504), which is immediately on early-start listeners. Before that the kernel refuses
+connections, and clients try their next server.
 """
 
 from __future__ import annotations
@@ -153,10 +153,12 @@ class NodeListeners:
         self._controls.quota.apply(config)
 
     async def open(self, node: Node, opening: Mapping[Endpoint, Future[None]]) -> None:
-        """Answer for ``node``; a listener accepts when its future is done, or immediately without one."""
+        """Answer for ``node``; those of controllers accept when their futures are done, or now."""
         self._apis = self._make_apis(node)
         for each in self._bound:
-            future = opening.get(each.endpoint)
+            # As a broker, which waits for the load even with early-start listeners.
+            loaded = node.authorizer.initial_load
+            future = opening.get(each.endpoint) if self._is_of_controllers(each) else loaded
             if future is None or future.done():
                 self._accept(each)
             else:
@@ -226,6 +228,9 @@ class NodeListeners:
         self._login_metrics.add_listener(name)
         self._bound.append(_BoundListener(bound, endpoint, listener, context))
 
+    def _is_of_controllers(self, bound: _BoundListener) -> bool:
+        return bound.listener.name in self.config.controller_listener_names
+
     def _accept(self, bound: _BoundListener) -> None:
         listening = share_listener(bound.reserved)
         self._listening.append(listening)
@@ -265,7 +270,7 @@ class NodeListeners:
         session = Session(
             listener=bound.listener,
             security_protocol=bound.endpoint.security_protocol,
-            is_of_controllers=bound.listener.name in self.config.controller_listener_names,
+            is_of_controllers=self._is_of_controllers(bound),
             address=host,
             principal=principal,
             sasl=sasl,

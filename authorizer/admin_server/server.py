@@ -89,7 +89,7 @@ class AdminServer:
         Args:
             node: decides and writes.
             opening: for each endpoint a future that is done when it may accept (``Node.start``). Without one
-                it accepts before this returns.
+                a listener of controllers accepts before this returns, the others when the node is loaded.
         """
         (listeners,) = self._listeners
         collectors: list[Collector] = [self._limits, *listeners.collectors]

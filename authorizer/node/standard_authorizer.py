@@ -72,6 +72,7 @@ class StandardAuthorizer:
     Attributes:
         name: as a Publisher.
         metrics: counts of decisions.
+        initial_load: done when the node is ready for the first time.
     """
 
     name: Final = "authorizer"
@@ -94,9 +95,9 @@ class StandardAuthorizer:
         self.metrics = DecisionCounts()
         self._audit = AuditLog() if audit is None else audit
         self._mutator = mutator
-        self._initial_load: Future[None] = Future()
+        self.initial_load: Future[None] = Future()
         # Shared by several callers: none of them may cancel it.
-        self._initial_load.set_running_or_notify_cancel()
+        self.initial_load.set_running_or_notify_cancel()
         # Serializes changes of the state; readers need no lock.
         self._lock = threading.Lock()
         self._state = AuthorizerState(
@@ -146,15 +147,15 @@ class StandardAuthorizer:
         now.set_result(None)
         early = server_info.early_start_listeners
         return {
-            endpoint: now if (endpoint.listener_name or "") in early else self._initial_load
+            endpoint: now if (endpoint.listener_name or "") in early else self.initial_load
             for endpoint in server_info.endpoints
         }
 
     def close(self) -> None:
         """Fail what waits for the load. Decisions already possible stay possible. Idempotent."""
         with self._lock:
-            if not self._initial_load.done():
-                self._initial_load.set_exception(
+            if not self.initial_load.done():
+                self.initial_load.set_exception(
                     OperationTimedOutError(
                         "The authorizer was closed before the initial load could complete."
                     )
@@ -185,8 +186,8 @@ class StandardAuthorizer:
     def on_ready(self) -> None:
         self._swap_readiness(is_ready=True)
         with self._lock:
-            if not self._initial_load.done():
-                self._initial_load.set_result(None)
+            if not self.initial_load.done():
+                self.initial_load.set_result(None)
 
     def on_not_ready(self, reason: str) -> None:
         self._swap_readiness(is_ready=False, reason=reason)

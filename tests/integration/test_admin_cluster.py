@@ -17,7 +17,7 @@ from records.ids import METADATA_TOPIC_ID, Uuid, uuid_to_string
 from records.principal import ANONYMOUS
 from support.admin_requests import ask, decoded, request_frame
 from support.admin_sockets import admin_server, connected, framed, receive
-from support.directory_logs import batch_bytes, flip_bit, write_segment
+from support.directory_logs import batch_bytes, write_segment
 from support.node_acls import acl, on_cluster
 from support.nodes import create, running_node
 from support.waiting import wait_until
@@ -187,15 +187,19 @@ def closed(logged: Sequence[Any]) -> list[Any]:
         ),
     ],
 )
-def test_nothing_is_answered_before_the_log_is_loaded(
+def test_nothing_is_answered_while_the_node_is_not_ready(
     tmp_path: Path, name: str, version: int, requested: dict[str, Any], field: str | None
 ) -> None:
     """Not "no rights" and not "none": clients would take that for the truth."""
-    path = write_segment(tmp_path, 0, batch_bytes(0), batch_bytes(1), batch_bytes(2))
-    flip_bit(path, len(batch_bytes(0)) + 70)
+    path = write_segment(tmp_path, 0, batch_bytes(0))
     topic_id = uuid_to_string(Uuid(METADATA_TOPIC_ID))
     (tmp_path / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
-    with running_node(tmp_path, ready=False, log_mode="read") as node, admin_server(node) as server:
+    with running_node(tmp_path, log_mode="read") as node, admin_server(node) as server:
+        damaged = bytearray(batch_bytes(1))
+        damaged[70] ^= 1
+        with path.open("ab") as segment:
+            segment.write(damaged + batch_bytes(2))
+        wait_until(lambda: not node.authorizer.state.is_ready, "the damaged batch")
         found = answer(server, name, version, requested)
 
     codes = {each.error_code for each in ([found] if field is None else getattr(found, field))}

@@ -7,7 +7,6 @@ import re
 import signal
 import socket
 import ssl
-from concurrent.futures import Future
 from pathlib import Path
 
 import httpx
@@ -31,10 +30,10 @@ from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
 from records.log.directory import DirectoryLog
 from support.admin_requests import ask, decoded, request_frame
-from support.admin_sockets import API_VERSIONS, answers_api_versions, framed, receive
+from support.admin_sockets import answers_api_versions
 from support.certificates import Authority
 from support.cluster_acls import ANY
-from support.nodes import SOON_S, config_of, running_node
+from support.nodes import SOON_S, config_of
 from support.serving_process import admin_address, serving_process
 from support.serving_workers import holders, serving_workers
 from support.waiting import wait_until
@@ -164,33 +163,26 @@ def open_ports(port: int) -> set[int]:
 
 
 def test_listener_accepts_when_the_node_is_ready(new_log: Path) -> None:
-    """As on a broker: connections are refused before, except on early-start listeners."""
+    """As on a broker: connections are refused before, on early-start listeners as well."""
     texts = {
+        "aclog.log.url": str(new_log),
         "aclog.admin.listeners": "LATE://127.0.0.1:0,EARLY://127.0.0.1:0",
         "listener.security.protocol.map": "LATE:PLAINTEXT,EARLY:PLAINTEXT",
         "early.start.listeners": "EARLY",
     }
     config = load_config(environ={}, flags=texts)
-    late, early = config.admin_listeners
-    ready: Future[None] = Future()
-    done: Future[None] = Future()
-    done.set_result(None)
-    with running_node(new_log) as node, AdminServer(config) as server:
-        server.start(node, {late: ready, early: done})
-        (late_host, late_port), (early_host, early_port) = (each.split(":") for each in server.addresses)
-        with pytest.raises(ConnectionRefusedError):
-            socket.create_connection((late_host, int(late_port)), SOON_S)
-        with socket.create_connection((early_host, int(early_port)), SOON_S) as opened:
-            opened.sendall(framed(API_VERSIONS))
-            assert receive(opened) is not None
-        ready.set_result(None)
-        wait_until(lambda: is_open(late_host, int(late_port)))
+    with Node.open(config) as node, AdminServer(config) as server:
+        server.start(node)
+        listeners = [(host, int(port)) for host, port in (each.split(":") for each in server.addresses)]
+        assert [is_open(*each) for each in listeners] == [False, False]
+        node.start()
+        wait_until(lambda: all(is_open(*each) for each in listeners))
         assert answers_api_versions(server)
 
 
 @pytest.mark.parametrize("is_super_user", [True, False])
 def test_an_envelope_before_the_node_is_ready(new_log: Path, is_super_user: bool) -> None:
-    """A super user may forward, and its client is not known yet."""
+    """A super user may forward; without it nothing is known of the embedded request's principal."""
     texts = {
         "aclog.log.url": str(new_log),
         "aclog.admin.listeners": "CONTROLLER://127.0.0.1:0",
@@ -226,13 +218,13 @@ def is_open(host: str, port: int) -> bool:
 
 def test_server_closes_before_the_node_is_ready(new_log: Path) -> None:
     """The authorizer's future is not cancelled with it."""
-    config = config_of(admin_listeners="PLAINTEXT://127.0.0.1:0")
-    ready: Future[None] = Future()
-    with running_node(new_log) as node:
+    config = config_of(admin_listeners="PLAINTEXT://127.0.0.1:0", log_url=str(new_log))
+    with Node.open(config) as node:
         with AdminServer(config) as server:
-            server.start(node, {config.admin_listeners[0]: ready})
-        ready.set_result(None)
-        assert not ready.cancelled()
+            server.start(node)
+        assert not node.authorizer.initial_load.cancelled()
+        node.start()
+        assert node.wait_until_ready(SOON_S)
 
 
 def tls_settings_in(directory: Path, authority: Authority, **settings: str) -> dict[str, str]:

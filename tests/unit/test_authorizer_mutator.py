@@ -507,6 +507,19 @@ def test_a_shared_log_out_of_reach_takes_nothing() -> None:
         driver.mutator.close()
 
 
+def test_a_node_that_is_not_loaded_does_not_ask_a_shared_log() -> None:
+    """A cluster without a leader answers with errors that would be reported as a timeout."""
+    log = SharedMemoryLog()
+    log.unreachable = LogStorageError("b:9092: UNKNOWN_SERVER_ERROR")
+    driver = MutatorDriver(log=log, ready=False)
+    try:
+        assert errors(driver.mutator.create_acls([topic("t")])) == [
+            "AuthorizerNotReadyError: Nothing was written, this node is not ready: loading"
+        ]
+    finally:
+        driver.mutator.close()
+
+
 STALE = LogUnreachableError("asking for the last stable offset: Leader epoch is older than broker epoch")
 
 

@@ -20,7 +20,12 @@ from kio.schema.errors import ErrorCode
 from authorizer.admin_server.api import Api
 from authorizer.admin_server.handlers.acl_listing import encode_listing
 from authorizer.api.api_keys import api_key_name
-from authorizer.api.errors import ApiError, UnknownServerError
+from authorizer.api.errors import (
+    ApiError,
+    AuthorizerNotReadyError,
+    NotControllerError,
+    UnknownServerError,
+)
 from authorizer.engine.decisions.listing import list_acls
 from records.acl import (
     AccessControlEntry,
@@ -53,6 +58,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 _DESCRIBE: Final = 29
+#: A controller's message while its quorum has no leader. Clients try again after this code.
+_NOT_READY: Final = "No controller appears to be active."
 #: Versions with pattern types (KIP-290); Kafka 4.0 removed version 0.
 _MIN_VERSION: Final = 1
 _MAX_VERSION: Final = 3
@@ -181,6 +188,8 @@ def _delete_error(body: Any, code: ErrorCode, message: str | None) -> Values:
 def _outcome(error: ApiError | None) -> Values:
     if error is None:
         return {"error_code": ErrorCode.none}
+    if isinstance(error, AuthorizerNotReadyError):
+        error = NotControllerError(_NOT_READY)
     return {"error_code": ErrorCode[error.code_name.lower()], "error_message": str(error)}
 
 

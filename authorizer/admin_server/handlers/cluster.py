@@ -2,7 +2,10 @@
 
 A broker and a controller have listeners of their own; here one listener answers for both endpoint types, so
 that ``--bootstrap-server`` and ``--bootstrap-controller`` work. The controllers' type needs Alter on the
-cluster, as on a controller. Source: KafkaApis and ControllerApis.handleDescribeCluster, AuthHelper.
+cluster, as on a controller. Before the load the answer is that of a controller that does not know the
+cluster's release yet, so that no client sees a cluster without ACLs.
+
+Source: KafkaApis and ControllerApis.handleDescribeCluster, AuthHelper.
 """
 
 from __future__ import annotations
@@ -20,6 +23,10 @@ if TYPE_CHECKING:
     from authorizer.admin_server.request import AdminRequest
     from authorizer.admin_server.versioned_entity import Values
 
+#: A controller's message to every client.
+_NOT_LOADED: Final = (
+    "There is no finalized MetadataVersion, so direct-to-controller communication is not supported."
+)
 #: EndpointType.java
 _BROKER: Final = 1
 _CONTROLLER: Final = 2
@@ -46,6 +53,8 @@ class DescribeClusterHandler:
     async def answer(self, request: AdminRequest) -> Values:
         """The cluster and its only node."""
         body, cluster = request.body, self._cluster
+        if not cluster.is_loaded:
+            return self.error(body, ErrorCode.unsupported_version, _NOT_LOADED)
         endpoint_type = getattr(body, "endpoint_type", _BROKER)
         if endpoint_type not in (_BROKER, _CONTROLLER):
             message = f"Unsupported endpoint type {endpoint_type}"

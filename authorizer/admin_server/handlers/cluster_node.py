@@ -60,6 +60,16 @@ class ClusterNode:
         host, port = self._addresses[request.session.listener.name]
         return {"node_id": self.id, "host": host, "port": port, "rack": None}
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the node has been ready."""
+        return self.node.authorizer.initial_load.done()
+
+    def require_loaded(self) -> None:
+        """Raise AuthorizerNotReadyError before the load: what is not known yet must not look like nothing."""
+        if not self.is_loaded:
+            raise AuthorizerNotReadyError
+
     def require_ready(self, request: AdminRequest) -> None:
         """Raise AuthorizerNotReadyError before the load, except on early-start listeners (KIP-801)."""
         state = self.node.authorizer.state

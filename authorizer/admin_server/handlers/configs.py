@@ -118,6 +118,7 @@ class ConfigHandlers:
 
     async def list_transactions(self, request: AdminRequest) -> Values:
         """None, and the states that Kafka does not know."""
+        self._cluster.require_loaded()
         self._cluster.require_ready(request)
         unknown = [each for each in request.body.state_filters if each not in _TRANSACTION_STATES]
         return {"unknown_state_filters": unknown, "transaction_states": []}

@@ -48,6 +48,7 @@ class MetadataHandler:
     async def answer(self, request: AdminRequest) -> Values:
         """The node, the cluster and the topics."""
         body, cluster = request.body, self._cluster
+        cluster.require_loaded()
         is_requested = getattr(body, "include_cluster_authorized_operations", False)
         operations = cluster.cluster_operations(request, is_requested=is_requested)
         return {

@@ -81,7 +81,8 @@ class KafkaKeys(KeyGroup):
         allowed=f"names out of {LISTENERS}, {ADMIN_LISTENERS} or {CONTROLLER_LISTENER_NAMES}, "
         "separated by commas",
         doc="Listeners that accept connections before the log is loaded: super users get decisions there, "
-        f"other principals get AUTHORIZER_NOT_READY. Unset: those of {CONTROLLER_LISTENER_NAMES}.",
+        f"other principals get AUTHORIZER_NOT_READY. Of {ADMIN_LISTENERS} only those of "
+        f"{CONTROLLER_LISTENER_NAMES} do so, as on a broker. Unset: those of {CONTROLLER_LISTENER_NAMES}.",
         parse=names,
     )
     controller_listener_names = ConfigKey(

@@ -321,6 +321,8 @@ class LogAclMutator:
     def _attempt(self, operation: DelayedOperation, plan: _Plan) -> None:
         """Check and append once. Raises LogUnreachableError or LogMovedError if nothing was written."""
         if self._log.is_shared:
+            # Before the load the cluster may have no leader, which would be reported as a timeout.
+            self._require_ready()
             self._catch_up()
         generation = self._require_ready()
         pending = plan()
