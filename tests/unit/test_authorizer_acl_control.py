@@ -315,6 +315,33 @@ def test_removal_agrees_with_kafkas_filters() -> None:
         assert removed == {binding for binding in bindings if acl_filter.matches(binding)}, acl_filter
 
 
+def test_many_filters_read_the_acls_once() -> None:
+    """A pass for each filter takes minutes with thousands of both (KAFKA-19513 in Kafka)."""
+    passes = 0
+
+    class Counted(Acls):
+        def __iter__(self) -> Iterator[AccessControlEntryRecord]:
+            nonlocal passes
+            passes += 1
+            return super().__iter__()
+
+    filters = [
+        exact(READ_T),
+        *(AclBindingFilter(ResourcePatternFilter(name=name)) for name in ("t", "u", "v")),
+        *(
+            AclBindingFilter(entry_filter=AccessControlEntryFilter(principal, host))
+            for principal, host in (("User:a", None), (None, "*"), ("User:a", "*"), ("User:b", "*"))
+        ),
+        AclBindingFilter(
+            ResourcePatternFilter(name="t", pattern_type=PatternType.MATCH),
+            AccessControlEntryFilter(principal="User:a"),
+        ),
+    ]
+    plan = plan_deletion(Counted([record(READ_T), record(with_pattern("u"))]), filters)
+    matched = [len(result.acl_binding_delete_results) for result in plan.results]
+    assert (matched, passes) == ([1, 1, 1, 0, 2, 2, 2, 0, 1], 1)
+
+
 def test_codes_without_a_name_are_matched_like_prefixes() -> None:
     """8.4: MATCH treats an unknown pattern type as PREFIXED, as decisions do; Kafka throws."""
     weird = AccessControlEntryRecord(Uuid(b"1" * 16), 2, "ab", 99, "User:a", "*", 3, 3)

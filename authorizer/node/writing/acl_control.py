@@ -17,6 +17,7 @@ As in Kafka there are few checks: any operation on any resource type, any host (
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from authorizer.api.authorizer_api import AclBindingDeleteResult, AclCreateResult, AclDeleteResult
@@ -26,7 +27,7 @@ from authorizer.api.errors import (
     PolicyViolationError,
 )
 from authorizer.engine.acl_validation import matching_records, validate_binding, validate_filter
-from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from records.acl import PatternType
 from records.entries import (
     AccessControlEntryRecord,
     AclContent,
@@ -134,16 +135,14 @@ def plan_deletion(
     """
     removed: dict[Uuid, RemoveAccessControlEntryRecord] = {}
     results: list[AclDeleteResult] = []
-    by_content = _acls_by_content(acls, filters)
-    for acl_filter in filters:
+    for acl_filter, candidates in zip(filters, _candidates(acls, filters), strict=True):
         try:
             validate_filter(acl_filter)
         except ApiError as error:
             results.append(AclDeleteResult(exception=error))
             continue
         deleted: list[AclBindingDeleteResult] = []
-        content = _only_content(acl_filter)
-        for record in matching_records(acls, acl_filter) if content is None else by_content[content]:
+        for record in matching_records(candidates, acl_filter):
             # As in Kafka, an ACL that another filter removes already counts, too.
             if len(removed) >= RECORDS_PER_OPERATION_MAX:
                 raise InvalidRequestError(
@@ -155,43 +154,30 @@ def plan_deletion(
     return Change(tuple(removed.values()), tuple(results))
 
 
-def _only_content(acl_filter: AclBindingFilter) -> AclContent | None:
-    """Return the only content that a filter with all fields can match; None for other filters."""
-    pattern, entry = acl_filter.pattern_filter, acl_filter.entry_filter
-    if (
-        pattern.name is None
-        or entry.principal is None
-        or entry.host is None
-        or pattern.resource_type is ResourceType.ANY
-        or pattern.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED)
-        or entry.operation is AclOperation.ANY
-        or entry.permission_type is AclPermissionType.ANY
-    ):
-        return None
-    return (
-        int(pattern.resource_type),
-        pattern.name,
-        int(pattern.pattern_type),
-        entry.principal,
-        entry.host,
-        int(entry.operation),
-        int(entry.permission_type),
-    )
-
-
-def _acls_by_content(
+def _candidates(
     acls: Iterable[AccessControlEntryRecord], filters: Sequence[AclBindingFilter]
-) -> dict[AclContent, list[AccessControlEntryRecord]]:
-    """Return the ACLs of filters with all fields, by content, in one pass over all ACLs.
+) -> list[Iterable[AccessControlEntryRecord]]:
+    """Return the ACLs that each filter may match: those with its name, principal and host, in one pass.
 
-    Programs remove thousands of ACLs by such filters; a pass for each of them would take minutes.
+    Programs remove thousands of ACLs by as many filters; a pass for each of them would take minutes.
     """
-    by_content: dict[AclContent, list[AccessControlEntryRecord]] = {
-        content: [] for content in map(_only_content, filters) if content is not None
-    }
-    if by_content:
-        names = {content[1] for content in by_content}
-        for record in acls:
-            if record.resource_name in names and (same := by_content.get(record.content)) is not None:
+    candidates: list[Iterable[AccessControlEntryRecord]] = []
+    indexes: dict[tuple[str, ...], dict[object, list[AccessControlEntryRecord]]] = {}
+    for acl_filter in filters:
+        pattern, entry = acl_filter.pattern_filter, acl_filter.entry_filter
+        given = {"principal": entry.principal, "host": entry.host}
+        if pattern.pattern_type is not PatternType.MATCH:
+            given["resource_name"] = pattern.name
+        fields = tuple(field for field, text in given.items() if text is not None)
+        if not fields:
+            candidates.append(acls)
+            continue
+        # As attrgetter: a text for one field, else a tuple.
+        key = given[fields[0]] if len(fields) == 1 else tuple(given[field] for field in fields)
+        candidates.append(indexes.setdefault(fields, {}).setdefault(key, []))
+    lookups = [(attrgetter(*fields), index) for fields, index in indexes.items()]
+    for record in acls if lookups else ():
+        for key_of, index in lookups:
+            if (same := index.get(key_of(record))) is not None:
                 same.append(record)
-    return by_content
+    return candidates
