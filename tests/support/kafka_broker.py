@@ -108,6 +108,7 @@ def jar_broker(
     version: str = KAFKA_VERSION,
     options: Sequence[str] = (),
     users: Sequence[str] = (),
+    format_options: Sequence[str] = (),
     on_formatted: Callable[[Path], object] | None = None,
 ) -> Iterator[Broker]:
     """A broker of that release in a separate JVM, with a temporary directory. As `running_jvm`."""
@@ -116,7 +117,13 @@ def jar_broker(
             work = Path(home, str(attempt))
             libs = kafka_libs(version)
             running = running_jvm(
-                work, settings, libs=libs, options=options, users=users, on_formatted=on_formatted
+                work,
+                settings,
+                libs=libs,
+                options=options,
+                users=users,
+                format_options=format_options,
+                on_formatted=on_formatted,
             )
             with running as (broker, why_ended):
                 try:
@@ -137,12 +144,14 @@ def running_jvm(
     libs: Path | None = None,
     options: Sequence[str] = (),
     users: Sequence[str] = (),
+    format_options: Sequence[str] = (),
     on_formatted: Callable[[Path], object] | None = None,
 ) -> Iterator[tuple[Broker, Callable[[], str | None]]]:
     """A starting broker in the new directory `work`, and a function for why it ended (None: it runs).
 
     `settings` are added to server.properties; `libs` are other jars, `options` are Java's. With `users` it
-    has a SASL listener for them. `on_formatted` gets the log directory before the broker starts.
+    has a SASL listener for them. `format_options` are those of kafka-storage format. `on_formatted` gets the
+    log directory before the broker starts.
     """
     work.mkdir()
     port, controller_port, sasl_port = free_ports(3)
@@ -152,7 +161,8 @@ def running_jvm(
     if users:
         properties = with_sasl_listener(properties, sasl_servers, users)
     write_properties(config, {**properties, **settings})
-    run_java(STORAGE, "format", "--cluster-id", random_kafka_uuid(), "--config", config, libs=libs)
+    cluster = ("--cluster-id", random_kafka_uuid(), "--config", config)
+    run_java(STORAGE, "format", *cluster, *format_options, libs=libs)
     if on_formatted is not None:
         on_formatted(data)
     command = java_command(BROKER, config, libs=libs, heap=HEAP, log_level="info")
