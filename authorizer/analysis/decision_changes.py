@@ -18,7 +18,7 @@ from authorizer.api.kafka_version import NEWEST
 from records.principal import WILDCARD_PRINCIPAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from authorizer.analysis.acl_comparison import ChangedAcls
     from authorizer.analysis.effective_permissions import Answers, Overrides
@@ -101,7 +101,9 @@ def decision_changes_by(
     ``check_cancelled`` is called for each principal; an exception that it raises ends the computation.
     """
     before = _related(changed, table, settings)
-    return _decision_changes(changed, before, changed.applied_to(before), settings, check_cancelled)
+    return decision_changes_for(
+        _affected(changed), before, changed.applied_to(before), settings, check_cancelled
+    )
 
 
 def decision_changes_of_states(
@@ -113,21 +115,24 @@ def decision_changes_of_states(
 ) -> list[DecisionChange]:
     """Return the decision changes between two tables that differ only in ``changed``."""
     old, new = _related(changed, before, settings), _related(changed, after, settings)
-    return _decision_changes(changed, old, new, settings, check_cancelled)
+    return decision_changes_for(_affected(changed), old, new, settings, check_cancelled)
 
 
 def _related(changed: ChangedAcls, table: AclTable, settings: AuthorizerSettings) -> AclTable:
     return related_to(table, changed.names, None if settings.allow_everyone else _affected(changed))
 
 
-def _decision_changes(
-    changed: ChangedAcls,
+def decision_changes_for(
+    affected: Collection[str] | None,
     before: AclTable,
     after: AclTable,
     settings: AuthorizerSettings,
-    check_cancelled: Callable[[], None],
+    check_cancelled: Callable[[], None] = never_cancelled,
 ) -> list[DecisionChange]:
-    affected = _affected(changed)
+    """Return the decision changes between two tables for these principals; None: for all.
+
+    Principals without ACLs are always compared.
+    """
     has_networks = any(has_network_host(each).any() for each in (before, after))
     rule_sets = settings.for_each_possible_release(has_networks=has_networks)
     found = []

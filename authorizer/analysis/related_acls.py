@@ -18,6 +18,8 @@ from records.principal import WILDCARD_PRINCIPAL
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    import numpy.typing as npt
+
     from authorizer.analysis.name_space import Key
     from authorizer.engine.index.acl_index import AclIndex
     from authorizer.engine.index.resource_index import Change
@@ -36,6 +38,15 @@ def related_to(
 
     With ``principals``, only their ACLs and those for ``User:*``.
     """
+    return table.take(related_rows(table, names_by_type, principals))
+
+
+def related_rows(
+    table: AclTable,
+    names_by_type: Mapping[ResourceType, Collection[Key]],
+    principals: Collection[str] | None = None,
+) -> npt.NDArray[np.intp]:
+    """Return the rows of the ACLs that `related_to` selects."""
     keys = {key for keys in names_by_type.values() for key in keys}
     above = {text[:length] for text, _ in keys for length in range(len(text) + 1)} | {WILDCARD}
     below = tuple({text for text, is_name in keys if not is_name})
@@ -50,7 +61,7 @@ def related_to(
         if below:
             has_related_name |= np.fromiter(map(str.startswith, names, repeat(below)), np.bool_, len(names))
         is_related &= has_related_name[table.names.codes]
-    return table.take(np.flatnonzero(is_related))
+    return np.flatnonzero(is_related)
 
 
 def acls_by_principal(index: AclIndex, principals: Collection[str]) -> AclTable:

@@ -24,6 +24,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from authorizer.analysis.witness import Witness, decide_witness
 from authorizer.api.kafka_version import KafkaVersion
 from authorizer.cli.main import cli
+from authorizer.cli.spark.access_analysis import SettingsAnalysis
 from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
 from records.acl import SUPPORTED_OPERATIONS, ResourceType
 from records.entries import MetadataRecord, RemoveAccessControlEntryRecord
@@ -46,6 +47,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.integration]
 
 #: 2026-11-30, 22:00 UTC: the batches cross the end of the month.
 BEGIN_MS = 1_796_076_000_000
+
+
+ANALYSIS = SettingsAnalysis(AuthorizerSettings())
 
 
 def write_log(directory: Path, seed: int, batches: int, cluster_id: str) -> Path:
@@ -80,7 +84,7 @@ def run(spark: SparkSession, home: Path, logs: Sequence[Path], **options: Any) -
     )
     reports: list[BatchReport] = []
     run_changes(
-        spark, settings, f"file://{home / 'out'}", reports.append, **{"table_format": "delta", **options}
+        spark, settings, f"file://{home / 'out'}", reports.append, **{"access_analysis": ANALYSIS, **options}
     )
     return reports
 
@@ -101,7 +105,7 @@ def test_the_tables_have_every_change_once_after_failures_at_any_point(
     The first batch is written as Parquet only: tables may be wanted later.
     """
     log, other = (write_log(tmp_path / name, 1, 8, name) for name in ("it's", "č"))
-    run(spark, tmp_path, [log, other], table_format="parquet")
+    run(spark, tmp_path, [log, other], access_analysis=None)
     steps = [
         (delta_tables, "put_publication", "before"),
         (DeltaHistory, "_append", "after"),

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from deltalake import DeltaTable
 
+from authorizer.analysis.acl_comparison import ChangedAcls
+from authorizer.analysis.decision_changes import decision_changes_by
+from authorizer.engine.decisions.state import AuthorizerSettings
+from records.columns.acl_table import AclTable
 from records.entries import AccessControlEntryRecord
 from records.ids import Uuid, uuid_from_string
 from records.log.directory import DirectoryLog
@@ -20,18 +25,26 @@ Rows = Counter[Row]
 
 
 class NaiveTables:
-    """The expected rows: changes, periods and counts, each with how often."""
+    """The expected rows: changes, periods, counts and access changes, each with how often."""
 
     def __init__(self, directory: Path) -> None:
         self.changes: Rows = Counter()
         self.periods: Rows = Counter()
         self.counts: Rows = Counter()
+        self.access: Rows = Counter()
         state: dict[Uuid, tuple[int, AccessControlEntryRecord]] = {}
         by_kind: Counter[Row] = Counter()
+        table = AclTable.of(())
         with DirectoryLog.open(directory) as log:
             for offset in range(log.high_watermark()):
                 image = load_image(log, at_offset=offset).image
                 now = {each.record.id: each.record for each in image}
+                before_table, table = table, AclTable.of(list(image))
+                changed = ChangedAcls.between(before_table, table)
+                for access in decision_changes_by(changed, before_table, AuthorizerSettings()):
+                    for operation in access.request_class.operations:
+                        as_json = json.dumps(access.request_class.to_json(operation))
+                        self.access[offset, access.direction, access.releases, as_json] += 1
                 deltas: Counter[Row] = Counter()
                 for acl_id in sorted(state.keys() | now.keys()):
                     since, before = state.get(acl_id, (None, None))
@@ -85,6 +98,40 @@ def assert_tables_are_of(output: Path, directory: Path, cluster_id: str | None =
         kind = tuple(row[name] for name in ("resource_type", "pattern_type", "permission_type", "operation"))
         counts[row["offset"], kind, row["delta"], row["count"]] += 1
     assert counts == expected.counts
+    access = Counter(
+        (row["offset"], row["change"], row["releases"], json.dumps(_class_json(row)))
+        for row in rows_of(output, "access_changes", cluster_id)
+    )
+    assert access == expected.access
+
+
+def _class_json(row: dict[str, Any]) -> dict[str, Any]:
+    """RequestClass.to_json of a row of access_changes."""
+
+    def name(each: dict[str, Any]) -> dict[str, Any]:
+        return {"name" if each["pattern_type"] == "LITERAL" else "prefix": each["name"]}
+
+    witness = row["witness"]
+    excluded = row["excluded_hosts"]
+    return {
+        "witness": {
+            "principal": witness["principal"],
+            "host": witness["host"],
+            "operation": row["operation"],
+            "resourceType": row["resource_type"],
+            "resourceName": witness["resource_name"],
+        },
+        "principal": "*" if row["principal"] == "User:*" else row["principal"],
+        "principalsExcept": row["excluded_principals"],
+        "resourceType": row["resource_type"],
+        "operation": row["operation"],
+        "names": [
+            name(each)
+            | ({} if each["pattern_type"] == "LITERAL" else {"except": list(map(name, each["excluded"]))})
+            for each in row["names"]
+        ],
+        "hosts": {"host": row["host"]} | ({"except": excluded} if row["host"] == "*" or excluded else {}),
+    }
 
 
 def _record(acl_id: str, row: dict[str, Any]) -> AccessControlEntryRecord:

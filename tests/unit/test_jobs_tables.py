@@ -1,13 +1,21 @@
-"""Tables of a history without Spark: their publications, and the page that describes them."""
+"""Tables of a history without Spark: publications, access changes, and the page that describes them."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import pyarrow as pa
 import pytest
 
+from authorizer.analysis.access_history import Bounds
+from authorizer.cli.spark.access_analysis import SettingsAnalysis
+from authorizer.engine.decisions.state import AuthorizerSettings
 from snapshot.errors import SnapshotCorruptError, SparkJobError
+from snapshot.jobs.changes.change_table import CONTENT
+from snapshot.jobs.changes.tables import access_rows
 from snapshot.jobs.changes.tables.publication import last_publication, next_publication, put_publication
 from snapshot.jobs.changes.tables.schema import TABLES
 from snapshot.store.storage import Storage
@@ -63,3 +71,69 @@ def test_tables_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
     (tmp_path / "tables" / "_publications" / "0000000002.json").write_text("{", encoding="utf-8")
     with pytest.raises(SnapshotCorruptError, match=rf"0000000002.json is damaged: .* {again}"):
         last_publication(storage)
+
+
+SCHEMA = pa.schema(
+    [
+        *((name, pa.string()) for name in ("topic_id", *CONTENT)),
+        ("valid_from_offset", pa.int64()),
+        ("valid_to_offset", pa.int64()),
+        ("valid_from_time", pa.timestamp("us", "UTC")),
+        ("valid_to_time", pa.timestamp("us", "UTC")),
+    ]
+)
+ACCESS_SCHEMA = pa.schema(
+    [
+        *(
+            (name, pa.string())
+            for name in ("cluster_id", "month", "change", "principal", "operation", "host")
+        ),
+        ("offset", pa.int64()),
+        ("time", pa.timestamp("us", "UTC")),
+        ("excluded_principals", pa.list_(pa.string())),
+        ("names", pa.list_(pa.struct([("name", pa.string()), ("pattern_type", pa.string())]))),
+        *((f"omitted_{name}", pa.int64()) for name in ("names", "principals", "classes")),
+    ]
+)
+
+
+def period(name: str, principal: str, begin: int | None, **changes: Any) -> dict[str, Any]:
+    """A row of acl_in_force: an ALLOW of READ on a topic; null: from before the history."""
+    content = dict(zip(CONTENT, ("TOPIC", name, "LITERAL", principal, "*", "READ", "ALLOW"), strict=True))
+    time = None if begin is None else datetime(2026, 11, 30, 23, begin, tzinfo=UTC)
+    return {**content, "topic_id": "t", "valid_from_offset": begin, "valid_from_time": time} | changes
+
+
+def analysed(periods: list[dict[str, Any]], bounds: Bounds | None = None) -> list[dict[str, Any]]:
+    rows = pa.Table.from_pylist(periods, SCHEMA)
+    analysis = SettingsAnalysis(AuthorizerSettings(), bounds)
+    return list(access_rows._analysed(rows, "c", 5, analysis, ACCESS_SCHEMA).to_pylist())
+
+
+def test_access_changes_of_periods() -> None:
+    """One row for each operation; a period from before the history is no change."""
+    ended = {"valid_to_offset": 6, "valid_to_time": datetime(2026, 12, 1, tzinfo=UTC)}
+    rows = analysed([period("old", "User:a", None, **ended), period("new", "User:b", 5)])
+    found = [(row["offset"], row["month"], row["change"], row["principal"], row["operation"]) for row in rows]
+    assert found == [
+        (6, "2026-12", "revoked", "User:a", "READ"),
+        (6, "2026-12", "revoked", "User:a", "DESCRIBE"),
+        (5, "2026-11", "granted", "User:b", "READ"),
+        (5, "2026-11", "granted", "User:b", "DESCRIBE"),
+    ]
+    assert rows[0]["names"] == [{"name": "old", "pattern_type": "LITERAL"}]
+    assert not any(row["omitted_names"] for row in rows)
+
+
+def test_access_changes_beyond_a_bound_are_marked() -> None:
+    """Work of all changes, and names of one class."""
+    (row,) = analysed([period("new", "User:b", 5)], Bounds(work=1))
+    assert (row["offset"], row["change"], row["principal"]) == (5, "omitted", "User:b")
+    assert (row["omitted_principals"], row["omitted_classes"], row["names"]) == (1, 0, None)
+    names = [period(f"n-{number}", "User:b", 5) for number in range(1_500)]
+    read, _ = analysed(names)
+    assert (len(read["names"]), read["omitted_names"]) == (1_000, 500)
+    denied = [period("x", f"User:{number}", 1, permission_type="DENY") for number in range(2_000)]
+    *listed, omitted = analysed([*denied, period("x", "User:*", 5)])
+    assert [(row["principal"], row["excluded_principals"]) for row in listed] == [("User:*", None)] * 2
+    assert (omitted["principal"], omitted["omitted_principals"]) == ("User:*", 2_000)

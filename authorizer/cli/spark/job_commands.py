@@ -21,7 +21,6 @@ from authorizer.cli.workspace import Workspace
 from records.log.open import TOPIC, kind_of
 
 if TYPE_CHECKING:
-    from snapshot.jobs.changes.changes_job import HistoryFormat
     from snapshot.jobs.counts.count_tables import TableFormat
     from snapshot.jobs.running.job import JobSettings
 
@@ -71,7 +70,8 @@ _counts_options: Final = shared(
     default=_PARQUET,
     show_default=True,
     help="delta: also write the tables of Delta Lake below DIR/tables, for SQL and other engines: "
-    "acl_changes, acl_in_force and acl_counts. iceberg is refused: it has no runtime for Spark 4.2.",
+    "acl_changes, acl_in_force, acl_counts and access_changes. iceberg is refused: it has no runtime for "
+    "Spark 4.2.",
 )
 @_to_topic_option
 @job_options
@@ -95,8 +95,8 @@ def changes_command(*, output: str, table_format: str, to_topic: str | None, **f
             "Use --format delta, which most engines read; or copy its tables to Iceberg.",
         )
     workspace = Workspace.given()
-    history_format: HistoryFormat = "delta" if table_format == _DELTA else "parquet"
-    run(JobFlags(**flags), workspace, [_changes_job(workspace, "--output", output, to_topic, history_format)])
+    job = _changes_job(workspace, "--output", output, to_topic, is_delta=table_format == _DELTA)
+    run(JobFlags(**flags), workspace, [job])
 
 
 @click.command("snapshots", cls=Command)
@@ -190,7 +190,7 @@ def all_command(
     jobs = [
         _snapshots_job(workspace, keep),
         _counts_job("--counts", counts, table_format, plot, window_ms),
-        _changes_job(workspace, "--history", history, to_topic, table_format),
+        _changes_job(workspace, "--history", history, to_topic, is_delta=table_format == _DELTA),
     ]
     run(JobFlags(**flags), workspace, jobs)
 
@@ -258,15 +258,18 @@ def _counts_job(
 
 
 def _changes_job(
-    workspace: Workspace, option: str, output: str, to_topic: str | None, table_format: HistoryFormat
+    workspace: Workspace, option: str, output: str, to_topic: str | None, *, is_delta: bool
 ) -> Job:
     if to_topic is not None and kind_of(to_topic) != TOPIC:
         raise click.UsageError(f"--to-topic: `{to_topic}` is not kafka://HOST:PORT/TOPIC")
     home = located(output)
 
     def start(run: JobRun) -> None:
+        from authorizer.cli.spark.access_analysis import SettingsAnalysis
+        from authorizer.engine.decisions.state import AuthorizerSettings
         from snapshot.jobs.changes.changes_job import ChangeTopic, run_changes
 
+        settings = AuthorizerSettings.from_configs(workspace.config.properties)
         topic = None if to_topic is None else ChangeTopic(url=to_topic, client=workspace.config.kafka)
         run_changes(
             run.spark,
@@ -274,7 +277,7 @@ def _changes_job(
             home,
             run.on_batch,
             to_topic=topic,
-            table_format=table_format,
+            access_analysis=SettingsAnalysis(settings) if is_delta else None,
             control=run.control,
         )
 
@@ -285,7 +288,7 @@ def _changes_job(
         store=f"{home}/state",
         refused=(LOG, COUNTS),
         start=start,
-        conf=_conf(table_format),
+        conf=_conf(_DELTA if is_delta else _PARQUET),
     )
 
 

@@ -25,13 +25,16 @@ from authorizer.cli.spark.requirements import require_spark
 def sql_command(*, statement: str, history: str, as_json: bool, **flags: Any) -> None:
     """Query the tables of a history with SQL.
 
-    The tables are acl_changes, acl_in_force and acl_counts of `aclog spark changes --format delta`. The
-    functions are acls_at(TIME), who_had_access(PRINCIPAL, 'TYPE:NAME', TIME), where a NULL principal means
-    any, and grants_of(PRINCIPAL, FROM, TO). They read ACLs, not super users. Their arguments are constants.
+    The tables are acl_changes, acl_in_force, acl_counts and access_changes of `aclog spark changes --format
+    delta`. The functions are acls_at(TIME), who_had_access(PRINCIPAL, 'TYPE:NAME', TIME), where a NULL
+    principal means any, and grants_of(PRINCIPAL, FROM, TO). They read ACLs, not super users. Their arguments
+    are constants.
 
     \b
     Examples:
       aclog spark sql --history DIR "SELECT * FROM acl_changes ORDER BY offset DESC LIMIT 10"
+      aclog spark sql --history DIR \\
+          "SELECT * FROM access_changes WHERE change = 'granted' AND principal = 'User:*'"
       aclog spark sql --history DIR \\
           "SELECT * FROM who_had_access(NULL, 'TOPIC:orders', TIMESTAMP '2026-11-20 12:00')" --json
       aclog spark sql --history DIR \\

@@ -14,7 +14,7 @@ some of its records since.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from records.ids import uuid_to_string
 from records.log.open import open_exactly_once_producer
@@ -33,11 +33,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from snapshot.jobs.changes.tables.access_rows import AccessAnalysis
     from snapshot.jobs.folding.log_plan import LogPlan, LogResult
     from snapshot.jobs.running.job import BatchReport, JobSettings
     from snapshot.jobs.running.query import RunControl
-
-HistoryFormat = Literal["parquet", "delta"]
 
 # Spark's directories in a checkpoint: of planned batches, and of batches that are done.
 _PLANNED: Final = "offsets"
@@ -64,7 +63,7 @@ def run_changes(
     on_batch: Callable[[BatchReport], None],
     *,
     to_topic: ChangeTopic | None = None,
-    table_format: HistoryFormat = "parquet",
+    access_analysis: AccessAnalysis | None = None,
     control: RunControl | None = None,
 ) -> None:
     """Follow the logs and write their history.
@@ -75,8 +74,8 @@ def run_changes(
         output: directory of the history, a URL that both Hadoop and fsspec support, or a local path.
         on_batch: called after each batch.
         to_topic: receives the changes, too.
-        table_format: "delta": also publish the history as tables of Delta Lake, after each batch and at the
-            start; the session needs delta.SESSION_CONF.
+        access_analysis: also publish the history as tables of Delta Lake, after each batch and at the
+            start, with access_changes by this analysis; the session needs delta.SESSION_CONF.
         control: see run_job.
 
     Raises:
@@ -105,8 +104,8 @@ def run_changes(
         to_topic=to_topic,
     )
     committed = on_batch
-    if table_format == "delta":
-        tables = DeltaHistory(spark, output)
+    if access_analysis is not None:
+        tables = DeltaHistory(spark, output, access_analysis)
         tables.catch_up()
 
         def committed(report: BatchReport) -> None:

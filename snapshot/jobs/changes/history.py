@@ -158,14 +158,14 @@ class History:
 
     def intervals(self) -> DataFrame:
         """All intervals, including those without an end: rows of INTERVAL."""
-        schema = _ddl(INTERVAL)
+        schema = schema_of(INTERVAL)
         ended = self._read(INTERVALS, StructType([field for field in schema if field.name != "cluster_id"]))
         ended = ended.where(F.col("valid_to_offset") < self.end)
         return ended.select(self._cluster(), *schema.names[1:]).unionByName(self._open())
 
     def _open(self) -> DataFrame:
         """The intervals without an end: the ACLs of the newest state."""
-        parts, schema = self.manifest.parts, _ddl(INTERVAL)
+        parts, schema = self.manifest.parts, schema_of(INTERVAL)
         if not parts:
             return self._spark.createDataFrame([], schema)
         acls = self._read_state(parts)
@@ -342,7 +342,8 @@ def _struct(fields: str) -> StructType:
     return schema
 
 
-def _ddl(fields: str) -> StructType:
+def schema_of(fields: str) -> StructType:
+    """The schema of columns in Spark's SQL."""
     schema = DataType.fromDDL(fields)
     assert isinstance(schema, StructType)
     return schema

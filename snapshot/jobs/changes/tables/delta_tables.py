@@ -1,6 +1,6 @@
 """Writes a history's tables as Delta Lake's, after the batches are committed.
 
-    OUTPUT/tables/acl_changes, acl_in_force, acl_counts      schema.py
+    OUTPUT/tables/acl_changes, acl_in_force, acl_counts, access_changes      schema.py
 
 The tables have what the committed files of the history have, so that they can be written again from those.
 A commit that conflicts with another one, such as Delta's maintenance, is tried again.
@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
-from pyspark.sql.types import DataType, StructType
 from pyspark.storagelevel import StorageLevel
 
 from snapshot.jobs.changes.change_files import CHANGES, history_files, state_url
 from snapshot.jobs.changes.coverage import read_coverage
-from snapshot.jobs.changes.history import History, in_force_at
+from snapshot.jobs.changes.history import History, in_force_at, schema_of
+from snapshot.jobs.changes.tables.access_rows import access_rows
 from snapshot.jobs.changes.tables.publication import (
     TABLES_DIRECTORY,
     Publication,
@@ -29,7 +29,14 @@ from snapshot.jobs.changes.tables.publication import (
     put_publication,
 )
 from snapshot.jobs.changes.tables.rows import change_rows, count_rows, period_rows
-from snapshot.jobs.changes.tables.schema import ACL_CHANGES, ACL_COUNTS, ACL_IN_FORCE, PARTITIONS, TABLES
+from snapshot.jobs.changes.tables.schema import (
+    ACCESS_CHANGES,
+    ACL_CHANGES,
+    ACL_COUNTS,
+    ACL_IN_FORCE,
+    PARTITIONS,
+    TABLES,
+)
 from snapshot.jobs.folding.schema import CHANGE
 from snapshot.jobs.session.delta import require_delta
 from snapshot.store.snapshot_store import SnapshotStore
@@ -40,9 +47,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from snapshot.jobs.changes.tables.access_rows import AccessAnalysis
     from snapshot.jobs.changes.tables.schema import Table
 
-_CHANGE: Final = f"struct<{CHANGE}, cluster_id: string, date: string>"
+_CHANGE: Final = f"{CHANGE}, cluster_id: string, date: string"
 _T = TypeVar("_T")
 _ATTEMPTS: Final = 10
 _RETRY_S: Final = 0.5
@@ -54,18 +62,20 @@ class DeltaHistory:
     Args:
         spark: the session, with Delta.
         output: directory of the history, a URL that both Hadoop and fsspec support, or a local path.
+        analysis: of access_changes.
 
     Raises:
         SparkJobError: there is no Delta, or the tables are incomplete.
         SnapshotError: the history cannot be read.
     """
 
-    def __init__(self, spark: SparkSession, output: str) -> None:
+    def __init__(self, spark: SparkSession, output: str, analysis: AccessAnalysis) -> None:
         require_delta(spark)
         # A session apart: Delta takes a transaction's id and version from its settings.
         self._spark = spark.newSession()
         self._spark.conf.set("spark.sql.session.timeZone", "UTC")
         self._output = output.rstrip("/")
+        self._analysis = analysis
         self._storage = Storage(output)
         self._last = last_publication(self._storage)
 
@@ -109,6 +119,12 @@ class DeltaHistory:
                 known = self._spark.read.format("delta").load(self._path(ACL_COUNTS))
                 known = known.where(F.col("cluster_id").isin(list(ranges)))
             self._append(ACL_COUNTS, count_rows(changes, first, known))
+            periods = self._spark.read.format("delta").load(self._path(ACL_IN_FORCE))
+            begins = {
+                cluster_id: (self._begin(cluster_id) if begin is None else begin, end)
+                for cluster_id, (begin, end) in ranges.items()
+            }
+            self._append(ACCESS_CHANGES, access_rows(changes, periods, begins, self._analysis))
         finally:
             for key in settings:
                 self._spark.conf.unset(key)
@@ -149,8 +165,7 @@ class DeltaHistory:
             for cluster_id, (begin, end) in ranges.items()
             for path in self._files(cluster_id, begin, end)
         ]
-        schema = DataType.fromDDL(_CHANGE)
-        assert isinstance(schema, StructType)
+        schema = schema_of(_CHANGE)
         if not paths:
             return self._spark.createDataFrame([], schema)
         rows = self._spark.read.schema(schema).option("basePath", f"{self._output}/{CHANGES}")

@@ -108,6 +108,63 @@ ACL_COUNTS: Final = Table(
         Column("count", "bigint", "The number from this offset on"),
     ),
 )
+GRANTED: Final = "granted"
+REVOKED: Final = "revoked"
+OMITTED: Final = "omitted"
+_NAME: Final = "name: string, pattern_type: string"
+ACCESS_CHANGES: Final = Table(
+    "access_changes",
+    "What each change of ACLs granted and revoked: one row for each class of requests and operation",
+    (
+        _CLUSTER,
+        Column("month", "string", "Month of time, in UTC: YYYY-MM"),
+        _TOPIC,
+        Column("offset", "bigint", "Offset of the log at which the change took effect"),
+        Column("time", "timestamp", "Time of the record"),
+        Column(
+            "change",
+            "string",
+            "granted: only the state after it allows these requests. revoked: only the state before it. "
+            "omitted: not everything about this change is listed",
+        ),
+        Column(
+            "principal",
+            "string",
+            "Principal of the requests; User:* means every principal but excluded_principals. "
+            "Of an omitted row: of the changed ACLs, null if they have several",
+        ),
+        Column(
+            "excluded_principals",
+            "array<string>",
+            "Principals with separate rows, if principal is User:*; null if they were not all analysed: then "
+            "User:* means principals without related ACLs",
+        ),
+        Column("resource_type", "string", "Resource type of the requests"),
+        Column("operation", "string", "Operation of the requests, a single one, implied ones included"),
+        Column(
+            "names",
+            f"array<struct<{_NAME}, excluded: array<struct<{_NAME}>>>>",
+            "Names of the resources: LITERAL is one name, PREFIXED all names with the prefix but those in "
+            "excluded; an empty prefix means all names",
+        ),
+        Column("host", "string", "Client host or network of the requests; * means every host"),
+        Column("excluded_hosts", "array<string>", "Hosts and networks that are not included in host"),
+        Column("releases", "string", "Kafka releases by whose rules this is a change; null: all"),
+        Column(
+            "witness",
+            "struct<principal: string, host: string, resource_name: string>",
+            "One of these requests",
+        ),
+        Column("omitted_names", "bigint", "Number of names and exceptions that names does not list"),
+        Column(
+            "omitted_principals",
+            "bigint",
+            "Of an omitted row: number of principals that were not analysed; all without related ACLs count "
+            "as one",
+        ),
+        Column("omitted_classes", "bigint", "Of an omitted row: number of classes without a row"),
+    ),
+)
 #: The kind by which ACLs are counted.
 KIND: Final = ("resource_type", "pattern_type", "operation", "permission_type")
-TABLES: Final = (ACL_CHANGES, ACL_IN_FORCE, ACL_COUNTS)
+TABLES: Final = (ACL_CHANGES, ACL_IN_FORCE, ACL_COUNTS, ACCESS_CHANGES)

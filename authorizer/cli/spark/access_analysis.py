@@ -1,0 +1,105 @@
+"""The analysis of access_changes, which Spark's executors run, as rows of that table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from authorizer.analysis.access_history import AclPeriods, access_steps, needs_all_principals
+from records.acl import PatternType
+from records.principal import WILDCARD_PRINCIPAL
+from snapshot.jobs.changes.tables.schema import OMITTED
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from authorizer.analysis.access_history import AccessStep, Bounds
+    from authorizer.analysis.name_space import Key
+    from authorizer.analysis.request_class import NameSet, RequestClass
+    from authorizer.engine.decisions.state import AuthorizerSettings
+    from records.columns.acl_table import AclTable
+
+#: Names and exceptions that a row lists.
+_NAMES_MAX: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsAnalysis:
+    """See snapshot.jobs.changes.tables.access_rows.AccessAnalysis.
+
+    Attributes:
+        settings: super users, allow.everyone.if.no.acl.found, and the release if it is configured.
+        bounds: of one range; None: the default ones.
+    """
+
+    settings: AuthorizerSettings
+    bounds: Bounds | None = None
+
+    def needs_all_principals(self, changed: Collection[str]) -> bool:
+        return needs_all_principals(changed, self.settings)
+
+    def rows(
+        self, table: AclTable, begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], first: int
+    ) -> Iterator[dict[str, Any]]:
+        for step in access_steps(AclPeriods(table, begins, ends), first, self.settings, self.bounds):
+            for change in step.changes:
+                row = {
+                    "offset": step.offset,
+                    "change": change.direction,
+                    "releases": change.releases,
+                    **_class_row(change.request_class, has_all_excluded=not step.omitted_principals),
+                }
+                for operation in change.request_class.operations:
+                    yield row | {"operation": operation.name}
+            if step.omitted_principals or step.omitted_classes:
+                yield _omitted(step)
+
+
+def _omitted(step: AccessStep) -> dict[str, Any]:
+    return {
+        "offset": step.offset,
+        "change": OMITTED,
+        "principal": step.principals[0] if len(step.principals) == 1 else None,
+        "omitted_principals": step.omitted_principals,
+        "omitted_classes": step.omitted_classes,
+    }
+
+
+def _class_row(requests: RequestClass, *, has_all_excluded: bool) -> dict[str, Any]:
+    principals, hosts, witness = requests.principals, requests.hosts, requests.witness
+    names, omitted = _names(requests.names)
+    return {
+        "principal": WILDCARD_PRINCIPAL if principals.principal is None else principals.principal,
+        "excluded_principals": list(principals.excluded) if has_all_excluded else None,
+        "resource_type": requests.resource_type.name,
+        "names": names,
+        "host": hosts.host or "*",
+        "excluded_hosts": list(hosts.excluded),
+        "witness": {
+            "principal": witness.principal,
+            "host": witness.host,
+            "resource_name": witness.name,
+        },
+        "omitted_names": omitted,
+    }
+
+
+def _names(names: Sequence[NameSet]) -> tuple[list[dict[str, Any]], int]:
+    """The names, and how many names and exceptions are not listed."""
+    remaining, listed = _NAMES_MAX, []
+    for text, is_name, excluded in names[:_NAMES_MAX]:
+        if remaining <= 0:
+            break
+        shown = excluded[: remaining - 1]
+        remaining -= 1 + len(shown)
+        listed.append({**_name((text, is_name)), "excluded": list(map(_name, shown))})
+    count = sum(1 + len(each.excluded) for each in names)
+    return listed, count - (_NAMES_MAX - remaining)
+
+
+def _name(key: Key) -> dict[str, Any]:
+    text, is_name = key
+    return {"name": text, "pattern_type": (PatternType.LITERAL if is_name else PatternType.PREFIXED).name}
