@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import httpx
 import promql_parser
 import pytest
 
+from authorizer.admin_server.server import AdminServer
+from authorizer.configuration.load import load_config
+from support.admin_requests import ask, request_frame
 from support.fleets import fleet_config, node_of, running_fleet
 from support.instrumented_sidecar import instrumented_sidecar
 from support.metric_scrapes import Scrape, scrape
@@ -22,7 +25,9 @@ from support.prom_queries import (
     dashboard,
     panel_queries,
     panels,
+    queries_of,
 )
+from support.prom_units import GRAFANA_UNITS, unit_of
 from support.waiting import wait_until
 
 #: What Prometheus adds to each series that it scrapes, and its own series.
@@ -37,20 +42,12 @@ OF_CONSOLE: Final[dict[str, tuple[str, set[str]]]] = {
     "aclog_console_up": ("gauge", set()),
     "aclog_console_restarts_total": ("counter", set()),
 }
-#: With listeners of Kafka's protocol only (test_admin_limits.py).
-OF_ADMIN: Final[dict[str, tuple[str, set[str]]]] = {
-    "aclog_admin_request_local_seconds": ("histogram", {"request"}),
-    "aclog_admin_request_remote_seconds": ("histogram", {"request"}),
-    "aclog_admin_connections": ("gauge", {"listener"}),
-    "aclog_admin_connections_closed_total": ("counter", set()),
-    "aclog_admin_requests_throttled_total": ("counter", set()),
-    "aclog_admin_successful_authentication_total": ("counter", {"listener"}),
-    "aclog_admin_failed_authentication_total": ("counter", {"listener"}),
-    "aclog_admin_successful_reauthentication_total": ("counter", {"listener"}),
-    "aclog_admin_failed_reauthentication_total": ("counter", {"listener"}),
-    "aclog_admin_refused_total": ("counter", {"limit"}),
-    "aclog_admin_request_bytes": ("gauge", set()),
-    "aclog_admin_answer_bytes": ("gauge", set()),
+#: With several processes only (test_cli_serve_workers.py); gauges have the label in all panels.
+WORKER: Final = "worker"
+OF_WORKERS: Final = {
+    "aclog_workers": set[str](),
+    "aclog_worker_up": {WORKER},
+    "aclog_worker_restarts_total": {WORKER},
 }
 ROW = re.compile(r"^\| `([a-z_]+)` \| (gauge|counter|histogram) \| ([a-zA-Z, ]*)\|", re.MULTILINE)
 RUNBOOKS = (ROOT / "docs" / "runbooks.md").read_text(encoding="utf-8")
@@ -71,11 +68,20 @@ def of_clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[set[str]]:
     """The samples that a fleet has for each cluster, by their names."""
     directory = tmp_path_factory.mktemp("fleet")
     settings = {"log_mode": "create", "snapshot_store": directory / "snapshots", "snapshot_max_bytes": 1}
+    settings |= {
+        "cluster_eu_admin_listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+        "admin_credentials_file": directory / "credentials",
+    }
+    (directory / "credentials").touch()
+    config = fleet_config({"eu": directory / "eu"}, **settings)
     with (
-        running_fleet(fleet_config({"eu": directory / "eu"}, **settings)) as (fleet, url),
+        AdminServer(config) as server,
+        running_fleet(config, server) as (fleet, url),
         httpx.Client(base_url=url, timeout=SOON_S) as client,
     ):
         create(node_of(fleet, "eu"), [topic_acl("orders")])
+        request = request_frame("sasl_handshake", 1, {"mechanism": "SCRAM-SHA-512"})
+        wait_until(lambda: ask(server.addresses[0], request), "a request of Kafka's protocol")
         client.get("/clusters/eu/v1/state")
         wait_until(lambda: scrape(client).value("aclog_snapshots_written_total", cluster="eu") > 0)
         yield {name for name, labels in scrape(client).labels().items() if CLUSTER in labels}
@@ -95,7 +101,7 @@ def parts(expression: str) -> list[promql_parser.Expr]:
 @pytest.mark.parametrize("each", queries(), ids=lambda each: each.where)
 def test_queried_metrics_are_exposed(each: PromQuery, scraped: Scrape, of_clusters: set[str]) -> None:
     """PromQL that parses, of series and labels that there are; in a panel of one cluster what is one's."""
-    exposed = scraped.labels() | {UP: set()} | {name: labels for name, (_, labels) in OF_ADMIN.items()}
+    exposed = scraped.labels() | OF_WORKERS | {UP: set()} | {name: set[str]() for name in OF_CONSOLE}
     for name in of_clusters & exposed.keys():
         exposed[name].add(CLUSTER)
     names = set()
@@ -126,6 +132,63 @@ def test_legends_name_labels_of_the_result() -> None:
             named = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
             if by is not None:
                 assert named <= set(re.split(r",\s*", by[1])), panel["title"]
+
+
+@pytest.mark.parametrize("panel", panels(), ids=lambda panel: panel["title"])
+def test_a_panel_has_one_unit_on_its_axis(panel: dict[str, Any]) -> None:
+    """Each query's own, and Grafana's unit for it; there is no second axis."""
+    units = {unit_of(promql_parser.parse(query.expression)) for query in queries_of(panel)}
+    assert len(units) == 1, units
+    defaults = panel["fieldConfig"]["defaults"]
+    assert defaults["unit"] in GRAFANA_UNITS[units.pop() or ""]
+    assert "axisPlacement" not in str(panel)
+    assert panel["fieldConfig"]["overrides"] == []
+    if panel["type"] == "heatmap":  # its axis has the limits of the buckets
+        assert panel["options"]["yAxis"]["unit"] == "s"
+
+
+@pytest.mark.parametrize(
+    "expression", ["aclog_lag_ms + aclog_lag_records", "rate(process_cpu_seconds_total[1m]) - time()"]
+)
+def test_two_units_are_found(expression: str) -> None:
+    with pytest.raises(ValueError, match="two units"):
+        unit_of(promql_parser.parse(expression))
+
+
+def test_gauges_of_several_processes_are_told_apart() -> None:
+    """A panel of a gauge shows a series for each worker, and its legend names it."""
+    gauges = [
+        (panel["title"], target["legendFormat"])
+        for panel in panels()
+        for target in panel["targets"]
+        if not re.search(r" by \(|rate\(|increase\(|aclog_console_up", target["expr"])
+    ]
+    assert [title for title, legend in gauges if "{{worker}}" not in legend] == []
+
+
+def test_links_lead_to_views_of_the_console() -> None:
+    """At the address of the dashboard's variable; from panels, too."""
+    found = dashboard()
+    (console,) = (each for each in found["templating"]["list"] if each["name"] == "console")
+    assert console["query"] == f"http://127.0.0.1:{load_config(environ={}).listeners[0].port}"
+    source = (ROOT / "authorizer" / "console" / "assets" / "main.js").read_text("utf-8")
+    table = re.search(r"const VIEWS = {(.*?)};", source, re.DOTALL)
+    assert table is not None
+    views = set(re.findall(r"(\w+): \[", table[1]))
+    urls = [link["url"] for each in (found, *panels()) for link in each.get("links", ())]
+    assert len(urls) > len(found["links"])
+    for url in urls:
+        address, _, view = url.partition("/#view=")
+        assert (address, view in views) == ("${console}", True), url
+
+
+def test_annotations_show_changes_of_acls(scraped: Scrape) -> None:
+    (annotation,) = dashboard()["annotations"]["list"]
+    effects = re.search(r'effect=~"([^"]*)"', annotation["expr"])
+    assert effects is not None
+    for effect in effects[1].split("|"):
+        assert scraped.value("aclog_replay_records_total", effect=effect) >= 0
+        assert effect in str(scraped.metric_families["aclog_replay_records"].samples)
 
 
 def test_the_dashboard_can_be_imported() -> None:
@@ -162,7 +225,7 @@ def test_every_metric_is_documented(scraped: Scrape) -> None:
         exposed[name] = family.type, labels
     of_process = {name for name in exposed if name.startswith(("process_", "python_"))}
     exposed_by_all = {name: exposed[name] for name in exposed.keys() - of_process}
-    assert described == OF_POLLS | OF_CONSOLE | OF_ADMIN | exposed_by_all
+    assert described == OF_POLLS | OF_CONSOLE | exposed_by_all
     assert {name for name in of_process if f"`{name}`" not in text} == set()
 
 
@@ -187,9 +250,7 @@ def test_every_runbook_has_its_alert() -> None:
 
 
 def test_runbooks_and_guides_name_metrics_that_exist(scraped: Scrape) -> None:
-    """Some are exposed by several processes alone (test_cli_serve_workers)."""
     guides = (page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "how-to").glob("*.md"))
     names = set(re.findall(r"`(aclog_[a-z_]+)`", "".join((RUNBOOKS, *guides))))
     exposed = {re.sub("_(bucket|count|sum)$", "", name) for name in scraped.labels()}
-    of_workers = {"aclog_workers", "aclog_worker_up", "aclog_worker_restarts_total"}
-    assert names - exposed - OF_ADMIN.keys() == of_workers | OF_POLLS.keys()
+    assert names - exposed == OF_WORKERS.keys() | OF_POLLS.keys() | OF_CONSOLE.keys()

@@ -1,4 +1,4 @@
-"""A real Prometheus scrapes a real sidecar, shows every panel of the dashboard and evaluates every alert."""
+"""A real Prometheus scrapes real nodes, shows every panel of the dashboard and evaluates every alert."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ import yaml
 
 from support.go_programs import PROMETHEUS
 from support.instrumented_sidecar import instrumented_sidecar, send_requests
+from support.node_acls import topic_acl
+from support.nodes import create
 from support.prom_queries import ALERTS, ROOT, PromQuery, alerts, panel_queries
 from support.prometheus import Prometheus, running_prometheus
+from support.serving_workers import serving_workers
 from support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("prometheus")]
@@ -36,16 +39,31 @@ def programs() -> Path:
 
 @pytest.fixture(scope="module")
 def prometheus(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    """A Prometheus that has scraped a sidecar several times during requests."""
+    """A Prometheus that has scraped two nodes of one log several times during requests and a change.
+
+    The second one has several processes and the console.
+    """
     directory = tmp_path_factory.mktemp("prometheus")
-    with instrumented_sidecar(directory) as (_, client):
-        target = urlsplit(str(client.base_url)).netloc
-        with running_prometheus(programs, directory, [target], ALERTS) as running:
+    settings = {"aclog.log.mode": "read", "aclog.console.listeners": "*"}
+    with (
+        instrumented_sidecar(directory) as (node, client),
+        serving_workers(directory, directory / "log", settings) as serving,
+    ):
+        serving.wait_until_ready()
+        targets = [urlsplit(url).netloc for url in (str(client.base_url), serving.urls[0])]
+        with running_prometheus(programs, directory, targets, ALERTS) as running:
             scrapes = "count_over_time(aclog_ready[1m])"
+            has_changed = False
 
             def are_enough() -> bool:
+                nonlocal has_changed
                 send_requests(client)
-                return any(float(each["value"][1]) >= SCRAPES for each in running.query(scrapes))
+                counts = [float(each["value"][1]) for each in running.query(scrapes)]
+                if len(counts) == 3 and min(counts) >= SCRAPES and not has_changed:
+                    create(node, [topic_acl("changed")])
+                    has_changed = True
+                changes = running.query('increase(aclog_replay_records_total{effect="added"}[1m]) > 0')
+                return has_changed and bool(changes)
 
             wait_until(are_enough, "scrapes")
             yield running

@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 
+from authorizer.admin_server.server import AdminServer
 from authorizer.configuration.load import Config, load_config
 from authorizer.configuration.log_setup import setup_logging
 from authorizer.console.routes.in_process_console import InProcessConsole
@@ -39,13 +40,15 @@ def fleet_config(logs: Mapping[str, object], **settings: object) -> Config:
 
 
 @contextmanager
-def running_fleet(config: Config) -> Iterator[tuple[Fleet, str]]:
-    """A started fleet, and its URL."""
+def running_fleet(config: Config, admin_server: AdminServer | None = None) -> Iterator[tuple[Fleet, str]]:
+    """A started fleet, and its URL; with a server of Kafka's protocol if there is one."""
     with (
         AuditWriter.configured(config, setup_logging("json", "ERROR")) as audit,
         Sidecar(config, groups=InProcessConsole()) as sidecar,
         Fleet(config, audit=audit) as fleet,
     ):
+        if admin_server is not None:
+            admin_server.start_fleet(fleet)
         sidecar.start_fleet(fleet)
         yield fleet, sidecar.urls[0]
 

@@ -1,4 +1,4 @@
-"""A sidecar with all features that have metrics: TLS, tokens, snapshots, events, all request outcomes."""
+"""A node with everything that has metrics: TLS, tokens, snapshots, events, Kafka's protocol, all outcomes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 
 import httpx
 
+from authorizer.admin_server.server import AdminServer
+from authorizer.authentication.scram import CREDENTIALS_FILE, ScramCredential
 from authorizer.configuration.load import load_config
 from authorizer.configuration.log_setup import setup_logging
 from authorizer.node.audit.audit_writer import AuditWriter
@@ -20,11 +22,13 @@ from records.batch import encode_batch
 from records.entries import FeatureLevelRecord, MetadataRecord, OtherRecord
 from records.log.directory import DirectoryLog
 from records.principal import KafkaPrincipal
+from support.admin_requests import EVERY, ask, request_frame
 from support.certificates import Authority
 from support.column_logs import frame_of
 from support.directory_logs import append_bytes, segment_path
 from support.node_acls import topic_acl
 from support.nodes import SOON_S, create, delete
+from support.sasl_clients import PASSWORD
 
 ONE = "/access/v1/evaluation"
 
@@ -39,6 +43,8 @@ def instrumented_sidecar(directory: Path) -> Iterator[tuple[Node, httpx.Client]]
     identity = Authority().issue("CN=localhost").write(directory / "server.pem")
     _, stored = new_token(KafkaPrincipal("User", "gateway"))
     TOKENS_FILE.put(directory / "tokens", stored)
+    credential = ScramCredential.create("alice", "SCRAM-SHA-512", PASSWORD)
+    CREDENTIALS_FILE.put(directory / "credentials", credential)
     config = load_config(
         environ={},
         flags={
@@ -48,6 +54,9 @@ def instrumented_sidecar(directory: Path) -> Iterator[tuple[Node, httpx.Client]]
             "aclog.snapshot.max.bytes": "1",
             "aclog.listeners": "PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0",
             "aclog.auth.tokens.file": str(directory / "tokens"),
+            "aclog.admin.listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+            "aclog.admin.credentials.file": str(directory / "credentials"),
+            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
             "aclog.describe.principals": "User:ANONYMOUS",
             "ssl.keystore.location": str(identity),
             "aclog.decision.log": f"file:{directory / 'decisions.jsonl'}",
@@ -56,12 +65,16 @@ def instrumented_sidecar(directory: Path) -> Iterator[tuple[Node, httpx.Client]]
     with (
         AuditWriter.configured(config, setup_logging("json", "WARNING")) as audit,
         Sidecar(config) as sidecar,
+        AdminServer(config) as server,
         Node.open(config, audit=audit) as node,
     ):
         audit.show_to(node.metrics)
         node.start()
         assert node.wait_until_ready(SOON_S)
         sidecar.start(node)
+        server.start(node)
+        for user in ("alice", "unknown"):
+            ask(server.addresses[0], request_frame("describe_acls", 3, EVERY), user=user)
         create(node, [topic_acl("orders"), topic_acl("payments")])
         delete(node, "payments")
         with httpx.Client(base_url=sidecar.urls[0], timeout=SOON_S) as client:

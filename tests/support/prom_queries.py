@@ -1,9 +1,9 @@
-"""The Prometheus queries in deploy/: the dashboard's panels and the alerts' expressions."""
+"""The Prometheus queries in deploy/: the dashboard's panels and annotations, and the alerts' expressions."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,14 +36,24 @@ def panels() -> list[dict[str, Any]]:
 
 
 def panel_queries() -> Iterator[PromQuery]:
-    """The queries of all panels, as Grafana sends them."""
+    """The queries of all panels and annotations."""
     for panel in panels():
-        for target in panel["targets"]:
-            expression = target["expr"]
-            for variable, value in VARIABLES.items():
-                expression = expression.replace(variable, value)
-            assert "$" not in expression, f"{panel['title']} has a variable that the dashboard has not"
-            yield PromQuery(panel["title"], expression)
+        yield from queries_of(panel)
+    for annotation in dashboard()["annotations"]["list"]:
+        yield _as_sent(annotation["name"], annotation["expr"])
+
+
+def queries_of(panel: Mapping[str, Any]) -> list[PromQuery]:
+    """The queries of one panel."""
+    return [_as_sent(panel["title"], target["expr"]) for target in panel["targets"]]
+
+
+def _as_sent(where: str, expression: str) -> PromQuery:
+    """As Grafana sends it."""
+    for variable, value in VARIABLES.items():
+        expression = expression.replace(variable, value)
+    assert "$" not in expression, f"{where} has a variable that the dashboard has not"
+    return PromQuery(where, expression)
 
 
 def alerts() -> list[dict[str, Any]]:
