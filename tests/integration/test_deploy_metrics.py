@@ -155,7 +155,7 @@ def test_two_units_are_found(expression: str) -> None:
         unit_of(promql_parser.parse(expression))
 
 
-def test_gauges_of_several_processes_are_told_apart() -> None:
+def test_gauges_of_several_processes_name_their_worker() -> None:
     """A panel of a gauge shows a series for each worker, and its legend names it."""
     gauges = [
         (panel["title"], target["legendFormat"])
