@@ -128,11 +128,13 @@ class Loader:
     # --- for any thread ----------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to follow the log. Call once."""
-        if self._thread is not None:
-            raise RuntimeError("the loader was started before")
-        self._thread = threading.Thread(target=self._run, name="aclog-loader", daemon=True)
-        self._thread.start()
+        """Begin to follow the log, unless it was closed before. Call once."""
+        with self._changed:  # a close by another thread finds no thread, or one that it can join
+            if self._thread is not None:
+                raise RuntimeError("the loader was started before")
+            if not self._closing.is_set():
+                self._thread = threading.Thread(target=self._run, name="aclog-loader", daemon=True)
+                self._thread.start()
 
     def close(self) -> None:
         """Stop, and close the publishers; returns when the thread has ended. Idempotent."""

@@ -154,7 +154,13 @@ def serving_workers(
     """A started sidecar of a log or a fleet, with settings by key; it must exit with code 0."""
     of_log = () if log is None else ("--log", str(log))
     config = tmp_path / "sidecar.properties"
-    lines = {"aclog.listeners": "PLAINTEXT://127.0.0.1:0", "aclog.logging.format": "json", **settings}
+    lines = {
+        "aclog.listeners": "PLAINTEXT://127.0.0.1:0",
+        "aclog.logging.format": "json",
+        # A client that connects again may reach another worker (``client_of_each``).
+        "aclog.sidecar.connections.max.idle.ms": "3600000",
+        **settings,
+    }
     config.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
     stderr_file = tmp_path / "stderr.txt"
     with stderr_file.open("wb") as stderr:

@@ -117,6 +117,33 @@ def test_close_interrupts_a_pause_after_a_failure() -> None:
     loader.close()
 
 
+def test_a_close_during_the_start_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fleet that ends closes nodes that other threads start."""
+    before, start = set(threading.enumerate()), threading.Thread.start
+    loader = Loader(SimLog())
+    closing = threading.Thread(target=loader.close)
+
+    def start_late(thread: threading.Thread) -> None:
+        if thread.name == "aclog-loader":
+            start(closing)
+            closing.join(0.1)  # as long as nothing prevents it, the close would be over
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_late)
+    loader.start()
+    closing.join(TIMEOUT_S)
+    assert set(threading.enumerate()) <= before
+
+
+def test_a_closed_loader_does_not_start() -> None:
+    before = set(threading.enumerate())
+    loader = Loader(SimLog())
+    loader.close()
+    loader.start()
+    assert not loader.wait_until_ready(0)
+    assert set(threading.enumerate()) <= before
+
+
 def test_a_loader_that_was_never_started_can_be_closed() -> None:
     """Its publishers are closed."""
     witness = Witness()
