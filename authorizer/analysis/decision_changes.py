@@ -78,6 +78,23 @@ def decide_changes(
             yield change, list(zip(first, second, strict=True))
 
 
+def widest_change(changes: Iterable[DecisionChange]) -> DecisionChange | None:
+    """Return the change to read first: for all principals before one, then granted, then a prefix."""
+    return max(changes, key=_width, default=None)
+
+
+def _width(change: DecisionChange) -> tuple[bool, bool, bool, int, int]:
+    requests = change.request_class
+    prefixes = [len(names.text) for names in requests.names if not names.is_name]
+    return (
+        requests.principals.principal is None,
+        change.direction == "granted",
+        bool(prefixes),
+        -min(prefixes, default=0),
+        len(requests.operations),
+    )
+
+
 class _Changes(NamedTuple):
     """The granted and the revoked answers, by name."""
 

@@ -329,7 +329,7 @@ def test_hostile_names_are_text_everywhere(page: Page, url: str) -> None:
         page.goto(f"{url}/#view={view}")
         expect(page.locator("main section")).to_be_visible()
     expect(page.locator(".result")).to_have_text("✓ ALLOWED")
-    assert page.title() == "aclog"
+    assert page.title().endswith("aclog")
 
 
 @pytest.mark.long

@@ -14,7 +14,7 @@ import pytest
 from starlette.requests import Request
 
 from authorizer.analysis.acl_comparison import ChangedAcls
-from authorizer.analysis.decision_changes import decision_changes_by
+from authorizer.analysis.decision_changes import decision_changes_by, widest_change
 from authorizer.analysis.effective_permissions import EffectivePermissions
 from authorizer.analysis.plan import AclPlan, PlanOrigin
 from authorizer.api.acl_json import content_from_json
@@ -216,3 +216,22 @@ def test_every_step_of_a_plan_can_be_cancelled_between_two_principals() -> None:
         with pytest.raises(_EndedError):
             cast("Callable[[Callable[[], None]], object]", work)(check)
         assert calls == principals // 2
+
+
+def test_the_change_with_the_widest_effect_is_found() -> None:
+    """From narrow to wide: one principal or all, revoked or granted, one name or a prefix."""
+    before = table(acl("lost"), acl("lost-for-all", "User:*"))
+    changes = [
+        ChangedAcls(table(acl("lost")), table()),
+        ChangedAcls(table(), table(acl("new"))),
+        ChangedAcls(table(), table(acl("team.", patternType="PREFIXED"))),
+        ChangedAcls(table(), table(acl("te", patternType="PREFIXED"))),
+        ChangedAcls(table(acl("lost-for-all", "User:*")), table()),
+        ChangedAcls(table(), table(acl("new-for-all", "User:*"))),
+    ]
+    found = []
+    for changed in changes:
+        found += decision_changes_by(changed, before, AuthorizerSettings())
+        assert widest_change(found) is found[-1]
+        assert widest_change(reversed(found)) is found[-1]
+    assert widest_change([]) is None

@@ -1,6 +1,7 @@
 // The ACLs in force, page by page, with a filter, lint findings and the pending change.
 
 import { html } from "./htm-preact.js";
+import { Copy } from "./copy.js";
 import { useAnswer } from "./use_answer.js";
 import { ChangePanel, withRemoval, without, isRemoved, refusalOf } from "./change.js";
 import { ErrorMessage } from "./error_message.js";
@@ -9,7 +10,7 @@ import { ask } from "./api.js";
 import { Exports, aclColumns, isoDate } from "./export.js";
 import { Pager } from "./pager.js";
 import { time as timeOf } from "./dates.js";
-import { aclText, count, title, visible } from "./words.js";
+import { aclText, breakable, count, title, visible } from "./words.js";
 
 const PAGE = 100;
 
@@ -59,6 +60,7 @@ export function AclsView({ view, go, time, refresh, change, setChange }) {
                 <th scope="col">Principal</th><th scope="col">May</th><th scope="col">Operation</th>
                 <th scope="col">Resource</th><th scope="col">Host</th><th scope="col">Written</th>
                 ${findings ? html`<th scope="col">Findings</th>` : null}
+                <th scope="col"><span class="hidden">Copy</span></th>
               </tr></thead>
               <tbody>
                 ${answer.acls.map(
@@ -67,19 +69,20 @@ export function AclsView({ view, go, time, refresh, change, setChange }) {
                       ? html`<td><input type="checkbox" aria-label=${`Remove ${aclText(acl)}`}
                           checked=${isRemoved(change, acl)} onChange=${mark(acl)} /></td>`
                       : null}
-                    <td><bdi>${visible(acl.principal)}</bdi></td>
-                    <td class=${acl.permissionType === "ALLOW" ? "allowed" : "denied"}>${acl.permissionType}</td>
-                    <td>${title(acl.operation)}</td>
-                    <td><small>${title(acl.resourceType)}</small>
-                      <bdi>${visible(acl.resourceName)}${acl.patternType === "PREFIXED" ? "*" : ""}</bdi></td>
-                    <td><bdi>${acl.host === "*" ? "any" : visible(acl.host)}</bdi></td>
-                    <td>${acl.offset === null ? "" : `offset ${acl.offset}, `}${timeOf(acl.timestamp)}</td>
+                    <td data-label="Principal"><bdi>${breakable(acl.principal)}</bdi></td>
+                    <td data-label="May" class=${acl.permissionType === "ALLOW" ? "allowed" : "denied"}>${acl.permissionType}</td>
+                    <td data-label="Operation">${title(acl.operation)}</td>
+                    <td data-label="Resource"><small>${title(acl.resourceType)}</small>
+                      <bdi>${breakable(acl.resourceName)}${acl.patternType === "PREFIXED" ? "*" : ""}</bdi></td>
+                    <td data-label="Host"><bdi>${acl.host === "*" ? "any" : visible(acl.host)}</bdi></td>
+                    <td data-label="Written">${acl.offset === null ? "" : `offset ${acl.offset}, `}<span class="date">${timeOf(acl.timestamp)}</span></td>
                     ${findings
-                      ? html`<td>${(findings[acl.id] ?? []).map(
+                      ? html`<td data-label="Findings">${(findings[acl.id] ?? []).map(
                           (each) => html`<div title=${visible(each.by.map(aclText).join("\n"))}>
                             <b>${each.rule}</b> <bdi>${visible(each.because)}</bdi></div>`,
                         )}</td>`
                       : null}
+                    <td><${Copy} text=${aclText(acl)} what=${aclText(acl)} /></td>
                   </tr>`,
                 )}
               </tbody>

@@ -8,7 +8,7 @@ import { Pager } from "./pager.js";
 import { useAnswer } from "./use_answer.js";
 import { ErrorMessage } from "./error_message.js";
 import { numberOf, offsetOf, urlOffset } from "./view.js";
-import { aclText, count, decisionText, nameOf, stateAndTime, stateText, title, visible } from "./words.js";
+import { aclText, breakable, count, decisionText, nameOf, stateAndTime, stateText, title, visible } from "./words.js";
 
 const PAGE = 50;
 const SUMMARIES = {
@@ -43,14 +43,12 @@ function Class({ item, access, view, go }) {
   const { witness } = item;
   const request = { principal: witness.principal, name: witness.name, host: witness.host, prefix: null, anyone: null };
   return html`<tr class=${item.allowed ? "allowed" : "denied"}>
-    <td><b><span aria-hidden="true">${item.allowed ? "✓" : "✗"}</span> ${item.allowed ? "allowed" : "denied"}</b>${" "}</td>
-    <td class="plain"><bdi>${visible(item.who)}</bdi>${" "}</td>
-    <td class="plain"><span class="narrow">on </span><${Names} names=${item.names} total=${item.names_total} />${" "}</td>
-    <td class="plain"><span class="narrow">from </span>${visible(item.hosts)}${" "}</td>
-    <td class="plain since-when">${"since" in item
-        ? html`<span class="narrow">since </span><${Since} since=${item.since} view=${view} go=${go} />`
-        : null}${" "}</td>
-    <td class="why">${item.other_acls.length ? "for example the request below: " : ""}<bdi>${decisionText(item.decision)}</bdi>${item.other_acls.length
+    <td data-label="Answer"><b><span aria-hidden="true">${item.allowed ? "✓" : "✗"}</span> ${item.allowed ? "allowed" : "denied"}</b></td>
+    <td data-label="Principal" class="plain"><bdi>${breakable(item.who)}</bdi></td>
+    <td data-label="Names" class="plain"><${Names} names=${item.names} total=${item.names_total} /></td>
+    <td data-label="Hosts" class="plain">${visible(item.hosts)}</td>
+    <td data-label="Since when" class="plain since-when">${"since" in item ? html`<${Since} since=${item.since} view=${view} go=${go} />` : null}</td>
+    <td data-label="By" class="why">${item.other_acls.length ? "for example the request below: " : ""}<bdi>${decisionText(item.decision)}</bdi>${item.other_acls.length
         ? html`; other requests of this class by ${item.other_acls_complete ? "" : "at least "}${item.other_acls.length} more ACLs:
             <ul class="acls">${item.other_acls.map((each) => html`<li><bdi>${aclText(each)}</bdi></li>`)}</ul>`
         : null}
@@ -97,7 +95,7 @@ export function AllowedView({ access, view, go, time }) {
   const classes = SORTS[view.sort] ? [...answer.classes].sort(SORTS[view.sort][1]) : answer.classes;
   const revoked = {
     view: "compare", with: null, who: null, containing: access.name, only_type: access.type,
-    only_operation: access.operation, effect: "revoked", first: null,
+    only_operation: access.operation, effect: "revoked", everyone: null, first: null,
   };
   return html`${error ? html`<${ErrorMessage} error=${error} />` : null}
     <div class=${`verdict ${busy ? "busy" : ""}`} aria-live="polite">

@@ -28,7 +28,7 @@ async function request(path, options) {
     response = await fetch(path, { ...options, headers });
     if (response.ok) return await response.json();
   } catch (error) {
-    if (options.signal?.aborted) throw error;
+    if (options.signal?.aborted && options.signal.reason.name !== "TimeoutError") throw error;
     throw new RequestError(UNREACHABLE, "The node cannot be reached.");
   }
   const problem = await response.json().catch(() => ({}));

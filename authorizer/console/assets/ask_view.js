@@ -1,6 +1,7 @@
 // One request: the decision, its explanation, commands that would allow it, and its history.
 
 import { html } from "./htm-preact.js";
+import { Copy } from "./copy.js";
 import { AllowedView } from "./allowed_view.js";
 import { useAnswer } from "./use_answer.js";
 import { ErrorMessage } from "./error_message.js";
@@ -11,7 +12,7 @@ import { OPERATIONS, TYPES, aclText, stateAndTime, stateText, title, visible } f
 function Acls({ acls, heading }) {
   if (!acls.length) return null;
   return html`<h2>${heading}</h2>
-    <ul class="acls">${acls.map((each) => html`<li><bdi>${aclText(each)}</bdi></li>`)}</ul>`;
+    <ul class="acls">${acls.map((each) => html`<li><bdi>${aclText(each)}</bdi> <${Copy} text=${aclText(each)} what=${aclText(each)} /></li>`)}</ul>`;
 }
 
 function History({ history, go }) {
@@ -77,7 +78,7 @@ function Decision({ request, time, go }) {
       : null}
     ${answer.fix.length
       ? html`<h2>What would allow it</h2>
-          ${answer.fix.map((each) => html`<pre tabindex="0"><code>${visible(each)}</code></pre>`)}`
+          ${answer.fix.map((each) => html`<pre tabindex="0"><code>${visible(each)}</code></pre><${Copy} text=${each} what="the command" label="copy the command" />`)}`
       : null}
     <${History} history=${answer.history} go=${go} />`;
 }

@@ -1,16 +1,24 @@
 // The pending change: ACLs to add and remove, held in the page; its preview; and its application.
 
 import { html, useEffect, useRef, useState } from "./htm-preact.js";
-import { UNREACHABLE, send } from "./api.js";
-import { DecisionChangeList, viewOfRequest } from "./decision_changes.js";
+import { send } from "./api.js";
+import { useDraft } from "./draft.js";
+import { DecisionChange, DecisionChangeList, viewOfRequest } from "./decision_changes.js";
 import { PlanSummary } from "./plan_summary.js";
 import { OPERATIONS, TYPES, aclText, count, stateText, title, visible } from "./words.js";
 
 const FIELDS = ["resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType"];
 const APPLY = "console/v1/apply";
+// No answer, or one of a node that failed or of a proxy.
+const UNKNOWN_STATUSES = [0, 500, 502, 504];
 const UNKNOWN = "The node did not answer: it is unknown whether the change was applied. Check the ACLs before you try again.";
 export const NO_CHANGE = { add: [], remove: [], plan: null, done: null, error: null, isPlanWanted: false };
 const LISTED = 200;
+
+// What a reload of the page keeps. A plan is made again.
+export function storedOf({ add, remove, done }) {
+  return { add, remove, done };
+}
 
 // The content of an ACL, without id, offset and time.
 export function contentOf(acl) {
@@ -60,29 +68,29 @@ export function refusalOf(view, time) {
   return null;
 }
 
+const EMPTY_FORM = {
+  permissionType: "ALLOW", principal: "", operation: "READ", resourceType: "TOPIC", patternType: "LITERAL", resourceName: "", host: "*",
+};
+
 function AddForm({ onAdd }) {
-  const [type, setType] = useState("TOPIC");
+  const [fields, setFields] = useDraft("acl", EMPTY_FORM);
+  const isCluster = fields.resourceType === "CLUSTER";
   const submitted = (event) => {
     event.preventDefault();
-    const fields = Object.fromEntries(new FormData(event.target));
-    const isCluster = type === "CLUSTER";
-    onAdd({
-      ...fields,
-      resourceName: isCluster ? "kafka-cluster" : fields.resourceName,
-      patternType: isCluster ? "LITERAL" : fields.patternType,
-    });
+    onAdd(isCluster ? { ...fields, resourceName: "kafka-cluster", patternType: "LITERAL" } : fields);
   };
+  const field = (name) => ({ name, value: fields[name], onInput: (event) => setFields({ ...fields, [name]: event.target.value }) });
   const options = (names) => names.map((each) => html`<option value=${each}>${title(each)}</option>`);
   return html`<form class="sentence add" aria-label="Add an ACL" onSubmit=${submitted}>
-    <label>Permission <select name="permissionType">${options(["ALLOW", "DENY"])}</select></label>
-    <label>Principal <input name="principal" required placeholder="User:alice" /></label>
-    <label>Operation <select name="operation">${options(OPERATIONS)}</select></label>
-    <label>Type <select name="resourceType" value=${type} onChange=${(event) => setType(event.target.value)}>${options(TYPES)}</select></label>
-    ${type === "CLUSTER"
+    <label>Permission <select ...${field("permissionType")}>${options(["ALLOW", "DENY"])}</select></label>
+    <label>Principal <input ...${field("principal")} required placeholder="User:alice" /></label>
+    <label>Operation <select ...${field("operation")}>${options(OPERATIONS)}</select></label>
+    <label>Type <select ...${field("resourceType")}>${options(TYPES)}</select></label>
+    ${isCluster
       ? null
-      : html`<label>Pattern <select name="patternType">${options(["LITERAL", "PREFIXED"])}</select></label>
-          <label>Name <input name="resourceName" required placeholder="orders" /></label>`}
-    <label>Host <input name="host" required value="*" /></label>
+      : html`<label>Pattern <select ...${field("patternType")}>${options(["LITERAL", "PREFIXED"])}</select></label>
+          <label>Name <input ...${field("resourceName")} required placeholder="orders" /></label>`}
+    <label>Host <input ...${field("host")} required /></label>
     <button>Add to the change</button>
   </form>`;
 }
@@ -104,16 +112,25 @@ function Confirm({ plan, onYes, onNo }) {
   const dialog = useRef(null);
   useEffect(() => dialog.current.showModal(), []);
   const closed = () => (dialog.current.returnValue === "yes" ? onYes() : onNo());
-  return html`<dialog ref=${dialog} aria-labelledby="confirm" onClose=${closed}>
+  return html`<dialog class="confirm" ref=${dialog} aria-labelledby="confirm" onClose=${closed}>
     <h2 id="confirm">Apply this change?</h2>
+    <div class="content" tabindex="0" role="region" aria-label="The change">
     <p><b>+ ${count(plan.granted, "class", "classes")}</b> of requests ${plan.granted === 1 ? "is" : "are"} denied now and will be allowed.</p>
     <p><b>− ${count(plan.revoked, "class", "classes")}</b> of requests ${plan.revoked === 1 ? "is" : "are"} allowed now and will be denied.</p>
-    <p>${count(plan.added.total, "ACL")} added, ${count(plan.removed.total, "ACL")} removed.</p>
+    ${plan.widest.map(
+      (each) => html`<h3>The class with the widest effect</h3>
+        <ul class="flips"><${DecisionChange} flip=${each} labels=${["now", "after"]} /></ul>`,
+    )}
     ${plan.counts.isMassRemoval
       ? html`<p class="error" role="alert"><b>This removes ${plan.counts.removedPercent} % of all ACLs</b>: ${plan.counts.toRemove} of ${plan.counts.acls}.</p>`
       : null}
-    <button onClick=${() => dialog.current.close("yes")}>${plan.counts.isMassRemoval ? `Remove ${plan.counts.removedPercent} % of all ACLs` : "Apply"}</button>
-    <button onClick=${() => dialog.current.close("no")}>Cancel</button>
+    <h3>ACLs</h3>
+    <${PlanSummary} answer=${plan} />
+    </div>
+    <p>
+      <button autofocus onClick=${() => dialog.current.close("no")}>Cancel</button>
+      <button class="apply" onClick=${() => dialog.current.close("yes")}>${plan.counts.isMassRemoval ? `Remove ${plan.counts.removedPercent} % of all ACLs` : "Apply"}</button>
+    </p>
   </dialog>`;
 }
 
@@ -132,14 +149,14 @@ export function ChangePanel({ view, go, time, refresh, change, setChange }) {
   const size = change.add.length + change.remove.length;
   const refusal = refusalOf(view, time);
   const [isOpen, setOpen] = useState(false);
-  useEffect(() => (size ? setOpen(true) : undefined), [size]);
+  useEffect(() => (size || change.done ? setOpen(true) : undefined), [size, change.done]);
   const failed = (error) => setChange((last) => ({ ...last, error }));
   const working = async (path, body, done) => {
     setBusy(true);
     try {
       done(await send(path, body));
     } catch (error) {
-      failed(error.status === UNREACHABLE && path === APPLY ? UNKNOWN : error.message);
+      failed(UNKNOWN_STATUSES.includes(error.status) && path === APPLY ? UNKNOWN : error.message);
     }
     setBusy(false);
   };

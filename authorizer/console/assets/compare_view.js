@@ -3,6 +3,7 @@
 import { html, useState } from "./htm-preact.js";
 import { ask, send } from "./api.js";
 import { useAnswer } from "./use_answer.js";
+import { useDraft } from "./draft.js";
 import { NO_CHANGE, contentOf, refusalOf } from "./change.js";
 import { ListFilters, filtersOf } from "./list_filters.js";
 import { DecisionChangeList, PAGE, viewOfRequest } from "./decision_changes.js";
@@ -61,8 +62,11 @@ function States({ view, go, time }) {
 }
 
 function Changes({ view, go, time, setChange }) {
-  const [text, setText] = useState(view.changes ?? "");
-  const [submittedText, setSubmittedText] = useState(text);
+  const inUrl = view.changes ?? "";
+  const [draft, setDraft] = useDraft("pasted", { text: "", inUrl: "" });
+  // A draft of another URL stays behind this one's text.
+  const text = draft.inUrl === inUrl ? draft.text : inUrl;
+  const [submittedText, setSubmittedText] = useState(inUrl);
   const at = offsetOf(view.at);
   const everything = Boolean(view.everything);
   const request = submittedText.trim() ? { text: submittedText, everything, at_offset: at } : null;
@@ -76,7 +80,9 @@ function Changes({ view, go, time, setChange }) {
   const submitted = (event) => {
     event.preventDefault();
     setSubmittedText(text);
-    go({ changes: text.length > TEXT_IN_URL ? null : text }, { replace: true });
+    const isShort = text.length <= TEXT_IN_URL;
+    setDraft({ text, inUrl: isShort ? text : "" });
+    go({ changes: isShort ? text : null }, { replace: true });
   };
   const take = () => {
     setChange({ ...NO_CHANGE, add: answer.added.acls.map(contentOf), remove: answer.removed.acls.map(contentOf) });
@@ -85,7 +91,7 @@ function Changes({ view, go, time, setChange }) {
   const isListed = answer && answer.added.total + answer.removed.total === answer.added.acls.length + answer.removed.acls.length;
   return html`<form class="pasted" onSubmit=${submitted}>
       <label>Changes in a format of aclog plan: kafka-acls command lines, JSON lines, or a set of ACLs
-        <textarea rows="5" spellcheck="false" value=${text} onInput=${(event) => setText(event.target.value)}
+        <textarea rows="5" spellcheck="false" value=${text} onInput=${(event) => setDraft({ text: event.target.value, inUrl })}
           placeholder="--add --allow-principal User:alice --operation Read --topic orders"></textarea>
       </label>
       <label><input type="checkbox" checked=${everything}

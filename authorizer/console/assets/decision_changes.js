@@ -5,19 +5,21 @@ import { Exports } from "./export.js";
 import { Pager } from "./pager.js";
 import { count, decisionText, title, visible } from "./words.js";
 
+const KINDS = { granted: "granted", revoked: "revoked" };
+
 // The view that checks a witness.
 export function viewOfRequest({ principal, operation, type, name, host }) {
   return { view: "ask", principal, operation, type, name, host, prefix: null, anyone: null };
 }
 
-function DecisionChange({ flip, labels, kinds, buttons }) {
+export function DecisionChange({ flip, labels, kinds = KINDS, buttons }) {
   const { direction, witness } = flip;
   return html`<li class=${direction === "granted" ? "allowed" : "denied"}>
     <b><span aria-hidden="true">${direction === "granted" ? "+" : "−"}</span> ${kinds[direction]}</b>
     <span class="plain"> <bdi>${visible(flip.who)}</bdi>: <bdi>${visible(flip.what)}</bdi></span>
     <div class="plain">
       for example <bdi>${visible(witness.principal)} ${title(witness.operation)} ${visible(witness.name)} from ${visible(witness.host)}</bdi>
-      ${buttons(witness)}
+      ${buttons?.(witness)}
     </div>
     <div class="why">${labels[0]}: <bdi>${decisionText(flip.before)}</bdi></div>
     <div class="why">${labels[1]}: <bdi>${decisionText(flip.after)}</bdi></div>
@@ -37,7 +39,7 @@ function rowOf({ direction, who, what, witness, before, after, releases }) {
 }
 
 // `paged`: the request of the list and a function to its pages; without it the list is complete or cut.
-export function DecisionChangeList({ answer, labels, kinds = { granted: "granted", revoked: "revoked" }, buttons, paged }) {
+export function DecisionChangeList({ answer, labels, kinds = KINDS, buttons, paged }) {
   const { total, granted, revoked, flips, first, left_out: leftOut } = answer;
   return html`<p class="flipped-classes" aria-live="polite">
       <b>${total ? count(total, "class", "classes") : "No class"}</b> of requests changed${total

@@ -12,13 +12,15 @@ export function isRetried(error) {
   return TEMPORARY.includes(error.status);
 }
 
-// An error, with the time of the first failure.
-export function failureOf({ status, message }, last) {
-  return { status, message, since: last?.since ?? Date.now() };
+// An error, with the times of the first failure and of the next try, and whether the last answer is still shown.
+export function failureOf({ status, message }, last, pause, hasAnswer) {
+  return { status, message, since: last?.since ?? Date.now(), next: Date.now() + pause, hasAnswer };
 }
 
 export function ErrorMessage({ error }) {
   if (!isRetried(error)) return html`<p class="error" role="alert"><bdi>${visible(error.message)}</bdi></p>`;
   const what = error.status === UNREACHABLE ? "The node is not reachable" : visible(error.message);
-  return html`<p class="error" role="alert">${what} (since ${clock(error.since)}), retrying…</p>`;
+  // The next try is outside of the alert, which a screen reader reads again when it changes.
+  return html`<p class="error" role="alert">${what} (since ${clock(error.since)}), retrying…${error.hasAnswer ? " The last answer is shown." : ""}</p>
+    <p class="notice">Next try at ${clock(error.next)}.</p>`;
 }

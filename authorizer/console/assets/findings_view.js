@@ -78,12 +78,12 @@ function FindingRow({ finding, mayChange, change, setChange, go }) {
       ? html`<td><input type="checkbox" aria-label=${`Remove ${aclText(acl)}`} checked=${isMarked}
           onChange=${(event) => setChange(event.target.checked ? withRemoval(change, acl) : without(change, acl))} /></td>`
       : null}
-    <td><b title=${RULES[rule]}>${rule}</b>${severity === "info" ? html` <small>information</small>` : null}</td>
-    <td><bdi>${aclText(acl)}</bdi>${" "}
+    <td data-label="Rule"><b title=${RULES[rule]}>${rule}</b>${severity === "info" ? html` <small>information</small>` : null}</td>
+    <td data-label="ACL"><bdi>${aclText(acl)}</bdi>${" "}
       <button aria-label=${`Show ${aclText(acl)} in ACLs`} onClick=${() => go({ view: "acls", text: searchOf(acl), lint: "yes", first: null })}>show</button></td>
-    <td><bdi>${visible(because)}</bdi>
+    <td data-label="Proof"><bdi>${visible(because)}</bdi>
       ${by.length ? html`<ul class="changes">${by.map((each) => html`<li><bdi>${aclText(each)}</bdi></li>`)}</ul>` : null}</td>
-    <td>${impactOf(finding)}</td>
+    <td data-label="Impact">${impactOf(finding)}</td>
   </tr>`;
 }
 

@@ -11,15 +11,15 @@ function Cluster({ cluster }) {
   const name = visible(cluster.cluster);
   return html`<tr>
     <th scope="row"><bdi>${isOpen ? html`<a href=${`clusters/${cluster.cluster}/`}>${name}</a>` : name}</bdi></th>
-    <td class=${cluster.ready ? "allowed" : "denied"}>
+    <td data-label="State" class=${cluster.ready ? "allowed" : "denied"}>
       ${cluster.ready ? "✓ ready" : html`✗ not ready: <bdi>${visible(cluster.reason)}</bdi>`}
     </td>
     ${isOpen
-      ? html`<td><span class="narrow">offset </span>${cluster.end_offset ? cluster.end_offset - 1 : "none"}</td>
-          <td>${cluster.lag_records === null ? "lag not known yet" : count(cluster.lag_records, "record")}<span class="narrow"> behind</span></td>
-          <td>${count(cluster.acl_count, "ACL")}</td>
-          <td><code>${cluster.digest}</code></td>
-          <td>${agreementText(cluster.nodes)}</td>`
+      ? html`<td data-label="Offset">${cluster.end_offset ? cluster.end_offset - 1 : "none"}</td>
+          <td data-label="Behind">${cluster.lag_records === null ? "lag not known yet" : count(cluster.lag_records, "record")}</td>
+          <td data-label="ACLs">${count(cluster.acl_count, "ACL")}</td>
+          <td data-label="Digest"><code>${cluster.digest}</code></td>
+          <td data-label="Other nodes">${agreementText(cluster.nodes)}</td>`
       : html`<td colspan="5">no node is running for it here: <bdi>${visible(cluster.log)}</bdi></td>`}
   </tr>`;
 }

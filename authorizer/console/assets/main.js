@@ -5,7 +5,9 @@ import { AclsView } from "./acls_view.js";
 import { usePoll } from "./poll.js";
 import { useAnswer } from "./use_answer.js";
 import { AskView } from "./ask_view.js";
-import { NO_CHANGE } from "./change.js";
+import { NO_CHANGE, storedOf } from "./change.js";
+import { Copy } from "./copy.js";
+import { useDraft } from "./draft.js";
 import { ChangesView } from "./changes_view.js";
 import { CompareView } from "./compare_view.js";
 import { FindingsView } from "./findings_view.js";
@@ -17,7 +19,7 @@ import { TimeBar } from "./time_bar.js";
 import { ErrorMessage } from "./error_message.js";
 import { checkedView, offsetOf, useView } from "./view.js";
 import { ZONES, setZone } from "./dates.js";
-import { datedOffset, stateAndTime, visible } from "./words.js";
+import { datedOffset, stateAndTime, title, visible } from "./words.js";
 
 const VIEWS = {
   matrix: ["Matrix", MatrixView],
@@ -52,6 +54,18 @@ function useTime() {
   return [time, error, refresh];
 }
 
+// The console's title, or a report's.
+const TITLE = document.title;
+
+function titleOf(view, time) {
+  const parts = [LABELS[view.view] ?? LABELS.matrix];
+  if (view.view === "ask" && (view.name || view.principal)) {
+    parts.unshift(`${view.principal ?? "who may"} ${title(view.operation ?? "READ")} ${view.name ?? ""}${view.prefix ? "*" : ""}`);
+  }
+  if (view.at) parts.push(`at ${view.at}`);
+  return visible([...parts, ...(time?.cluster ? [time.cluster] : []), TITLE].join(" · "));
+}
+
 // Invalid parameters of the URL.
 function Problems({ problems, go }) {
   return Object.entries(problems).map(
@@ -66,7 +80,7 @@ function Console() {
   const [time, error, refresh] = useTime();
   const [view, problems] = checkedView(urlView, time);
   setZone(view.zone);
-  const [change, setChange] = useState(NO_CHANGE);
+  const [change, setChange, isChangeStored] = useDraft("change", NO_CHANGE, storedOf);
   const [isPaletteOpen, setPaletteOpen] = useState(false);
   useEffect(() => {
     const pressed = (event) => {
@@ -79,6 +93,10 @@ function Console() {
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);
   });
+  const documentTitle = titleOf(view, time);
+  useEffect(() => {
+    document.title = documentTitle;
+  }, [documentTitle]);
   const [, View] = VIEWS[view.view] ?? VIEWS.matrix;
   return html`
     <header>
@@ -90,6 +108,7 @@ function Console() {
         )}
       </nav>
       <button class="go-to" aria-keyshortcuts="/ Control+K" onClick=${() => setPaletteOpen(true)}>Go to… <kbd>/</kbd></button>
+      <${Copy} text=${location.href} what="link to this view" label="Copy link" />
       <label class="zone">Times in <select value=${view.zone ?? "utc"}
         onChange=${(event) => go({ zone: event.target.value === "utc" ? null : event.target.value })}>
         ${Object.entries(ZONES).map(([name, zone]) => html`<option value=${name}>${zone}${name === "local" ? " (browser)" : ""}</option>`)}
@@ -98,10 +117,12 @@ function Console() {
         ${time ? html`${time.caller ? html`<bdi>${visible(time.caller)}</bdi> · ` : null}${stateAndTime(time)}${view.at ? html` · <b>showing ${datedOffset(offsetOf(view.at), time.past)}</b>` : null}` : null}
       </p>
     </header>
-    <main>
+    <main class=${time && error ? "stale" : ""}>
+      <p class="printed">${documentTitle}${time ? `, ${stateAndTime(time)}` : ""}<br /><bdi>${visible(location.href)}</bdi></p>
       ${error?.status === 401
         ? html`<${SignIn} message=${error.message} onToken=${refresh} />`
         : error ? html`<${ErrorMessage} error=${error} />` : null}
+      ${isChangeStored ? null : html`<p class="notice" role="status">The change of the ACLs is too large for this browser's storage: a reload loses it.</p>`}
       <${Problems} problems=${problems} go=${go} />
       ${time
         ? html`<${View} ...${{ view, go, time, refresh, change, setChange }} />`

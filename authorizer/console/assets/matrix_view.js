@@ -9,8 +9,9 @@ import { numberOf, offsetOf } from "./view.js";
 import { TYPES, breakable, count, datedOffset, nameOf, title, visible } from "./words.js";
 
 const ROW_PX = 36;
-// Share of the window's height, as in console.css.
+// The table's height: a share of the window's, and at least six rows with their heads; as in console.css.
 const HEIGHT_SHARE = 0.62;
+const HEIGHT_MINIMUM_PX = 322;
 const SEPARATORS = ".-_:/";
 
 // Breadcrumbs of the open prefix.
@@ -50,6 +51,7 @@ function Legend({ answer, view, time }) {
   const hasDenials = answer.denied?.some((row) => row.some(Boolean));
   const example = operations[0] ?? "READ";
   return html`<div class="legend">
+    <p class="printed">Printed are the loaded rows and the first columns: aclog report --format print has all.</p>
     <p>${operations.map((each) => html`<span><${Chip} operation=${each} kind="always" /> ${title(each)}</span>`)}</p>
     <p>
       <span><${Chip} operation=${example} kind="always" /> on all names of the row, from every host${view.teams ? ", for all members of a team" : ""}</span>
@@ -83,7 +85,7 @@ export function MatrixView({ view, go, time }) {
   const isNarrow = width <= 700;
   const px = isNarrow ? 96 : 110;
   // Load windows of two or three screens, because each cell costs rendering time.
-  const visibleRows = Math.ceil((innerHeight * HEIGHT_SHARE) / ROW_PX) + 1;
+  const visibleRows = Math.ceil(Math.max(innerHeight * HEIGHT_SHARE, HEIGHT_MINIMUM_PX) / ROW_PX) + 1;
   const passed = Math.floor(top / ROW_PX / visibleRows);
   const block = Math.max(0, passed - 1) * visibleRows;
   const visibleColumns = Math.max(2, Math.ceil((width - (isNarrow ? 160 : 320)) / px));
@@ -125,6 +127,8 @@ export function MatrixView({ view, go, time }) {
       view: "ask",
       principal: principal ?? "User:anyone",
       anyone: null,
+      host: null,
+      type: answer.type,
       name: row.text || null,
       prefix: row.is_name ? null : "yes",
       operation,
@@ -196,7 +200,7 @@ export function MatrixView({ view, go, time }) {
     </form>
     ${view.under
       ? html`<${Path} label="Open rows" all="all names" under=${view.under}
-          go=${(under) => go({ under, row: null })} />`
+          go=${(under) => go({ under })} />`
       : null}
     ${view.teams && view.team
       ? html`<${Path} label="Open columns" all="all principals" under=${view.team} begin=${view.team.indexOf(":") + 1}

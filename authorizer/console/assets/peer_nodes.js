@@ -10,14 +10,14 @@ function PeerNode({ node }) {
   const { state } = node;
   return html`<tr>
     <th scope="row"><bdi>${visible(node.url)}</bdi></th>
-    <td class=${kind}><b>${mark} ${text}</b>: <bdi>${visible(node.why)}</bdi></td>
+    <td data-label="Agrees" class=${kind}><b>${mark} ${text}</b>: <bdi>${visible(node.why)}</bdi></td>
     ${state
-      ? html`<td class=${state.ready ? null : "denied"}>${state.ready ? "ready" : html`not ready: <bdi>${visible(state.reason ?? "")}</bdi>`}</td>
-          <td><span class="narrow">offset </span>${state.offset ? state.offset - 1 : "none"}</td>
-          <td>${state.lag_records === null ? "lag not known yet" : count(state.lag_records, "record")}<span class="narrow"> behind</span></td>
-          <td>${count(state.acl_count, "ACL")}</td>
-          <td><code>${state.digest}</code></td>
-          <td>Kafka <bdi>${visible(state.kafka_version.version ?? "release not known")}</bdi></td>`
+      ? html`<td data-label="State" class=${state.ready ? null : "denied"}>${state.ready ? "ready" : html`not ready: <bdi>${visible(state.reason ?? "")}</bdi>`}</td>
+          <td data-label="Offset">${state.offset ? state.offset - 1 : "none"}</td>
+          <td data-label="Behind">${state.lag_records === null ? "lag not known yet" : count(state.lag_records, "record")}</td>
+          <td data-label="ACLs">${count(state.acl_count, "ACL")}</td>
+          <td data-label="Digest"><code>${state.digest}</code></td>
+          <td data-label="Rules of">Kafka <bdi>${visible(state.kafka_version.version ?? "release not known")}</bdi></td>`
       : html`<td colspan="6"></td>`}
   </tr>`;
 }

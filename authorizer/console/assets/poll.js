@@ -6,6 +6,8 @@ import { ask } from "./api.js";
 import { failureOf } from "./error_message.js";
 
 const POLL_INTERVAL_MS = 2000;
+// A node that hangs is as good as away.
+const TIMEOUT_MS = 10_000;
 
 // The answer, the error of the last request, and a function to poll now. An error 401 ends the polling.
 export function usePoll(path, { isEnabled = true } = {}) {
@@ -17,14 +19,14 @@ export function usePoll(path, { isEnabled = true } = {}) {
     const abort = new AbortController();
     const poll = async () => {
       try {
-        const answer = await ask(path, {}, abort.signal);
+        const answer = await ask(path, {}, AbortSignal.any([abort.signal, AbortSignal.timeout(TIMEOUT_MS)]));
         setResult((last) => {
           const isSame = !last.error && JSON.stringify(last.answer) === JSON.stringify(answer);
           return isSame ? last : { answer, error: null };
         });
       } catch (error) {
         if (abort.signal.aborted) return;
-        setResult((last) => ({ answer: last.answer, error: failureOf(error, last.error) }));
+        setResult(({ answer, error: last }) => ({ answer, error: failureOf(error, last, POLL_INTERVAL_MS, answer !== null) }));
         if (error.status === 401) return;
       }
       if (!abort.signal.aborted) timer = setTimeout(poll, POLL_INTERVAL_MS);

@@ -166,12 +166,27 @@ export function Changes({ view, go, offset }) {
     <${ChangeLines} changes=${changes} />`;
 }
 
+// Whether the window has room for one line of the bar only.
+function useCompact() {
+  const query = useMemo(() => matchMedia("(max-width: 700px), (max-height: 560px)"), []);
+  const [isCompact, setCompact] = useState(query.matches);
+  useEffect(() => {
+    const changed = () => setCompact(query.matches);
+    query.addEventListener("change", changed);
+    return () => query.removeEventListener("change", changed);
+  }, []);
+  return isCompact;
+}
+
 export function TimeBar({ view, go, time }) {
+  const isCompact = useCompact();
+  const [isBarOpen, setBarOpen] = useState(false);
   const states = time?.past?.moments ?? [];
   const at = offsetOf(view.at);
   const track = useMemo(() => html`<${Track} states=${states} />`, [time?.past]);
   const [isOpen, setOpen] = useState(false);
-  useEffect(() => setOpen(view.since !== undefined), [view.since]);
+  // Beside other views the list would cover what they show.
+  useEffect(() => setOpen(view.since !== undefined && view.view === "matrix"), [view.since, view.view]);
   let here = states.length - 1;
   if (at !== null) here = Math.max(0, states.findLastIndex((each) => each.end_offset <= at + 1));
   const step = (to) => {
@@ -199,11 +214,15 @@ export function TimeBar({ view, go, time }) {
   const { first_end_offset: first, origin, left_out: leftOut, is_whole: isWhole } = time.past;
   const why = leftOut ? `${count(leftOut, "earlier state")} are not listed` : visible(origin);
   const beginning = isWhole && !leftOut ? null : `no state is known before ${stateText(first)}: ${why}`;
-  return html`<section class="time" aria-label="Time">
+  const isLine = isCompact && !isBarOpen;
+  const shown = html`<p class="shown-state" aria-live="polite">
+      ${at === null ? `Now: ${stateAndTime(time)}` : `Shown: ${shownText(at, state, states[here + 1])}`}, ${count(state.acls, "ACL")}${state.unknown_from === null ? null : html`; <b>${gapText(state.unknown_from, state.end_offset, time.past)}</b>`}
+    </p>`;
+  return html`<section class=${`time ${isLine ? "line" : ""}`} aria-label="Time">
     ${time.past.progress ? html`<${Progress} scanned=${time.past.progress[0]} total=${time.past.progress[1]} />` : null}
     <div class="scale">
       <button aria-label="Previous change" disabled=${here <= 0} onClick=${() => step(here - 1)}>◀</button>
-      <div class="rail">
+      ${isLine ? shown : html`<div class="rail">
         ${beginning ? html`<span class="unknown" aria-hidden="true" title=${beginning}></span>` : null}
         <div class="known">
           ${track}
@@ -213,13 +232,12 @@ export function TimeBar({ view, go, time }) {
             onInput=${(event) => step(Number(event.target.value))} />
           <${Axis} states=${states} />
         </div>
-      </div>
+      </div>`}
       <button aria-label="Next change" disabled=${here >= states.length - 1} onClick=${() => step(here + 1)}>▶</button>
       <button class="now" disabled=${at === null} onClick=${() => go({ at: null })}>now</button>
+      ${isCompact ? html`<button aria-expanded=${isBarOpen} onClick=${() => setBarOpen(!isBarOpen)}>${isBarOpen ? "less" : "more"}</button>` : null}
     </div>
-    <p class="shown-state" aria-live="polite">
-      ${at === null ? `Now: ${stateAndTime(time)}` : `Shown: ${shownText(at, state, states[here + 1])}`}, ${count(state.acls, "ACL")}${state.unknown_from === null ? null : html`; <b>${gapText(state.unknown_from, state.end_offset, time.past)}</b>`}
-    </p>
+    ${isLine ? null : html`${shown}
     ${time.past.refusal ? html`<p class="error" role="status">Spark's history is not shown: ${visible(time.past.refusal)}</p>` : null}
     <${GapList} gaps=${gaps} beginning=${time.past.progress ? null : beginning} past=${time.past} />
     <${Period} view=${view} go=${go} time=${time} previous=${states[here - 1]} />
@@ -228,6 +246,6 @@ export function TimeBar({ view, go, time }) {
       : html`<details open=${isOpen} onToggle=${(event) => setOpen(event.target.open)}>
           <summary>What changed</summary>
           ${isOpen ? html`<${Changes} view=${view} go=${go} offset=${time.end_offset} />` : null}
-        </details>`}
+        </details>`}`}
   </section>`;
 }

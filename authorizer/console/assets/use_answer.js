@@ -26,7 +26,7 @@ export function useAnswer(path, query, dependsOn, send = ask) {
         const answer = (willRetry || isRejected) && last.key === key ? last.answer : null;
         // The head of the page already shows that the node is not reachable.
         const isShown = answer !== null && error.status === UNREACHABLE;
-        return { key, answer, error: isShown ? null : failureOf(error, last.error), busy: false };
+        return { key, answer, error: isShown ? null : failureOf(error, last.error, RETRY_INTERVAL_MS, answer !== null), busy: false };
       });
       if (willRetry) timer = setTimeout(load, RETRY_INTERVAL_MS);
     };

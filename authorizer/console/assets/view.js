@@ -6,8 +6,41 @@ import { OPERATIONS, TYPES } from "./words.js";
 
 const DEFAULTS = { view: "matrix", type: "TOPIC" };
 
+const SHARED = ["view", "at", "since", "zone"];
+const FILTERS = ["who", "containing", "only_type", "only_operation", "everyone", "first"];
+// The parameters of each view; a link has no others.
+const PARAMETERS = {
+  matrix: ["type", "under", "containing", "who", "teams", "team", "column", "operation"],
+  ask: ["principal", "anyone", "operation", "type", "name", "prefix", "host", "who", "sort", "first"],
+  compare: ["with", "changes", "everything", "cluster", "effect", ...FILTERS],
+  changes: ["order", "effect", ...FILTERS],
+  acls: ["text", "lint", "first"],
+  findings: ["rule", "severity", ...FILTERS],
+  node: [],
+};
+
+// The parameters of views that were left, so that they are the same when the view is shown again.
+const leftViews = {};
+
+function viewNameOf(parameters) {
+  return parameters.view in PARAMETERS ? parameters.view : DEFAULTS.view;
+}
+
+// Without parameters of other views, which older links may have.
+function withoutOthers(parameters) {
+  const known = [...SHARED, ...PARAMETERS[viewNameOf(parameters)]];
+  return Object.fromEntries(Object.entries(parameters).filter(([name]) => known.includes(name)));
+}
+
 function read() {
-  return { ...DEFAULTS, ...Object.fromEntries(new URLSearchParams(location.hash.slice(1))) };
+  return { ...DEFAULTS, ...withoutOthers(Object.fromEntries(new URLSearchParams(location.hash.slice(1)))) };
+}
+
+// The parameters after a step to another view: its former ones, and those that all views share.
+function enter(view, current) {
+  leftViews[viewNameOf(current)] = current;
+  const shared = Object.fromEntries(SHARED.map((name) => [name, current[name]]));
+  return { ...leftViews[view], ...shared };
 }
 
 // A non-negative integer; null if the text is none.
@@ -69,8 +102,13 @@ export function useView() {
     return () => removeEventListener("hashchange", changed);
   }, []);
   const go = (changes, { replace = false } = {}) => {
-    const next = { ...read(), ...changes };
-    const present = Object.entries(next).filter(
+    const current = read();
+    const isSameView = (changes.view ?? current.view) === current.view;
+    const next = { ...(isSameView ? current : enter(changes.view, current)), ...changes };
+    const known = withoutOthers(next);
+    const lost = Object.keys(changes).find((name) => ![null, undefined, ""].includes(changes[name]) && !(name in known));
+    if (lost) throw new Error(`${lost} is not a parameter of the view ${next.view}`);
+    const present = Object.entries(known).filter(
       ([name, value]) => value !== null && value !== undefined && value !== "" && DEFAULTS[name] !== value,
     );
     const hash = `#${new URLSearchParams(present.map(([name, value]) => [name, String(value)]))}`;

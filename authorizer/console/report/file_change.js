@@ -2,6 +2,10 @@
 
 export const NO_CHANGE = { add: [], remove: [] };
 
+export function storedOf(change) {
+  return change;
+}
+
 export function ChangePanel() {
   return null;
 }

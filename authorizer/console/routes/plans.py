@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.analysis.acl_comparison import ChangedAcls
-from authorizer.analysis.decision_changes import decision_changes_by
+from authorizer.analysis.decision_changes import decision_changes_by, widest_change
 from authorizer.analysis.files.desired_state import DesiredStateFile, Scope
 from authorizer.analysis.plan import AclPlan, PlanOrigin, with_replacements
 from authorizer.analysis.plan_checks import PlanCounts, plan_warnings
@@ -101,7 +101,8 @@ class PlanRoutes:
         after = changed.applied_to(table)
         changes = decision_changes_by(changed, table, settings, check_cancelled)
         page = ChangePage.of(changes, query, query.count)
-        witnesses = [change.request_class.witness for change in page.changes]
+        widest = page._replace(changes=[change for change in [widest_change(changes)] if change])
+        witnesses = [change.request_class.witness for change in (*page.changes, *widest.changes)]
         before, after_state = (state_for_witnesses(each, witnesses, settings) for each in (table, after))
         found = {
             **state_offset_json(state),
@@ -109,6 +110,7 @@ class PlanRoutes:
             "added": _listed(changed.added),
             "removed": _listed(changed.removed),
             **decision_changes_json(page, before, after_state),
+            "widest": decision_changes_json(widest, before, after_state)["flips"],
             "warnings": [_warning(each) for each in plan_warnings(changed, after)],
             "notes": notes,
         }
