@@ -47,7 +47,8 @@ _COLLISIONS: Final = """font => {
       const around = box(other);
       const isBeside = right < around.left || left > around.right;
       const isAbove = bottom - 3 < around.top || top > around.bottom - 3;
-      if (other !== text && !isBeside && !isAbove) found.push(`${text.textContent} is on ${other.textContent}`);
+      if (other === text || isBeside || isAbove) continue;
+      found.push(`${text.textContent} is on ${other.textContent}`);
     }
   }
   return found;
