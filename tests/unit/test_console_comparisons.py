@@ -225,7 +225,7 @@ def test_the_change_with_the_widest_effect_is_found() -> None:
         ChangedAcls(table(acl("lost")), table()),
         ChangedAcls(table(), table(acl("new"))),
         ChangedAcls(table(), table(acl("team.", patternType="PREFIXED"))),
-        ChangedAcls(table(), table(acl("te", patternType="PREFIXED"))),
+        ChangedAcls(table(), table(acl("t", patternType="PREFIXED"))),
         ChangedAcls(table(acl("lost-for-all", "User:*")), table()),
         ChangedAcls(table(), table(acl("new-for-all", "User:*"))),
     ]
