@@ -109,8 +109,7 @@ def served(tmp_path: Path, url: str | None = None) -> Iterator[str]:
     tmp_path.mkdir(exist_ok=True)
     listener = f"PLAINTEXT://{url.removeprefix('http://') if url else '127.0.0.1:0'}"
     log = str(tmp_path.parent / "log")
-    settings = {"ACLOG_LISTENERS": listener, "ACLOG_LOG_MODE": "create"}
-    with serving_process(tmp_path, "--console", log=log, **settings) as (_, urls):
+    with serving_process(tmp_path, "--console", log=log, ACLOG_LISTENERS=listener) as (_, urls):
         yield urls[0]
     wait_until(lambda: not _is_listening(urls[0]))
 
