@@ -112,7 +112,7 @@ $(TOOLS_STAMP): $(STAMP) requirements/dev.lock
 	@rm -rf $(UV_CACHE)
 	@touch $@
 
-$(JARS_STAMP): $(STAMP) snapshot/jobs/session/ivy.py snapshot/jobs/session/jars.py snapshot/jobs/session/delta.py tests/support/kafka_jars.py \
+$(JARS_STAMP): $(STAMP) snapshot/jobs/session/ivy.py snapshot/jobs/session/jars.py snapshot/jobs/session/delta.py snapshot/jobs/session/s3a.py tests/support/kafka_jars.py \
     $(wildcard tests/support/kafka_jars*.sha256) tests/support/spark.py tests/support/class_archives.py \
     tests/support/browser.py
 	@$(SAY) 'fetching the jars of the tests (Kafka, Spark to Kafka, Delta Lake): 280 MB the first time'

@@ -29,7 +29,7 @@ _S3_CLIENT: Final[Mapping[str, Any]] = MappingProxyType(
 
 def client_options(url: str) -> dict[str, Any]:
     """Options of the client library; S3 timeouts of fsspec's own configuration have priority."""
-    protocol = url.partition("://")[0]
+    protocol = _protocol(url)
     options: dict[str, Any] = {}
     if protocol in BUCKETS:
         # Invalidating the cache before listings is not enough: reads use it, too, and miss newer files.
@@ -37,6 +37,11 @@ def client_options(url: str) -> dict[str, Any]:
     if protocol in _S3 and "config_kwargs" not in fsspec.config.conf.get(protocol, {}):
         options["config_kwargs"] = dict(_S3_CLIENT)
     return options
+
+
+def is_s3(url: str) -> bool:
+    """Whether it is a URL of S3 (``s3://`` or Hadoop's ``s3a://``)."""
+    return _protocol(url) in _S3
 
 
 def is_object_store(fs: Any) -> bool:
@@ -73,6 +78,10 @@ def require_bucket(fs: Any, root: str, shown: str) -> None:
         pass  # access to objects does not imply access to the bucket
     except Exception as error:
         raise failure("access", shown, error) from error
+
+
+def _protocol(url: str) -> str:
+    return url.partition("://")[0]
 
 
 def failure(doing: str, shown: str, error: Exception) -> SnapshotError:

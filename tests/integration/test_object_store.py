@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import random
+import signal
 import subprocess
 import sys
 import threading
@@ -15,15 +17,20 @@ from typing import Any
 
 import pytest
 
+import support.spark  # noqa: F401 - names the directories of jars
+from records.log.directory import DirectoryLog
+from replay.load_image import load_image
 from snapshot.errors import SnapshotStoreUnavailableError
 from snapshot.image import AclsImage
 from snapshot.store.layout import MANIFEST_NAME
 from snapshot.store.retention import WRITING_S
 from snapshot.store.snapshot_store import SnapshotStore
 from snapshot.store.stored import SnapshotState
+from support.changing_log import write_log
 from support.data import real_log
 from support.go_programs import VERSITYGW
 from support.kafka_broker import HOST, free_ports
+from support.naive_tables import assert_tables_are_of
 from support.s3_server import BUCKET, S3Server, s3_server
 from support.snapshots import CLUSTER, IDENTITY, image_of
 from support.waiting import wait_until
@@ -323,3 +330,90 @@ def test_a_spark_job_without_its_store_fails(server: S3Server, tmp_path: Path) -
     refused = aclog(*run, "--checkpoint", tmp_path / "checkpoint")
     assert refused.returncode == 2, refused.stderr
     assert "bucket `no-such-bucket` does not exist" in refused.stderr
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [1, 2])
+def test_everything_on_the_object_store_survives_kills(server: S3Server, tmp_path: Path, seed: int) -> None:
+    """Checkpoints, stores and tables of the three jobs; the driver and the server are killed in turn.
+
+    Snapshots and tables are those of a fold of the log; then the queries of the history read them.
+    """
+    draw, root = random.Random(seed), f"s3://{BUCKET}/all-{seed}"
+    log = write_log(tmp_path / "log", seed, 8, "c")
+    command = [
+        *ACLOG, "spark", "all", "--log", f"file:{log}", "--snapshots", f"{root}/snapshots",
+        "--counts", f"{root}/counts", "--history", f"{root}/history", "--format", "delta",
+        "--max-offsets", "8", *map(str, SMALL_SPARK),
+    ]  # fmt: skip
+    publications = server.root / BUCKET / f"all-{seed}" / "history" / "tables" / "_publications"
+    for kill in draw.sample(["server", "driver"], 2):
+        before = set(publications.glob("*.json"))
+        job = subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        # From the start of a publication on, because Spark's start takes most of the time.
+        while job.poll() is None and set(publications.glob("*.json")) == before:
+            time.sleep(0.05)  # polls without a deadline; the job ends by itself
+        assert job.poll() is None, job.communicate()[1]
+        time.sleep(draw.uniform(0, 5))  # the random point
+        if kill == "server":
+            server.kill()
+            time.sleep(draw.uniform(0, 3))
+            server.start()
+        else:
+            os.kill(job.pid, signal.SIGKILL)
+        # A job whose server was away ends with the exit code for "try again", or was patient enough.
+        job.communicate(timeout=TIMEOUT_S * 3)
+        assert job.returncode in ((-signal.SIGKILL,) if kill == "driver" else (0, 3))
+        write_log(log, seed + len(before) + 10, 3, "c")
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    local = server.root / BUCKET / f"all-{seed}"
+    assert_tables_are_of(local / "history", log)
+    for store in ("snapshots", "counts/state", "history/state"):
+        assert answer("log", "verify", "--log", log, "--with", f"{root}/{store}")["comparison"]["equal"]
+    assert not list(local.rglob("*.tmp"))
+    # The newest state by the history's query, by SQL and by the log itself.
+    history = ("--history", f"{root}/history", "--master", "local[2]")
+    rows = aclog("spark", "history", "acls", *history, "--json")
+    assert rows.returncode == 0, rows.stderr
+    with DirectoryLog.open(log) as opened:
+        ids = {str(acl.record.id) for acl in load_image(opened).image}
+    assert len(rows.stdout.splitlines()) == len(ids)
+    number = "SELECT count(*) AS number FROM acl_in_force WHERE valid_to_offset IS NULL"
+    counted = aclog("spark", "sql", *history, "--json", number)
+    assert json.loads(counted.stdout) == {"number": len(ids)}, counted.stderr
+    merged = aclog("spark", "maintain", *history, "--job-stopped", "--json")
+    assert merged.returncode == 0, merged.stderr
+    assert any(json.loads(line)["merged"] for line in merged.stdout.splitlines())
+    assert_tables_are_of(local / "history", log)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("environment", "bucket", "fix"),
+    [
+        ({}, BUCKET, None),
+        ({"AWS_SECRET_ACCESS_KEY": "wrong"}, BUCKET, "set AWS_ACCESS_KEY_ID"),
+        ({}, "no-such-bucket", "create the bucket"),
+        ({"AWS_ENDPOINT_URL": f"http://{HOST}:1"}, BUCKET, "correct AWS_ENDPOINT_URL"),
+    ],
+    ids=["good", "credentials", "bucket", "endpoint"],
+)
+def test_doctor_names_what_is_wrong_with_the_object_store(
+    server: S3Server, environment: dict[str, str], bucket: str, fix: str | None
+) -> None:
+    """One finding for each location: of s3fs for an output, and of Spark's S3A for the checkpoint."""
+    output, checkpoint = f"s3://{bucket}/out", f"s3://{bucket}/checkpoint"
+    done = aclog(
+        *("spark", "doctor", "--output", output, "--checkpoint", checkpoint, "--format", "delta"),
+        *("--master", "local[2]", "--json"),
+        **environment,
+    )
+    findings = json.loads(done.stdout)["findings"]
+    assert done.returncode == bool(fix), done.stderr
+    assert all(finding["fix"].startswith(str(fix)) or str(fix) in finding["fix"] for finding in findings)
+    whats = {finding["what"] for finding in findings}
+    assert {any(place in what for what in whats) for place in (output, checkpoint)} == {fix is not None}
+    assert not list((server.root / BUCKET).rglob(".aclog-doctor-*"))

@@ -28,9 +28,7 @@ from authorizer.cli.spark.access_analysis import SettingsAnalysis
 from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
 from records.acl import SUPPORTED_OPERATIONS, ResourceType
 from records.entries import MetadataRecord, RemoveAccessControlEntryRecord
-from records.log.base import LogIdentity
 from records.log.directory import DirectoryLog
-from records.log.directory.identity import random_id, write_owner
 from replay.load_image import load_image
 from snapshot.errors import HistoryMissingError, SnapshotError
 from snapshot.jobs.changes.changes_job import run_changes
@@ -40,37 +38,13 @@ from snapshot.jobs.changes.tables.schema import TABLES
 from snapshot.jobs.changes.tables.sql import register
 from snapshot.jobs.running.job import BatchReport, JobSettings
 from snapshot.jobs.sources.logs import resolve_logs
+from support.changing_log import BEGIN_MS, write_log
 from support.naive_tables import assert_tables_are_of, rows_of
 from support.snapshots import acl, acl_id
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration]
 
-#: 2026-11-30, 22:00 UTC: the batches cross the end of the month.
-BEGIN_MS = 1_796_076_000_000
-
-
 ANALYSIS = SettingsAnalysis(AuthorizerSettings())
-
-
-def write_log(directory: Path, seed: int, batches: int, cluster_id: str) -> Path:
-    """Few ids, added, replaced and removed, some of them at the offset where they were added."""
-    draw = random.Random(seed)
-
-    def change() -> MetadataRecord:
-        number = draw.randrange(8)
-        if draw.random() < 0.4:
-            return RemoveAccessControlEntryRecord(acl_id(number))
-        return acl(number, host=draw.choice(["*", "10.0.0.1"]), operation=draw.choice([3, 4]))
-
-    records = [[change() for _ in range(1 + draw.randrange(4))] for _ in range(batches)]
-    if not directory.exists():
-        # No id that aclog gives, but one that a cluster may have.
-        directory.mkdir()
-        write_owner(directory, LogIdentity(cluster_id, random_id()))
-    with DirectoryLog.open(directory, mode="create", cluster_id=cluster_id) as log:
-        begin_ms = BEGIN_MS + 3_600_000 * log.high_watermark()
-        log.append_batches([(batch, begin_ms + 3_600_000 * at) for at, batch in enumerate(records)])
-    return directory
 
 
 def run(spark: SparkSession, home: Path, logs: Sequence[Path], **options: Any) -> list[BatchReport]:

@@ -2,7 +2,7 @@
 
 All tests with the fixture `spark` run on one pytest-xdist worker, so that a run starts one JVM. A test that
 kills Spark, or needs other settings, starts a separate process.
-As a program it fetches the jars of both.
+As a program it fetches the jars of both, and those of S3A.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from snapshot.jobs.session import delta, jars
+from snapshot.jobs.session import delta, jars, s3a
 from snapshot.jobs.session.spark_session import spark_session
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,10 +23,12 @@ CORES = 2
 
 SPARK_JARS = ROOT / ".cache" / "spark-jars" / jars.SPARK_VERSION
 DELTA_JARS = ROOT / ".cache" / "delta" / delta.DELTA_VERSION
+S3A_JARS = ROOT / ".cache" / "s3a-jars" / s3a.HADOOP_VERSION
 
 # `make setup` fetches into the repository: tests are offline. Processes that a test starts inherit this.
 os.environ.setdefault(jars.DIRECTORY_VARIABLE, str(SPARK_JARS))
 os.environ.setdefault(delta.DIRECTORY_VARIABLE, str(DELTA_JARS))
+os.environ.setdefault(s3a.DIRECTORY_VARIABLE, str(S3A_JARS))
 
 
 @contextmanager
@@ -51,4 +53,5 @@ def local_spark() -> Iterator[SparkSession]:
 
 if __name__ == "__main__":
     delta.DELTA.paths()
+    s3a.S3A.paths()
     sys.exit(jars.main([]))

@@ -267,9 +267,10 @@ def test_the_default_checkpoint_is_no_cluster_of_the_store(tmp_path: Path) -> No
 
 
 def test_a_remote_store_needs_a_named_checkpoint() -> None:
-    """fsspec and Hadoop may have different URLs for a location."""
+    """fsspec and Hadoop may have different URLs for a location; on S3 aclog sets up both."""
     with pytest.raises(click.UsageError, match="--checkpoint"):
-        default_checkpoint("s3://bucket/aclog", "snapshots")
+        default_checkpoint("gs://bucket/aclog", "snapshots")
+    assert default_checkpoint("s3://bucket/aclog/", "counts") == "s3://bucket/aclog/.checkpoints/counts"
 
 
 @pytest.mark.parametrize(

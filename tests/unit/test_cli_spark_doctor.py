@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from authorizer.cli.failure import ExitCode
 from authorizer.cli.spark.doctor import (
     Diagnosis,
     Finding,
+    access_fix,
     check_access,
     check_driver,
     check_executors,
@@ -25,7 +27,7 @@ from authorizer.cli.spark.doctor import (
 from authorizer.cli.spark.options import SparkFlags
 from records.install_command import install_command
 from snapshot.jobs.running.diagnosis import Executor
-from snapshot.jobs.session import delta, jars
+from snapshot.jobs.session import delta, jars, s3a
 from snapshot.store.storage import Storage
 
 EXECUTOR = Executor(
@@ -86,10 +88,11 @@ def test_good_driver(found: Diagnosis) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variable", "name", "module"),
+    ("variable", "name", "pinned"),
     [
         (jars.DIRECTORY_VARIABLE, "Spark's Kafka connector", jars),
         (delta.DIRECTORY_VARIABLE, "Delta Lake", delta),
+        (s3a.DIRECTORY_VARIABLE, "Hadoop's S3A", s3a),
     ],
 )
 def test_jars_are_missing_or_different(
@@ -98,14 +101,14 @@ def test_jars_are_missing_or_different(
     monkeypatch: pytest.MonkeyPatch,
     variable: str,
     name: str,
-    module: object,
+    pinned: Any,
 ) -> None:
     """Nothing is downloaded. Jars that the job does not need, or that --packages names, are not checked."""
-    assert module in (jars, delta)
-    pinned = jars if module is jars else delta
+
     monkeypatch.setenv(variable, str(tmp_path))
     (tmp_path / pinned.JARS[0].file).write_bytes(b"other")
     check = partial(check_jars, found, needs_kafka=pinned is jars, needs_delta=pinned is delta)
+    check = partial(check, needs_s3=pinned is s3a)
     assert check(SparkFlags(packages=pinned.PACKAGE))
     assert check_jars(found, SparkFlags(), needs_kafka=False, needs_delta=False)
     assert found.findings == []
@@ -116,6 +119,23 @@ def test_jars_are_missing_or_different(
     assert f"{pinned.JARS[1].file} is missing" in only.why
     assert f"-m {pinned.__name__}" in only.fix
     assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "fix"),
+    [
+        ("s3://b/x: bucket `b` does not exist; create it first", "create the bucket"),
+        ("UnknownStoreException: The specified bucket does not exist", "create the bucket"),
+        ("cannot list s3://b/x: access denied: The request signature does not match", "AWS_PROFILE"),
+        ("No AWS Credentials provided", "AWS_PROFILE"),
+        ("AccessDeniedException: (Service: S3, Status Code: 403) Forbidden", "AWS_PROFILE"),
+        ("Could not connect to the endpoint URL", "AWS_ENDPOINT_URL"),
+        ("something else", "create the file system or bucket"),
+    ],
+)
+def test_each_error_of_s3_has_its_fix(error: str, fix: str) -> None:
+    assert fix in access_fix("--output s3://b/x", error)
+    assert "AWS_PROFILE" not in access_fix("--output gs://b/x", error)
 
 
 @pytest.mark.parametrize(("seconds", "relation"), [(60, "60 s ahead of"), (-60, "60 s behind")])

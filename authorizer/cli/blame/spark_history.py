@@ -46,7 +46,7 @@ def open_spark_history(
     from snapshot.jobs.changes.history import History
 
     note_start()
-    with spark_session_of(flags, "blame", needs_kafka=False) as spark:
+    with spark_session_of(flags, "blame", locations=[directory]) as spark:
         yield SparkHistory(
             directory, History.open(spark, located(directory), cluster_id), subject, first or None
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import shutil
 import sys
 import time
@@ -42,6 +43,23 @@ _ACCESS_FIX: Final = (
     "create the file system or bucket, give this user the permissions to read, write, list and delete "
     "there, and set the store's own credentials (for s3:// AWS_...)"
 )
+#: By text of the error of s3fs or of Hadoop's S3A; the first that matches.
+_S3_FIXES: Final = {
+    "does not exist": "create the bucket (`aws s3 mb s3://BUCKET`), or correct its name",
+    "access denied|access key|signature|credentials|forbidden": (
+        "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE or the machine's role, here and "
+        "on executors; s3:ListBucket, s3:GetObject, s3:PutObject and s3:DeleteObject must be allowed there"
+    ),
+    "connect|timed? ?out|unknown ?host": (
+        "start the server, or correct AWS_ENDPOINT_URL and AWS_DEFAULT_REGION"
+    ),
+}
+#: S3A's own retries take minutes.
+_ONE_TRY: Final = {
+    "spark.hadoop.fs.s3a.attempts.maximum": "1",
+    "spark.hadoop.fs.s3a.retry.limit": "1",
+    "spark.hadoop.fs.s3a.connection.establish.timeout": "5s",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,21 +152,31 @@ def doctor_command(
     Examples:
       aclog spark doctor --output DIR
       aclog spark doctor --log kafka://b1:9092/acls --snapshots s3://bucket/aclog \\
-          --checkpoint s3a://bucket/checkpoints --master spark://HOST:7077 --json
+          --checkpoint s3://bucket/checkpoints --master spark://HOST:7077 --json
     """
+    from snapshot.store.object_store import is_s3
+
     found = Diagnosis({"interpreter": sys.executable, "python": platform.python_version()})
     found.driver |= {"aclog": installed("aclog"), "pyspark": installed("pyspark")}
     spark = SparkFlags(**flags)
     needs_kafka = any(kind_of(url) == TOPIC for url in log_urls)
     check_driver(found)
-    has_jars = check_jars(found, spark, needs_kafka=needs_kafka, needs_delta=table_format == "delta")
+    needs_delta = table_format == "delta"
+    in_spark = (*(outputs if needs_delta else ()), *filter(None, [checkpoint]))
+    needs_s3 = any(map(is_s3, in_spark))
+    has_jars = check_jars(found, spark, needs_kafka=needs_kafka, needs_delta=needs_delta, needs_s3=needs_s3)
     for output in outputs:
         check_access(found, f"--output {output}", partial(_probe, output))
-    if checkpoint is not None and local_path(checkpoint) is not None:
-        check_access(found, f"--checkpoint {checkpoint}", partial(_probe, checkpoint))
+    # On S3 both s3fs and Hadoop use it.
+    is_reachable = True
+    if checkpoint is not None and (local_path(checkpoint) is not None or is_s3(checkpoint)):
+        is_reachable = check_access(found, f"--checkpoint {checkpoint}", partial(_probe, checkpoint))
     has_archive = spark.archive is None or check_archive(found, spark.archive)
     if missing_requirement() is None and has_archive:
-        _check_session(found, spark, outputs, checkpoint, needs_kafka=needs_kafka and has_jars)
+        in_hadoop = None
+        if checkpoint is not None and local_path(checkpoint) is None and is_reachable:
+            in_hadoop = checkpoint if has_jars or not is_s3(checkpoint) else None
+        _check_session(found, spark, outputs, in_hadoop, needs_kafka=needs_kafka and has_jars)
     _print(found, as_json=as_json)
     if found.findings:
         raise click.exceptions.Exit(ExitCode.NO)
@@ -178,13 +206,19 @@ def check_driver(found: Diagnosis) -> None:
         found.add(f"pyspark {pyspark} is not {SPARK_VERSION}", why, extra)
 
 
-def check_jars(found: Diagnosis, flags: SparkFlags, *, needs_kafka: bool, needs_delta: bool) -> bool:
+def check_jars(
+    found: Diagnosis, flags: SparkFlags, *, needs_kafka: bool, needs_delta: bool, needs_s3: bool = False
+) -> bool:
     """Check the needed jars, unless an option names them; returns whether all are there."""
-    from snapshot.jobs.session import delta, jars
+    from snapshot.jobs.session import delta, jars, s3a
     from snapshot.jobs.session.ivy import installed_jars
 
     given = " ".join((flags.packages or "", *(value for _, value in flags.spark_conf)))
-    needed = ((jars.CONNECTOR, jars.__name__, needs_kafka), (delta.DELTA, delta.__name__, needs_delta))
+    needed = (
+        (jars.CONNECTOR, jars.__name__, needs_kafka),
+        (delta.DELTA, delta.__name__, needs_delta),
+        (s3a.S3A, s3a.__name__, needs_s3),
+    )
     count = len(found.findings)
     for pinned, program, is_needed in needed:
         if not is_needed or pinned.part in given:
@@ -214,8 +248,8 @@ def check_archive(found: Diagnosis, archive: Path) -> bool:
     return not problems
 
 
-def check_access(found: Diagnosis, what: str, probe: Callable[[], float | None]) -> None:
-    """Probe a location, and compare its clock with this machine's.
+def check_access(found: Diagnosis, what: str, probe: Callable[[], float | None]) -> bool:
+    """Probe a location, and compare its clock with this machine's; returns whether it can be used.
 
     Args:
         found: takes the findings.
@@ -226,15 +260,17 @@ def check_access(found: Diagnosis, what: str, probe: Callable[[], float | None])
     try:
         written_s = probe()
     except AclogError as error:
-        found.add(f"{shown(what)} cannot be used on this machine", str(error), _ACCESS_FIX)
-        return
+        fix = access_fix(what, str(error))
+        found.add(f"{shown(what)} cannot be used on this machine", str(error), fix)
+        return False
     if written_s is None:
-        return
+        return True
     ahead_s = max(written_s - time.time(), 0) - max(before_s - written_s, 0)
     if abs(ahead_s) > CLOCK_TOLERANCE_S:
         relation = "ahead of" if ahead_s > 0 else "behind"
         what = f"the clock of {shown(what)} is {abs(ahead_s):.0f} s {relation} this machine's"
         found.add(what, _CLOCK_WHY, _CLOCK_FIX)
+    return True
 
 
 def check_executors(found: Diagnosis, executors: Sequence[Executor]) -> None:
@@ -251,7 +287,14 @@ def check_executors(found: Diagnosis, executors: Sequence[Executor]) -> None:
             why = f"it is {each.java}; the jobs need {JAVA_MIN} or newer"
             found.add(f"Java of the executor on {each.host} is too old", why, "set JAVA_HOME there")
         for store, error in each.store_errors:
-            found.add(f"{shown(store)} cannot be used by {where}", error, _ACCESS_FIX)
+            found.add(f"{shown(store)} cannot be used by {where}", error, access_fix(store, error))
+
+
+def access_fix(location: str, error: str) -> str:
+    """The fix for an error of a location."""
+    fixes = _S3_FIXES if "s3://" in location or "s3a://" in location else {}
+    matching = (fix for pattern, fix in fixes.items() if re.search(pattern, error, re.IGNORECASE))
+    return next(matching, _ACCESS_FIX)
 
 
 def _probe(location: str) -> float | None:
@@ -263,18 +306,21 @@ def _probe(location: str) -> float | None:
 def _check_session(
     found: Diagnosis, flags: SparkFlags, outputs: Sequence[str], checkpoint: str | None, *, needs_kafka: bool
 ) -> None:
-    """Start Spark, and check its executors, and a checkpoint that only Hadoop reaches."""
+    """Start Spark, and check its executors, and the checkpoint by Hadoop if it is not local."""
     from snapshot.jobs.running.diagnosis import executors, probe_with_hadoop
 
     note_start()
     try:
-        with spark_session_of(flags, "doctor", needs_kafka=needs_kafka) as spark:
+        locations = [] if checkpoint is None else [checkpoint]
+        with spark_session_of(
+            flags, "doctor", needs_kafka=needs_kafka, conf=_ONE_TRY, locations=locations
+        ) as spark:
             found.driver["java"] = spark._jvm.java.lang.System.getProperty("java.version")  # noqa: SLF001
             python = spark.sparkContext.pythonExec
             if shutil.which(python) is None:
                 why = "the driver runs the executors' interpreter, too: Python data sources plan with it"
                 found.add(f"{python} does not exist on the driver", why, _PYTHON_FIX)
-            if checkpoint is not None and local_path(checkpoint) is None:
+            if checkpoint is not None:
                 probe = partial(probe_with_hadoop, spark, checkpoint)
                 check_access(found, f"--checkpoint {checkpoint}", probe)
             check_executors(found, executors(spark, [located(output) for output in outputs]))

@@ -96,7 +96,7 @@ class _Query(SparkFlags):
 
         note_start()
         began_s = time.perf_counter()
-        with spark_session_of(self, "history", needs_kafka=False) as spark:
+        with spark_session_of(self, "history", locations=[self.history]) as spark:
             start_s = time.perf_counter() - began_s
             found = found_in(History.open(spark, located(self.history), self.cluster_id))
             count = self._print(found, text_of)

@@ -25,7 +25,7 @@ from records.log.open import TOPIC, kind_of
 from records.properties import parse_properties
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from snapshot.jobs.running.job import BatchReport, JobSettings
     from snapshot.jobs.running.progress_metrics import JobMetrics
@@ -69,6 +69,7 @@ class Job:
         finish: called when all jobs of the command have ended.
         keep: number of complete snapshots of each log to keep; None for the configured number.
         conf: settings of Spark that the job needs; ``--conf`` overrides them.
+        is_home_in_spark: Spark itself, not only fsspec, reads or writes below ``home``.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Job:
     finish: Callable[[Any, JobSettings], None] | None = None
     keep: int | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
+    is_home_in_spark: bool = False
 
 
 def run(flags: JobFlags, workspace: Workspace, jobs: Sequence[Job]) -> None:
@@ -104,7 +106,11 @@ def run(flags: JobFlags, workspace: Workspace, jobs: Sequence[Job]) -> None:
     outputs = [JobOutput(job.name, job.home, as_json=flags.as_json, is_once=flags.once) for job in jobs]
     note_start()
     began_s = time.perf_counter()
-    with spark_session_of(flags, " ".join(settings), needs_kafka=needs_kafka, conf=conf) as spark:
+    locations = [each.checkpoint for each in settings.values()]
+    locations += [job.home for job in jobs if job.is_home_in_spark]
+    with spark_session_of(
+        flags, " ".join(settings), needs_kafka=needs_kafka, conf=conf, locations=locations
+    ) as spark:
         start_s = time.perf_counter() - began_s
         with _serving_metrics(flags, spark, settings) as metrics:
 
@@ -210,10 +216,16 @@ def note_start() -> None:
 
 @contextmanager
 def spark_session_of(
-    flags: SparkFlags, job: str, *, needs_kafka: bool, conf: Mapping[str, str] = _NO_SETTINGS
+    flags: SparkFlags,
+    job: str,
+    *,
+    needs_kafka: bool = False,
+    conf: Mapping[str, str] = _NO_SETTINGS,
+    locations: Iterable[str] = (),
 ) -> Iterator[Any]:
     """A Spark session with the settings of the options, or the active one; ``--conf`` overrides ``conf``.
 
+    ``locations`` are those that Spark itself reads or writes; on S3 it needs more jars for them.
     A new session ends with the block. Errors of Spark in the block become SparkJobError.
 
     Raises:
@@ -222,6 +234,7 @@ def spark_session_of(
     """
     from snapshot.jobs.running.failure import as_job_failure
     from snapshot.jobs.session.spark_session import has_session, spark_session
+    from snapshot.store.object_store import is_s3
 
     if flags.archive is not None:
         _require_fitting(flags.archive)
@@ -233,6 +246,7 @@ def spark_session_of(
         conf={**conf, **dict(flags.spark_conf)},
         archive=flags.archive,
         needs_kafka=needs_kafka,
+        needs_s3=any(map(is_s3, locations)),
         shows_output=_is_debugging(),
     )
     try:
@@ -265,12 +279,15 @@ def _is_debugging() -> bool:
 
 
 def default_checkpoint(home: str, job: str) -> str:
-    """The default checkpoint, below ``home``; click.UsageError if that is not a local directory."""
+    """The default checkpoint, below ``home``; click.UsageError if it may be unsafe there."""
+    from snapshot.store.object_store import is_s3
+
     url = located(home)
-    if not url.lower().startswith("file:"):
+    if not url.lower().startswith("file:") and not is_s3(url):
         raise click.UsageError(
-            f"{home} is not a local directory, so the job needs --checkpoint: a URL of a file system that "
-            "Hadoop supports (s3a://..., gs://..., abfss://..., hdfs://...), where Spark stores its position"
+            f"{home} is neither a local directory nor on S3, so the job needs --checkpoint: a URL of a file "
+            "system that Hadoop supports (s3://..., gs://..., abfss://..., hdfs://...), where Spark stores "
+            "its position"
         )
     return f"{url.rstrip('/')}/{_CHECKPOINTS}/{job}"
 

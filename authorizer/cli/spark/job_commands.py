@@ -114,7 +114,7 @@ def snapshots_command(*, keep: int | None, **flags: Any) -> None:
     Examples:
       aclog spark snapshots --log file:DIR --snapshots STORE --once
       aclog spark snapshots --log kafka://b1:9092,b2:9092/acls --snapshots s3://bucket/aclog \\
-          --checkpoint s3a://bucket/checkpoints/snapshots --interval 60
+          --checkpoint s3://bucket/checkpoints/snapshots --interval 60
       aclog spark snapshots --bootstrap-servers b1:9092 --topics-pattern 'acls-(.+)' --snapshots STORE --once
     """
     workspace = Workspace.given()
@@ -184,7 +184,7 @@ def all_command(
     Examples:
       aclog spark all --log file:DIR --snapshots STORE --counts COUNTS --history HISTORY --once
       aclog spark all --log kafka://b1:9092/acls --snapshots s3://bucket/aclog --counts s3://bucket/counts \\
-          --history s3://bucket/history --checkpoint s3a://bucket/checkpoints --interval 60
+          --history s3://bucket/history --checkpoint s3://bucket/checkpoints --interval 60
     """
     workspace = Workspace.given()
     jobs = [
@@ -254,6 +254,7 @@ def _counts_job(
         start=start,
         finish=finish,
         conf=_conf(table_format),
+        is_home_in_spark=table_format == _DELTA or plot is not None,
     )
 
 
@@ -289,6 +290,7 @@ def _changes_job(
         refused=(LOG, COUNTS),
         start=start,
         conf=_conf(_DELTA if is_delta else _PARQUET),
+        is_home_in_spark=is_delta,
     )
 
 

@@ -126,7 +126,7 @@ def review_command(
 
     \b
     Examples:
-      aclog spark review --requests 's3a://logs/kafka-authorizer/*.gz' --acls kafka://b1:9092/acls --json
+      aclog spark review --requests 's3://logs/kafka-authorizer/*.gz' --acls kafka://b1:9092/acls --json
       aclog spark review --requests logs --cluster-pattern 'logs/(.+?)/' --acls s3://bucket/snapshots
       aclog spark review --requests logs --cluster-column cluster --acls prod=DIR --acls test=DIR2 \\
           --changes out
@@ -155,7 +155,7 @@ def review_command(
     source = LineSource((*first, *more), file_format, line_column, cluster_column, cluster_pattern)
     unused = reports = 0
     note_start()
-    with spark_session_of(SparkFlags(**spark_flags), "review", needs_kafka=False) as spark:
+    with spark_session_of(SparkFlags(**spark_flags), "review", locations=source.paths) as spark:
         counted = counted_lines(spark, source, window)
         for cluster, rows in groupby(counted, key=lambda each: each.cluster):
             traffic = traffic_of(rows)

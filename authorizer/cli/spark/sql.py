@@ -46,7 +46,7 @@ def sql_command(*, statement: str, history: str, as_json: bool, **flags: Any) ->
     from snapshot.jobs.session.delta import SESSION_CONF
 
     note_start()
-    with spark_session_of(SparkFlags(**flags), "sql", needs_kafka=False, conf=SESSION_CONF) as spark:
+    with spark_session_of(SparkFlags(**flags), "sql", conf=SESSION_CONF, locations=[history]) as spark:
         register(spark, located(history))
         names, rows = query(spark, statement)
         if as_json:

@@ -21,6 +21,7 @@ from snapshot.jobs.planning.log_states import LogStates
 from snapshot.jobs.planning.planned_offsets import OffsetLog
 from snapshot.jobs.running.failure import as_job_failure
 from snapshot.jobs.running.micro_batch import MicroBatches
+from snapshot.jobs.session.s3a import checkpoint_session
 from snapshot.jobs.sources.logs import bind_checkpoint, sources_of
 from snapshot.jobs.sources.range_source import read_ranges_stream
 from snapshot.jobs.sources.topic_source import read_topics_stream
@@ -129,6 +130,7 @@ def _run_query(
 ) -> None:
     """One start of the query, to its end; sets ``begun`` with its first batch."""
     with ExitStack() as on_exit, as_job_failure():
+        spark, checkpoint = checkpoint_session(spark, settings.checkpoint)
         store = SnapshotStore(settings.store)
         states = {log.identity.cluster_id: LogStates(log, store) for log in settings.logs}
         for log_states in states.values():
@@ -140,7 +142,7 @@ def _run_query(
             lambda log: states[log.identity.cluster_id].choose_start(keep=settings.keep),
         )
         micro_batches = MicroBatches(
-            settings, sink, first_offsets, states, OffsetLog(spark, settings.checkpoint), on_batch
+            settings, sink, first_offsets, states, OffsetLog(spark, checkpoint), on_batch
         )
         failures: list[BaseException] = []
 
@@ -157,7 +159,7 @@ def _run_query(
             with control.starting:
                 stream = _stream(spark, settings, first_offsets.starts)
                 writer = stream.writeStream.foreachBatch(run_batch).queryName(sink.name)
-                writer = writer.option("checkpointLocation", settings.checkpoint)
+                writer = writer.option("checkpointLocation", checkpoint)
                 if settings.interval_s is None:
                     writer = writer.trigger(availableNow=True)
                 else:

@@ -8,11 +8,11 @@ Their other dependencies are in Spark. ``python -m snapshot.jobs.session.delta``
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from snapshot.errors import SparkJarsError, SparkJobError
 from snapshot.jobs.session.ivy import Jar
-from snapshot.jobs.session.jars import PinnedJars
+from snapshot.jobs.session.jars import PinnedJars, has_class
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,17 +66,11 @@ def require_delta(spark: SparkSession) -> None:
         SparkJobError: it cannot.
     """
     extensions = str(spark.conf.get(EXTENSIONS, "")).split(",")
-    if EXTENSION not in extensions or not _is_loadable(spark, EXTENSION):
+    if EXTENSION not in extensions or not has_class(spark, EXTENSION):
         raise SparkJobError(
             f"this Spark has no Delta Lake: add --packages {PACKAGE} (under spark-submit also --conf "
             f"{' --conf '.join(f'{key}={value}' for key, value in SESSION_CONF.items())}), or write Parquet"
         )
-
-
-def _is_loadable(spark: SparkSession, name: str) -> bool:
-    jvm: Any = spark._jvm  # noqa: SLF001 - no public API for classes
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    return loader.getResource(f"{name.replace('.', '/')}.class") is not None
 
 
 if __name__ == "__main__":

@@ -115,12 +115,17 @@ def fetch(target: Path, jars: Sequence[Jar], what: str) -> None:
 def _differences(directory: Path, jars: Sequence[Jar]) -> list[str]:
     """Missing, unexpected and different jars; empty if the directory is as expected."""
     expected = {jar.file: jar.sha256 for jar in jars}
-    actual = {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in directory.glob("*.jar")}
+    actual = {jar.name: _sha256(jar) for jar in directory.glob("*.jar")}
     common = expected.keys() & actual.keys()
     missing = [f"{name} is missing" for name in expected.keys() - common]
     unexpected = [f"{name} is unexpected" for name in actual.keys() - common]
     different = [f"{name} is different" for name in common if expected[name] != actual[name]]
     return sorted(missing + unexpected + different)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _some(problems: list[str]) -> str:

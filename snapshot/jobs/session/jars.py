@@ -16,11 +16,14 @@ import tempfile
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from records.install_command import install_command
 from snapshot.errors import SparkJarsError
 from snapshot.jobs.session.ivy import Jar, fetch, jar_directory
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 #: Version of the connector and of the pyspark that it belongs to.
 SPARK_VERSION: Final = "4.2.0"
@@ -131,6 +134,13 @@ CONNECTOR: Final = PinnedJars(
     "spark-sql-kafka-0-10",
     JARS,
 )
+
+
+def has_class(spark: SparkSession, name: str) -> bool:
+    """Whether a session's driver can load a Java class."""
+    jvm: Any = spark._jvm  # noqa: SLF001 - no public API for classes
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    return loader.getResource(f"{name.replace('.', '/')}.class") is not None
 
 
 def main(argv: list[str]) -> int:

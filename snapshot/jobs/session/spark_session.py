@@ -11,7 +11,7 @@ import shlex
 import sys
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -22,8 +22,10 @@ from records.properties import parse_properties
 from snapshot.errors import SparkJarsError, SparkJobError
 from snapshot.jobs.session.archive import archive_settings, driver_path
 from snapshot.jobs.session.delta import DELTA, EXTENSION, EXTENSIONS
-from snapshot.jobs.session.jars import CONNECTOR, PACKAGE
+from snapshot.jobs.session.jars import CONNECTOR, PACKAGE, has_class
 from snapshot.jobs.session.jvm import start_jvm
+from snapshot.jobs.session.s3a import FILE_SYSTEM, S3A, configure_s3a
+from snapshot.jobs.session.s3a import PACKAGE as S3A_PACKAGE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -63,6 +65,7 @@ def spark_session(
     conf: Mapping[str, str] | None = None,
     archive: Path | None = None,
     needs_kafka: bool,
+    needs_s3: bool = False,
     shows_output: bool = False,
 ) -> SparkSession:
     """The active session, or a new one.
@@ -74,10 +77,11 @@ def spark_session(
         conf: Spark's settings, with priority over all others. An active session is not changed.
         archive: packages of the executors (session/archive.py).
         needs_kafka: a log is a topic. The connector's jars are added if the user adds none.
+        needs_s3: Spark itself reads or writes a path on S3. S3A's jars are added likewise.
         shows_output: show the output of the JVM and its Python processes.
 
     Raises:
-        SparkJarsError: the connector is needed but cannot be downloaded or added.
+        SparkJarsError: needed jars cannot be downloaded or added.
         SparkJobError: Spark does not start.
     """
     wanted = dict(conf or {})
@@ -94,17 +98,24 @@ def spark_session(
             settings |= archive_settings(archive, given | settings)
         if not is_submitted:
             configures_logging = _configures_logging(given | settings)
-            settings |= _jvm_settings(given | settings, needs_kafka=needs_kafka)
+            settings |= _jvm_settings(given | settings, needs_kafka=needs_kafka, needs_s3=needs_s3)
             if archive is not None:
                 os.environ["PYTHONPATH"] = driver_path()
             jvm_conf = SparkConf().setAll(list(settings.items())).setAppName(app_name)
             start_jvm(jvm_conf, shows_output=shows_output or configures_logging)
         session = _started(app_name, settings)
-    if needs_kafka and not _has_connector(session):
+    if needs_kafka and not has_class(session, _CONNECTOR_CLASS):
         raise SparkJarsError(
             f"this Spark has no Kafka connector: give spark-submit --packages {PACKAGE}, or the connector's "
             "jars with --jars"
         )
+    if needs_s3:
+        if not has_class(session, FILE_SYSTEM):
+            raise SparkJarsError(
+                f"this Spark has no S3A: add --packages {S3A_PACKAGE} (for the Hadoop of this Spark), or its "
+                "jars with --jars"
+            )
+        configure_s3a(session)
     return session
 
 
@@ -113,7 +124,9 @@ def has_session() -> bool:
     return SparkSession.getActiveSession() is not None
 
 
-def _jvm_settings(settings: Mapping[str, str], *, needs_kafka: bool) -> dict[str, str]:
+def _jvm_settings(
+    settings: Mapping[str, str], *, needs_kafka: bool, needs_s3: bool = False
+) -> dict[str, str]:
     """Settings that a new JVM needs besides ``settings``; sets its environment, too."""
     added = {}
     if _PYTHON in settings:
@@ -131,6 +144,8 @@ def _jvm_settings(settings: Mapping[str, str], *, needs_kafka: bool) -> dict[str
         jars += CONNECTOR.paths()
     if EXTENSION in settings.get(EXTENSIONS, "").split(",") and not _includes(settings, DELTA.part):
         jars += DELTA.paths()
+    if needs_s3 and not _includes(settings, S3A.part):
+        jars += S3A.paths()
     if jars:
         added[_JARS] = ",".join(filter(None, (settings.get(_JARS), *map(str, jars))))
     return added
@@ -151,12 +166,6 @@ def _submitted() -> dict[str, str]:
     """The settings of spark-submit, from its JVM."""
     SparkContext._ensure_initialized()  # noqa: SLF001 - SparkConf alone does not connect to it
     return dict(SparkConf().getAll())
-
-
-def _has_connector(session: SparkSession) -> bool:
-    jvm: Any = session._jvm  # noqa: SLF001 - no public API for classes
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    return loader.getResource(f"{_CONNECTOR_CLASS.replace('.', '/')}.class") is not None
 
 
 def _includes(settings: Mapping[str, str], name: str) -> bool:
