@@ -414,6 +414,6 @@ def test_doctor_names_what_is_wrong_with_the_object_store(
     findings = json.loads(done.stdout)["findings"]
     assert done.returncode == bool(fix), done.stderr
     assert all(finding["fix"].startswith(str(fix)) or str(fix) in finding["fix"] for finding in findings)
-    whats = {finding["what"] for finding in findings}
-    assert {any(place in what for what in whats) for place in (output, checkpoint)} == {fix is not None}
+    places = {finding["what"] for finding in findings}
+    assert {any(place in each for each in places) for place in (output, checkpoint)} == {fix is not None}
     assert not list((server.root / BUCKET).rglob(".aclog-doctor-*"))
