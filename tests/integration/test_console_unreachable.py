@@ -117,3 +117,28 @@ def test_an_expired_token_is_requested_above_the_current_view(page: Page, url: s
     page.get_by_role("button", name="Use token").click()
     expect(page.locator(".result")).to_have_text("✗ DENIED")
     expect(page.locator("form.sign-in")).to_have_count(0)
+
+
+def test_the_answer_to_the_previous_request_is_marked(page: Page, url: str) -> None:
+    page.goto(f"{url}/#view=ask&principal=User:alice&name=orders")
+    expect(page.locator(".result")).to_have_text("✓ ALLOWED")
+    page.route("**/console/v1/ask*", lambda _: None)
+    page.get_by_label("Principal", exact=True).fill("User:bob")
+    verdict = page.locator(".verdict.busy")
+    expect(verdict).to_be_visible()
+    mark = verdict.evaluate("each => getComputedStyle(each, '::before').content")
+    assert mark == '"Loading… This is the answer to the previous request."'
+    page.unroute("**/console/v1/ask*")
+    expect(page.locator(".result")).to_have_text("✗ DENIED")
+    expect(page.locator(".busy")).to_have_count(0)
+
+
+@pytest.mark.long
+def test_a_node_that_hangs_counts_as_away(page: Page, url: str) -> None:
+    page.goto(f"{url}/#view=ask&principal=User:alice&name=orders")
+    expect(page.locator(".result")).to_have_text("✓ ALLOWED")
+    page.route("**/console/v1/now", lambda _: None)
+    expect(page.get_by_role("alert")).to_have_text(UNREACHABLE)
+    expect(page.locator("main.stale .result")).to_have_text("✓ ALLOWED")
+    page.unroute("**/console/v1/now")
+    expect(page.get_by_role("alert")).to_have_count(0)

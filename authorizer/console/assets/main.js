@@ -63,7 +63,8 @@ function titleOf(view, time) {
     parts.unshift(`${view.principal ?? "who may"} ${title(view.operation ?? "READ")} ${view.name ?? ""}${view.prefix ? "*" : ""}`);
   }
   if (view.at) parts.push(`at ${view.at}`);
-  return visible([...parts, ...(time?.cluster ? [time.cluster] : []), TITLE].join(" · "));
+  if (time?.cluster) parts.push(time.cluster);
+  return visible((time?.facts ? [TITLE, ...parts] : [...parts, TITLE]).join(" · "));
 }
 
 // Invalid parameters of the URL.

@@ -6,7 +6,7 @@ import { ask } from "./api.js";
 import { failureOf } from "./error_message.js";
 
 const POLL_INTERVAL_MS = 2000;
-// A node that hangs is as good as away.
+// A node that hangs counts as away.
 const TIMEOUT_MS = 10_000;
 
 // The answer, the error of the last request, and a function to poll now. An error 401 ends the polling.
