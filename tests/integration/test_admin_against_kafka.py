@@ -21,7 +21,7 @@ from authorizer.admin_server import request_quota
 from authorizer.admin_server.server import AdminServer
 from authorizer.configuration.keys.names import ADMIN_REQUEST_RATE
 from authorizer.node.node import Node
-from support.admin_requests import EVERY, ask, decoded, request_frame
+from support.admin_requests import EVERY, ask, decoded, request_frame, wait_for_group_coordinator
 from support.admin_sockets import framed, receive
 from support.kafka_broker import jar_broker
 from support.nodes import SOON_S, config_of, running_node
@@ -416,13 +416,7 @@ def test_transactions_are_listed_the_same(pair: Pair, version: int) -> None:
 @pytest.fixture(scope="module")
 def coordinated(pair: Pair) -> Pair:
     """With a broker that coordinates groups: it creates a topic when it is first asked who does."""
-
-    def is_loaded() -> bool:
-        ask(pair.broker, request_frame("find_coordinator", 6, {"key_type": 0, "coordinator_keys": ["g"]}))
-        described = decoded("describe_groups", 0, ask(pair.broker, groups_frame("describe_groups", 0)))
-        return bool(described.groups[0].error_code == 0)
-
-    wait_until(is_loaded, "a coordinator of groups")
+    wait_for_group_coordinator(pair.broker)
     return pair
 
 

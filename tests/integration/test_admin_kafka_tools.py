@@ -67,7 +67,10 @@ _ROLES = {
 
 
 def scenarios() -> Iterator[list[str]]:
-    """The scenarios of Kafka's AclCommandTest."""
+    """The scenarios of Kafka's AclCommandTest, but those that send nothing, and those of the wrong listener.
+
+    A node answers `--bootstrap-server` and `--bootstrap-controller` on one listener.
+    """
     for kind in ("allow", "deny"):
         users = [f"--{kind}-host", "host1", f"--{kind}-host", "host2"]
         users += [part for each in _PRINCIPALS for part in (f"--{kind}-principal", each)]
@@ -83,6 +86,11 @@ def scenarios() -> Iterator[list[str]]:
                 yield ["--list"]
                 yield ["--remove", "--force", *role.split(), *resource.split()]
                 yield ["--list"]
+    # KIP-939; 3.9's command does not know it.
+    two_phases = ["--transactional-id", "t0", "--transactional-id", "t1"]
+    yield ["--add", "--allow-principal", "User:test2", "--operation", "TwoPhaseCommit", *two_phases]
+    yield ["--list"]
+    yield ["--remove", "--force", *two_phases]
     prefixed = [
         "--allow-principal",
         "User:test2",
@@ -120,6 +128,13 @@ def scenarios() -> Iterator[list[str]]:
     yield ["--list"]
 
 
+#: With properties of the client: testAclCliWithClientId.
+WITH_CONFIG = (
+    "--add --deny-principal User:test2 --operation Read --operation Write --topic test-1 --topic test-2",
+    "--list",
+    "--remove --force --topic test-1 --topic test-2",
+    "--list",
+)
 SCENARIOS = tuple(scenarios())
 VERSIONS = ("3.9.2", "4.0.2", KAFKA_VERSION, "4.4.0")
 #: The broker of a release of the command; 3.9's has no `--bootstrap-controller`.
@@ -149,7 +164,7 @@ def test_kafka_acls_prints_the_same(tmp_path: Path, version: str, option: str) -
         *(line.split() for line in LINES),
         ["--remove", "--force", "--cluster"],
         *SCENARIOS,
-        ["--list", "--command-config", str(config)],
+        *([*line.split(), "--command-config", str(config)] for line in WITH_CONFIG),
         ["--list", "--command-config", str(tmp_path / "missing.properties")],
     ]
     with jar_broker(version=version) as broker:

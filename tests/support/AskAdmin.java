@@ -5,7 +5,9 @@
 //        {..., "request": "deleteAcls", "filters": [...]}
 //        {..., "request": "describeCluster"}
 //        {..., "request": "describeTopics", "names": [...]}
-//   out: [one string for each result, sorted]; authorized operations are always included
+//        {..., "request": "describeConsumerGroups", "names": [...]}
+//   out: [one string for each result, sorted]; authorized operations are always included. A change is answered
+//        when the server lists it
 //
 // The seven strings: resource type, name, pattern type, principal, host, operation, permission type.
 // Started by tests/support/kafka_tools.py as a single-file Java program.
@@ -18,13 +20,18 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Collections;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.ExecutionException;
+import java.util.function.Predicate;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.DescribeClusterOptions;
+import org.apache.kafka.clients.admin.DescribeConsumerGroupsOptions;
 import org.apache.kafka.clients.admin.DescribeTopicsOptions;
 import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.acl.AccessControlEntry;
@@ -66,17 +73,25 @@ public class AskAdmin {
             case "createAcls" -> {
                 List<AclBinding> acls = new ArrayList<>();
                 question.get("acls").forEach(acl -> acls.add(binding(acl)));
-                admin.createAcls(acls).values().forEach(
-                    (acl, result) -> found.add(acl + ": " + shown(result, created -> "created")));
+                Set<AclBinding> created = new HashSet<>();
+                admin.createAcls(acls).values().forEach((acl, result) -> found.add(acl + ": " + shown(result, none -> {
+                    created.add(acl);
+                    return "created";
+                })));
+                awaitListing(admin, listed -> listed.containsAll(created));
             }
             case "describeAcls" -> found.add(
                 shown(admin.describeAcls(filter(question.get("filter"))).values(), AskAdmin::sorted));
             case "deleteAcls" -> {
                 List<AclBindingFilter> filters = new ArrayList<>();
                 question.get("filters").forEach(each -> filters.add(filter(each)));
+                Set<AclBinding> removed = new HashSet<>();
                 admin.deleteAcls(filters).values().forEach((filter, result) -> found.add(
-                    filter + ": " + shown(result, deleted -> sorted(deleted.values().stream()
-                        .map(each -> each.binding() + " " + each.exception()).toList()))));
+                    filter + ": " + shown(result, deleted -> sorted(deleted.values().stream().map(each -> {
+                        removed.add(each.binding());
+                        return each.binding() + " " + each.exception();
+                    }).toList()))));
+                awaitListing(admin, listed -> Collections.disjoint(listed, removed));
             }
             case "describeCluster" -> {
                 var result = admin.describeCluster(
@@ -85,17 +100,31 @@ public class AskAdmin {
                 found.add(shown(result.nodes(), nodes -> nodes.size() + " nodes"));
                 found.add(shown(result.authorizedOperations(), AskAdmin::sorted));
             }
-            case "describeTopics" -> {
-                List<String> names = new ArrayList<>();
-                question.get("names").forEach(name -> names.add(name.asText()));
-                admin.describeTopics(names, new DescribeTopicsOptions().includeAuthorizedOperations(true))
-                    .topicNameValues().forEach((name, result) -> found.add(name + ": " + shown(
-                        result, topic -> topic.name() + " " + topic.topicId() + " " + topic.isInternal()
-                            + " " + sorted(topic.authorizedOperations()))));
-            }
+            case "describeTopics" -> admin.describeTopics(
+                names(question), new DescribeTopicsOptions().includeAuthorizedOperations(true)
+            ).topicNameValues().forEach((name, result) -> found.add(name + ": " + shown(
+                result, topic -> topic.name() + " " + topic.topicId() + " " + topic.isInternal()
+                    + " " + sorted(topic.authorizedOperations()))));
+            case "describeConsumerGroups" -> admin.describeConsumerGroups(
+                names(question), new DescribeConsumerGroupsOptions().includeAuthorizedOperations(true)
+            ).describedGroups().forEach((name, result) -> found.add(name + ": " + shown(
+                result, group -> group.groupId() + " " + group.isSimpleConsumerGroup() + " " + group.members()
+                    + " " + group.partitionAssignor() + " " + group.state()
+                    + " " + sorted(group.authorizedOperations()))));
             default -> throw new IllegalArgumentException(question.toString());
         }
         return found;
+    }
+
+    // A broker answers a change before it has replayed it. Who may not list cannot see the difference.
+    private static void awaitListing(Admin admin, Predicate<Collection<AclBinding>> isReplayed) throws Exception {
+        try {
+            while (!isReplayed.test(admin.describeAcls(AclBindingFilter.ANY).values().get())) {
+                Thread.sleep(10);
+            }
+        } catch (ExecutionException notAllowed) {
+            return;
+        }
     }
 
     private static <T> String shown(KafkaFuture<T> result, Show<T> show) {
@@ -110,6 +139,12 @@ public class AskAdmin {
 
     private static String sorted(Collection<?> values) {
         return values == null ? "null" : new TreeSet<>(values.stream().map(String::valueOf).toList()).toString();
+    }
+
+    private static List<String> names(JsonNode question) {
+        List<String> names = new ArrayList<>();
+        question.get("names").forEach(name -> names.add(name.asText()));
+        return names;
     }
 
     private static AclBinding binding(JsonNode acl) {

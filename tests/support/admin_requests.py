@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import socket
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -12,10 +13,13 @@ from kio.static.constants import EntityType
 
 from authorizer.admin_server.request import schema_of
 from authorizer.admin_server.versioned_entity import entity_builder
+from authorizer.node.node import Node
+from records.acl import AclBindingFilter
 from records.flexible import MessageReader
 from records.log.protocol.entity_reader import entity_reader
 from support.nodes import SOON_S
 from support.sasl_clients import PASSWORD
+from support.waiting import wait_until
 
 CORRELATION_ID: Final = 7
 #: The filter of DescribeAcls and DeleteAcls that every ACL matches.
@@ -28,6 +32,8 @@ EVERY: Final = {
     "operation": 1,
     "permission_type": 1,
 }
+#: A broker's text has its request object, aclog's the name of the request and the principal.
+_REQUEST: Final = re.compile(r"(^|(?<=Exception: ))Request .+(?= needs [A-Z_]+ permission\.$)")
 
 
 def request_frame(
@@ -94,3 +100,44 @@ def decoded(name: str, version: int, answer: bytes | None) -> Any:
     entity = entity_reader(schema)(reader)
     assert reader.at == len(answer)
     return entity
+
+
+def wait_for_group_coordinator(broker: str) -> None:
+    """Until a broker knows that there is no group "g": its first request creates the topic of groups."""
+
+    def is_loaded() -> bool:
+        ask(broker, request_frame("find_coordinator", 6, {"key_type": 0, "coordinator_keys": ["g"]}))
+        frame = request_frame("describe_groups", 0, {"groups": ["g"]})
+        answer = decoded("describe_groups", 0, ask(broker, frame))
+        return bool(answer.groups[0].error_code == 0)
+
+    wait_until(is_loaded, "a coordinator of groups")
+
+
+def replace_acls(broker: str, node: Node, creations: Sequence[Mapping[str, Any]]) -> None:
+    """Make these the only ACLs of a broker, and wait until it and a node that follows it have them."""
+    for name, values in (("delete_acls", {"filters": [EVERY]}), ("create_acls", {"creations": creations})):
+        ask(broker, request_frame(name, 3, values))
+    wanted = {tuple(creation.values()) for creation in creations}
+
+    def have_them() -> bool:
+        answer = decoded("describe_acls", 3, ask(broker, request_frame("describe_acls", 3, EVERY)))
+        of_broker = {
+            (*pattern, acl.principal, acl.host, acl.operation, acl.permission_type)
+            for each in answer.resources
+            for pattern in [(each.resource_type, each.resource_name, each.pattern_type)]
+            for acl in each.acls
+        }
+        of_node = {
+            (*pattern, acl.entry.principal, acl.entry.host, acl.entry.operation, acl.entry.permission_type)
+            for acl in node.authorizer.acls(AclBindingFilter())
+            for pattern in [(acl.pattern.resource_type, acl.pattern.name, acl.pattern.pattern_type)]
+        }
+        return of_broker == wanted == of_node
+
+    wait_until(have_them, "the ACLs")
+
+
+def without_request(message: str) -> str:
+    """A message, if it refuses a request without the description of that."""
+    return _REQUEST.sub("Request", message)

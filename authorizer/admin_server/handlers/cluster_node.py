@@ -10,6 +10,7 @@ import socket
 import uuid
 from typing import TYPE_CHECKING, Final
 
+from authorizer.api.api_keys import api_key_name
 from authorizer.api.authorizer_api import Action, AuthorizationResult
 from authorizer.api.errors import AuthorizerNotReadyError, ClusterAuthorizationError
 from authorizer.engine.decisions.authorize import to_bit_field
@@ -81,10 +82,14 @@ class ClusterNode:
         return self.allows(request, operation, ResourceType.CLUSTER, [CLUSTER_NAME])[0]
 
     def require_on_cluster(self, request: AdminRequest, operation: AclOperation) -> None:
-        """Raise ClusterAuthorizationError unless the sender may do an operation to the cluster."""
+        """Raise ClusterAuthorizationError unless the sender may do an operation to the cluster.
+
+        A broker's message has its request object in place of the request's name and the principal.
+        """
         if not self.allows_on_cluster(request, operation):
             raise ClusterAuthorizationError(
-                f"{request.session.principal} needs {operation.title} on the cluster."
+                f"Request {api_key_name(request.header.api_key)} of {request.session.principal} needs "
+                f"{operation.name} permission."
             )
 
     def cluster_operations(self, request: AdminRequest, *, is_requested: bool) -> int:
