@@ -13,6 +13,7 @@ SparkJobError
 +-- SparkArchiveError
 +-- SparkJarsError
 +-- SparkBusyError
++-- LogsFailedError
 +-- PlotUnsupportedError
 +-- CheckpointForeignError    (I9)
 
@@ -25,7 +26,12 @@ HistoryError
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from records.errors import AclogError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class SnapshotError(AclogError):
@@ -82,6 +88,18 @@ class PlotUnsupportedError(SparkJobError):
 
 class CheckpointForeignError(SparkJobError):
     """The checkpoint belongs to other logs than those that the job follows."""
+
+
+class LogsFailedError(SparkJobError):
+    """Some logs of a job failed, and the job continues with the others.
+
+    Attributes:
+        failures: the text of each error, by cluster id, or by topic where that is not known.
+    """
+
+    def __init__(self, failures: Mapping[str, str]) -> None:
+        super().__init__("; ".join(f"{name}: {text}" for name, text in sorted(failures.items())))
+        self.failures = dict(failures)
 
 
 class HistoryError(AclogError):

@@ -137,6 +137,7 @@ _USAGE: Final[dict[type[BaseException], str]] = {
     snapshot.SnapshotStoreMissingError: "--snapshots takes a directory, or a URL such as s3://BUCKET/PATH. "
     "aclog creates a directory with the first snapshot, but never a bucket.",
     snapshot.PlotUnsupportedError: "",
+    snapshot.SparkArchiveError: "`aclog spark pack --output FILE` makes one.",
     snapshot.HistoryMissingError: "",
     snapshot.HistoryRangeError: "",
     snapshot.HistoryQueryError: "docs/spark-tables.md has the tables and functions.",
@@ -191,6 +192,8 @@ _BAD_DATA: Final[dict[type[BaseException], str]] = {
     "and --log.",
     snapshot.SnapshotError: _DAMAGED_SNAPSHOT,
     snapshot.SparkJobError: _STOPPED_JOB,
+    snapshot.LogsFailedError: "The other logs were processed, and the next run tries these again. The steps "
+    "are in docs/how-to/spark.md#when-a-spark-job-stops.",
     snapshot.HistoryError: _STOPPED_JOB,
     replay.LogGapError: "Name a store that has a snapshot (--snapshots), or put Kafka's .checkpoint next to "
     "the *.log files.",

@@ -52,7 +52,7 @@ from support.directory_logs import read_batches, records_of
 from support.naive_counts import Kind, NaiveCounts, kind_of
 from support.snapshots import acl, acl_id
 from support.topic_logs import ONE_BROKER
-from support.topic_nodes import unique_topic
+from support.topic_nodes import pattern_logs, unique_topic
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -121,12 +121,15 @@ class Job:
         self.output = f"file://{output}"
         self.checkpoint = output / ".checkpoints" / "counts"
         self.settings = JobSettings(
-            logs=tuple(resolve_logs([str(each) for each in directories], topics_pattern=topics_pattern)),
+            logs=tuple(
+                pattern_logs(*topics_pattern)
+                if topics_pattern is not None
+                else resolve_logs([str(each) for each in directories])
+            ),
             checkpoint=f"file://{self.checkpoint}",
             store=f"{self.output}/state",
             shards=2,
             max_offsets=max_offsets,
-            topics_pattern=topics_pattern,
         )
 
     def run(self, **changes: Any) -> list[BatchReport]:

@@ -26,7 +26,7 @@ from snapshot.jobs.sources.topic_source import read_topic, read_topics_stream
 from support.kafka_broker import Broker, running_jvm
 from support.nodes import SOON_S
 from support.topic_logs import ONE_BROKER
-from support.topic_nodes import produce, raw_topic, unique_topic
+from support.topic_nodes import pattern_logs, produce, raw_topic, unique_topic
 from support.topic_operator import create_again, delete_records, transactional
 from support.waiting import wait_until
 
@@ -49,14 +49,11 @@ class Batches:
         return [[row["offset"] for row in rows] for rows in self.rows]
 
 
-def follow(
-    spark: SparkSession, logs: list[FollowedLog], checkpoint: Path, *, pattern: str | None = None, **more: int
-) -> Batches:
+def follow(spark: SparkSession, logs: list[FollowedLog], checkpoint: Path, **more: int) -> Batches:
     """Run a query over what there is, from its checkpoint on; raises what ends it."""
     rows = read_topics_stream(
         spark,
         logs,
-        topics_pattern=pattern,
         starting_offsets={str(log.topic): 0 for log in logs},
         kafka_options={},
         **more,
@@ -171,10 +168,7 @@ def test_a_batch_has_at_most_the_maximum_of_offsets(
 def test_topic_names_distinguish_the_clusters_of_a_fleet(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
-    """Rows have the cluster id of their topic's name and that topic's id; a later topic is loud.
-
-    Its rows have no cluster id, and its name; started again, the job reads it from its first offset.
-    """
+    """Rows have the cluster id of their topic's name and that topic's id; so has a topic that joins."""
     prefix = unique_topic("fleet")
     pattern = f"{prefix}-(.+)"
     for cluster in ("east", "west"):
@@ -183,13 +177,13 @@ def test_topic_names_distinguish_the_clusters_of_a_fleet(
     raw_topic(broker.bootstrap_servers, f"other-{prefix}-north")
 
     def fleet() -> list[FollowedLog]:
-        return resolve_logs([], topics_pattern=(broker.bootstrap_servers, pattern))
+        return pattern_logs(broker.bootstrap_servers, pattern)
 
     logs = fleet()
     topic_ids = {log.identity.cluster_id: uuid_to_string(log.identity.topic_id) for log in logs}
     assert sorted(topic_ids) == ["east", "west"]
     bind_checkpoint(str(tmp_path), logs)
-    (rows,) = follow(spark, logs, tmp_path, pattern=pattern).rows
+    (rows,) = follow(spark, logs, tmp_path).rows
     assert sorted((row["cluster_id"], row["topic_id"], row["offset"], *values_of([row])) for row in rows) == [
         (cluster, topic_ids[cluster], offset, f"{cluster}-{offset}")
         for cluster in ("east", "west")
@@ -199,63 +193,28 @@ def test_topic_names_distinguish_the_clusters_of_a_fleet(
         log.open().close()
     raw_topic(broker.bootstrap_servers, f"{prefix}-south")
     some(broker, f"{prefix}-south", "south-0")
-
-    def refused(batch: DataFrame, batch_id: int) -> None:
-        unknown = batch.where("cluster_id is null").collect()
-        raise LookupError([(row["topic_id"], row["offset"]) for row in unknown])
-
-    stale = read_topics_stream(
-        spark, logs, topics_pattern=pattern, starting_offsets=dict.fromkeys(names(logs), 0), kafka_options={}
-    )
-    query = (
-        stale.writeStream.foreachBatch(refused)
-        .option("checkpointLocation", str(tmp_path))
-        .trigger(availableNow=True)
-        .start()
-    )
-    with pytest.raises(StreamingQueryException, match=rf"LookupError: \[\('{prefix}-south', 0\)\]"):
-        query.awaitTermination()
     logs = fleet()
     bind_checkpoint(str(tmp_path), logs)
-    (rows,) = follow(spark, logs, tmp_path, pattern=pattern).rows
+    (rows,) = follow(spark, logs, tmp_path).rows
     assert [(row["cluster_id"], *values_of([row])) for row in rows] == [("south", "south-0")]
-
-
-def names(logs: list[FollowedLog]) -> list[str]:
-    return [str(log.topic) for log in logs]
 
 
 def test_several_topics_need_a_group(broker: Broker) -> None:
     """Nothing else could tell whose they are; one alone belongs to the cluster that has it."""
     prefix = unique_topic("group")
     raw_topic(broker.bootstrap_servers, f"{prefix}-a")
-    (log,) = resolve_logs([], topics_pattern=(broker.bootstrap_servers, f"{prefix}-.+"))
+    (log,) = pattern_logs(broker.bootstrap_servers, f"{prefix}-.+")
     with_url = resolve_logs([f"kafka://{broker.bootstrap_servers}/{prefix}-a"])
     assert [log] == with_url
     raw_topic(broker.bootstrap_servers, f"{prefix}-b")
     with pytest.raises(LogError, match=r"2 topics match .*-a, .*-b.*put the part of the name"):
-        resolve_logs([], topics_pattern=(broker.bootstrap_servers, f"{prefix}-.+"))
+        pattern_logs(broker.bootstrap_servers, f"{prefix}-.+")
     with pytest.raises(LogError, match=r"are both logs of cluster"):
         resolve_logs([f"kafka://{broker.bootstrap_servers}/{prefix}-{name}" for name in "ab"])
     with pytest.raises(LogError, match=r"the group of the topics pattern .* is empty in topic"):
-        resolve_logs([], topics_pattern=(broker.bootstrap_servers, f"{prefix}-.(.*)"))
+        pattern_logs(broker.bootstrap_servers, f"{prefix}-.(.*)")
     with pytest.raises(LogError, match="no topic name matches"):
-        resolve_logs([], topics_pattern=(broker.bootstrap_servers, prefix))
-
-
-def test_a_pattern_that_java_interprets_differently_is_refused(
-    spark: SparkSession, log: FollowedLog, topic: str
-) -> None:
-    """The topic was found by something else than Java, which would follow none."""
-    for regex, why in (
-        (f"(?P<cluster>{topic})", "no valid regular expression in Java"),
-        # Both letters to others; to Java those that are both of them, which is none.
-        ("[a&&b]clog.*", "here but not in Java"),
-    ):
-        with pytest.raises(LogError, match=why):
-            read_topics_stream(
-                spark, [log], topics_pattern=regex, starting_offsets={topic: 0}, kafka_options={}
-            )
+        pattern_logs(broker.bootstrap_servers, prefix)
 
 
 @pytest.mark.long

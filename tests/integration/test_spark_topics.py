@@ -50,7 +50,7 @@ from support.naive_counts import kind_of
 from support.node_acls import topic_acl
 from support.nodes import SOON_S, running_node
 from support.topic_checker import CODEC, TopicHistory, folds, read_raw
-from support.topic_nodes import key_of, produce, produce_raw, raw_topic, record_of, unique_topic
+from support.topic_nodes import key_of, pattern_logs, produce, produce_raw, raw_topic, record_of, unique_topic
 from support.topic_operator import create_again, delete_records, transactional
 from support.waiting import wait_until
 
@@ -69,8 +69,15 @@ KIND = ("resource_type", "pattern_type", "permission_type", "operation")
 class Job:
     """A job with its checkpoint and store, below ``home``; to be run again and again."""
 
-    def __init__(self, spark: SparkSession, home: Path, *urls: str, **settings: Any) -> None:
-        self.spark, self.home, self.urls = spark, home, urls
+    def __init__(
+        self,
+        spark: SparkSession,
+        home: Path,
+        *urls: str,
+        pattern: tuple[str, str] | None = None,
+        **settings: Any,
+    ) -> None:
+        self.spark, self.home, self.urls, self.pattern = spark, home, urls, pattern
         self.store = SnapshotStore(str(home / "state"))
         self.settings: dict[str, Any] = {
             "checkpoint": f"file://{home / '.checkpoint'}",
@@ -80,7 +87,7 @@ class Job:
         self.reports: list[BatchReport] = []
 
     def logs(self) -> list[FollowedLog]:
-        return resolve_logs(self.urls, topics_pattern=self.settings.get("topics_pattern"))
+        return resolve_logs(self.urls) if self.pattern is None else pattern_logs(*self.pattern)
 
     def run(self, kind: str = "snapshots", **changed: Any) -> list[LogReport]:
         """One of the jobs; what it did, log by log."""
@@ -406,7 +413,7 @@ def test_one_job_processes_two_clusters(
     if fleet == "two topics":
         east = urls[f"{servers}/{prefix}-east"]
         append(east, some[:6], [removal(some[0]), some[6]], [removal(some[1])])
-        named: dict[str, Any] = {"topics_pattern": (servers, f"{prefix}-(.+)")}
+        named: dict[str, Any] = {"pattern": (servers, f"{prefix}-(.+)")}
     else:
         east = f"file:{tmp_path / 'log'}"
         with DirectoryLog.open(tmp_path / "log", mode="create", cluster_id="east") as log:

@@ -17,6 +17,8 @@ from authorizer.node.node import Node
 from records.acl import AclBinding
 from records.entries import AccessControlEntryRecord, AclRecord
 from records.ids import binding_uuid, uuid_to_string
+from snapshot.jobs.folding.log_failures import LogFailures
+from snapshot.jobs.sources.logs import FollowedLog, TopicsPattern
 from support.node_acls import may, topic_acl
 from support.nodes import SOON_S, create, delete
 from support.topic_checker import CODEC
@@ -44,6 +46,12 @@ def raw_topic(bootstrap_servers: str, name: str, config: Mapping[str, str] | Non
     # A broker learns of the topic after the controller.
     wait_until(lambda: name in client.list_topics(timeout=5).topics, "the topic")
     return f"kafka://{bootstrap_servers}/{name}"
+
+
+def pattern_logs(bootstrap_servers: str, regex: str) -> list[FollowedLog]:
+    """The logs of all topics that match."""
+    pattern = TopicsPattern(bootstrap_servers, regex)
+    return pattern.resolve(pattern.topics(), LogFailures(is_collecting=False))
 
 
 def record_of(binding: AclBinding) -> AccessControlEntryRecord:

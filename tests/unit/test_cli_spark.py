@@ -548,6 +548,7 @@ def test_json_has_the_batches_and_the_totals(capsys: pytest.CaptureFixture[str])
         "batches": 2,
         "sparkStartMs": 3000,
         "elapsedMs": 1200.0,
+        "failures": {},
     }
     assert (log["startOffset"], log["endOffset"], log["added"], log["removed"]) == (0, 9, 9, 2)
     assert (first["logs"][0]["added"], second["logs"][0]["added"]) == (5, 4)

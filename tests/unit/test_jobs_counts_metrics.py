@@ -130,6 +130,7 @@ def test_every_name_and_value_after_a_batch() -> None:
     query.progressed(BATCH)
     assert samples(metrics) == {
         "aclog_spark_query_active{job=counts}": 1,
+        "aclog_spark_failing_logs{job=counts}": 0,
         "aclog_spark_batches_total{job=counts}": 1,
         "aclog_spark_rows_total{job=counts}": 40,
         "aclog_spark_last_trigger_timestamp_seconds{job=counts}": 1795222800.5,
@@ -152,6 +153,7 @@ def test_before_the_first_batch_there_are_no_false_numbers() -> None:
     metrics, query = watched()
     nothing = {
         "aclog_spark_query_active{job=counts}": 0.0,
+        "aclog_spark_failing_logs{job=counts}": 0.0,
         "aclog_spark_batches_total{job=counts}": 0.0,
         "aclog_spark_rows_total{job=counts}": 0.0,
     }
@@ -160,6 +162,7 @@ def test_before_the_first_batch_there_are_no_false_numbers() -> None:
     query.progressed(progress((None, "null"), (None, None)))
     shown = {
         "aclog_spark_query_active{job=counts}": 1.0,
+        "aclog_spark_failing_logs{job=counts}": 0.0,
         "aclog_spark_last_trigger_timestamp_seconds{job=counts}": 1795222800.5,
     }
     assert samples(metrics) == nothing | shown

@@ -15,7 +15,16 @@ from records.ids import Uuid, uuid_to_string
 from records.log.base import LogIdentity
 from records.log.directory import DirectoryLog
 from snapshot.errors import CheckpointForeignError
-from snapshot.jobs.sources.logs import BINDING_NAME, FollowedLog, bind_checkpoint, resolve_logs, sources_of
+from snapshot.jobs.folding.log_failures import LogFailures
+from snapshot.jobs.sources.logs import (
+    BINDING_NAME,
+    FollowedLog,
+    TopicsPattern,
+    bind_checkpoint,
+    fleet_checkpoint,
+    resolve_logs,
+    sources_of,
+)
 from support.directory_logs import acls
 
 OLD, RECREATED = Uuid(b"a" * 16), Uuid(b"b" * 16)
@@ -84,12 +93,12 @@ def test_a_missing_log_is_an_error(tmp_path: Path) -> None:
 def test_an_invalid_pattern_is_refused(regex: str, why: str) -> None:
     """Before any cluster is asked."""
     with pytest.raises(LogError, match=why):
-        resolve_logs([], topics_pattern=("localhost:9092", regex))
+        TopicsPattern("localhost:9092", regex)
 
 
 def test_a_pattern_needs_servers_with_ports() -> None:
     with pytest.raises(LogError, match="`localhost` is not HOST:PORT"):
-        resolve_logs([], topics_pattern=("localhost", "(.*)"))
+        TopicsPattern("localhost", "(.*)").topics()
 
 
 def test_another_log_in_its_place_does_not_open(tmp_path: Path) -> None:
@@ -201,3 +210,30 @@ def test_a_damaged_binding_is_refused(tmp_path: Path) -> None:
     (tmp_path / BINDING_NAME).write_bytes(b"{")
     with pytest.raises(CheckpointForeignError, match="is damaged"):
         bind_checkpoint(str(tmp_path), [topic_log("a")])
+
+
+def test_fleet_has_another_checkpoint_for_another_set_of_logs(tmp_path: Path) -> None:
+    """The same set continues the same one, also in another order."""
+    checkpoint, failures = f"{tmp_path}/checkpoint", LogFailures(is_collecting=True)
+    one, two = resolve_logs([directory_log(tmp_path / name, name) for name in ("one", "two")])
+    assert fleet_checkpoint(checkpoint, [one], failures, is_new=False) == (checkpoint, [one])
+    bind_checkpoint(checkpoint, [one])
+    for logs in ([one, two], [two, one]):
+        found = fleet_checkpoint(checkpoint, logs, failures, is_new=False)
+        assert found == (f"{checkpoint}/fleet-1", logs)
+        bind_checkpoint(found[0], logs)
+    assert fleet_checkpoint(checkpoint, [two], failures, is_new=False) == (f"{checkpoint}/fleet-2", [two])
+    assert fleet_checkpoint(checkpoint, [two], failures, is_new=True) == (f"{checkpoint}/fleet-3", [two])
+    assert failures.by_cluster == {}
+
+
+def test_fleet_refuses_a_log_that_was_replaced_while_it_was_away(tmp_path: Path) -> None:
+    """The others continue."""
+    checkpoint, failures = f"{tmp_path}/checkpoint", LogFailures(is_collecting=True)
+    one, two = resolve_logs([directory_log(tmp_path / name, name) for name in ("one", "two")])
+    bind_checkpoint(checkpoint, [one, two])
+    fleet_checkpoint(checkpoint, [one], failures, is_new=False)
+    shutil.rmtree(tmp_path / "two")
+    (new,) = resolve_logs([directory_log(tmp_path / "two", "two")])
+    assert fleet_checkpoint(checkpoint, [one, new], failures, is_new=False)[1] == [one]
+    assert "(deleted and created again?)" in failures.by_cluster["two"]

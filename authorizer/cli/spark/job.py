@@ -98,10 +98,13 @@ def run(flags: JobFlags, workspace: Workspace, jobs: Sequence[Job]) -> None:
     require_pyspark()
     settings = job_settings(flags, workspace, jobs)
     require_spark()
+    from snapshot.errors import LogsFailedError
+    from snapshot.jobs.running.fleet import Fleet
     from snapshot.jobs.running.query import run_together
+    from snapshot.jobs.sources.logs import TopicsPattern
 
     logs = next(iter(settings.values())).logs
-    needs_kafka = any(kind_of(log.url) == TOPIC for log in logs)
+    needs_kafka = flags.followed_pattern is not None or any(kind_of(log.url) == TOPIC for log in logs)
     conf = {key: value for job in jobs for key, value in job.conf.items()}
     outputs = [JobOutput(job.name, job.home, as_json=flags.as_json, is_once=flags.once) for job in jobs]
     note_start()
@@ -121,16 +124,32 @@ def run(flags: JobFlags, workspace: Workspace, jobs: Sequence[Job]) -> None:
                     output.show(report)
 
                 def start(control: RunControl) -> None:
-                    try:
+                    def start_on(current: JobSettings, control: RunControl) -> None:
+                        if metrics is not None:
+                            metrics.queries[job.name].follow(current.logs)
                         job.start(
                             JobRun(
                                 spark=spark,
-                                settings=settings[job.name],
+                                settings=current,
                                 on_batch=on_batch,
                                 metrics=metrics,
                                 control=control,
                             )
                         )
+
+                    def on_failures(failures: Mapping[str, str]) -> None:
+                        output.failures = failures
+                        if metrics is not None:
+                            metrics.queries[job.name].failing(len(failures))
+
+                    try:
+                        if flags.followed_pattern is None:
+                            start_on(settings[job.name], control)
+                        else:
+                            pattern = TopicsPattern(*flags.followed_pattern, workspace.config.kafka)
+                            Fleet(pattern, settings[job.name].logs, on_failures).run(
+                                settings[job.name], start_on, control
+                            )
                     except AclogError as error:
                         if len(jobs) > 1:
                             error.add_note(f"this is of the {job.name} job, and the others were stopped")
@@ -148,28 +167,33 @@ def run(flags: JobFlags, workspace: Workspace, jobs: Sequence[Job]) -> None:
                 job.finish(spark, settings[job.name])
     if not flags.as_json:
         print_times(start_s, time.perf_counter() - began_s - start_s)
+    failures = {f"{output.job}: {name}": text for output in outputs for name, text in output.failures.items()}
+    if failures:
+        raise LogsFailedError(failures)
 
 
 def job_settings(flags: JobFlags, workspace: Workspace, jobs: Sequence[Job]) -> dict[str, JobSettings]:
     """The settings of jobs on the same logs, by their names. Opens each log once."""
     from snapshot.jobs.running.job import SHARDS_DEFAULT, JobSettings
-    from snapshot.jobs.sources.logs import resolve_logs
+    from snapshot.jobs.sources.logs import TopicsPattern, resolve_logs
 
     interval_s = INTERVAL_S if flags.interval_s is None else flags.interval_s
+    # The configured log is the default. The topics of a pattern are found when the job starts.
     pattern = flags.followed_pattern
-    # The configured log is the default.
     urls = flags.urls or (() if pattern is not None else (workspace.log_url,))
+    kafka = workspace.config.kafka
+    if pattern is not None:
+        TopicsPattern(*pattern, kafka).topics()
     checkpoints = _checkpoints(flags, jobs)
     common = JobSettings(
         # First, so that a missing directory or topic fails before anything is written.
-        logs=tuple(resolve_logs(urls, kafka=workspace.config.kafka, topics_pattern=pattern)),
+        logs=tuple(resolve_logs(urls, kafka=kafka)) if urls else (),
         checkpoint="",
         store="",
         keep=workspace.config.snapshot_keep,
         shards=flags.shards or SHARDS_DEFAULT,
         interval_s=None if flags.once else interval_s,
         max_offsets=flags.max_offsets,
-        topics_pattern=pattern,
         kafka_options=_kafka_options(flags),
     )
     return {

@@ -12,6 +12,8 @@ from authorizer.cli.invocation import shows_progress
 from authorizer.cli.rendering.output import answer, note, print_json, shown
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from snapshot.jobs.running.job import BatchReport, LogReport
 
 
@@ -26,7 +28,9 @@ class JobOutput:
     """
 
     def __init__(self, job: str, home: str, *, as_json: bool, is_once: bool) -> None:
-        self._job = job
+        self.job = job
+        #: The text of each failing log's error; see Fleet.
+        self.failures: Mapping[str, str] = {}
         self._home = home
         self._as_json = as_json
         self._is_once = is_once
@@ -47,7 +51,7 @@ class JobOutput:
         if self._as_json:
             print_json(
                 {
-                    "job": self._job,
+                    "job": self.job,
                     "batch": report.batch_id,
                     "elapsedMs": round(report.elapsed_ms, 1),
                     "logs": [log_json(log) for log in report.logs],
@@ -55,7 +59,7 @@ class JobOutput:
             )
         elif not self._is_once or self._shows_progress:
             for log in report.logs:
-                line = f"{self._job}: batch {report.batch_id}: {log_text(log)}; {report.elapsed_ms:.0f} ms"
+                line = f"{self.job}: batch {report.batch_id}: {log_text(log)}; {report.elapsed_ms:.0f} ms"
                 if self._is_once:
                     note(line)
                 else:
@@ -68,23 +72,24 @@ class JobOutput:
         if self._as_json:
             print_json(
                 {
-                    "job": self._job,
+                    "job": self.job,
                     "output": self._home,
                     "batches": self._batches,
                     "sparkStartMs": round(spark_start_s * 1000),
                     "elapsedMs": round(self._elapsed_ms, 1),
                     "logs": [log_json(log) for log in self._totals.values()],
+                    "failures": self.failures,
                 }
             )
             return
         if not self._totals and not is_complete:
-            answer(f"{self._job}: stopped before its first batch: start it again to go on")
+            answer(f"{self.job}: stopped before its first batch: start it again to go on")
         elif not self._totals:
-            answer(f"{self._job}: nothing to do: {shown(self._home)} is up to date")
+            answer(f"{self.job}: nothing to do: {shown(self._home)} is up to date")
         batches = "1 batch" if self._batches == 1 else f"{self._batches} batches"
         for log in self._totals.values():
             answer(
-                f"{self._job}: {log_text(log)}; {batches} in {self._elapsed_ms / 1000:.1f} s, written to "
+                f"{self.job}: {log_text(log)}; {batches} in {self._elapsed_ms / 1000:.1f} s, written to "
                 f"{shown(self._home)}",
                 indent=2,
             )

@@ -24,6 +24,7 @@ from snapshot.jobs.changes.change_messages import messages_of
 from snapshot.jobs.changes.change_table import net_changes
 from snapshot.jobs.changes.coverage import Coverage, put_coverage, read_coverage
 from snapshot.jobs.changes.tables.delta_tables import DeltaHistory
+from snapshot.jobs.folding.log_failures import LogFailures
 from snapshot.jobs.running.query import run_job
 from snapshot.store.storage import Storage
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from snapshot.jobs.folding.log_plan import LogPlan, LogResult
     from snapshot.jobs.running.job import BatchReport, JobSettings
     from snapshot.jobs.running.query import RunControl
+    from snapshot.jobs.sources.logs import FollowedLog
 
 # Spark's directories in a checkpoint: of planned batches, and of batches that are done.
 _PLANNED: Final = "offsets"
@@ -85,16 +87,11 @@ def run_changes(
         LogError: the topic does not exist or cannot be written to.
         SparkJobError: see run_job.
     """
-    storage = Storage(output)
+    failures = LogFailures(is_collecting=settings.isolates_logs)
     for log in settings.logs:
-        coverage = read_coverage(storage, log.identity.cluster_id)
-        if coverage is not None and coverage.identity != log.identity:
-            raise HistoryForeignError(
-                f"{storage.shown('')} has the history of topic id {coverage.topic_id} of cluster "
-                f"{coverage.cluster_id}, but {log.url} has topic id {uuid_to_string(log.identity.topic_id)}: "
-                "it is another log, or was deleted and created again. Start a new history with another "
-                "output and another checkpoint"
-            )
+        with failures.collect(log.identity.cluster_id):
+            _check_coverage(Storage(output), log)
+    failures.check()
     if to_topic is not None:
         open_exactly_once_producer(to_topic.url, name=_feed_name(output, ""), client=to_topic.client)
     sink = ChangesSink(
@@ -113,6 +110,18 @@ def run_changes(
             on_batch(report)
 
     run_job(spark, replace(settings, store=state_url(output)), sink, committed, control=control)
+
+
+def _check_coverage(storage: Storage, log: FollowedLog) -> None:
+    """Check that the history is this log's."""
+    coverage = read_coverage(storage, log.identity.cluster_id)
+    if coverage is not None and coverage.identity != log.identity:
+        raise HistoryForeignError(
+            f"{storage.shown('')} has the history of topic id {coverage.topic_id} of cluster "
+            f"{coverage.cluster_id}, but {log.url} has topic id {uuid_to_string(log.identity.topic_id)}: "
+            "it is another log, or was deleted and created again. Start a new history with another output "
+            "and another checkpoint"
+        )
 
 
 class ChangesSink:

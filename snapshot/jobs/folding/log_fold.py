@@ -36,6 +36,7 @@ from snapshot.fold import DeltaCounts, Fold
 from snapshot.image import AclsImage
 from snapshot.jobs.folding.change_recorder import ChangeRecorder
 from snapshot.jobs.folding.decode import decode_rows, rows_by_log
+from snapshot.jobs.folding.log_failures import LogFailures
 from snapshot.jobs.folding.log_plan import AclCount, LogPlan, LogSummary
 from snapshot.jobs.folding.stored_state import StoredState
 from snapshot.jobs.sources.log_range import read_ranges
@@ -58,6 +59,7 @@ def fold_logs(
     *,
     plans: Mapping[str, LogPlan],
     write_changes: Callable[[LogPlan, pa.Table], None] | None,
+    isolates_logs: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """The work of one task: fold SOURCE rows, return FOLDED rows.
 
@@ -66,6 +68,7 @@ def fold_logs(
         plans: by cluster id.
         write_changes: called once for each log with changes, which are rows of CHANGES_ARROW in any order;
             see JobSink.
+        isolates_logs: return an error of a log as its row, and fold the others.
 
     Raises:
         DecodeError: a record that cannot be decoded, with log and offset; a row of an unknown log.
@@ -74,18 +77,32 @@ def fold_logs(
         SparkJobError: rows out of order or beyond a plan's end: the log was trimmed or truncated.
     """
     folds: dict[str, LogFold] = {}
+    failures = LogFailures(is_collecting=isolates_logs)
     for cluster_id, rows in rows_by_log(batches):
+        if cluster_id in failures.by_cluster:
+            continue
         plan = plans[cluster_id]
-        if cluster_id not in folds:
-            folds[cluster_id] = LogFold(plan)
-        if plan.has_ranges:
-            for batch in read_ranges(rows, plan.rows_from, plan.client):
-                folds[cluster_id].take(batch.records)
-        else:
-            folds[cluster_id].take(decode_rows(rows, plan.rows_from, plan.source))
+        with failures.collect(cluster_id):
+            if cluster_id not in folds:
+                folds[cluster_id] = LogFold(plan)
+            if plan.has_ranges:
+                for batch in read_ranges(rows, plan.rows_from, plan.client):
+                    folds[cluster_id].take(batch.records)
+            else:
+                folds[cluster_id].take(decode_rows(rows, plan.rows_from, plan.source))
     for cluster_id, fold in folds.items():
-        summary = msgspec.json.encode(fold.finish(write_changes)).decode()
-        yield pa.RecordBatch.from_pydict({"cluster_id": [cluster_id], "summary": [summary]})
+        summary: str | None = None
+        if cluster_id not in failures.by_cluster:
+            with failures.collect(cluster_id):
+                summary = msgspec.json.encode(fold.finish(write_changes)).decode()
+        yield _folded(cluster_id, summary, failures.by_cluster.get(cluster_id))
+    for cluster_id in failures.by_cluster.keys() - folds.keys():
+        yield _folded(cluster_id, None, failures.by_cluster[cluster_id])
+
+
+def _folded(cluster_id: str, summary: str | None, failure: str | None) -> pa.RecordBatch:
+    columns = {"cluster_id": cluster_id, "summary": summary, "failure": failure}
+    return pa.RecordBatch.from_pydict({name: pa.array([text], pa.string()) for name, text in columns.items()})
 
 
 class LogFold:

@@ -51,5 +51,5 @@ CHANGES_ARROW: Final = pa.schema(
     ]
 )
 
-#: One row for each folded log; ``summary`` is the JSON of log_plan.LogSummary.
-FOLDED: Final = "cluster_id string, summary string"
+#: One row for each folded log; ``summary`` is the JSON of log_plan.LogSummary, and null for a ``failure``.
+FOLDED: Final = "cluster_id string, summary string, failure string"

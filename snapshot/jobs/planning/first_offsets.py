@@ -17,6 +17,7 @@ from snapshot.store.storage import Storage
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from snapshot.jobs.folding.log_failures import LogFailures
     from snapshot.jobs.sources.logs import FollowedLog
 
 FIRST_OFFSETS_NAME: Final = "aclog-job.json"
@@ -35,7 +36,10 @@ class FirstOffsets(msgspec.Struct, frozen=True):
 
 
 def read_first_offsets(
-    checkpoint: str, logs: Sequence[FollowedLog], choose_start: Callable[[FollowedLog], int]
+    checkpoint: str,
+    logs: Sequence[FollowedLog],
+    choose_start: Callable[[FollowedLog], int],
+    failures: LogFailures,
 ) -> FirstOffsets:
     """Read the first offsets, or choose and store them at the job's first start.
 
@@ -45,8 +49,10 @@ def read_first_offsets(
         checkpoint: Spark's.
         logs: of the job.
         choose_start: chooses the first offset of each log of a new checkpoint.
+        failures: collects its errors.
 
     Raises:
+        LogsFailedError: it failed for some logs.
         SparkJobError: the file in the checkpoint is damaged.
         SnapshotError: the checkpoint cannot be read or written.
     """
@@ -60,7 +66,11 @@ def read_first_offsets(
             f"{storage.shown(FIRST_OFFSETS_NAME)} is damaged: {error}. Start with another --checkpoint"
         ) from error
     if stored is None:
-        starts = {log.identity.cluster_id: choose_start(log) for log in logs}
+        starts = {}
+        for log in logs:
+            with failures.collect(log.identity.cluster_id):
+                starts[log.identity.cluster_id] = choose_start(log)
+        failures.check()
         current = FirstOffsets(writer=uuid4().hex[:12], starts=starts)
     else:
         joined = {log.identity.cluster_id: 0 for log in logs}

@@ -30,7 +30,8 @@ class JobSettings:
         shards: number of parts in which a log's state is stored.
         interval_s: seconds between two batches; None: process what exists now, then end (availableNow).
         max_offsets: limit of one batch; None: no limit.
-        topics_pattern: bootstrap servers and regular expression, if topics are followed by a pattern.
+        isolates_logs: errors of single logs are collected, and raised as one LogsFailedError before anything
+            of the batch is committed.
         kafka_options: client settings of Spark's Kafka source, without the prefix ``kafka.``.
     """
 
@@ -41,7 +42,7 @@ class JobSettings:
     shards: int = SHARDS_DEFAULT
     interval_s: float | None = None
     max_offsets: int | None = None
-    topics_pattern: tuple[str, str] | None = None
+    isolates_logs: bool = False
     kafka_options: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from snapshot.digest import digest_to_string
+from snapshot.jobs.folding.log_failures import LogFailures
 from snapshot.jobs.folding.log_fold import LogFold, fold_logs
 from snapshot.jobs.folding.log_plan import LogPlan, LogSummary, log_result
 from snapshot.jobs.folding.schema import FOLDED
@@ -77,6 +78,7 @@ class MicroBatches:
         """Run one batch on SOURCE rows of Spark's offsets.
 
         Raises:
+            LogsFailedError: of single logs, if the job isolates them; nothing is committed.
             SparkJobError: a log cannot be continued; the text says why.
             AclogError: a log or the store cannot be used, or a record cannot be decoded.
             PySparkException: the action failed; the text has the cause.
@@ -84,10 +86,13 @@ class MicroBatches:
         with self._lock:
             started_at_s = time.monotonic()
             planned = self._offsets.planned(batch_id, self._settings.logs, self._first_offsets.starts)
-            plans = self._plans(planned)
+            failures = LogFailures(is_collecting=self._settings.isolates_logs)
+            plans = self._plans(planned, failures)
+            failures.check()
             if not plans:
                 return
-            results = self._fold(rows, plans)
+            results = self._fold(rows, plans, failures)
+            failures.check()
             self._sink.commit(results)
             reports = tuple(self._commit(result) for result in results)
             elapsed_ms = (time.monotonic() - started_at_s) * 1000
@@ -102,7 +107,7 @@ class MicroBatches:
             finally:
                 self._lock.release()
 
-    def _plans(self, planned: PlannedOffsets) -> list[LogPlan]:
+    def _plans(self, planned: PlannedOffsets, failures: LogFailures) -> list[LogPlan]:
         settings = self._settings
         attempt = f"{self._first_offsets.writer}-{uuid4().hex[:8]}"
         plans = []
@@ -110,9 +115,11 @@ class MicroBatches:
             start, end = planned.ranges.get(log.identity.cluster_id, (0, 0))
             if start == end:
                 continue
-            state = self._states[log.identity.cluster_id].next_state(
-                end, end_time_ms=self._end_time_ms(planned, log)
-            )
+            state = None
+            with failures.collect(log.identity.cluster_id):
+                state = self._states[log.identity.cluster_id].next_state(
+                    end, end_time_ms=self._end_time_ms(planned, log)
+                )
             if state is None:
                 continue
             plans.append(
@@ -159,24 +166,35 @@ class MicroBatches:
         offsets = sum(end - start for start, end in ranges)
         return log.topic is not None and offsets + len(topics) < max_offsets
 
-    def _fold(self, rows: DataFrame, plans: Sequence[LogPlan]) -> list[LogResult]:
+    def _fold(self, rows: DataFrame, plans: Sequence[LogPlan], failures: LogFailures) -> list[LogResult]:
         """Run the batch's only action: it writes the parts and the sink's files."""
         by_cluster = {plan.identity.cluster_id: plan for plan in plans}
         write_changes = self._sink.changes_writer(plans)
+        isolates_logs = self._settings.isolates_logs
 
         def fold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return fold_logs(batches, plans=by_cluster, write_changes=write_changes)
+            return fold_logs(
+                batches, plans=by_cluster, write_changes=write_changes, isolates_logs=isolates_logs
+            )
 
         folded = self._source(rows, plans).mapInArrow(fold, FOLDED).collect()
-        summaries = {cluster_id: msgspec.json.decode(text, type=LogSummary) for cluster_id, text in folded}
+        summaries = {
+            row.cluster_id: msgspec.json.decode(row.summary, type=LogSummary)
+            for row in folded
+            if row.summary is not None
+        }
+        failures.by_cluster |= {row.cluster_id: row.failure for row in folded if row.failure is not None}
+        results = []
         for cluster_id, plan in by_cluster.items():
-            if cluster_id not in summaries:
-                # Only markers or gaps: the state is the same at a later end offset.
-                summaries[cluster_id] = LogFold(plan).finish(write_changes)
-        return [
-            log_result(plan, summaries[cluster_id], gap_until=self._states[cluster_id].gap_until(plan.end))
-            for cluster_id, plan in by_cluster.items()
-        ]
+            if cluster_id in failures.by_cluster:
+                continue
+            with failures.collect(cluster_id):
+                if cluster_id not in summaries:
+                    # Only markers or gaps: the state is the same at a later end offset.
+                    summaries[cluster_id] = LogFold(plan).finish(write_changes)
+                gap_until = self._states[cluster_id].gap_until(plan.end)
+                results.append(log_result(plan, summaries[cluster_id], gap_until=gap_until))
+        return results
 
     def _source(self, rows: DataFrame, plans: Sequence[LogPlan]) -> DataFrame:
         """SOURCE rows of the plans: those of the batch, and topics that are read again."""

@@ -54,15 +54,15 @@ class JobMetrics(Collector):
     def __init__(self, logs: Sequence[FollowedLog], jobs: Sequence[str]) -> None:
         self.port = 0
         self.queries = {job: QueryProgress(logs, job) for job in jobs}
-        self._added: list[Collector] = []
+        self._added: dict[type[Collector], Collector] = {}
 
     def done(self, job: str, report: BatchReport) -> None:
         """A job has stored the result of a batch."""
         self.queries[job].done(report)
 
     def add(self, collector: Collector) -> None:
-        """Serve further metrics."""
-        self._added.append(collector)
+        """Serve further metrics; a job that starts again replaces its earlier ones."""
+        self._added[type(collector)] = collector
 
     def describe(self) -> list[Metric]:
         """Empty: the registry has no other metrics of these names."""
@@ -76,7 +76,7 @@ class JobMetrics(Collector):
                 if of_name is not metric:
                     of_name.samples += metric.samples
         yield from metrics.values()
-        for collector in self._added:
+        for collector in self._added.values():
             yield from collector.collect()
 
 
@@ -149,10 +149,30 @@ class QueryProgress:
         # By batch, until Spark reports that it is done.
         self._records: dict[int, int] = {}
         self._progress = _Progress(phases_s={}, ends={}, lags={})
+        self._failing = 0
+
+    def follow(self, logs: Sequence[FollowedLog]) -> None:
+        """The job starts its query on these logs."""
+        with self._lock:
+            self._sources = sources_of(logs)
+            ids = {log.identity.cluster_id for log in logs}
+            current = self._progress
+            ends = {log: end for log, end in current.ends.items() if log in ids}
+            lags = {log: lag for log, lag in current.lags.items() if log in ids}
+            self._progress = replace(current, ends=ends, lags=lags)
+
+    def failing(self, count: int) -> None:
+        """Number of logs that fail now, without which the job continues."""
+        self._failing = count
 
     def collect(self) -> Iterator[Metric]:
         current = self._progress
         yield self._gauge("aclog_spark_query_active", "1 while the job's query runs.", int(current.is_active))
+        yield self._gauge(
+            "aclog_spark_failing_logs",
+            "Logs of a fleet without which the job continues, because they fail.",
+            self._failing,
+        )
         yield self._counter("aclog_spark_batches", "Batches done since the job started.", current.batches)
         yield self._counter("aclog_spark_rows", "Rows read since the job started.", current.rows)
         if current.trigger_s is not None:

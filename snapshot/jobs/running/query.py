@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from snapshot.errors import SparkBusyError, SparkJobError
+from snapshot.jobs.folding.log_failures import LogFailures
 from snapshot.jobs.planning.first_offsets import read_first_offsets
 from snapshot.jobs.planning.log_states import LogStates
 from snapshot.jobs.planning.planned_offsets import OffsetLog
@@ -49,13 +50,20 @@ class RunControl:
 
     Attributes:
         stop: stops all when it is set.
+        restart: stops this job, which its fleet starts again (running/fleet.py).
         starting: held by a job from the registration of its data source, which fails where two do it at a
             time, until its query has made its first batch, or found nothing to do. Spark gives a Python
             process ten seconds to start, which several at a time need more often.
     """
 
     stop: threading.Event = field(default_factory=threading.Event)
+    restart: threading.Event = field(default_factory=threading.Event)
     starting: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the job is to end before it has processed all."""
+        return self.stop.is_set() or self.restart.is_set()
 
 
 def run_together(jobs: Sequence[Callable[[RunControl], None]]) -> bool:
@@ -140,6 +148,7 @@ def _run_query(
             settings.checkpoint,
             settings.logs,
             lambda log: states[log.identity.cluster_id].choose_start(keep=settings.keep),
+            LogFailures(is_collecting=settings.isolates_logs),
         )
         micro_batches = MicroBatches(
             settings, sink, first_offsets, states, OffsetLog(spark, checkpoint), on_batch
@@ -171,7 +180,7 @@ def _run_query(
             while not _has_ended(query, control, micro_batches):
                 pass
         except PySparkException as error:
-            if control.stop.is_set():
+            if control.is_stopping:
                 return
             if failures:
                 raise failures[0] from error
@@ -180,7 +189,7 @@ def _run_query(
 
 def _has_ended(query: StreamingQuery, control: RunControl, micro_batches: MicroBatches) -> bool:
     """Wait a little for the end of the query; stop it if the jobs are stopped."""
-    if control.stop.is_set():
+    if control.is_stopping:
         query.stop()
         return True
     # awaitTermination accepts any number; its annotation says int.
@@ -200,14 +209,10 @@ def _stream(spark: SparkSession, settings: JobSettings, starts: Mapping[str, int
                 read_ranges_stream(spark, first, max_offsets=settings.max_offsets, starting_offset=start)
             )
             continue
-        pattern = settings.topics_pattern
         streams.append(
             read_topics_stream(
                 spark,
                 source,
-                topics_pattern=None
-                if pattern is None or pattern[0] != first.bootstrap_servers
-                else pattern[1],
                 max_offsets=settings.max_offsets,
                 starting_offsets={
                     log.topic: starts[log.identity.cluster_id] for log in source if log.topic is not None

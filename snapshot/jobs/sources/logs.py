@@ -12,6 +12,7 @@ those, by the file ``<checkpoint>/aclog-logs.json``.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -26,6 +27,7 @@ from records.log.client_keys import NamedSettings, keys_of
 from records.log.open import DIRECTORY, POLLED, QUORUM, TOPIC, kind_of, matching_topics, open_log
 from records.log.topic.url import SCHEME, parse_topic_url
 from snapshot.errors import CheckpointForeignError, SparkJobError
+from snapshot.jobs.folding.log_failures import LogFailures
 from snapshot.store.storage import Storage
 
 if TYPE_CHECKING:
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
     from records.log.base import MetadataLog
 
 BINDING_NAME: Final = "aclog-logs.json"
+#: Directories of later sets of logs in the checkpoint of a fleet.
+_FLEET: Final = "fleet-"
+_FLEET_NAME: Final = re.compile(r"fleet-[1-9][0-9]*")
 #: The directory of Spark's offset log in a checkpoint.
 _OFFSETS: Final = "offsets"
 _VERSION: Final = 1
@@ -86,29 +91,25 @@ class FollowedLog:
         return log
 
 
-def resolve_logs(
-    urls: Sequence[str],
-    *,
-    kafka: Mapping[str, str] = _NO_SETTINGS,
-    topics_pattern: tuple[str, str] | None = None,
-) -> list[FollowedLog]:
+def resolve_logs(urls: Sequence[str], *, kafka: Mapping[str, str] = _NO_SETTINGS) -> list[FollowedLog]:
     """Open each log and return its identity with it.
 
     Args:
         urls: of logs; the result has the same order.
         kafka: ``aclog.kafka.*`` without that prefix, for all clusters.
-        topics_pattern: bootstrap servers, and a regular expression that must match the complete topic name.
-            Its group, if it has one, is the cluster id; without a group only one topic may match.
 
     Raises:
-        LogError: a log cannot be opened, the pattern is invalid or matches nothing, or two logs have the same
-            cluster id.
+        LogError: a log cannot be opened, or two logs have the same cluster id.
     """
     logs = [_named(url, kafka) for url in urls]
-    if topics_pattern is not None:
-        logs += _found(*topics_pattern, kafka)
     if not logs:
         raise LogError("no log to follow was named: give --log or --topics-pattern")
+    require_distinct_clusters(logs)
+    return logs
+
+
+def require_distinct_clusters(logs: Sequence[FollowedLog]) -> None:
+    """Raise LogError if two logs have the same cluster id."""
     by_cluster: dict[str, FollowedLog] = {}
     for log in logs:
         other = by_cluster.setdefault(log.identity.cluster_id, log)
@@ -118,7 +119,6 @@ def resolve_logs(
                 "cannot separate them. Use two jobs, or follow topics of a fleet by a pattern whose group is "
                 "the cluster id: --topics-pattern 'acls-(.+)'"
             )
-    return logs
 
 
 def sources_of(logs: Sequence[FollowedLog]) -> list[tuple[FollowedLog, ...]]:
@@ -157,8 +157,69 @@ def bind_checkpoint(checkpoint_url: str, logs: Sequence[FollowedLog]) -> None:
         CheckpointForeignError: it belongs to other logs, or was not made by aclog.
         SnapshotError: the checkpoint cannot be read or written.
     """
-    storage = Storage(checkpoint_url)
-    sources = [
+    storage, sources = Storage(checkpoint_url), _bound_sources(logs)
+    bound = _read_binding(storage)
+    if bound is not None:
+        _check_binding(storage.shown(""), bound.sources, sources)
+    elif storage.files(_OFFSETS):
+        raise CheckpointForeignError(
+            f"{storage.shown('')} is the checkpoint of a query that is not aclog's: it has no "
+            f"{BINDING_NAME}. Start with another --checkpoint"
+        )
+    binding = _Binding(version=_VERSION, sources=sources, known={} if bound is None else bound.known)
+    if bound != binding:
+        _put_binding(storage, binding)
+
+
+def fleet_checkpoint(
+    checkpoint_url: str, logs: Sequence[FollowedLog], failures: LogFailures, *, is_new: bool
+) -> tuple[str, list[FollowedLog]]:
+    """The checkpoint for these logs of a fleet, bound to them, and those of them that it may follow.
+
+    Spark continues a checkpoint with the same logs only. For others it is a new directory below the job's, in
+    which the job starts at its newest stored states.
+
+    Args:
+        checkpoint_url: of the job.
+        logs: to follow now.
+        failures: takes those that were replaced by another log since an earlier run.
+        is_new: use a new directory in any case.
+
+    Raises:
+        CheckpointForeignError: it was not made by aclog.
+        SnapshotError: it cannot be read or written.
+    """
+    root = Storage(checkpoint_url)
+    numbers = [int(name.removeprefix(_FLEET)) for name in root.directories("") if _FLEET_NAME.fullmatch(name)]
+    number = max(numbers, default=0)
+    bound = _read_binding(Storage(_fleet_url(checkpoint_url, number)))
+    of_bound = [] if bound is None else [log for source in bound.sources for log in source]
+    known = ({} if bound is None else bound.known) | {log.cluster_id: log.topic_id for log in of_bound}
+    usable = []
+    for log in logs:
+        topic_id = uuid_to_string(log.identity.topic_id)
+        if known.setdefault(log.identity.cluster_id, topic_id) == topic_id:
+            usable.append(log)
+        else:
+            failures.by_cluster[log.identity.cluster_id] = (
+                f"the checkpoint {root.shown('')} belongs to topic id {known[log.identity.cluster_id]}, but "
+                f"{log.url} has {topic_id} (deleted and created again?). Start with another --checkpoint"
+            )
+    wanted = {log.identity.cluster_id for log in usable}
+    if bound is not None and (is_new or wanted != {log.cluster_id for log in of_bound}):
+        number += 1
+    url = _fleet_url(checkpoint_url, number)
+    if usable and (number or bound is not None):
+        _put_binding(Storage(url), _Binding(version=_VERSION, sources=_bound_sources(usable), known=known))
+    return url, usable
+
+
+def _fleet_url(checkpoint_url: str, number: int) -> str:
+    return f"{checkpoint_url.rstrip('/')}/{_FLEET}{number}" if number else checkpoint_url
+
+
+def _bound_sources(logs: Sequence[FollowedLog]) -> list[list[_BoundLog]]:
+    return [
         [
             _BoundLog(
                 cluster_id=log.identity.cluster_id,
@@ -170,17 +231,6 @@ def bind_checkpoint(checkpoint_url: str, logs: Sequence[FollowedLog]) -> None:
         ]
         for source in sources_of(logs)
     ]
-    bound = _read_binding(storage)
-    if bound is not None:
-        _check_binding(storage.shown(""), bound.sources, sources)
-    elif storage.files(_OFFSETS):
-        raise CheckpointForeignError(
-            f"{storage.shown('')} is the checkpoint of a query that is not aclog's: it has no "
-            f"{BINDING_NAME}. Start with another --checkpoint"
-        )
-    binding = _Binding(version=_VERSION, sources=sources)
-    if bound != binding:
-        storage.put(BINDING_NAME, msgspec.json.format(msgspec.json.encode(binding)) + b"\n")
 
 
 class _BoundLog(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -192,11 +242,17 @@ class _BoundLog(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     kind: str
 
 
-class _Binding(msgspec.Struct, frozen=True, kw_only=True):
+class _Binding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The binding file: the logs by source, in the order of Spark's checkpoint."""
 
     version: int
     sources: list[list[_BoundLog]]
+    #: Topic id by cluster id of all logs of a fleet, also of those that no source has now.
+    known: dict[str, str] = {}
+
+
+def _put_binding(storage: Storage, binding: _Binding) -> None:
+    storage.put(BINDING_NAME, msgspec.json.format(msgspec.json.encode(binding)) + b"\n")
 
 
 def _read_binding(storage: Storage) -> _Binding | None:
@@ -258,41 +314,69 @@ def _named(url: str, kafka: Mapping[str, str]) -> FollowedLog:
         log.close()
 
 
-def _found(bootstrap_servers: str, regex: str, kafka: Mapping[str, str]) -> list[FollowedLog]:
-    try:
-        pattern = JavaPattern.compile_for_java(regex)  # Spark matches later topics by the same expression
-    except ValueError as error:
-        raise LogError(f"invalid topics pattern: {error}") from error
-    if pattern.groups > 1:
-        raise LogError(
-            f"the topics pattern `{regex}` has {pattern.groups} groups, but only the cluster id may be one. "
-            "Write (?:...) for the others"
-        )
-    names = matching_topics(bootstrap_servers, pattern, client=kafka)
-    if not names:
-        raise LogNotFoundError(
-            f"{SCHEME}{bootstrap_servers}: no topic name matches the pattern `{regex}` completely"
-        )
-    if not pattern.groups:
-        if len(names) > 1:
+class TopicsPattern:
+    """All topics of a cluster whose complete name matches a regular expression.
+
+    Args:
+        bootstrap_servers: of the cluster.
+        regex: its group, if it has one, is the cluster id; without a group only one topic may match.
+        kafka: client settings, ``aclog.kafka.*`` without that prefix.
+
+    Raises:
+        LogError: the pattern is invalid.
+    """
+
+    def __init__(self, bootstrap_servers: str, regex: str, kafka: Mapping[str, str] = _NO_SETTINGS) -> None:
+        try:
+            self._pattern = JavaPattern.compile_for_java(regex)
+        except ValueError as error:
+            raise LogError(f"invalid topics pattern: {error}") from error
+        if self._pattern.groups > 1:
             raise LogError(
-                f"{len(names)} topics match `{regex}` ({_some(names)}), but their clusters are unknown: put "
-                "the part of the name that is the cluster id into a group, as in 'acls-(.+)'"
+                f"the topics pattern `{regex}` has {self._pattern.groups} groups, but only the cluster id "
+                "may be one. Write (?:...) for the others"
             )
-        return [_named(f"{SCHEME}{bootstrap_servers}/{names[0]}", kafka)]
-    return [_of_fleet(bootstrap_servers, name, pattern, kafka) for name in names]
+        self._bootstrap_servers, self._regex, self._kafka = bootstrap_servers, regex, kafka
 
+    def topics(self) -> list[str]:
+        """The topics that match now.
 
-def _of_fleet(
-    bootstrap_servers: str, name: str, pattern: JavaPattern, kafka: Mapping[str, str]
-) -> FollowedLog:
-    match = pattern.fullmatch(name)
-    cluster_id = match.group(1) if match else None
-    if not cluster_id:
-        raise LogError(f"the group of the topics pattern `{pattern.text}` is empty in topic `{name}`")
-    log = _named(f"{SCHEME}{bootstrap_servers}/{name}", kafka)
-    identity = LogIdentity(cluster_id, log.identity.topic_id)
-    return FollowedLog(url=log.url, identity=identity, kafka=log.kafka, is_of_fleet=True)
+        Raises:
+            LogError: none, or several without a group.
+            LogUnreachableError, LogRefusedError: see matching_topics.
+        """
+        names = matching_topics(self._bootstrap_servers, self._pattern, client=self._kafka)
+        if not names:
+            raise LogNotFoundError(
+                f"{SCHEME}{self._bootstrap_servers}: no topic name matches the pattern `{self._regex}` "
+                "completely"
+            )
+        if not self._pattern.groups and len(names) > 1:
+            raise LogError(
+                f"{len(names)} topics match `{self._regex}` ({_some(names)}), but their clusters are "
+                "unknown: put the part of the name that is the cluster id into a group, as in 'acls-(.+)'"
+            )
+        return names
+
+    def resolve(self, topics: Sequence[str], failures: LogFailures) -> list[FollowedLog]:
+        """Open each topic and return its identity with it; ``failures`` takes the errors, by topic."""
+        logs = []
+        for topic in topics:
+            with failures.collect(topic):
+                logs.append(self._resolved(topic))
+        return logs
+
+    def _resolved(self, topic: str) -> FollowedLog:
+        match = self._pattern.fullmatch(topic)
+        url = f"{SCHEME}{self._bootstrap_servers}/{topic}"
+        if not self._pattern.groups:
+            return _named(url, self._kafka)
+        cluster_id = match.group(1) if match else None
+        if not cluster_id:
+            raise LogError(f"the group of the topics pattern `{self._regex}` is empty in topic `{topic}`")
+        log = _named(url, self._kafka)
+        identity = LogIdentity(cluster_id, log.identity.topic_id)
+        return FollowedLog(url=log.url, identity=identity, kafka=log.kafka, is_of_fleet=True)
 
 
 def _some(names: Sequence[str]) -> str:

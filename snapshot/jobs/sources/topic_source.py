@@ -7,18 +7,16 @@ Missing offsets fail the query. But Spark identifies a topic by its name: it doe
 deleted and created again once that is as long as the old one was. So a batch checks the topic's id before
 and after its rows are read (FollowedLog.open).
 
-A topic that is created under a followed pattern after the job's start is not one of its logs. Its rows have a
-null ``cluster_id`` and the topic's name as ``topic_id``; decoding refuses them.
+Spark gets the names of all topics: patterns are resolved by running/fleet.py.
 """
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from records.errors import LogError
 from records.ids import uuid_to_string
 from snapshot.jobs.sources.kafka_options import connector_options
 
@@ -39,7 +37,6 @@ def read_topics_stream(
     spark: SparkSession,
     logs: Sequence[FollowedLog],
     *,
-    topics_pattern: str | None = None,
     max_offsets: int | None = None,
     starting_offsets: Mapping[str, int],
     kafka_options: Mapping[str, str],
@@ -49,22 +46,16 @@ def read_topics_stream(
     Args:
         spark: the session.
         logs: one or more, with the same bootstrap servers.
-        topics_pattern: the regular expression that found them; topics that it matches later are detected.
         max_offsets: limit of one micro-batch over all topics; counts offsets, of which some hold no row.
         starting_offsets: of each topic, for a new checkpoint; a topic that joins later starts at 0.
         kafka_options: the user's settings of the connector; see connector_options.
 
     Raises:
-        LogError: a setting that the connector does not have, or the pattern means something else in Java.
+        LogError: a setting that the connector does not have.
     """
     options = _options(logs, kafka_options)
     topics = [_topic(log) for log in logs]
-    if topics_pattern is None:
-        options["subscribe"] = ",".join(topics)
-    else:
-        _check_pattern(spark, topics_pattern, topics)
-        # Without anchors, Spark would find the pattern anywhere in a topic's name.
-        options["subscribePattern"] = f"^(?:{topics_pattern})$"
+    options["subscribe"] = ",".join(topics)
     options["startingOffsets"] = _offsets({topic: starting_offsets[topic] for topic in topics})
     if max_offsets is not None:
         options["maxOffsetsPerTrigger"] = str(max_offsets)
@@ -131,18 +122,3 @@ def _topic(log: FollowedLog) -> str:
     if topic is None:
         raise ValueError(f"{log.url} is not a topic")
     return topic
-
-
-def _check_pattern(spark: SparkSession, regex: str, topics: Sequence[str]) -> None:
-    """Check that the pattern means the same in RE2 (records.java_pattern) and in Java, which Spark uses."""
-    jvm: Any = spark._jvm  # noqa: SLF001 - there is no public way to call Java
-    try:
-        pattern = jvm.java.util.regex.Pattern.compile(regex)
-    except Exception as error:
-        raise LogError(f"the topics pattern `{regex}` is no valid regular expression in Java") from error
-    missed = [topic for topic in topics if not pattern.matcher(topic).matches()]
-    if missed:
-        raise LogError(
-            f"the topics pattern `{regex}` matches `{missed[0]}` here but not in Java: write it in "
-            "another form"
-        )

@@ -1,0 +1,44 @@
+"""Failures of single logs, collected by a job that continues with its other logs."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from records.errors import DecodeError, LogError, LogUnreachableError
+from snapshot.errors import HistoryForeignError, LogsFailedError, SparkJobError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class LogFailures:
+    """Errors by cluster id.
+
+    Args:
+        is_collecting: collect them; otherwise the first one is raised as usual.
+    """
+
+    def __init__(self, *, is_collecting: bool) -> None:
+        self.by_cluster: dict[str, str] = {}
+        self._is_collecting = is_collecting
+
+    @contextmanager
+    def collect(self, cluster_id: str) -> Iterator[None]:
+        """Collect an error of this log in the block.
+
+        An unreachable log is not collected: its cluster has the other logs, too, and a retry may help.
+        """
+        try:
+            yield
+        except LogUnreachableError:
+            raise
+        except (DecodeError, LogError, SparkJobError, HistoryForeignError) as error:
+            if not self._is_collecting:
+                raise
+            self.by_cluster[cluster_id] = str(error)
+
+    def check(self) -> None:
+        """Raise LogsFailedError if there are any."""
+        if self.by_cluster:
+            raise LogsFailedError(self.by_cluster)

@@ -1,0 +1,200 @@
+"""Runs a job over all topics of a pattern, while topics appear and vanish, or one of them fails.
+
+A query of Spark, and its checkpoint, has a fixed set of logs. So the query ends when the set changes, and the
+job starts again with the new set and another checkpoint below its own (fleet_checkpoint). It continues at the
+newest stored states: those are the commits of its batches.
+
+A log fails before anything of its batch is committed. Then the job starts again without this log, and tries
+it later again: in the next run, or after a minute, and after each further failure twice as long, up to an
+hour.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from records.errors import LogError, LogUnreachableError
+from snapshot.errors import LogsFailedError, SparkBusyError, SparkJobError
+from snapshot.jobs.folding.log_failures import LogFailures
+from snapshot.jobs.sources.logs import fleet_checkpoint, require_distinct_clusters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from snapshot.jobs.running.job import JobSettings
+    from snapshot.jobs.running.query import RunControl
+    from snapshot.jobs.sources.logs import FollowedLog, TopicsPattern
+
+_log: Final = logging.getLogger(__name__)
+_RETRY_MIN_S: Final = 60.0
+_RETRY_MAX_S: Final = 3600.0
+#: How often a continuous job lists the topics.
+POLL_S: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """The last failure of a log.
+
+    Attributes:
+        text: of its error.
+        pause_s: from the failure to the next try.
+        retry_at_s: time of the next try, of time.monotonic.
+    """
+
+    text: str
+    pause_s: float
+    retry_at_s: float
+
+
+class Fleet:
+    """The logs of one job by a pattern, and their failures.
+
+    Args:
+        pattern: finds the topics.
+        named: logs of the job beside those of the pattern.
+        on_failures: called with the text of each failing log's error, by its cluster id or topic, when one
+            fails or works again.
+        poll_s: how often a continuous job lists the topics.
+    """
+
+    def __init__(
+        self,
+        pattern: TopicsPattern,
+        named: Sequence[FollowedLog],
+        on_failures: Callable[[Mapping[str, str]], None],
+        *,
+        poll_s: float = POLL_S,
+    ) -> None:
+        self._pattern = pattern
+        self._named = named
+        self._on_failures = on_failures
+        self._poll_s = poll_s
+        self._failures: dict[str, _Failure] = {}
+        # By cluster id, of all logs that could be opened.
+        self._topics: dict[str, str | None] = {}
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """The text of each failing log's error."""
+        return {name: failure.text for name, failure in self._failures.items()}
+
+    def run(
+        self,
+        settings: JobSettings,
+        start: Callable[[JobSettings, RunControl], None],
+        control: RunControl,
+    ) -> None:
+        """Run the job until all is processed (without an interval), it is stopped, or all logs fail.
+
+        Args:
+            settings: of the job; ``logs`` are found here.
+            start: runs the job on fixed logs with its settings; ends when ``control`` stops it.
+            control: of the jobs that run with this one.
+
+        Raises:
+            LogsFailedError: all logs fail.
+            AclogError: an error that is not of one log.
+        """
+        is_new, is_known = False, True
+        while not control.stop.is_set():
+            topics = self._pattern.topics()
+            logs, checkpoint = self._usable_logs(settings, topics, is_new=is_new)
+            if not logs:
+                raise LogsFailedError(self.failures)
+            current = replace(settings, logs=tuple(logs), checkpoint=checkpoint, isolates_logs=True)
+            is_new = False
+            with self._restarting(control, topics, logs, is_once=settings.interval_s is None) as run_control:
+                try:
+                    start(current, run_control)
+                except LogsFailedError as error:
+                    self._add(error.failures)
+                    is_known = True
+                    continue
+                except (LogUnreachableError, SparkBusyError):
+                    raise
+                except SparkJobError as error:
+                    # Spark does not name the log. A new start finds a log that was deleted or trimmed.
+                    if not is_known and self._pattern.topics() == topics:
+                        raise
+                    _log.warning("%s; the job is started again", error)
+                    is_new, is_known = True, False
+                    continue
+            self._remove(logs)
+            if not run_control.restart.is_set():
+                return
+
+    def _usable_logs(
+        self, settings: JobSettings, topics: Sequence[str], *, is_new: bool
+    ) -> tuple[list[FollowedLog], str]:
+        """The logs that are not failing, or are to be tried again, and the checkpoint for them."""
+        deleted = [name for name in self._failures if self._topics.get(name, name) not in (None, *topics)]
+        if deleted:
+            self._failures = {name: each for name, each in self._failures.items() if name not in deleted}
+            self._on_failures(self.failures)
+        found = LogFailures(is_collecting=True)
+        now_s = time.monotonic()
+        waiting = {name for name, failure in self._failures.items() if failure.retry_at_s > now_s}
+        logs = [*self._named, *self._pattern.resolve([each for each in topics if each not in waiting], found)]
+        require_distinct_clusters(logs)
+        self._topics |= {log.identity.cluster_id: log.topic for log in logs}
+        logs = [log for log in logs if log.identity.cluster_id not in waiting]
+        checkpoint, logs = fleet_checkpoint(settings.checkpoint, logs, found, is_new=is_new)
+        if found.by_cluster:
+            self._add(found.by_cluster)
+        return logs, checkpoint
+
+    @contextmanager
+    def _restarting(
+        self, control: RunControl, topics: Sequence[str], logs: Sequence[FollowedLog], *, is_once: bool
+    ) -> Iterator[RunControl]:
+        """A control for one start of a job, which ends when topics change or a failure is to be retried."""
+        started = replace(control, restart=threading.Event())
+        ended = threading.Event()
+
+        def watch() -> None:
+            while not ended.wait(self._poll_s):
+                # They have worked for this long.
+                self._remove(logs)
+                retries_s = [failure.retry_at_s for failure in self._failures.values()]
+                try:
+                    is_changed = self._pattern.topics() != topics
+                except LogUnreachableError:
+                    continue  # the query reports it, if it lasts
+                except LogError:
+                    is_changed = True  # the next start reports it
+                if is_changed or min(retries_s, default=float("inf")) <= time.monotonic():
+                    started.restart.set()
+                    return
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        if not is_once:
+            watcher.start()
+        try:
+            yield started
+        finally:
+            ended.set()
+            if not is_once:
+                watcher.join()
+
+    def _add(self, failures: Mapping[str, str]) -> None:
+        for name, text in failures.items():
+            before = self._failures.get(name)
+            pause_s = _RETRY_MIN_S if before is None else min(before.pause_s * 2, _RETRY_MAX_S)
+            self._failures[name] = _Failure(text, pause_s, time.monotonic() + pause_s)
+            _log.warning("%s fails, and the job continues without it: %s", name, text)
+        self._on_failures(self.failures)
+
+    def _remove(self, logs: Sequence[FollowedLog]) -> None:
+        """Remove the failures of logs that work again."""
+        names = {name for log in logs for name in (log.identity.cluster_id, log.topic)}
+        working = [name for name in self._failures if name in names]
+        for name in working:
+            del self._failures[name]
+        if working:
+            self._on_failures(self.failures)

@@ -1,0 +1,184 @@
+"""The restarts of a fleet: logs that fail, appear and vanish."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from records.errors import LogNotFoundError
+from records.log.directory import DirectoryLog
+from snapshot.errors import LogsFailedError, SparkJobError
+from snapshot.jobs.folding.log_failures import LogFailures
+from snapshot.jobs.running import fleet
+from snapshot.jobs.running.fleet import Fleet
+from snapshot.jobs.running.job import JobSettings
+from snapshot.jobs.running.query import RunControl
+from snapshot.jobs.sources.logs import FollowedLog, TopicsPattern, bind_checkpoint, resolve_logs
+
+Start = Callable[[list[str]], None]
+
+
+class Directories(TopicsPattern):
+    """A pattern that matches directory logs."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+
+    def topics(self) -> list[str]:
+        return sorted(each.name for each in self._home.iterdir())
+
+    def resolve(self, topics: Sequence[str], failures: LogFailures) -> list[FollowedLog]:
+        logs = []
+        for topic in topics:
+            with failures.collect(topic):
+                logs += resolve_logs([str(self._home / topic)])
+        return logs
+
+    def create(self, name: str) -> None:
+        DirectoryLog.open(self._home / name, mode="create", cluster_id=f"c-{name}").close()
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Directories:
+    (tmp_path / "logs").mkdir()
+    found = Directories(tmp_path / "logs")
+    for name in ("a", "b", "c"):
+        found.create(name)
+    return found
+
+
+class Runs:
+    """A job that does what a test says, and what it was started with.
+
+    Attributes:
+        started: cluster ids and checkpoint of each start.
+        reported: failures, in the order of their reports.
+    """
+
+    def __init__(
+        self, logs: Directories, tmp_path: Path, *starts: Start, interval_s: float | None = None
+    ) -> None:
+        self.started: list[tuple[list[str], str]] = []
+        self.reported: list[dict[str, str]] = []
+        self.control = RunControl()
+        self._starts = iter(starts)
+        self.fleet = Fleet(logs, (), lambda found: self.reported.append(dict(found)), poll_s=0.02)
+        settings = JobSettings(logs=(), checkpoint=f"{tmp_path}/cp", store="", interval_s=interval_s)
+        self._settings = settings
+
+    def run(self) -> None:
+        self.fleet.run(self._settings, self._start, self.control)
+
+    def _start(self, settings: JobSettings, control: RunControl) -> None:
+        assert settings.isolates_logs
+        bind_checkpoint(settings.checkpoint, settings.logs)
+        ids = [log.identity.cluster_id for log in settings.logs]
+        self.started.append((ids, settings.checkpoint.rpartition("/")[2]))
+        if (do := next(self._starts, None)) is not None:
+            do(ids)
+        elif settings.interval_s is not None:
+            assert control.restart.wait(30) or control.stop.is_set()
+
+
+def failing(*names: str) -> Start:
+    def fail(_ids: list[str]) -> None:
+        raise LogsFailedError(dict.fromkeys(names, "a bad record"))
+
+    return fail
+
+
+def broken(_ids: list[str]) -> None:
+    raise SparkJobError("Some data may have been lost")
+
+
+def test_the_others_are_processed_without_the_logs_that_fail(logs: Directories, tmp_path: Path) -> None:
+    """Two of them, one after the other; both remain reported. The next run tries them again."""
+    runs = Runs(logs, tmp_path, failing("c-a"), failing("c-c"))
+    runs.run()
+    assert runs.started == [(["c-a", "c-b", "c-c"], "cp"), (["c-b", "c-c"], "fleet-1"), (["c-b"], "fleet-2")]
+    assert runs.fleet.failures == {"c-a": "a bad record", "c-c": "a bad record"}
+    again = Runs(logs, tmp_path)
+    again.run()
+    assert again.started == [(["c-a", "c-b", "c-c"], "fleet-3")]
+    assert again.fleet.failures == {}
+
+
+def test_log_that_cannot_be_opened(logs: Directories, tmp_path: Path) -> None:
+    (tmp_path / "logs" / "broken").mkdir()
+    runs = Runs(logs, tmp_path)
+    runs.run()
+    assert runs.started == [(["c-a", "c-b", "c-c"], "cp")]
+    assert "no segments" in runs.fleet.failures["broken"]
+
+
+def test_all_logs_fail(logs: Directories, tmp_path: Path) -> None:
+    runs = Runs(logs, tmp_path, failing("c-a", "c-b", "c-c"))
+    with pytest.raises(LogsFailedError, match="c-a: a bad record; c-b: a bad record; c-c: a bad record"):
+        runs.run()
+
+
+def test_error_without_a_log_starts_the_job_once_more(logs: Directories, tmp_path: Path) -> None:
+    """With another checkpoint: the start finds logs that were trimmed. The second time it is the job's."""
+    runs = Runs(logs, tmp_path, broken)
+    runs.run()
+    assert [checkpoint for _, checkpoint in runs.started] == ["cp", "fleet-1"]
+    twice = Runs(logs, tmp_path, broken, broken)
+    with pytest.raises(SparkJobError, match="Some data may have been lost"):
+        twice.run()
+    assert [checkpoint for _, checkpoint in twice.started] == ["fleet-1", "fleet-2"]
+
+
+def test_deleted_log_is_left_out_and_its_failure_forgotten(logs: Directories, tmp_path: Path) -> None:
+    def delete(_ids: list[str]) -> None:
+        shutil.rmtree(tmp_path / "logs" / "b")
+        raise LogsFailedError({"c-b": "no such topic"})
+
+    runs = Runs(logs, tmp_path, delete)
+    # Directories have no topics, by which the fleet knows that a log was deleted.
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(FollowedLog, "topic", property(lambda log: log.url.rpartition("/")[2]))
+        patched.setattr("snapshot.jobs.sources.logs.sources_of", lambda found: [(log,) for log in found])
+        runs.run()
+    assert [ids for ids, _ in runs.started] == [["c-a", "c-b", "c-c"], ["c-a", "c-c"]]
+    assert runs.fleet.failures == {}
+    assert runs.reported == [{"c-b": "no such topic"}, {}]
+
+
+def test_continuous_job_takes_a_new_log_and_tries_a_failing_one_again(
+    logs: Directories, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet, "_RETRY_MIN_S", 0.05)
+    runs = Runs(logs, tmp_path, failing("c-a"), interval_s=1.0)
+    start, count = runs._start, iter(range(10))
+
+    def counted(settings: JobSettings, control: RunControl) -> None:
+        if (number := next(count)) == 2:
+            logs.create("d")
+        elif number == 3:
+            runs.control.stop.set()
+        start(settings, control)
+
+    monkeypatch.setattr(runs, "_start", counted)
+    runs.run()
+    assert [ids for ids, _ in runs.started] == [
+        ["c-a", "c-b", "c-c"],
+        ["c-b", "c-c"],
+        ["c-a", "c-b", "c-c"],
+        ["c-a", "c-b", "c-c", "c-d"],
+    ]
+    assert runs.reported == [{"c-a": "a bad record"}, {}]
+
+
+def test_error_of_the_pattern_is_the_jobs(logs: Directories, tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path / "logs")
+    (tmp_path / "logs").mkdir()
+
+    def none() -> list[str]:
+        raise LogNotFoundError("no topic name matches the pattern")
+
+    logs.topics = none  # type: ignore[method-assign]
+    with pytest.raises(LogNotFoundError):
+        Runs(logs, tmp_path).run()
