@@ -11,6 +11,7 @@ SnapshotError
 
 SparkJobError
 +-- SparkArchiveError
++-- SparkConnectError
 +-- SparkJarsError
 +-- SparkBusyError
 +-- LogsFailedError
@@ -72,6 +73,10 @@ class SparkJobError(AclogError):
 
 class SparkArchiveError(SparkJobError):
     """An archive of packages cannot be made or read, or does not fit the driver."""
+
+
+class SparkConnectError(SparkJobError):
+    """A Spark Connect server cannot be reached."""
 
 
 class SparkJarsError(SparkJobError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -27,12 +27,12 @@ from authorizer.cli.spark.job import note_start, spark_session_of
 from authorizer.cli.spark.job_output import print_times
 from authorizer.cli.spark.locations import located, require_history
 from authorizer.cli.spark.options import SparkFlags, history_option, query_options
-from authorizer.cli.spark.requirements import require_spark
+from authorizer.cli.spark.requirements import require_connect, require_spark
 from records.acl import PatternType, ResourceType
 from records.ids import uuid_to_string
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from records.principal import KafkaPrincipal
     from snapshot.jobs.changes.history import Answer, History
@@ -59,6 +59,12 @@ _filter_options: Final = (
         help="Pattern type of the name: ANY, LITERAL or PREFIXED for ACLs with the same name; MATCH for all "
         "ACLs that match the resource.",
     ),
+    click.option(
+        "--remote",
+        metavar="sc://HOST:PORT",
+        help="Query by a Spark Connect server of Spark 4.2, without Java here. Both need access to DIR. The "
+        "jobs, review, sql, maintain and doctor need a classic session (--master).",
+    ),
     query_options,
 )
 
@@ -73,6 +79,7 @@ class _Query(SparkFlags):
     resource_type: str | None
     resource_name: str | None
     resource_pattern_type: PatternType
+    remote: str | None
     as_json: bool
 
     def run(
@@ -90,13 +97,23 @@ class _Query(SparkFlags):
         """
         if (self.resource_type is None) != (self.resource_name is None):
             raise click.UsageError("--resource-type and --resource-name must be given together")
+        if self.remote is not None and (
+            self.master or self.packages or self.spark_conf or self.archive is not None
+        ):
+            raise click.UsageError(
+                "--remote uses the server's settings: --master, --packages, --conf and --archives are for a "
+                "classic session"
+            )
         require_history(self.history, self.cluster_id)
-        require_spark()
+        if self.remote is None:
+            require_spark()
+        else:
+            require_connect()
         from snapshot.jobs.changes.history import History
 
         note_start()
         began_s = time.perf_counter()
-        with spark_session_of(self, "history", locations=[self.history]) as spark:
+        with self._session() as spark:
             start_s = time.perf_counter() - began_s
             found = found_in(History.open(spark, located(self.history), self.cluster_id))
             count = self._print(found, text_of)
@@ -104,6 +121,22 @@ class _Query(SparkFlags):
         if not self.as_json:
             answer(f"{summary_of(count, found)}: {shown(self.history)}")
             print_times(start_s, work_s)
+
+    @contextmanager
+    def _session(self) -> Iterator[Any]:
+        if self.remote is None:
+            with spark_session_of(self, "history", locations=[self.history]) as spark:
+                yield spark
+            return
+        from snapshot.jobs.running.failure import as_job_failure
+        from snapshot.jobs.session.connect import connect_session
+
+        with as_job_failure():
+            spark = connect_session(self.remote)
+            try:
+                yield spark
+            finally:
+                spark.stop()
 
     def _print(self, found: Answer, text_of: Callable[[Mapping[str, Any]], str]) -> int:
         """Print the rows; returns their number."""
@@ -192,6 +225,7 @@ def changes_command(*, after: int | datetime | None, until: int | datetime | Non
       aclog spark history changes --history DIR --after 51000 --until 52000
       aclog spark history changes --history DIR --after 2026-11-20T00:00Z --resource-type TOPIC \\
           --resource-name orders --json
+      aclog spark history changes --history s3a://bucket/history --remote sc://HOST:15002
     """
     _Query(**options).run(
         lambda history: history.changed(after=after, until=until),

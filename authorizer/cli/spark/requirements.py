@@ -19,6 +19,8 @@ JAVA_MIN: Final = 17
 _GATEWAY: Final = "PYSPARK_GATEWAY_PORT"
 _VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
 _TIMEOUT_S: Final = 30
+#: What pyspark imports for Spark Connect.
+_CONNECT: Final = ("grpc", "grpc_status", "zstandard")
 _NO_PYSPARK: Final = "pyspark is not installed"
 
 
@@ -56,6 +58,17 @@ def require_spark() -> None:
     missing = missing_requirement()
     if missing is not None:
         raise _failure(missing)
+
+
+def require_connect() -> None:
+    """Raise Failure if a package of Spark Connect's client is not installed."""
+    missing = [name for name in _CONNECT if find_spec(name) is None]
+    if missing:
+        raise Failure(
+            f"--remote cannot be used: {missing[0]} is not installed",
+            ExitCode.USAGE,
+            f"Spark Connect's client needs {install_command('connect')}.",
+        )
 
 
 def _failure(missing: str) -> Failure:
