@@ -7,7 +7,7 @@ import socket
 import pytest
 from click.testing import CliRunner
 
-from authorizer.cli.failure import ExitCode, failure_of
+from authorizer.cli.failure import ExitCode, Failure, failure_of
 from authorizer.cli.main import cli
 from authorizer.cli.spark import requirements
 from records.install_command import install_command
@@ -42,6 +42,6 @@ def test_settings_of_a_classic_session_are_refused() -> None:
 
 def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requirements, "_CONNECT", ("no_such_package",))
-    with pytest.raises(requirements.Failure, match="no_such_package is not installed") as caught:
+    with pytest.raises(Failure, match="no_such_package is not installed") as caught:
         requirements.require_connect()
     assert install_command("connect") in caught.value.hint

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from typing import Any
 
@@ -19,6 +20,7 @@ from records.entries import (
 from records.errors import DecodeError, UnsupportedVersionError
 from records.ids import uuid_from_string, uuid_to_string
 from records.log.base import LogIdentity
+from snapshot.errors import SparkJobError
 from snapshot.jobs.folding.decode import decode_rows
 from snapshot.jobs.folding.log_fold import fold_logs
 from snapshot.store.snapshot_store import SnapshotStore
@@ -121,6 +123,52 @@ def test_an_unknown_log_fails_the_query() -> None:
     with pytest.raises(DecodeError, match="topic new was created after the job's start") as caught:
         decoded(rows)
     assert caught.value.offset == 1
+
+
+def isolated(*batches: list[Row], isolates_logs: bool = True) -> dict[str, tuple[int | None, str | None]]:
+    """Records and failure by cluster, of a task with two logs."""
+    store = SnapshotStore(f"memory://{uuid.uuid4().hex}")
+    topic_id = uuid_from_string(TOPIC_ID)
+    plans = {
+        name: plan(store, 99, base=None, identity=LogIdentity(name, topic_id))
+        for name in (CLUSTER_ID, "other")
+    }
+    rows = fold_logs(map(source_batch, batches), plans=plans, write_changes=None, isolates_logs=isolates_logs)
+    return {
+        row["cluster_id"]: (row["summary"] and json.loads(row["summary"])["records"], row["failure"])
+        for batch in rows
+        for row in batch.to_pylist()
+    }
+
+
+def others(*values: bytes) -> list[Row]:
+    return [Row(at, 1000, None, value, cluster_id="other") for at, value in enumerate(values)]
+
+
+def test_log_that_fails_does_not_fail_the_other_ones_of_a_task() -> None:
+    """Whether it comes first or last, in a batch with another one or alone; its later rows are skipped."""
+    bad = frames(FRAMES[0], b"no record", FRAMES[2])
+    for batches in ([[*bad, *others(*FRAMES[:2])]], [others(*FRAMES[:2]), bad, frames(FRAMES[3], start=3)]):
+        found = isolated(*batches)
+        assert found["other"] == (2, None)
+        records, failure = found[CLUSTER_ID]
+        assert records is None
+        assert failure is not None
+        assert f"(in {NAME}, offset 1" in failure
+        with pytest.raises(DecodeError):
+            isolated(*batches, isolates_logs=False)
+
+
+def test_rows_without_a_log_end_the_task_of_isolated_logs() -> None:
+    """Otherwise logs whose rows follow would look as if they had no records."""
+    unknown = Row(1, 0, None, FRAMES[1], cluster_id=None, topic_id="new")
+    with pytest.raises(DecodeError, match="topic new was created"):
+        isolated(frames(FRAMES[0]), [unknown], others(FRAMES[0]))
+
+
+def test_rows_of_a_log_are_together() -> None:
+    with pytest.raises(SparkJobError, match="the rows of the log are not together in the task"):
+        isolated(frames(FRAMES[0]), others(FRAMES[0]), frames(FRAMES[1], start=1))
 
 
 def test_other_records_are_skipped() -> None:

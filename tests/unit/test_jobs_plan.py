@@ -17,6 +17,7 @@ from records.log_batch import LogRecord
 from snapshot.delta import AclsDelta
 from snapshot.errors import SnapshotError, SparkJobError
 from snapshot.image import AclsImage, Provenance
+from snapshot.jobs.folding.log_failures import LogFailures
 from snapshot.jobs.planning.first_offsets import FIRST_OFFSETS_NAME, read_first_offsets
 from snapshot.jobs.planning.log_states import LogStates, NextState
 from snapshot.jobs.sources.logs import FollowedLog
@@ -265,16 +266,30 @@ def test_the_start_of_a_job_is_decided_once(tmp_path: Path) -> None:
     world = World()
     world.snapshot(7)
     logs = [cast("FollowedLog", world)]
-    begun = read_first_offsets(str(tmp_path), logs, lambda _: world.states.choose_start(keep=3))
+    begun = read_first_offsets(
+        str(tmp_path), logs, lambda _: world.states.choose_start(keep=3), LogFailures(is_collecting=False)
+    )
     assert begun.starts == {"sim-cluster": 7}
     world.snapshot(9)
-    assert read_first_offsets(str(tmp_path), logs, lambda _: world.states.choose_start(keep=3)) == begun
+    assert (
+        read_first_offsets(
+            str(tmp_path), logs, lambda _: world.states.choose_start(keep=3), LogFailures(is_collecting=False)
+        )
+        == begun
+    )
     joined = FollowedLog(url="kafka://k:1/t", identity=LogIdentity("joined", Uuid(b"t" * 16)))
-    assert read_first_offsets(str(tmp_path), [*logs, joined], lambda _: 5).starts == {
+    assert read_first_offsets(
+        str(tmp_path), [*logs, joined], lambda _: 5, LogFailures(is_collecting=False)
+    ).starts == {
         "sim-cluster": 7,
         "joined": 0,
     }
-    assert read_first_offsets(str(tmp_path / "other"), logs, lambda _: 0).writer != begun.writer
+    assert (
+        read_first_offsets(
+            str(tmp_path / "other"), logs, lambda _: 0, LogFailures(is_collecting=False)
+        ).writer
+        != begun.writer
+    )
 
 
 @pytest.mark.parametrize("text", ["", "{}", json.dumps({"writer": 1, "starts": {}})])
@@ -282,7 +297,7 @@ def test_a_damaged_beginning_is_refused(tmp_path: Path, text: str) -> None:
     """It is not known any more which offsets the checkpoint covers."""
     (tmp_path / FIRST_OFFSETS_NAME).write_text(text)
     with pytest.raises(SparkJobError, match=r"is damaged: .*another --checkpoint"):
-        read_first_offsets(str(tmp_path), [], lambda _: 0)
+        read_first_offsets(str(tmp_path), [], lambda _: 0, LogFailures(is_collecting=False))
 
 
 def manifests(**changes: Any) -> tuple[SnapshotStore, SnapshotManifest]:

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from records.errors import DecodeError, LogError, LogUnreachableError
 from snapshot.errors import HistoryForeignError, LogsFailedError, SparkJobError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+_AT_A_TIME: Final = 16
+
+
+def for_logs(function: Callable[[_T], _R], items: Iterable[_T]) -> list[_R]:
+    """Call a function for each log, many at a time, as it waits for clusters. Raises the first error."""
+    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        return list(pool.map(function, items))
 
 
 class LogFailures:

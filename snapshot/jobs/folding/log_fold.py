@@ -64,7 +64,7 @@ def fold_logs(
     """The work of one task: fold SOURCE rows, return FOLDED rows.
 
     Args:
-        batches: rows of one or more logs, each in offset order.
+        batches: rows of one or more logs, one log after the other, each in offset order.
         plans: by cluster id.
         write_changes: called once for each log with changes, which are rows of CHANGES_ARROW in any order;
             see JobSink.
@@ -76,28 +76,39 @@ def fold_logs(
         SnapshotError: a base is damaged, or a store cannot be read or written.
         SparkJobError: rows out of order or beyond a plan's end: the log was trimmed or truncated.
     """
-    folds: dict[str, LogFold] = {}
     failures = LogFailures(is_collecting=isolates_logs)
-    for cluster_id, rows in rows_by_log(batches):
-        if cluster_id in failures.by_cluster:
-            continue
-        plan = plans[cluster_id]
-        with failures.collect(cluster_id):
-            if cluster_id not in folds:
-                folds[cluster_id] = LogFold(plan)
-            if plan.has_ranges:
-                for batch in read_ranges(rows, plan.rows_from, plan.client):
-                    folds[cluster_id].take(batch.records)
-            else:
-                folds[cluster_id].take(decode_rows(rows, plan.rows_from, plan.source))
-    for cluster_id, fold in folds.items():
+    folds: dict[str, LogFold | None] = {}
+    current: str | None = None
+
+    def finished(cluster_id: str) -> pa.RecordBatch:
+        """The row of a log whose rows have ended. Only one log's state is held at a time."""
+        fold, folds[cluster_id] = folds[cluster_id], None
         summary: str | None = None
-        if cluster_id not in failures.by_cluster:
+        if fold is not None and cluster_id not in failures.by_cluster:
             with failures.collect(cluster_id):
                 summary = msgspec.json.encode(fold.finish(write_changes)).decode()
-        yield _folded(cluster_id, summary, failures.by_cluster.get(cluster_id))
-    for cluster_id in failures.by_cluster.keys() - folds.keys():
-        yield _folded(cluster_id, None, failures.by_cluster[cluster_id])
+        return _folded(cluster_id, summary, failures.by_cluster.get(cluster_id))
+
+    # Errors of the rows themselves are not a log's, and end the task.
+    for cluster_id, rows in rows_by_log(batches):
+        plan = plans[cluster_id]
+        if cluster_id != current:
+            if cluster_id in folds:
+                raise SparkJobError(f"cluster {cluster_id}: the rows of the log are not together in the task")
+            if current is not None:
+                yield finished(current)
+            current, folds[cluster_id] = cluster_id, None
+            with failures.collect(cluster_id):
+                folds[cluster_id] = LogFold(plan)
+        if (fold := folds[cluster_id]) is not None and cluster_id not in failures.by_cluster:
+            with failures.collect(cluster_id):
+                if plan.has_ranges:
+                    for batch in read_ranges(rows, plan.rows_from, plan.client):
+                        fold.take(batch.records)
+                else:
+                    fold.take(decode_rows(rows, plan.rows_from, plan.source))
+    if current is not None:
+        yield finished(current)
 
 
 def _folded(cluster_id: str, summary: str | None, failure: str | None) -> pa.RecordBatch:

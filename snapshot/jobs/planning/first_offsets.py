@@ -12,6 +12,7 @@ from uuid import uuid4
 import msgspec
 
 from snapshot.errors import SparkJobError
+from snapshot.jobs.folding.log_failures import for_logs
 from snapshot.store.storage import Storage
 
 if TYPE_CHECKING:
@@ -67,9 +68,12 @@ def read_first_offsets(
         ) from error
     if stored is None:
         starts = {}
-        for log in logs:
+
+        def choose(log: FollowedLog) -> None:
             with failures.collect(log.identity.cluster_id):
                 starts[log.identity.cluster_id] = choose_start(log)
+
+        for_logs(choose, logs)
         failures.check()
         current = FirstOffsets(writer=uuid4().hex[:12], starts=starts)
     else:

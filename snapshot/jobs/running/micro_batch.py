@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 import msgspec
@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from snapshot.digest import digest_to_string
-from snapshot.jobs.folding.log_failures import LogFailures
+from snapshot.jobs.folding.log_failures import LogFailures, for_logs
 from snapshot.jobs.folding.log_fold import LogFold, fold_logs
 from snapshot.jobs.folding.log_plan import LogPlan, LogSummary, log_result
 from snapshot.jobs.folding.schema import FOLDED
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from snapshot.jobs.planning.first_offsets import FirstOffsets
     from snapshot.jobs.running.job import JobSettings, JobSink
     from snapshot.jobs.sources.logs import FollowedLog
+
+
+_TASKS_PER_CORE: Final = 4
 
 
 class MicroBatches:
@@ -94,7 +97,7 @@ class MicroBatches:
             results = self._fold(rows, plans, failures)
             failures.check()
             self._sink.commit(results)
-            reports = tuple(self._commit(result) for result in results)
+            reports = tuple(for_logs(self._commit, results))
             elapsed_ms = (time.monotonic() - started_at_s) * 1000
         self._on_batch(BatchReport(batch_id=batch_id, logs=reports, elapsed_ms=elapsed_ms))
 
@@ -110,37 +113,36 @@ class MicroBatches:
     def _plans(self, planned: PlannedOffsets, failures: LogFailures) -> list[LogPlan]:
         settings = self._settings
         attempt = f"{self._first_offsets.writer}-{uuid4().hex[:8]}"
-        plans = []
-        for log in settings.logs:
+
+        def plan(log: FollowedLog) -> LogPlan | None:
             start, end = planned.ranges.get(log.identity.cluster_id, (0, 0))
             if start == end:
-                continue
+                return None
             state = None
             with failures.collect(log.identity.cluster_id):
                 state = self._states[log.identity.cluster_id].next_state(
                     end, end_time_ms=self._end_time_ms(planned, log)
                 )
             if state is None:
-                continue
-            plans.append(
-                LogPlan(
-                    identity=log.identity,
-                    has_ranges=log.topic is None,
-                    client=log.kafka,
-                    start=start,
-                    end=end,
-                    provenance=state.provenance,
-                    log_end_time_ms=state.log_end_time_ms,
-                    shards=settings.shards,
-                    attempt=attempt,
-                    store_url=settings.store,
-                    base=state.base,
-                    before=state.before,
-                    wants_changes=self._sink.wants_changes,
-                    wants_count_deltas=self._sink.wants_count_deltas,
-                )
+                return None
+            return LogPlan(
+                identity=log.identity,
+                has_ranges=log.topic is None,
+                client=log.kafka,
+                start=start,
+                end=end,
+                provenance=state.provenance,
+                log_end_time_ms=state.log_end_time_ms,
+                shards=settings.shards,
+                attempt=attempt,
+                store_url=settings.store,
+                base=state.base,
+                before=state.before,
+                wants_changes=self._sink.wants_changes,
+                wants_count_deltas=self._sink.wants_count_deltas,
             )
-        return plans
+
+        return [each for each in for_logs(plan, settings.logs) if each is not None]
 
     def _end_time_ms(self, planned: PlannedOffsets, log: FollowedLog) -> int | None:
         """When the batch's end is known to have been the log's end; None if that is unknown (I10).
@@ -184,17 +186,19 @@ class MicroBatches:
             if row.summary is not None
         }
         failures.by_cluster |= {row.cluster_id: row.failure for row in folded if row.failure is not None}
-        results = []
-        for cluster_id, plan in by_cluster.items():
-            if cluster_id in failures.by_cluster:
-                continue
+
+        def result(plan: LogPlan) -> LogResult | None:
+            cluster_id = plan.identity.cluster_id
             with failures.collect(cluster_id):
-                if cluster_id not in summaries:
+                summary = summaries.get(cluster_id)
+                if summary is None:
                     # Only markers or gaps: the state is the same at a later end offset.
-                    summaries[cluster_id] = LogFold(plan).finish(write_changes)
-                gap_until = self._states[cluster_id].gap_until(plan.end)
-                results.append(log_result(plan, summaries[cluster_id], gap_until=gap_until))
-        return results
+                    summary = LogFold(plan).finish(write_changes)
+                return log_result(plan, summary, gap_until=self._states[cluster_id].gap_until(plan.end))
+            return None
+
+        folded_plans = [plan for plan in plans if plan.identity.cluster_id not in failures.by_cluster]
+        return [each for each in for_logs(result, folded_plans) if each is not None]
 
     def _source(self, rows: DataFrame, plans: Sequence[LogPlan]) -> DataFrame:
         """SOURCE rows of the plans: those of the batch, and topics that are read again."""
@@ -213,7 +217,10 @@ class MicroBatches:
             sources.append(
                 read_topic(rows.sparkSession, log, plan.rows_from, plan.end, self._settings.kafka_options)
             )
-        return reduce(DataFrame.unionByName, sources)
+        source = reduce(DataFrame.unionByName, sources)
+        tasks = rows.sparkSession.sparkContext.defaultParallelism * _TASKS_PER_CORE
+        # A task for each of many small logs takes longer than their work.
+        return source.coalesce(tasks) if len(plans) > tasks else source
 
     def _commit(self, result: LogResult) -> LogReport:
         plan = result.plan

@@ -27,7 +27,7 @@ from records.log.client_keys import NamedSettings, keys_of
 from records.log.open import DIRECTORY, POLLED, QUORUM, TOPIC, kind_of, matching_topics, open_log
 from records.log.topic.url import SCHEME, parse_topic_url
 from snapshot.errors import CheckpointForeignError, SparkJobError
-from snapshot.jobs.folding.log_failures import LogFailures
+from snapshot.jobs.folding.log_failures import LogFailures, for_logs
 from snapshot.store.storage import Storage
 
 if TYPE_CHECKING:
@@ -360,11 +360,13 @@ class TopicsPattern:
 
     def resolve(self, topics: Sequence[str], failures: LogFailures) -> list[FollowedLog]:
         """Open each topic and return its identity with it; ``failures`` takes the errors, by topic."""
-        logs = []
-        for topic in topics:
+
+        def resolve(topic: str) -> FollowedLog | None:
             with failures.collect(topic):
-                logs.append(self._resolved(topic))
-        return logs
+                return self._resolved(topic)
+            return None
+
+        return [log for log in for_logs(resolve, topics) if log is not None]
 
     def _resolved(self, topic: str) -> FollowedLog:
         match = self._pattern.fullmatch(topic)
