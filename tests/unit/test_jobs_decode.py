@@ -141,14 +141,17 @@ def isolated(*batches: list[Row], isolates_logs: bool = True) -> dict[str, tuple
     }
 
 
-def others(*values: bytes) -> list[Row]:
+def of_other(*values: bytes) -> list[Row]:
     return [Row(at, 1000, None, value, cluster_id="other") for at, value in enumerate(values)]
 
 
 def test_log_that_fails_does_not_fail_the_other_ones_of_a_task() -> None:
     """Whether it comes first or last, in a batch with another one or alone; its later rows are skipped."""
     bad = frames(FRAMES[0], b"no record", FRAMES[2])
-    for batches in ([[*bad, *others(*FRAMES[:2])]], [others(*FRAMES[:2]), bad, frames(FRAMES[3], start=3)]):
+    for batches in (
+        [[*bad, *of_other(*FRAMES[:2])]],
+        [of_other(*FRAMES[:2]), bad, frames(FRAMES[3], start=3)],
+    ):
         found = isolated(*batches)
         assert found["other"] == (2, None)
         records, failure = found[CLUSTER_ID]
@@ -163,12 +166,12 @@ def test_rows_without_a_log_end_the_task_of_isolated_logs() -> None:
     """Otherwise logs whose rows follow would look as if they had no records."""
     unknown = Row(1, 0, None, FRAMES[1], cluster_id=None, topic_id="new")
     with pytest.raises(DecodeError, match="topic new was created"):
-        isolated(frames(FRAMES[0]), [unknown], others(FRAMES[0]))
+        isolated(frames(FRAMES[0]), [unknown], of_other(FRAMES[0]))
 
 
 def test_rows_of_a_log_are_together() -> None:
     with pytest.raises(SparkJobError, match="the rows of the log are not together in the task"):
-        isolated(frames(FRAMES[0]), others(FRAMES[0]), frames(FRAMES[1], start=1))
+        isolated(frames(FRAMES[0]), of_other(FRAMES[0]), frames(FRAMES[1], start=1))
 
 
 def test_other_records_are_skipped() -> None:
