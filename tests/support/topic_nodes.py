@@ -17,7 +17,7 @@ from authorizer.node.node import Node
 from records.acl import AclBinding
 from records.entries import AccessControlEntryRecord, AclRecord
 from records.ids import binding_uuid, uuid_to_string
-from snapshot.jobs.folding.log_failures import LogFailures
+from snapshot.jobs.sources.log_failures import LogFailures
 from snapshot.jobs.sources.logs import FollowedLog, TopicsPattern
 from support.node_acls import may, topic_acl
 from support.nodes import SOON_S, create, delete

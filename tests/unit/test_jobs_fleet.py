@@ -11,11 +11,11 @@ import pytest
 from records.errors import LogNotFoundError
 from records.log.directory import DirectoryLog
 from snapshot.errors import LogsFailedError, SparkJobError
-from snapshot.jobs.folding.log_failures import LogFailures
 from snapshot.jobs.running import fleet
 from snapshot.jobs.running.fleet import Fleet
 from snapshot.jobs.running.job import JobSettings
 from snapshot.jobs.running.query import RunControl
+from snapshot.jobs.sources.log_failures import LogFailures
 from snapshot.jobs.sources.logs import FollowedLog, TopicsPattern, bind_checkpoint, resolve_logs
 
 Start = Callable[[list[str]], None]

@@ -15,7 +15,7 @@ from records.ids import Uuid, uuid_to_string
 from records.log.base import LogIdentity
 from records.log.directory import DirectoryLog
 from snapshot.errors import CheckpointForeignError
-from snapshot.jobs.folding.log_failures import LogFailures
+from snapshot.jobs.sources.log_failures import LogFailures
 from snapshot.jobs.sources.logs import (
     BINDING_NAME,
     FollowedLog,

@@ -17,9 +17,9 @@ from records.log_batch import LogRecord
 from snapshot.delta import AclsDelta
 from snapshot.errors import SnapshotError, SparkJobError
 from snapshot.image import AclsImage, Provenance
-from snapshot.jobs.folding.log_failures import LogFailures
 from snapshot.jobs.planning.first_offsets import FIRST_OFFSETS_NAME, read_first_offsets
 from snapshot.jobs.planning.log_states import LogStates, NextState
+from snapshot.jobs.sources.log_failures import LogFailures
 from snapshot.jobs.sources.logs import FollowedLog
 from snapshot.store.manifest import SnapshotManifest
 from snapshot.store.snapshot_store import SnapshotStore

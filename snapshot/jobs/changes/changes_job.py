@@ -24,8 +24,8 @@ from snapshot.jobs.changes.change_messages import messages_of
 from snapshot.jobs.changes.change_table import net_changes
 from snapshot.jobs.changes.coverage import Coverage, put_coverage, read_coverage
 from snapshot.jobs.changes.tables.delta_tables import DeltaHistory
-from snapshot.jobs.folding.log_failures import LogFailures
 from snapshot.jobs.running.query import run_job
+from snapshot.jobs.sources.log_failures import LogFailures
 from snapshot.store.storage import Storage
 
 if TYPE_CHECKING:

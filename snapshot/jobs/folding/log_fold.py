@@ -36,9 +36,9 @@ from snapshot.fold import DeltaCounts, Fold
 from snapshot.image import AclsImage
 from snapshot.jobs.folding.change_recorder import ChangeRecorder
 from snapshot.jobs.folding.decode import decode_rows, rows_by_log
-from snapshot.jobs.folding.log_failures import LogFailures
 from snapshot.jobs.folding.log_plan import AclCount, LogPlan, LogSummary
 from snapshot.jobs.folding.stored_state import StoredState
+from snapshot.jobs.sources.log_failures import LogFailures
 from snapshot.jobs.sources.log_range import read_ranges
 from snapshot.metadata_image import MetadataImage
 from snapshot.store.metadata_file import put_metadata

@@ -12,13 +12,13 @@ from uuid import uuid4
 import msgspec
 
 from snapshot.errors import SparkJobError
-from snapshot.jobs.folding.log_failures import for_logs
+from snapshot.jobs.sources.log_failures import for_logs
 from snapshot.store.storage import Storage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from snapshot.jobs.folding.log_failures import LogFailures
+    from snapshot.jobs.sources.log_failures import LogFailures
     from snapshot.jobs.sources.logs import FollowedLog
 
 FIRST_OFFSETS_NAME: Final = "aclog-job.json"

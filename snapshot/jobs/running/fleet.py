@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from records.errors import LogError, LogUnreachableError
 from snapshot.errors import LogsFailedError, SparkBusyError, SparkJobError
-from snapshot.jobs.folding.log_failures import LogFailures
+from snapshot.jobs.sources.log_failures import LogFailures
 from snapshot.jobs.sources.logs import fleet_checkpoint, require_distinct_clusters
 
 if TYPE_CHECKING:

@@ -23,13 +23,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from snapshot.digest import digest_to_string
-from snapshot.jobs.folding.log_failures import LogFailures, for_logs
 from snapshot.jobs.folding.log_fold import LogFold, fold_logs
 from snapshot.jobs.folding.log_plan import LogPlan, LogSummary, log_result
 from snapshot.jobs.folding.schema import FOLDED
 from snapshot.jobs.planning.log_states import LogStates
 from snapshot.jobs.planning.planned_offsets import OffsetLog, PlannedOffsets
 from snapshot.jobs.running.job import BatchReport, LogReport
+from snapshot.jobs.sources.log_failures import LogFailures, for_logs
 from snapshot.jobs.sources.topic_source import read_topic
 from snapshot.store.snapshot_store import SnapshotStore
 

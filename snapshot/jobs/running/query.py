@@ -16,13 +16,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from snapshot.errors import SparkBusyError, SparkJobError
-from snapshot.jobs.folding.log_failures import LogFailures
 from snapshot.jobs.planning.first_offsets import read_first_offsets
 from snapshot.jobs.planning.log_states import LogStates
 from snapshot.jobs.planning.planned_offsets import OffsetLog
 from snapshot.jobs.running.failure import as_job_failure
 from snapshot.jobs.running.micro_batch import MicroBatches
 from snapshot.jobs.session.s3a import checkpoint_session
+from snapshot.jobs.sources.log_failures import LogFailures
 from snapshot.jobs.sources.logs import bind_checkpoint, sources_of
 from snapshot.jobs.sources.range_source import read_ranges_stream
 from snapshot.jobs.sources.topic_source import read_topics_stream

@@ -27,7 +27,7 @@ from records.log.client_keys import NamedSettings, keys_of
 from records.log.open import DIRECTORY, POLLED, QUORUM, TOPIC, kind_of, matching_topics, open_log
 from records.log.topic.url import SCHEME, parse_topic_url
 from snapshot.errors import CheckpointForeignError, SparkJobError
-from snapshot.jobs.folding.log_failures import LogFailures, for_logs
+from snapshot.jobs.sources.log_failures import LogFailures, for_logs
 from snapshot.store.storage import Storage
 
 if TYPE_CHECKING:
