@@ -7,12 +7,8 @@ order.
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
@@ -20,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from authorizer.admin_server.server import AdminServer
 from support.admin_requests import EVERY, ask, decoded, request_frame
-from support.go_programs import ADMIN_CLIENTS
+from support.client_programs import comparable, run_client
 from support.kafka_broker import jar_broker
 from support.nodes import SOON_S, config_of, running_node
 from support.waiting import wait_until
@@ -82,7 +78,6 @@ EVERY_ACL: Final = request_frame(
     3,
     EVERY,
 )
-TESTS: Final = Path(__file__).parents[1]
 TOPICS, GROUPS = ["orders", "payments", "unknown"], ["g", "h"]
 
 
@@ -104,31 +99,6 @@ def pair() -> Iterator[Pair]:
             with AdminServer(config_of(admin_listeners="PLAINTEXT://127.0.0.1:0")) as server:
                 server.start(node)
                 yield Pair(broker.bootstrap_servers, server.addresses[0])
-
-
-def run(client: str, address: str, requests: Sequence[Request]) -> list[dict[str, Any]]:
-    """The answer to each request, by a client of the program in Go or by kafka-python."""
-    command: list[Any] = [sys.executable, "-m", "support.kafka_python_client", address]
-    if client != "kafka-python":
-        directory = ADMIN_CLIENTS.directory()
-        if directory is None:
-            pytest.skip(ADMIN_CLIENTS.missing_reason())
-        command = [directory / ADMIN_CLIENTS.name, client, address]
-    ran = subprocess.run(
-        command,
-        input="".join(json.dumps(each) + "\n" for each in requests),
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        timeout=SOON_S,
-        cwd=TESTS,
-    )
-    return [json.loads(line) for line in ran.stdout.splitlines()]
-
-
-def comparable(answers: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Answers with their ACLs sorted."""
-    return [{**each, "acls": sorted(each.get("acls") or (), key=repr)} for each in answers]
 
 
 def wait_for_acls(pair: Pair, count: int) -> None:
@@ -160,16 +130,16 @@ def test_an_admin_client_gets_the_same_answers(pair: Pair, client: str) -> None:
     # kafka-python takes 10 ms for each. Seven has no factor in common with the number of any field's values.
     filters = FILTERS[::7] if client == "kafka-python" else FILTERS
     # The broker creates the topic of the groups' offsets when the first client asks for it.
-    run(client, pair.broker, described)
+    run_client(client, pair.broker, described)
     found = []
     for address in pair:
-        answers = run(client, address, ordered("create", [*CREATED, *REFUSED]))
+        answers = run_client(client, address, ordered("create", [*CREATED, *REFUSED]))
         wait_for_acls(pair, len(CREATED) - 1)
-        answers += run(client, address, [*ordered("describe", filters), *described])
-        answers += run(client, address, ordered("delete", REMOVED))
+        answers += run_client(client, address, [*ordered("describe", filters), *described])
+        answers += run_client(client, address, ordered("delete", REMOVED))
         wait_for_acls(pair, 2)
-        answers += run(client, address, ordered("describe", [ANY]))
-        answers += run(client, address, ordered("delete", [ANY]))
+        answers += run_client(client, address, ordered("describe", [ANY]))
+        answers += run_client(client, address, ordered("delete", [ANY]))
         wait_for_acls(pair, 0)
         found.append(comparable(answers))
     of_broker, of_node = found
@@ -194,10 +164,32 @@ def test_the_calls_of_a_terraform_provider_get_the_same_answers(pair: Pair) -> N
             (ordered("delete", [replaced]), 0),
             (ordered("describe", [replaced]), 0),
         ):
-            answers += run("provider", address, requests)
+            answers += run_client("provider", address, requests)
             wait_for_acls(pair, count)
         found.append(comparable(answers))
     assert found[1] == found[0]
     assert [each["acls"] for each in found[1]] == [
         [], [], [wanted], [wanted], [], [replaced], [replaced], [],
     ]  # fmt: skip
+
+
+def test_an_import_by_a_terraform_provider_gets_the_same_answers(pair: Pair) -> None:
+    """The provider takes the ACL from its id, lists all to find it, again for each plan, and destroys it."""
+    imported = CREATED[2]
+    found = []
+    for address in pair:
+        run_client("kadm", address, ordered("create", CREATED[2:6]))
+        wait_for_acls(pair, 4)
+        answers = []
+        for _ in ("import", "plan"):
+            answers += run_client("provider", address, ordered("describe", [imported]))
+        answers += run_client("provider", address, ordered("delete", [imported]))
+        wait_for_acls(pair, 3)
+        answers += run_client("provider", address, ordered("describe", [imported]))
+        run_client("kadm", address, ordered("delete", [ANY]))
+        wait_for_acls(pair, 0)
+        found.append(comparable(answers))
+    of_broker, of_node = found
+    assert of_node == of_broker
+    assert [imported in each["acls"] for each in of_node] == [True, True, True, False]
+    assert [len(each["acls"]) for each in of_node] == [4, 4, 1, 3]

@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,12 @@ from authorizer.configuration.load import load_config
 from authorizer.listeners import log_throttle
 from authorizer.node.node import Node
 from support.certificates import Authority
+from support.client_programs import run_client
 from support.cluster_acls import ANY
 from support.issuer import AUDIENCE, ISSUER, key_set
 from support.issuer import token as issued
 from support.kafka_tools import run_java
+from support.login import Login
 from support.nodes import SOON_S
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -350,6 +353,31 @@ def test_over_tls_the_principal_is_that_of_the_login_and_not_the_certificates(
         stopping_s = time.monotonic()
     # The client is still connected, and idle.
     assert time.monotonic() - stopping_s < 3
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("client", ["kadm", "sarama"])
+def test_admin_clients_log_in_over_tls(files: dict[str, str], tmp_path: Path, client: str) -> None:
+    """Beside a real broker, and by every mechanism: test_admin_logins_against_kafka."""
+    authority = Authority()
+    (tmp_path / "ca.pem").write_text(authority.pem)
+    settings = {
+        **files,
+        "aclog.admin.listeners": "SASL_SSL://127.0.0.1:0",
+        "ssl.keystore.location": str(authority.issue("CN=localhost").write(tmp_path / "server.pem")),
+        "ssl.keystore.type": "PEM",
+    }
+    login = Login(
+        authority=str(tmp_path / "ca.pem"), mechanism="SCRAM-SHA-512", user="alice", password="secret"
+    )
+    acl = {"resource_type": 2, "resource_name": "orders", "pattern_type": 3, "operation": 3}
+    acl |= {"principal": "User:bob", "host": "*", "permission_type": 3}
+    requests = [{"do": "create", "acl": acl}, {"do": "describe", "acl": acl}]
+    with serving(tmp_path / "log", settings) as address:
+        created, described = run_client(client, address, requests, login)
+        assert (created["error"], described["acls"]) == ("", [acl])
+        (refused,) = run_client(client, address, requests[1:], replace(login, password="wrong"))
+        assert "invalid credentials" in refused["error"]
 
 
 def test_logins_are_counted_by_listener_and_outcome(files: dict[str, str], tmp_path: Path) -> None:

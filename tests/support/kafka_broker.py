@@ -17,7 +17,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -53,6 +53,8 @@ class Broker:
     """Its `__cluster_metadata-0` on this machine; None for an external cluster."""
     sasl_servers: str | None = None
     """A listener for users with names (`sasl_clients`); None if there is none."""
+    more_servers: Mapping[str, str] = field(default_factory=dict)
+    """Further listeners by name."""
     pid: int | None = None
     """The process id of its JVM, if it was started here without a container."""
 
@@ -109,6 +111,7 @@ def jar_broker(
     options: Sequence[str] = (),
     users: Sequence[str] = (),
     format_options: Sequence[str] = (),
+    listeners: Mapping[str, str] = NO_SETTINGS,
     on_formatted: Callable[[Path], object] | None = None,
 ) -> Iterator[Broker]:
     """A broker of that release in a separate JVM, with a temporary directory. As `running_jvm`."""
@@ -123,6 +126,7 @@ def jar_broker(
                 options=options,
                 users=users,
                 format_options=format_options,
+                listeners=listeners,
                 on_formatted=on_formatted,
             )
             with running as (broker, why_ended):
@@ -145,21 +149,27 @@ def running_jvm(
     options: Sequence[str] = (),
     users: Sequence[str] = (),
     format_options: Sequence[str] = (),
+    listeners: Mapping[str, str] = NO_SETTINGS,
     on_formatted: Callable[[Path], object] | None = None,
 ) -> Iterator[tuple[Broker, Callable[[], str | None]]]:
     """A starting broker in the new directory `work`, and a function for why it ended (None: it runs).
 
     `settings` are added to server.properties; `libs` are other jars, `options` are Java's. With `users` it
-    has a SASL listener for them. `format_options` are those of kafka-storage format. `on_formatted` gets the
-    log directory before the broker starts.
+    has a SASL listener for them. `listeners`: protocols of further ones, by name. `format_options` are those
+    of kafka-storage format. `on_formatted` gets the log directory before the broker starts.
     """
     work.mkdir()
-    port, controller_port, sasl_port = free_ports(3)
+    port, controller_port, sasl_port, *more_ports = free_ports(3 + len(listeners))
+    more_servers = {name: f"{HOST}:{each}" for name, each in zip(listeners, more_ports, strict=True)}
     sasl_servers = f"{HOST}:{sasl_port}"
     data, config, log = work / "data", work / "server.properties", work / "broker.log"
     properties = {**server_properties(port, controller_port), "log.dirs": str(data)}
     if users:
         properties = with_sasl_listener(properties, sasl_servers, users)
+    for name, protocol in listeners.items():
+        for key in ("listeners", "advertised.listeners"):
+            properties[key] += f",{name}://{more_servers[name]}"
+        properties["listener.security.protocol.map"] += f",{name}:{protocol}"
     write_properties(config, {**properties, **settings})
     cluster = ("--cluster-id", random_kafka_uuid(), "--config", config)
     run_java(STORAGE, "format", *cluster, *format_options, libs=libs)
@@ -186,6 +196,7 @@ def running_jvm(
                 controllers=f"{HOST}:{controller_port}",
                 metadata_dir=data / "__cluster_metadata-0",
                 sasl_servers=sasl_servers if users else None,
+                more_servers=more_servers,
                 pid=process.pid,
             ),
             why_ended,

@@ -1,7 +1,7 @@
 """A program that sends requests with kafka-python's KafkaAdminClient, as the one in Go does.
 
-Usage: python -m support.kafka_python_client ADDRESS. It is a separate process because the library uses what
-Python 3.11 has deprecated, and a warning fails a test.
+Usage: python -m support.kafka_python_client ADDRESS LOGIN. It is a separate process because the library uses
+what Python 3.11 has deprecated, and a warning fails a test.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ from kafka.admin import (
     ResourceType,
 )
 from kafka.errors import KafkaError
+from kafka.net.sasl.oauth import AbstractTokenProvider
+
+from support.login import Login
 
 _TOPIC_FIELDS: Final = itemgetter("error_code", "topic_id", "is_internal", "authorized_operations")
 
@@ -95,8 +98,30 @@ def _fields(acls: Sequence[Any]) -> list[dict[str, Any]]:
     ]
 
 
+class _Token(AbstractTokenProvider):
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def token(self) -> str:
+        return self._text
+
+
+def _connection(login: Login) -> dict[str, Any]:
+    settings = {
+        "security_protocol": login.protocol,
+        "ssl_cafile": login.authority,
+        "ssl_certfile": login.certificate,
+        "ssl_keyfile": login.certificate,
+        "sasl_mechanism": login.mechanism,
+        "sasl_plain_username": login.user,
+        "sasl_plain_password": login.password,
+        "sasl_oauth_token_provider": _Token(login.token) if login.token else None,
+    }
+    return {name: value for name, value in settings.items() if value}
+
+
 if __name__ == "__main__":
-    opened = KafkaAdminClient(bootstrap_servers=sys.argv[1])
+    opened = KafkaAdminClient(bootstrap_servers=sys.argv[1], **_connection(Login.of_text(sys.argv[2])))
     for line in sys.stdin:
         print(json.dumps(_answer(opened, json.loads(line)), default=str))
     opened.close()

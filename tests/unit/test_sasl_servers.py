@@ -208,6 +208,20 @@ async def login_with_control_a(session: SaslSession) -> None:
     client.send(b"")
 
 
+def test_another_message_after_an_invalid_token_is_an_invalid_first_one(logins: SaslLogins) -> None:
+    """As from Sarama, which does not send control-A but its name in Go."""
+
+    async def log_in(session: SaslSession) -> AuthenticateResult:
+        session.handshake(1, "OAUTHBEARER")
+        await session.authenticate(next(oauthbearer(issued(iss="https://other.example.org"))))
+        return await session.authenticate(rb"\x01")
+
+    answered = running(log_in(session := session_of(logins)))
+    assert answered.error_code == 58
+    assert "invalid credentials with SASL mechanism OAUTHBEARER" in str(answered.error_message)
+    assert session.has_failed
+
+
 def test_only_versions_and_a_handshake_come_first(logins: SaslLogins) -> None:
     session = session_of(logins)
     with pytest.raises(

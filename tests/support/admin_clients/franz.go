@@ -15,8 +15,8 @@ type franz struct {
 	admin *kadm.Client
 }
 
-func newFranz(address string) client {
-	plain, err := kgo.NewClient(kgo.SeedBrokers(address))
+func newFranz(address string, as login) client {
+	plain, err := kgo.NewClient(as.franz(address)...)
 	must(err)
 	return franz{plain, kadm.NewClient(plain)}
 }

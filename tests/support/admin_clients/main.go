@@ -1,6 +1,6 @@
 // Requests to a server of Kafka's protocol through AdminClients in Go: franz-go's kadm, Sarama's ClusterAdmin, and
-// Sarama as the Terraform provider Mongey/kafka calls it. Usage: admin-clients CLIENT ADDRESS; each line of the input
-// is a request, each line of the output its answer. Enumerations are numbers, as in the protocol.
+// Sarama as the Terraform provider Mongey/kafka calls it. Usage: admin-clients CLIENT ADDRESS LOGIN, where LOGIN is in
+// JSON; each line of the input is a request, each line of the output its answer. Enumerations are numbers, as in the protocol.
 package main
 
 import (
@@ -40,13 +40,15 @@ type client interface {
 
 func main() {
 	var opened client
+	var as login
+	must(json.Unmarshal([]byte(os.Args[3]), &as))
 	switch address := os.Args[2]; os.Args[1] {
 	case "kadm":
-		opened = newFranz(address)
+		opened = newFranz(address, as)
 	case "sarama":
-		opened = newSarama(address)
+		opened = newSarama(address, as)
 	case "provider":
-		opened = newProvider(address)
+		opened = newProvider(address, as)
 	}
 	input := bufio.NewScanner(os.Stdin)
 	for input.Scan() {

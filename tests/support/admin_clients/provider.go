@@ -12,9 +12,8 @@ type provider struct {
 	client sarama.Client
 }
 
-func newProvider(address string) client {
-	config := sarama.NewConfig()
-	config.Version = sarama.V2_7_0_0
+func newProvider(address string, as login) client {
+	config := as.sarama(sarama.V2_7_0_0)
 	config.ClientID = "terraform-provider-kafka"
 	config.Metadata.AllowAutoTopicCreation = false
 	opened, err := sarama.NewClient([]string{address}, config)

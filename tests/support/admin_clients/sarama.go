@@ -13,10 +13,8 @@ type clusterAdmin struct {
 	admin  sarama.ClusterAdmin
 }
 
-func newSarama(address string) client {
-	config := sarama.NewConfig()
-	config.Version = sarama.MaxVersion
-	opened, err := sarama.NewClient([]string{address}, config)
+func newSarama(address string, as login) client {
+	opened, err := sarama.NewClient([]string{address}, as.sarama(sarama.MaxVersion))
 	must(err)
 	admin, err := sarama.NewClusterAdminFromClient(opened)
 	must(err)
