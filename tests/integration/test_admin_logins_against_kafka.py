@@ -174,7 +174,7 @@ def _create_users(client: AdminClient) -> None:
 
 def _logins_of_a_broker(keys: Path) -> dict[str, str]:
     users = " ".join(f'user_{user}="{PASSWORD}"' for user in ("admin", "few"))
-    settings = {}
+    settings: dict[str, str] = {}
     for name in ("open", "secure"):
         prefix = f"listener.name.{name}"
         settings |= {

@@ -93,7 +93,7 @@ def _fields(acl: Mapping[str, Any]) -> tuple[Any, ...]:
     return *pattern, acl["principal"], acl["host"], *access
 
 
-def _described(acls: Sequence[AclBinding]) -> list[dict[str, Any]]:
+def _described(acls: Sequence[Any]) -> list[dict[str, Any]]:
     return [
         {
             "resource_type": each.restype.value,
@@ -109,7 +109,7 @@ def _described(acls: Sequence[AclBinding]) -> list[dict[str, Any]]:
 
 
 def _client(address: str, login: Login) -> AdminClient:
-    settings = {
+    settings: dict[str, Any] = {
         "bootstrap.servers": address,
         "security.protocol": login.protocol,
         "ssl.ca.location": login.authority,

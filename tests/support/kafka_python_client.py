@@ -98,7 +98,7 @@ def _fields(acls: Sequence[Any]) -> list[dict[str, Any]]:
     ]
 
 
-class _Token(AbstractTokenProvider):
+class _Token(AbstractTokenProvider):  # type: ignore[misc]  # the library has no types
     def __init__(self, text: str) -> None:
         self._text = text
 
