@@ -29,6 +29,7 @@ RESULTS = {
     "spark": ROOT / "benchmarks" / "latest-spark.json",
     "quorum": ROOT / "benchmarks" / "latest-quorum.json",
     "console": ROOT / "benchmarks" / "latest-console.json",
+    "admin": ROOT / "benchmarks" / "latest-admin.json",
 }
 _NAMES = tuple(case.name for case in CASES)
 # Measured whenever a run is kept: without it one cannot say what a difference between two runs means.
@@ -44,6 +45,7 @@ Examples:
   python -m benchmarks --only spark --write                 10 minutes; has its own place in the page
   python -m benchmarks --only quorum --write                10 minutes, four JVMs; so has this
   python -m benchmarks --only console --write               10 minutes, a real browser; so has this
+  python -m benchmarks --only admin --only metadata --write  Kafka's protocol, so has this
   python -m benchmarks --combine 1.json --combine 2.json --combine 3.json --write
 """
 

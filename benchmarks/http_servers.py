@@ -97,17 +97,21 @@ def running_sidecar(log: Path, workers: int = 1, *options: str) -> Iterator[Serv
 
 
 @contextmanager
-def running_admin(log: Path, admin_port: int) -> Iterator[Server]:
-    """``aclog serve`` that speaks Kafka's protocol, too; who connects may do everything."""
+def running_admin(log: Path | str, admin_port: int, super_user: str = "User:ANONYMOUS") -> Iterator[Server]:
+    """``aclog serve`` that speaks Kafka's protocol, too; clients are ``User:ANONYMOUS``."""
     port = free_port()
     environ = {
         "ACLOG_LISTENERS": f"PLAINTEXT://127.0.0.1:{port}",
-        "ACLOG_ADMIN_LISTENERS": f"PLAINTEXT://127.0.0.1:{admin_port}",
-        "ACLOG_SUPER_USERS": "User:ANONYMOUS",
+        "ACLOG_ADMIN_LISTENERS": f"ADMIN://127.0.0.1:{admin_port}",
+        "ACLOG_LISTENER_SECURITY_PROTOCOL_MAP": "PLAINTEXT:PLAINTEXT,ADMIN:PLAINTEXT",
+        "ACLOG_SUPER_USERS": super_user,
     }
-    with running(
-        [_ACLOG, "serve", "--log", str(log)], port, log / SOCKET_FILE, ("/readyz",), environ
-    ) as server:
+    command = [_ACLOG, "serve", "--log", str(log)]
+    with running(command, port, Path(log) / SOCKET_FILE, ("/readyz",), environ) as server:
+        # Its listeners accept a little later than /readyz says so.
+        deadline = time.monotonic() + _READY_S
+        while not _accepts(admin_port) and time.monotonic() < deadline:
+            time.sleep(0.01)
         yield server
 
 
@@ -161,6 +165,11 @@ def _wait_until_ready(process: subprocess.Popen[bytes], port: int, path: str, ou
             pass
         time.sleep(0.05)
     raise RuntimeError(f"{process.args!r} did not start: {output_file.read_text(encoding='utf-8')[-2000:]}")
+
+
+def _accepts(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 def free_port() -> int:

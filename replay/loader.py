@@ -224,6 +224,10 @@ class Loader:
     def _is_stuck(self) -> bool:
         return self._error is not None and self._reason == str(self._error)
 
+    def _is_at_end(self) -> bool:
+        """Whether the last read has reached the log's end; the wait then sees new records with less work."""
+        return self._core.phase is Phase.FOLLOWING and self._core.position == self._high_watermark
+
     def _published_end(self) -> int:
         return -1 if self._image is None else self._image.provenance.end_offset
 
@@ -243,7 +247,7 @@ class Loader:
         while not self._closing.is_set():
             try:
                 outcome = self.iterate()
-                if outcome is Iteration.IDLE:
+                if outcome is Iteration.IDLE or (outcome is Iteration.MORE and self._is_at_end()):
                     self._log.wait(self._core.position, IDLE_WAIT_S)
             except (AclogError, OSError):
                 outcome = Iteration.FAILED  # the wait failed; the next read reports the reason

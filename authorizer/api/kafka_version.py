@@ -15,6 +15,7 @@ Source: MetadataVersion (levels), CidrUtils, AclControlManager, AclEntry and Sta
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self
 
 from authorizer.api.errors import ConfigError
@@ -54,18 +55,23 @@ class KafkaVersion(StrEnum):
 
     def supported_operations(self, resource_type: ResourceType) -> tuple[AclOperation, ...]:
         """The operations that its brokers check on a resource of the type, in code order (AclEntry)."""
-        known = tuple(KafkaVersion)
-        return tuple(
-            each
-            for each in SUPPORTED_OPERATIONS.get(resource_type, ())
-            if self in known[known.index(_FIRST_SUPPORTED.get((resource_type, each), known[0])) :]
-        )
+        return _supported_operations(self, resource_type)
 
     @classmethod
     def of_level(cls, level: int) -> KafkaVersion:
         """The release whose binaries support metadata.version up to this level."""
         known = [each for each, first in _FIRST_LEVELS.items() if first <= level]
         return known[-1] if known else cls.V3_9
+
+
+@cache
+def _supported_operations(version: KafkaVersion, resource_type: ResourceType) -> tuple[AclOperation, ...]:
+    known = tuple(KafkaVersion)
+    return tuple(
+        each
+        for each in SUPPORTED_OPERATIONS.get(resource_type, ())
+        if version in known[known.index(_FIRST_SUPPORTED.get((resource_type, each), known[0])) :]
+    )
 
 
 # The first level of metadata.version of each release. Older levels count as 3.9.

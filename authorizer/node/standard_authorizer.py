@@ -270,10 +270,20 @@ class StandardAuthorizer:
         Raises:
             AuthorizerNotReadyError: not loaded, and the principal is not a super user.
         """
+        return self.authorized_operations_of_each(context, resource_type, [name], state)[0]
+
+    def authorized_operations_of_each(
+        self,
+        context: AuthorizableRequestContext,
+        resource_type: ResourceType,
+        names: Sequence[str],
+        state: AuthorizerState | None = None,
+    ) -> list[tuple[AclOperation, ...]]:
+        """As ``authorized_operations``, for several resources on one state."""
         state = self._state if state is None else state
         operations = state.version.supported_operations(resource_type)
         return authorized_operations(
-            partial(self.authorize, state=state), context, resource_type, name, operations
+            partial(self.authorize, state=state), context, resource_type, names, operations
         )
 
     def authorize_by_resource_type(

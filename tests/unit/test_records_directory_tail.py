@@ -476,6 +476,17 @@ def test_a_removed_log_is_not_found(tmp_path: Path) -> None:
             log.read(0)
 
 
+def test_a_writer_knows_its_high_watermark_without_the_files(tmp_path: Path) -> None:
+    """A node asks after each read, which finds that the log is gone."""
+    directory = tmp_path / "log"
+    with DirectoryLog.open(directory, mode="create") as log:
+        log.append(acls(0, 2))
+        directory.rename(tmp_path / "moved")
+        assert log.high_watermark() == 2
+        with pytest.raises(LogNotFoundError):
+            log.read(2)
+
+
 def test_a_wait_sees_another_process_writing(tmp_path: Path) -> None:
     """The wait ends soon after a batch is complete, not after half of it; a wait for nothing times out."""
     path = write_segment(tmp_path, 0, batch_bytes(0))

@@ -244,3 +244,35 @@ def test_publishers_can_be_added_while_it_runs() -> None:
         loader.add_publisher(late)
         log.append([acl_named("b")])
         wait_until(lambda: late.ready)
+
+
+def test_a_loader_at_the_end_of_the_log_waits_without_another_read() -> None:
+    """A read lists the files of a directory, which would compete with the answer to a write."""
+    log = RecordingLog()
+    with running(Loader(log)) as loader:
+        assert loader.wait_until_ready(TIMEOUT_S)
+        end_offset = log.append([acl_named("a")])
+        calls = ("read", end_offset - 1), ("wait", end_offset)
+
+        def is_waiting() -> bool:
+            return calls[1] in log.calls
+
+        wait_until(is_waiting, "the wait after the record")
+        at = log.calls.index(calls[1])
+        assert log.calls[at - 1] == calls[0]
+
+
+class RecordingLog(SimLog):
+    """Keeps the reads and waits, with their offsets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[tuple[str, int]] = []
+
+    def read(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> list[LogBatch]:
+        self.calls.append(("read", offset))
+        return super().read(offset, max_bytes=max_bytes)
+
+    def wait(self, offset: int, timeout_s: float) -> bool:
+        self.calls.append(("wait", offset))
+        return super().wait(offset, timeout_s)

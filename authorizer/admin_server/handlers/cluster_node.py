@@ -128,8 +128,15 @@ class ClusterNode:
 
     def operations(self, request: AdminRequest, resource_type: ResourceType, name: str) -> int:
         """The sender's operations on a resource, as a bit field (KIP-430)."""
+        return self.operations_of_each(request, resource_type, [name])[0]
+
+    def operations_of_each(
+        self, request: AdminRequest, resource_type: ResourceType, names: Sequence[str]
+    ) -> list[int]:
+        """The same of several resources, all on one state."""
         self.require_ready(request)
-        return to_bit_field(self.node.authorizer.authorized_operations(request.context, resource_type, name))
+        found = self.node.authorizer.authorized_operations_of_each(request.context, resource_type, names)
+        return list(map(to_bit_field, found))
 
 
 def advertised_addresses(

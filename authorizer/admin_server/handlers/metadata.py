@@ -74,10 +74,14 @@ class MetadataHandler:
         if wanted is None or (not wanted and request.header.api_version < _EMPTY_IS_NONE):
             names = list(known.by_name)
             allowed = self._allows(request, names, log_if_denied=False)
+            described = [name for name, is_allowed in zip(names, allowed, strict=True) if is_allowed]
+            operations = [NOT_REQUESTED] * len(described)
+            if getattr(request.body, "include_topic_authorized_operations", False):
+                # In one call: a cluster may have 10,000 topics.
+                operations = self._cluster.operations_of_each(request, ResourceType.TOPIC, described)
             return [
-                self._decided(request, ErrorCode.none, name)
-                for name, is_allowed in zip(names, allowed, strict=True)
-                if is_allowed
+                topic_values(ErrorCode.none, name, self._cluster.topic_id(name), each)
+                for name, each in zip(described, operations, strict=True)
             ]
         named = [(each.name, getattr(each, "topic_id", None)) for each in wanted]
         if (version := request.header.api_version) < _WITH_IDS:

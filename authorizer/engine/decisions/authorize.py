@@ -162,10 +162,10 @@ def authorized_operations(
     authorize: Callable[[AuthorizableRequestContext, Sequence[Action]], list[AuthorizationResult]],
     context: AuthorizableRequestContext,
     resource_type: ResourceType,
-    name: str,
+    names: Sequence[str],
     operations: Sequence[AclOperation],
-) -> tuple[AclOperation, ...]:
-    """Return those of ``operations`` that are allowed on a resource (KIP-430), in their order.
+) -> list[tuple[AclOperation, ...]]:
+    """Return those of ``operations`` that are allowed on each resource (KIP-430), in their order.
 
     Both audit flags are off: no access is requested, so the audit log has the decisions at TRACE.
     Source: AuthHelper.authorizedOperations.
@@ -173,21 +173,28 @@ def authorized_operations(
     Args:
         authorize: the method of an Authorizer.
         context: the caller.
-        resource_type: of the resource.
-        name: of the resource.
+        resource_type: of the resources.
+        names: of the resources.
         operations: AclEntry.supportedOperations of the release (kafka_version).
 
     Raises:
         AuthorizerNotReadyError: not loaded, and the principal is not a super user.
     """
-    pattern = ResourcePattern(resource_type, name, PatternType.LITERAL)
-    actions = [Action(each, pattern, log_if_allowed=False, log_if_denied=False) for each in operations]
-    results = authorize(context, actions)
-    return tuple(
-        operation
-        for operation, result in zip(operations, results, strict=True)
-        if result is AuthorizationResult.ALLOWED
+    patterns = [ResourcePattern(resource_type, name, PatternType.LITERAL) for name in names]
+    results = iter(
+        authorize(
+            context,
+            [
+                Action(each, pattern, log_if_allowed=False, log_if_denied=False)
+                for pattern in patterns
+                for each in operations
+            ],
+        )
     )
+    return [
+        tuple(operation for operation in operations if next(results) is AuthorizationResult.ALLOWED)
+        for _ in patterns
+    ]
 
 
 def to_bit_field(operations: Iterable[AclOperation]) -> int:

@@ -200,7 +200,9 @@ class SearchRoutes:
             return json_response(ActionResults(_EMPTY_PAGE, SearchContext(*_offsets(state)), []))
         authorize = partial(self._node.authorizer.authorize, state=state)
         supported = state.version.supported_operations(pattern.resource_type)
-        operations = authorized_operations(authorize, context, pattern.resource_type, pattern.name, supported)
+        (operations,) = authorized_operations(
+            authorize, context, pattern.resource_type, [pattern.name], supported
+        )
         names = sorted(name for operation in operations for name in self._aliases.action_names(operation))
         after = None if token is None else token.after
         page, page_names = _page(

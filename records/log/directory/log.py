@@ -201,6 +201,10 @@ class DirectoryLog(LogDefaults):
         return self._segments.start_offset
 
     def high_watermark(self) -> int:
+        if self._writer is not None:
+            # Not read from the files: a node asks after each read, which lists them.
+            self._check_open()
+            return self._writer.end_offset
         return self._on_files(self._committed_end)
 
     def read(self, offset: int, *, max_bytes: int = READ_BYTES_MAX) -> list[LogBatch]:
