@@ -107,17 +107,17 @@ def measure_metadata(arena: Arena) -> Iterator[Row]:
             raise DecisionsDifferError("Metadata of all topics: the node and the broker answer differently")
         for _ in range(_WARM_UP):
             _metadata(theirs)
-        mine, brokers = alternate(
+        of_node, of_broker = alternate(
             arena.settings.rounds * 3, partial(_metadata, ours), partial(_metadata, theirs)
         )
     yield Row(
         what=f"Metadata of {_TOPICS} topics with authorized operations",
         workload=arena.workload,
         unit="ms",
-        ours=mine,
-        other=brokers,
+        ours=of_node,
+        other=of_broker,
         against="the broker that the node follows",
-        ratio=mine.over(brokers),
+        ratio=of_node.over(of_broker),
         goal=_GOALS["metadata"],
         note=f"{len(acls)} ACLs; the client may read half of the topics",
     )
