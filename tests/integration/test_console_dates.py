@@ -122,6 +122,8 @@ def test_the_axis_shows_days_without_a_cut(chromium: Browser, url: str, steps: l
     for width in (1280, 380):
         with console_page(chromium, url, width=width) as page:
             page.goto(url)
+            if width == 380:
+                page.get_by_role("button", name="more", exact=True).click()
             ticks = page.locator(".axis li:visible")
             expect(ticks.last).to_have_text(time.strftime("%Y-%m-%d", time.gmtime(steps[-1][1] / 1000)))
             boxes = [box for tick in ticks.all() if (box := tick.bounding_box()) is not None]
