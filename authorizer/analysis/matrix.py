@@ -371,14 +371,14 @@ def _pattern_keys_of(key: Key, resource_type: ResourceType) -> Iterator[PatternK
             yield kind + prefixed, name
 
 
-def group_principals(principals: Sequence[str], under: str = "") -> list[Row]:
+def group_principals(principals: Sequence[str], under: str = "", *, opens_single: bool = True) -> list[Row]:
     """Return the outline of sorted principals: those that agree up to a separator after the type are one row.
 
-    A single row with all of them is opened.
+    With ``opens_single``, a single row with all of them is opened.
     """
     keys = [(each, True) for each in principals]
     rows = outline(keys, under, part=_principal_part)[1:]
-    while len(rows) == 1 and rows[0].inside:
+    while opens_single and len(rows) == 1 and rows[0].inside:
         rows = outline(keys, rows[0].key[0], part=_principal_part)[1:]
     return rows
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 
-from authorizer.analysis.matrix import Cell, Matrix, combine_cells, group_principals, outline
+from authorizer.analysis.matrix import Cell, Matrix, Row, combine_cells, group_principals, outline
+from authorizer.analysis.matrix_changes import MatrixChanges
 from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.engine.index.masks import EVERYTHING
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
@@ -88,6 +89,36 @@ def test_cells_and_decision_changes_equal_brute_force() -> None:
                 ]
                 for column, expected in zip((granted, revoked), changed, strict=True):
                     assert restricted(column.cell((text, is_name))) == truth(expected, principal, names), pair
+
+
+def test_only_changed_rows_and_principals_have_a_changed_cell() -> None:
+    rng = random.Random(184)
+    for number in range(PAIRS):
+        pair = random_pair(rng)
+        settings = AuthorizerSettings(allow_everyone=number % 5 == 0)
+        images = [image_of(AclsImage.EMPTY, list(each)) for each in pair]
+        if number % 2:
+            # A small step from the first state, which shares its columns.
+            delta = AclsDelta(images[0])
+            for record in pair[1][:2]:
+                delta.put(AppliedAcl(record, None, 0))
+            images[1] = delta.apply(NOWHERE)
+        matrices = [Matrix.of(settings.index(each), settings, GROUP) for each in images]
+        principals = (None, *PRINCIPALS)
+        changes = MatrixChanges(*matrices, principals)
+        keys = sorted({*matrices[0].keys, *matrices[1].keys, ("a", False), ("ab", True)} - {("", False)})
+        rows = [Row(key, 0) for key in [("", False), *keys]]
+        columns = dict(zip(principals, matrices[1].changes_since(matrices[0], principals), strict=True))
+        is_changed = {
+            (principal, row): any(each.cell(row.key).sometimes for each in columns[principal])
+            for principal in principals
+            for row in rows
+        }
+        assert changes.rows(rows) == rows[:1] + [
+            row for row in rows[1:] if any(is_changed[each, row] for each in principals)
+        ], pair
+        expected = {each for each in principals if any(is_changed[each, row] for row in rows)}
+        assert changes.principals == expected, pair
 
 
 def test_a_team_cell_tells_what_all_and_what_some_members_may() -> None:

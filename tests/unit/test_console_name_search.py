@@ -5,16 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from authorizer.analysis.matrix import Matrix
+from authorizer.analysis.teams import Teams
 from authorizer.console.routes.name_search import found_names
 from authorizer.engine.decisions.state import AuthorizerSettings
 from records.acl import AclOperation, ResourceType
 from records.columns.acl_table import AppliedAcl
 from records.entries import AccessControlEntryRecord
+from records.java_pattern import JavaPattern
 from snapshot.delta import AclsDelta
 from snapshot.image import NOWHERE, AclsImage
 from support.node_acls import acl
 
 SETTINGS = AuthorizerSettings()
+TEAMS = Teams(JavaPattern.compile("User:(m?al)ice.*"))
 
 
 def found(text: str, count: int = 5) -> list[dict[str, Any]]:
@@ -30,12 +33,15 @@ def found(text: str, count: int = 5) -> list[dict[str, Any]]:
         delta.put(AppliedAcl(record, None, 0))
     index = SETTINGS.index(delta.apply(NOWHERE))
     types = (ResourceType.TOPIC, ResourceType.GROUP)
-    return found_names(text, [Matrix.of(index, SETTINGS, each) for each in types], count)
+    return found_names(text, [Matrix.of(index, SETTINGS, each) for each in types], count, TEAMS)
 
 
 def test_an_equal_name_comes_first_then_those_that_begin_with_the_word() -> None:
     (word,) = found("alice")
     assert word["principals"] == ["User:alice", "User:ALICE-2", "User:malice"]
+    assert word["teams"] == []
+    (word,) = found("AL")
+    assert word["teams"] == ["al", "mal"]
     (word,) = found("ORDERS")
     assert word["names"] == [
         {"type": "TOPIC", "text": "orders", "is_name": True},

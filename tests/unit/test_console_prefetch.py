@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from authorizer.analysis.matrix import Matrix
+from authorizer.analysis.teams import Teams
 from authorizer.console.history.background import Prefetcher
 from authorizer.console.history.state_cache import StateCache
 from authorizer.console.routes.matrix_window import compute_first_view, window
@@ -49,7 +50,9 @@ def test_the_first_matrix_is_derived_from_the_prefetched_one(
             assert states.prefetch()
             assert computed == [ResourceType.TOPIC]
             expected = compute(state.index, state.settings, ResourceType.TOPIC)
-            assert window(ALL_CELLS, found, None, None) == window(ALL_CELLS, expected, None, None)
+            assert window(ALL_CELLS, found, None, None, Teams()) == window(
+                ALL_CELLS, expected, None, None, Teams()
+            )
         # Other matrices are computed on request.
         states.matrix(states.state_at(None), ResourceType.GROUP)
         assert computed == [ResourceType.TOPIC, ResourceType.GROUP]

@@ -117,6 +117,7 @@ def report_command(
       aclog report --log kafka://HOST:9092/acls --topic 'pii-*' --format print --output pii.html
       aclog report --acls acls.txt --principal User:alice --format json --output - | jq .
     """
+    from authorizer.analysis.teams import Teams
     from authorizer.cli.report.content import gather
     from authorizer.cli.report.scope import Scope
     from authorizer.engine.decisions.state import AuthorizerSettings
@@ -132,7 +133,8 @@ def report_command(
     settings = AuthorizerSettings.from_configs(workspace.config.properties)
     state_source = _source(workspace, _point(at_offset, at_time), since)
     _check_size(len(scope.table(state_source.image.merged().columns)), form)
-    report = gather(state_source, scope, settings, SystemClock().now_ms(), _LINES_MAXIMUM.get(form))
+    teams = Teams(workspace.config.console_teams)
+    report = gather(state_source, scope, settings, SystemClock().now_ms(), teams, _LINES_MAXIMUM.get(form))
     for each in report.left_out:
         note(f"note: left out: {each}")
     _write(_pieces(report, form, raw_cells=raw_cells), output)

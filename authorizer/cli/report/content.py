@@ -30,6 +30,7 @@ from snapshot.restore import restore_image
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from authorizer.analysis.teams import Teams
     from authorizer.api.kafka_version import VersionInForce
     from authorizer.cli.report.scope import Scope
     from authorizer.cli.report.source import Source
@@ -54,6 +55,7 @@ class Report:
         version: the release whose rules apply.
         state, before: the complete state, and the state that it is compared with.
         meaning: the effective permissions within the scope.
+        teams: the teams of principals.
         matrices: a matrix for each resource type.
         acls: the ACLs that concern the scope, in Kafka's order.
         findings: lint findings by ACL id; None: not computed.
@@ -69,6 +71,7 @@ class Report:
     state: AuthorizerState
     before: AuthorizerState | None
     meaning: EffectivePermissions
+    teams: Teams
     matrices: list[MatrixTable]
     acls: Listing
     findings: Mapping[Uuid, list[dict[str, Any]]] | None
@@ -135,6 +138,7 @@ def gather(
     scope: Scope,
     settings: AuthorizerSettings,
     made_ms: int,
+    teams: Teams,
     lines_maximum: int | None = None,
 ) -> Report:
     """Compute the content. Takes seconds for each 100,000 ACLs."""
@@ -187,6 +191,7 @@ def gather(
         state=state,
         before=before,
         meaning=meaning,
+        teams=teams,
         matrices=matrices,
         acls=acls,
         findings=findings,

@@ -91,6 +91,7 @@ def _data(report: Report) -> dict[str, Any]:
             "cluster": None,
             "clusters": [],
             **offset,
+            "has_teams": report.teams.pattern is not None,
             "facts": facts,
         },
         "moments": {
@@ -106,6 +107,11 @@ def _data(report: Report) -> dict[str, Any]:
         "operations": [operation.name for operation in OPERATIONS],
         "matrices": {each.resource_type.name: _matrix_json(each, cells) for each in report.matrices},
         "cells": cells.known,
+        "teams": {
+            principal: team
+            for principal in _principals(report)
+            if (team := report.teams.team_of(principal)) is not None
+        },
         "acls": [applied_acl_json(acl) for acl in report.acls.acls()],
         "rules": RULES,
         "findings": None
@@ -121,6 +127,15 @@ def _data(report: Report) -> dict[str, Any]:
         else {**state_offset_json(report.before), **_decision_changes(report, report.before)},
         "answers": _answers(report),
     }
+
+
+def _principals(report: Report) -> set[str]:
+    """Those that a team can have: of the columns, the ACLs and the changes."""
+    found = {each for matrix in report.matrices for each in matrix.principals if each is not None}
+    found |= {acl.record.principal for acl in report.acls.acls()}
+    found |= {line["acl"]["principal"] for line in report.changes() if line["acl"]}
+    classes = (each.request_class.principals.principal for each in report.decision_changes)
+    return found.union(filter(None, classes))
 
 
 class _Cells:
@@ -173,7 +188,7 @@ def _changes(report: Report) -> dict[str, Any]:
 def _decision_changes(report: Report, before: AuthorizerState) -> dict[str, Any]:
     count = len(report.decision_changes) if report.lines_maximum is None else report.lines_maximum
     return decision_changes_json(
-        ChangePage.of(report.decision_changes, ListFilter(), count), before, report.state
+        ChangePage.of(report.decision_changes, ListFilter(), count, report.teams), before, report.state
     )
 
 

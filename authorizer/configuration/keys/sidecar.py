@@ -30,6 +30,7 @@ from authorizer.configuration.keys.names import (
     CONSOLE_PEERS_CA,
     CONSOLE_PEERS_CERTIFICATE,
     CONSOLE_PEERS_TOKEN,
+    CONSOLE_TEAMS,
     DESCRIBE_PRINCIPALS,
     LISTENERS,
     PUBLIC_URL,
@@ -43,6 +44,7 @@ from authorizer.configuration.keys.names import (
     WORKERS_HANG_MS,
 )
 from authorizer.configuration.keys.values import (
+    TEAMS_ALLOWED,
     address,
     aliases,
     base_url,
@@ -53,6 +55,7 @@ from authorizer.configuration.keys.values import (
     required_text,
     sidecars,
     some_of,
+    team_pattern,
     unix_principals,
 )
 from authorizer.configuration.listeners import LISTENERS_ALLOWED, split_list
@@ -227,6 +230,17 @@ class SidecarKeys(KeyGroup):
         "cluster sees only its own access. A separate process computes the console's answers; it holds all "
         "ACLs in its memory as well.",
         parse=names,
+    )
+    console_teams = OptionalKey(
+        name=CONSOLE_TEAMS,
+        type_name="string",
+        allowed=TEAMS_ALLOWED,
+        doc="The team of a principal in the console and in `aclog report`: the group of the expression. It "
+        "must match the entire principal, with its type; it is matched in linear time, so it has no "
+        "lookaheads and no backreferences. Principals that it does not match are grouped by the start of "
+        "their names up to a separator, as all are if it is unset.",
+        parse=partial(team_pattern, key=CONSOLE_TEAMS),
+        is_per_cluster=True,
     )
     console_peers = ConfigKey(
         name=CONSOLE_PEERS,

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit
 
 from authorizer.api.cluster_name import is_cluster_name
+from authorizer.api.errors import ConfigError
 from authorizer.api.ip_address import is_loopback
 from authorizer.api.sidecar_url import parse_sidecar_url
 from authorizer.configuration.listeners import split_list
 from records.acl import AclOperation, ResourceType
+from records.java_pattern import JavaPattern
 from records.principal import parse_kafka_principal
 
 if TYPE_CHECKING:
@@ -28,6 +30,11 @@ CLUSTERS_ALLOWED: Final = (
     "case or in `-` and `_` alone"
 )
 
+TEAMS_ALLOWED: Final = (
+    "a Java regular expression for entire principals, with one group, which is the team, such as "
+    "User:([a-z]+)[.-].*"
+)
+
 
 def required_text(text: str) -> str:
     """Return the text without surrounding blanks; it must not be empty."""
@@ -39,6 +46,18 @@ def required_text(text: str) -> str:
 def address(text: str) -> str:
     """Parse an IP address."""
     return str(ipaddress.ip_address(text.strip()))
+
+
+def team_pattern(text: str, *, key: str) -> JavaPattern:
+    """Parse a regular expression with one group. Raises ConfigError with the reason."""
+    try:
+        pattern = JavaPattern.compile(required_text(text))
+    except ValueError as error:
+        raise ConfigError(key, text, f"{TEAMS_ALLOWED}; {error}") from error
+    if pattern.groups != 1:
+        problem = f"it has {pattern.groups} groups; write (?:...) for those that are no team"
+        raise ConfigError(key, text, f"{TEAMS_ALLOWED}; {problem}")
+    return pattern
 
 
 def networks(text: str) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ import { html } from "./htm-preact.js";
 import { ask } from "./api.js";
 import { time as timeOf } from "./dates.js";
 import { Exports, aclColumns, isoDate } from "./export.js";
+import { TeamFilter } from "./list_filters.js";
 import { Pager } from "./pager.js";
 import { useAnswer } from "./use_answer.js";
 import { ErrorMessage } from "./error_message.js";
@@ -81,7 +82,7 @@ function rowOf(access) {
 }
 
 export function AllowedView({ access, view, go, time }) {
-  const list = { ...access, who: (!access.principal && view.who) || null, at_offset: offsetOf(view.at) };
+  const list = { ...access, ...(access.principal ? {} : { who: view.who || null, team: view.team || null }), at_offset: offsetOf(view.at) };
   const first = numberOf(view.first) ?? 0;
   const query = { ...list, first, count: PAGE };
   const { answer, error, busy } = useAnswer("console/v1/allowed", query, [
@@ -94,7 +95,7 @@ export function AllowedView({ access, view, go, time }) {
   const isPaged = answer.total > PAGE;
   const classes = SORTS[view.sort] ? [...answer.classes].sort(SORTS[view.sort][1]) : answer.classes;
   const revoked = {
-    view: "compare", with: null, who: null, containing: access.name, only_type: access.type,
+    view: "compare", with: null, who: null, team: view.team ?? null, containing: access.name, only_type: access.type,
     only_operation: access.operation, effect: "revoked", everyone: null, first: null,
   };
   return html`${error ? html`<${ErrorMessage} error=${error} />` : null}
@@ -109,7 +110,10 @@ export function AllowedView({ access, view, go, time }) {
       ${answer.summary
         ? null
         : html`<label class="filters">Principals with <input type="search" value=${view.who ?? ""} placeholder="User:team."
-            onInput=${(event) => go({ who: event.target.value, first: null }, { replace: true })} /></label>`}
+            onInput=${(event) => go({ who: event.target.value, first: null }, { replace: true })} /></label>
+            ${time?.has_teams
+              ? html`<span class="filters"><${TeamFilter} team=${view.team} onChange=${(team) => go({ team, first: null }, { replace: true })} /></span>`
+              : null}`}
       <${Exports} send=${ask} path="console/v1/allowed" query=${list} list="classes" name="allowed" part=${PAGE}
         rowOf=${rowOf(access)} endOffset=${answer.end_offset} />
       ${isPaged ? html`<${Pager} first=${first} size=${PAGE} total=${answer.total} onFirst=${(to) => go({ first: to })} />` : null}

@@ -83,6 +83,31 @@ function Decision({ request, time, go }) {
     <${History} history=${answer.history} go=${go} />`;
 }
 
+const SUMMARIES = { all: ["✓", "allowed"], some: ["◐", "partly allowed"], none: ["✗", "denied"] };
+
+// One of the operations of an opened cell, with its answer for every host.
+function CellOperation({ access, isSelected, view, time, go }) {
+  const { operation } = access;
+  const query = { ...access, at_offset: offsetOf(view.at), count: 1 };
+  const { answer } = useAnswer("console/v1/allowed", query, [
+    JSON.stringify(query),
+    query.at_offset === null ? time?.end_offset : time?.past?.first_end_offset,
+  ]);
+  const [mark, text] = SUMMARIES[answer?.summary] ?? ["", ""];
+  return html`<button aria-pressed=${isSelected} onClick=${() => go({ operation })}>
+    <span aria-hidden="true">${mark}</span> ${title(operation)}<span class="hidden"> ${text}</span>
+  </button>`;
+}
+
+function CellOperations({ view, time, go, access }) {
+  const operations = (view.operations ?? "").split(",").filter((each) => OPERATIONS.includes(each));
+  if (!operations.length || !access.principal) return null;
+  return html`<div class="filters" role="group" aria-label="Operations of the cell">
+    ${operations.map((operation) => html`<${CellOperation} key=${operation} view=${view} time=${time} go=${go}
+      access=${{ ...access, operation }} isSelected=${operation === access.operation} />`)}
+  </div>`;
+}
+
 export function AskView({ view, go, time }) {
   const isAnyone = view.anyone !== undefined;
   const principal = isAnyone ? "" : view.principal || time?.caller;
@@ -121,6 +146,8 @@ export function AskView({ view, go, time }) {
         : html`<label>from <input value=${view.host ?? ""} placeholder="127.0.0.1" aria-label="Host"
             onInput=${set("host")} />?</label>`}
     </form>
+    <${CellOperations} view=${view} time=${time} go=${go}
+      access=${{ principal, operation, type: view.type, name, prefix: isPrefix }} />
     ${hasManyAnswers && (name || isPrefix || view.type !== "TOPIC")
       ? html`<${AllowedView} access=${{ principal, operation, type: view.type, name, prefix: isPrefix }}
           view=${view} go=${go} time=${time} />`

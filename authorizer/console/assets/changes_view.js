@@ -56,7 +56,7 @@ export function ChangesView({ view, go, time }) {
   ]);
   const from = view.since === undefined ? "the first known state" : datedOffset(list.after, time.past);
   return html`<section aria-label="Changes">
-    <${ListFilters} view=${view} go=${go}>
+    <${ListFilters} view=${view} go=${go} time=${time}>
       <label>Order <select aria-label="Order" value=${oldest ? "oldest" : ""}
         onChange=${(event) => go({ order: event.target.value, first: null }, { replace: true })}>
         <option value="">newest first</option><option value="oldest">oldest first</option>

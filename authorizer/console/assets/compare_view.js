@@ -185,7 +185,7 @@ export function CompareView(props) {
           ${Object.entries(offered).map(([each, [label]]) => html`<option value=${each}>${label}</option>`)}
         </select></label>
     </form>
-    <${ListFilters} view=${view} go=${go} />
+    <${ListFilters} view=${view} go=${go} time=${time} />
     <${Shown} key=${kind} ...${props} />
   </section>`;
 }

@@ -103,7 +103,7 @@ export function FindingsView({ view, go, time, refresh, change, setChange }) {
   const set = (changes) => go({ ...changes, first: null }, { replace: true });
   return html`<section aria-label="Findings">
     ${answer ? html`<${RuleCounts} rules=${answer.rules} selected=${rule} onRule=${(to) => set({ rule: to })} />` : null}
-    <${ListFilters} view=${view} go=${go} hasEffect=${false}>
+    <${ListFilters} view=${view} go=${go} time=${time} hasEffect=${false}>
       <${Choice} label="Rule" value=${rule} values=${Object.keys(RULES).map((each) => [each, each])} onChange=${(to) => set({ rule: to })} />
       <${Choice} label="Severity" value=${severity} values=${Object.entries(SEVERITIES)} onChange=${(to) => set({ severity: to })} />
     <//>

@@ -1,14 +1,16 @@
 // Filters that lists of changes share, held in the URL.
 
 import { html } from "./htm-preact.js";
+import { useAnswer } from "./use_answer.js";
 import { OPERATIONS, TYPES, title } from "./words.js";
 
+const SUGGESTED = 10;
 const EFFECTS = { granted: "granted (wider)", revoked: "revoked (narrower)" };
 
 // The parameters of a request for a filtered list.
 export function filtersOf(view) {
-  const { who, containing, only_type: type, only_operation: operation, effect, everyone } = view;
-  const chosen = Object.entries({ who, containing, type, operation, effect, everyone: Boolean(everyone) });
+  const { who, team, containing, only_type: type, only_operation: operation, effect, everyone } = view;
+  const chosen = Object.entries({ who, team, containing, type, operation, effect, everyone: Boolean(everyone) });
   return Object.fromEntries(chosen.filter(([, value]) => value));
 }
 
@@ -19,12 +21,21 @@ export function Choice({ label, value, values, onChange }) {
   </select></label>`;
 }
 
-export function ListFilters({ view, go, hasEffect = true, children }) {
+// A team of the configured pattern, with suggestions.
+export function TeamFilter({ team, onChange }) {
+  const { answer } = useAnswer("console/v1/names", team ? { text: team, count: SUGGESTED } : null, [team]);
+  return html`<label>Team <input type="search" list="teams" value=${team ?? ""} placeholder="payments"
+      onInput=${(event) => onChange(event.target.value)} /></label>
+    <datalist id="teams">${answer?.words.flatMap(({ teams }) => teams.map((each) => html`<option value=${each} />`))}</datalist>`;
+}
+
+export function ListFilters({ view, go, time, hasEffect = true, children }) {
   const set = (name) => (value) => go({ [name]: value, first: null }, { replace: true });
   const typed = (name) => (event) => set(name)(event.target.value);
   const titled = (names) => names.map((each) => [each, title(each)]);
   return html`<form class="filters" onSubmit=${(event) => event.preventDefault()}>
     <label>Principals with <input type="search" value=${view.who ?? ""} placeholder="User:team." onInput=${typed("who")} /></label>
+    ${time?.has_teams ? html`<${TeamFilter} team=${view.team} onChange=${set("team")} />` : null}
     <label>Names with <input type="search" value=${view.containing ?? ""} placeholder="orders" onInput=${typed("containing")} /></label>
     <${Choice} label="Resource" value=${view.only_type} values=${titled(TYPES)} onChange=${set("only_type")} />
     <${Choice} label="Operation" value=${view.only_operation} values=${titled(OPERATIONS)} onChange=${set("only_operation")} />

@@ -20,6 +20,7 @@ export const KINDS = {
 };
 
 const ALLOWED = ["always", "partly", "hosts"];
+const CHANGED = ["granted", "revoked"];
 
 export function Chip({ operation, kind }) {
   const [before, after] = KINDS[kind];
@@ -66,39 +67,41 @@ function cellText(parts, inside) {
   return (isAllowed ? texts : ["nothing", ...texts]).join("; ");
 }
 
+// The operations that a cell shows, each once.
+function operationsShown(parts) {
+  return [...new Set([...parts.filter(({ kind }) => ALLOWED.includes(kind)), ...parts].map(({ operation }) => operation))];
+}
+
 // The operation that a click on a cell checks: the last one if the cell shows it, else the first that it
 // shows, else the first that was granted or revoked.
 function operationToCheck(parts, before) {
-  const shown = [
-    ...parts.filter(({ kind }) => ALLOWED.includes(kind)),
-    ...parts,
-  ].map(({ operation }) => operation);
+  const shown = operationsShown(parts);
   return shown.includes(before) || !shown.length ? before : shown[0];
 }
 
-export function Cell({ cell, denied, granted, revoked, names, inside, operation, px, onOpen }) {
+export function Cell({ cell, denied, granted, revoked, names, inside, operation, onlyChanged, px, onOpen }) {
   if (cell === null) {
     const label = `${inside.toLocaleString("en")} principals are too many to aggregate: open the team`;
-    return html`<td><button class="cell" tabindex="-1" title=${label} onClick=${() => onOpen(operation)}>
+    return html`<td><button class="cell" tabindex="-1" title=${label} onClick=${() => onOpen(operation, [])}>
       <span class="hidden">${label}</span><span class="none" aria-hidden="true">…</span>
     </button></td>`;
   }
   const parts = partsOf({ cell, denied, granted, revoked, names });
   const isChanged = Boolean(granted?.[1] || revoked?.[1]);
   const label = cellText(parts, inside);
-  // What was granted is shown once.
-  const chips = parts.filter(
+  // What was granted is shown once; of changed rows only what changed.
+  const chips = onlyChanged ? parts.filter(({ kind }) => CHANGED.includes(kind)) : parts.filter(
     ({ kind, operation }) => !isChanged || !ALLOWED.includes(kind)
       || !parts.some((each) => each.kind === "granted" && each.operation === operation),
   );
   const number = fitting(chips, px);
   return html`<td class=${isChanged ? "flipped" : ""}>
-    <button class="cell" tabindex="-1" title=${label} onClick=${() => onOpen(operationToCheck(parts, operation))}>
+    <button class="cell" tabindex="-1" title=${label} onClick=${() => onOpen(operationToCheck(parts, operation), operationsShown(parts))}>
       <span class="hidden">${label}</span>
       <span aria-hidden="true">
         ${chips.slice(0, number).map((each) => html`<${Chip} ...${each} />`)}
         ${number < chips.length ? html`<span class="rest">+${chips.length - number}</span>` : null}
-        ${parts.length ? null : html`<span class="none">·</span>`}
+        ${chips.length ? null : html`<span class="none">·</span>`}
       </span>
     </button>
   </td>`;

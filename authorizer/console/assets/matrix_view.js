@@ -16,7 +16,8 @@ const SEPARATORS = ".-_:/";
 
 // Breadcrumbs of the open prefix.
 function Path({ label, all, under, begin = 0, go }) {
-  const parts = [];
+  // A team of a pattern is one part, without a principal's type.
+  const parts = begin === under.length ? [under] : [];
   for (let at = begin; at < under.length; at += 1) {
     if (SEPARATORS.includes(under[at]) || at === under.length - 1) parts.push(under.slice(0, at + 1));
   }
@@ -34,7 +35,7 @@ function Head({ head, go }) {
   if (head.inside) {
     const open = () => go({ team: head.principal, column: null });
     return html`<th scope="col" title=${visible(head.principal)} onDblClick=${open}>
-      <button class="open" tabindex="-1" onClick=${open}><bdi>${breakable(head.principal)}*</bdi>
+      <button class="open" tabindex="-1" onClick=${open}><bdi>${breakable(head.principal)}${head.is_team ? "" : "*"}</bdi>
         <small> ${head.inside.toLocaleString("en")}</small></button>
     </th>`;
   }
@@ -92,6 +93,7 @@ export function MatrixView({ view, go, time }) {
   const first = left === null ? numberOf(view.column) ?? 0 : Math.round(left / px);
   const column = Math.max(0, Math.floor(first / visibleColumns) * visibleColumns - (first ? visibleColumns : 0));
   const columns = Math.min(200, (first ? 3 : 2) * visibleColumns);
+  const onlyChanged = Boolean(view.changed) && offsetOf(view.since) !== null;
   const query = {
     type: view.type,
     under: view.under || null,
@@ -101,6 +103,7 @@ export function MatrixView({ view, go, time }) {
     team: (view.teams && view.team) || null,
     at_offset: offsetOf(view.at),
     since: offsetOf(view.since),
+    only_changed: onlyChanged || null,
     row: block,
     rows: Math.min(200, (passed ? 3 : 2) * visibleRows),
     column,
@@ -122,7 +125,7 @@ export function MatrixView({ view, go, time }) {
     if (scrolled.current) scrolled.current.scrollLeft = 0;
     go({ ...changes, column: null }, how);
   };
-  const open = (row, { principal, inside }, operation) =>
+  const open = (row, { principal, inside }, operation, operations) =>
     inside ? goToFirstColumn({ team: principal }) : go({
       view: "ask",
       principal: principal ?? "User:anyone",
@@ -132,6 +135,7 @@ export function MatrixView({ view, go, time }) {
       name: row.text || null,
       prefix: row.is_name ? null : "yes",
       operation,
+      operations: operations.length > 1 ? operations.join(",") : null,
     });
   // Rendered once per answer, because cells are slow to render.
   const table = useMemo(
@@ -164,10 +168,11 @@ export function MatrixView({ view, go, time }) {
                 granted=${answer.granted?.[at][column]}
                 revoked=${answer.revoked?.[at][column]}
                 names=${answer.operations}
+                onlyChanged=${onlyChanged}
                 inside=${each.inside}
                 operation=${view.operation ?? "READ"}
                 px=${px}
-                onOpen=${(operation) => open(row, each, operation)}
+                onOpen=${(...operations) => open(row, each, ...operations)}
               />`,
             )}
             <${Pad} count=${who.total - who.first - who.items.length} px=${px} />
@@ -197,19 +202,23 @@ export function MatrixView({ view, go, time }) {
       </label>
       <label><input type="checkbox" checked=${Boolean(view.teams)}
         onChange=${(event) => goToFirstColumn({ teams: event.target.checked ? "yes" : null, team: null })} /> by team</label>
+      ${offsetOf(view.since) === null
+        ? null
+        : html`<label><input type="checkbox" checked=${onlyChanged}
+            onChange=${(event) => goToFirstColumn({ changed: event.target.checked ? "yes" : null })} /> only changed</label>`}
     </form>
     ${view.under
       ? html`<${Path} label="Open rows" all="all names" under=${view.under}
           go=${(under) => go({ under })} />`
       : null}
     ${view.teams && view.team
-      ? html`<${Path} label="Open columns" all="all principals" under=${view.team} begin=${view.team.indexOf(":") + 1}
+      ? html`<${Path} label="Open columns" all="all principals" under=${view.team} begin=${view.team.includes(":") ? view.team.indexOf(":") + 1 : view.team.length}
           go=${(team) => goToFirstColumn({ team })} />`
       : null}
     ${error ? html`<${ErrorMessage} error=${error} />` : null}
     ${answer
       ? html`<div class="counts" aria-live="polite">
-            <span>${count(rows.total - 1, "row")}, ${count(who.total, view.teams ? "column" : "principal")}</span>
+            <span>${count(rows.total - 1, onlyChanged ? "changed row" : "row")}, ${count(who.total, view.teams ? "column" : "principal")}</span>
             <span class="pager">
               <button disabled=${first === 0} aria-label="Previous principals"
                 onClick=${() => scrollToColumn(first - visibleColumns + 1)}>◀</button>

@@ -34,18 +34,23 @@ function pairs(words) {
   return [...combine(first, second), ...combine(second, first)];
 }
 
-function singles({ principals, names }) {
+function singles({ principals, teams, names }) {
   const who = principals.map((principal) => ({
     text: principal,
     kind: "principal: what may it do?",
     go: { view: "matrix", who: principal, under: null, containing: null, teams: null, column: null },
+  }));
+  const groups = teams.map((team) => ({
+    text: team,
+    kind: "team: what may its principals do?",
+    go: { view: "matrix", team, teams: "yes", who: null, under: null, containing: null, column: null },
   }));
   const what = names.map((resource) => ({
     text: nameOf(resource),
     kind: `${title(resource.type)}: who may read it?`,
     go: { ...ONE_REQUEST, anyone: "yes", principal: null, operation: "READ", ...ofType(resource) },
   }));
-  return [...who, ...what];
+  return [...who, ...groups, ...what];
 }
 
 // Entries that need no answer of the node.

@@ -1,6 +1,6 @@
 // Answers the console's requests from the data in this file, without a node.
 
-import { codeAt, headsOf, rowsOf } from "./matrix_table.js";
+import { codeAt, headsOf, isMember, rowsOf } from "./matrix_table.js";
 import { offsetText, title } from "./words.js";
 
 export class RequestError extends Error {
@@ -62,11 +62,14 @@ function matrix(data, query) {
   if (isCompared) requireSince(data, query.since);
   const matrix = data.matrices[query.type];
   if (!matrix) throw new RequestError(404, `This file contains only ${data.now.facts.narrowedTo.join(", ")}.`);
-  const rows = rowsOf(matrix, query.under ?? "", query.containing ?? "");
+  let rows = rowsOf(matrix, query.under ?? "", query.containing ?? "");
   if (!rows) throw new RequestError(404, `This file has no row ${query.under}*.`);
-  const heads = headsOf(matrix, query);
-  const visibleRows = rows.slice(query.row, query.row + query.rows);
-  const shown = heads.slice(query.column, query.column + query.columns);
+  let heads = headsOf(matrix, query, data.teams);
+  if (isCompared && query.only_changed) {
+    const isChanged = (at, members) => ["granted", "revoked"].some((kind) => cell(members, kind, at)[1]);
+    rows = rows.filter(({ at }, number) => !number || heads.some(({ members }) => isChanged(at, members)));
+    heads = heads.filter(({ members }) => rows.some(({ at }) => isChanged(at, members)));
+  }
   const others = matrix.columns[0];
   const cellOf = (column, kind, at) => {
     const code = codeAt(column[kind], at);
@@ -77,6 +80,8 @@ function matrix(data, query) {
     members
       .map((column) => cellOf(column, kind, at))
       .reduce(([always, sometimes, byHost], [all, some, hosts]) => [always & all, sometimes | some, byHost | hosts]);
+  const visibleRows = rows.slice(query.row, query.row + query.rows);
+  const shown = heads.slice(query.column, query.column + query.columns);
   const denied = (members, at) => members.reduce((mask, column) => mask | codeAt(column.denied, at), 0);
   const cells = (kind) => visibleRows.map(({ at }) => shown.map(({ members }) => cell(members, kind, at)));
   const found = {
@@ -91,9 +96,10 @@ function matrix(data, query) {
     columns: {
       total: heads.length,
       first: query.column,
-      items: shown.map(({ text, members }) => ({
+      items: shown.map(({ text, isTeam, members }) => ({
         principal: text,
-        inside: members.length > 1 ? members.length : 0,
+        inside: members.length > 1 || isTeam ? members.length : 0,
+        is_team: Boolean(isTeam),
         super: members.length === 1 && members[0].super,
       })),
     },
@@ -150,6 +156,7 @@ function lint(data, query) {
   const all = lintFindings(data);
   const { found, first, page } = selected(all, query, {
     whoOf: ({ acl }) => acl.principal,
+    teamOf: data.teams,
     namesOf: ({ acl }) => acl.resourceName,
     isOther: ({ acl, rule, severity, can_go: canGo }) =>
       (query.rule && rule !== query.rule) ||
@@ -180,9 +187,11 @@ function isOtherAcl(acl, query) {
 
 // The lines that the filters select, and a page of them. `whoOf` and `namesOf` are texts of a line; `isOther`
 // finds what a type, an operation or an effect excludes.
-function selected(lines, query, { whoOf, namesOf, isOther }) {
+function selected(lines, query, { whoOf, namesOf, isOther, teamOf, isOfEach = false }) {
   const has = (text, wanted) => !wanted || text.toLowerCase().includes(wanted.toLowerCase());
-  const found = lines.filter((line) => has(whoOf(line), query.who) && has(namesOf(line), query.containing) && !isOther(line));
+  // A class of every principal is one of each team.
+  const isOfTeam = (who) => !query.team || isMember(who, query.team, teamOf) || (isOfEach && who === "User:*");
+  const found = lines.filter((line) => has(whoOf(line), query.who) && isOfTeam(whoOf(line)) && has(namesOf(line), query.containing) && !isOther(line));
   const first = query.first ?? 0;
   return { found, first, page: found.slice(first, first + (query.count ?? found.length)) };
 }
@@ -193,6 +202,7 @@ function changes(data, query) {
   const lines = query.oldest_first ? [...data.changes.changes].reverse() : data.changes.changes;
   const { found, first, page } = selected(lines, query, {
     whoOf: ({ acl }) => acl?.principal ?? "",
+    teamOf: data.teams,
     namesOf: ({ acl }) => acl?.resourceName ?? "",
     isOther: ({ acl, kind }) =>
       isOtherAcl(acl, query) ||
@@ -212,6 +222,8 @@ function flips(data, query) {
   const { total, granted, revoked, flips: known, ...state } = data.flips;
   const { found, first, page } = selected(known, query, {
     whoOf: ({ who }) => (isEveryone(who) ? "User:*" : who),
+    teamOf: data.teams,
+    isOfEach: true,
     namesOf: ({ what, witness }) => what.slice(what.indexOf(` on ${witness.type} `) + witness.type.length + 5, what.lastIndexOf(" from ")),
     isOther: ({ direction, witness, what, who }) =>
       (query.type && witness.type !== query.type) ||
@@ -297,8 +309,9 @@ function names(data, { text, count }) {
       keys[at] ? [{ text: each, part: each, value: { type, text: each, is_name: Boolean(areNames[at]) } }] : [],
     ),
   );
+  const teams = [...new Set(Object.values(data.teams))].map((each) => ({ text: each, part: each, value: each }));
   const words = text.split(/\s+/).filter(Boolean).slice(0, 3);
-  return { words: words.map((word) => ({ word, principals: best(word, who, count), names: best(word, what, count) })) };
+  return { words: words.map((word) => ({ word, principals: best(word, who, count), teams: best(word, teams, count), names: best(word, what, count) })) };
 }
 
 const ANSWERS = {

@@ -43,24 +43,45 @@ export function rowsOf(matrix, under, containing) {
   ];
 }
 
-// Principals grouped by team; a single team is opened. The principal's type is not a part of the team.
+// The type of a principal is not a part of its name.
+function principalPart(text, begin) {
+  return part(text, Math.max(begin, text.indexOf(":") + 1));
+}
+
+// Principals grouped by their common start; a single group is opened.
 function teamsOf(principals, under) {
-  const team = (text, begin) => part(text, Math.max(begin, text.indexOf(":") + 1));
-  let found = grouped(principals, under, team);
-  while (found.length === 1 && found[0].inside.length > 1) found = grouped(found[0].inside, found[0].text, team);
+  let found = grouped(principals, under, principalPart);
+  while (found.length === 1 && found[0].inside.length > 1) found = grouped(found[0].inside, found[0].text, principalPart);
   return found;
 }
 
+// Whether a principal is of a team, or has no team and begins with this text.
+export function isMember(principal, team, teamOf) {
+  const found = teamOf[principal];
+  return found === undefined ? principal.startsWith(team) : found === team;
+}
+
+// As `analysis/teams.py`: teams by name, then principals without one by their common start.
+function groupsOf(selected, under, teamOf) {
+  const inTeams = selected.filter(({ text }) => text in teamOf);
+  if (under && inTeams.length) return inTeams.map((each) => ({ text: each.text, inside: [each] }));
+  const byTeam = new Map();
+  for (const each of inTeams) byTeam.set(teamOf[each.text], [...(byTeam.get(teamOf[each.text]) ?? []), each]);
+  const teams = [...byTeam].sort(([one], [other]) => (one < other ? -1 : 1)).map(([text, inside]) => ({ text, inside, isTeam: true }));
+  const others = selected.filter(({ text }) => !(text in teamOf));
+  return [...teams, ...(teams.length ? grouped(others, under, principalPart) : teamsOf(others, under))];
+}
+
 // The columns: principals without ACLs first, then principals or teams.
-export function headsOf(matrix, { who, teams, team }) {
+export function headsOf(matrix, { who, teams, team }, teamOf) {
   const wanted = (who ?? "").toLowerCase();
   const under = team ?? "";
   const [others, ...named] = matrix.columns.map((column) => ({ text: column.principal, column }));
-  const selected = named.filter(({ text }) => text.toLowerCase().includes(wanted) && text.startsWith(under));
+  const selected = named.filter(({ text }) => text.toLowerCase().includes(wanted) && (!under || isMember(text, under, teamOf)));
   const single = (item) => ({ text: item.text, members: [item.column] });
   let heads = selected.map(single);
   if (teams) {
-    heads = teamsOf(selected, under).map(({ text, inside }) => ({ text, members: inside.map((each) => each.column) }));
+    heads = groupsOf(selected, under, teamOf).map(({ text, inside, isTeam }) => ({ text, isTeam, members: inside.map((each) => each.column) }));
   }
   return wanted || under ? heads : [single(others), ...heads];
 }

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from authorizer.analysis.name_space import Key
     from authorizer.analysis.request_class import NameSet, RequestClass
+    from authorizer.analysis.teams import Teams
     from authorizer.analysis.witness import Witness
     from authorizer.console.history.state_cache import StateCache
     from authorizer.engine.decisions.state import AuthorizerState
@@ -63,11 +64,13 @@ class AllowedRoutes:
     def __init__(
         self,
         states: StateCache,
+        teams: Teams,
         caller_of: Callable[[Request], Caller],
         respond: Callable[..., Coroutine[Any, Any, Response]],
     ) -> None:
         """``caller_of``: authenticates; ``respond``: runs a function in a thread and returns its response."""
         self._states = states
+        self._teams = teams
         self._caller_of = caller_of
         self._respond = respond
         self._lock = threading.Lock()
@@ -101,6 +104,8 @@ class AllowedRoutes:
             if query.who:
                 who = query.who.casefold()
                 classes = [each for each in classes if who in describe_principal(each[1]).casefold()]
+            if query.team:
+                classes = [each for each in classes if self._is_of_team(each[1].principals, query.team)]
             page = classes[query.first : query.first + query.count]
             acls = DecidingAcls(state.index.image.merged().columns, [each for _, each in page])
             lines = [
@@ -114,6 +119,10 @@ class AllowedRoutes:
             return answer | {"total": len(classes), "first": query.first, "classes": lines}
 
         return await self._respond(compute, is_past=sees_all)
+
+    def _is_of_team(self, principals: PrincipalSet, team: str) -> bool:
+        """Whether a class is of a member; one of every principal is."""
+        return principals.principal is None or self._teams.has_member(team, principals.principal)
 
     def _of_one(
         self, state: AuthorizerState, access: _Access, principal: str

@@ -15,6 +15,7 @@ import msgspec
 
 from authorizer.analysis.blame import RequestSubject
 from authorizer.analysis.name_space import NAME_SPACES
+from authorizer.analysis.teams import Teams
 from authorizer.api.acl_json import applied_acl_json
 from authorizer.api.cluster_name import CLUSTERS_PATH
 from authorizer.console.history.history_json import (
@@ -92,14 +93,15 @@ class ConsoleRoutes:
         self._node = node
         self.node_status = NodeStatus(node, context.peers)
         self._other_clusters = context.other_clusters
+        self._teams = Teams(node.config.console_teams)
         self._states = StateCache(node, compute_first_view)
         self.prefetch = self._states.prefetch
         self.close = self._states.close
         self._comparisons = ComparisonScheduler()
-        self._plans = PlanRoutes(node, self._states, self._comparisons, context.acls)
+        self._plans = PlanRoutes(node, self._states, self._comparisons, context.acls, self._teams)
         self._last_comparison: Comparison | None = None
         self._findings = FindingsCache()
-        self._allowed = AllowedRoutes(self._states, self._caller, self._respond)
+        self._allowed = AllowedRoutes(self._states, self._teams, self._caller, self._respond)
         self._listings: OrderedDict[tuple[int, str], tuple[AclIndex, Listing]] = OrderedDict()
 
     def handlers(self) -> Mapping[str, Callable[[Request], Awaitable[Response]]]:
@@ -130,6 +132,7 @@ class ConsoleRoutes:
                 "sees_all": caller.may_list(),
                 "may_alter": caller.may_alter(),
                 "refusal": self._node.refusal,
+                "has_teams": self._teams.pattern is not None,
                 "cluster": request.scope["state"].get("prefix", "").removeprefix(CLUSTERS_PATH) or None,
                 "clusters": list(self._other_clusters),
                 **state_offset_json(ready_state(self._node)),
@@ -172,19 +175,19 @@ class ConsoleRoutes:
             before = None
             if query.since is not None:
                 before = self._states.matrix(self._states.state_at(query.since), resource_type)
-            return window(query, matrix, before, only)
+            return window(query, matrix, before, only, self._teams)
 
         return await self._respond(compute, is_past=query.at_offset is not None or query.since is not None)
 
     async def names(self, request: Request) -> Response:
-        """GET: principals and names that contain a text."""
+        """GET: principals, teams and names that contain a text."""
         query = decode_query(request.scope["query_string"], NamesQuery)
         self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
 
         def search() -> dict[str, Any]:
             state = self._states.state_at(None)
             matrices = (self._states.matrix(state, each) for each in NAME_SPACES)
-            return {"words": found_names(query.text, matrices, query.count)}
+            return {"words": found_names(query.text, matrices, query.count, self._teams)}
 
         return await self._respond(search, is_past=False)
 
@@ -197,7 +200,7 @@ class ConsoleRoutes:
             states = self._states.history().states
             until = states[-1].end_offset if query.until is None else query.until + 1
             between = [each for each in states if query.after + 1 < each.end_offset <= until]
-            return acl_changes_json(between, query)
+            return acl_changes_json(between, query, self._teams)
 
         return await self._respond(list_changes)
 
@@ -217,7 +220,7 @@ class ConsoleRoutes:
                 history = self._states.history() if other is None else None
                 changes = find_decision_changes(before, after, history, check_cancelled)
                 self._last_comparison = Comparison(before, after, changes)
-            page = ChangePage.of(changes, query, query.count)
+            page = ChangePage.of(changes, query, query.count, self._teams)
             return {**state_offset_json(before), **decision_changes_json(page, before, after)}
 
         await self._states.wait_for_first_part()
@@ -274,7 +277,7 @@ class ConsoleRoutes:
 
         def find() -> dict[str, Any]:
             state = self._states.state_at(query.at_offset)
-            return {**state_offset_json(state), **self._findings.get(state).page(query)}
+            return {**state_offset_json(state), **self._findings.get(state).page(query, self._teams)}
 
         return await self._respond(find, is_past=query.at_offset is not None)
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from authorizer.analysis.decision_changes import DecisionChange
+    from authorizer.analysis.teams import Teams
     from authorizer.analysis.witness import Witness
     from authorizer.api.kafka_version import KafkaVersion
     from authorizer.console.history.history_scan import History
@@ -90,9 +91,9 @@ class ChangePage(NamedTuple):
     changes: Sequence[DecisionChange]
 
     @classmethod
-    def of(cls, changes: Iterable[DecisionChange], query: ListFilter, count: int) -> ChangePage:
+    def of(cls, changes: Iterable[DecisionChange], query: ListFilter, count: int, teams: Teams) -> ChangePage:
         """Return the page of ``count`` changes that a query selects."""
-        selected = list(filter(ChangeFilter(query).selects_decision, changes))
+        selected = list(filter(ChangeFilter(query, teams).selects_decision, changes))
         granted = sum(change.direction == "granted" for change in selected)
         return cls(len(selected), granted, query.first, selected[query.first : query.first + count])
 

@@ -15,6 +15,7 @@ from authorizer.sidecar.http.errors import invalid_request
 if TYPE_CHECKING:
     from collections.abc import Container
 
+    from authorizer.analysis.teams import Teams
     from authorizer.console.routes.queries import LintQuery
     from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
     from records.ids import Uuid
@@ -48,9 +49,9 @@ class Findings(NamedTuple):
         )
         return cls(len(lint.acls), len(lint.removable), [*lint.findings()])
 
-    def page(self, query: LintQuery) -> dict[str, Any]:
+    def page(self, query: LintQuery, teams: Teams) -> dict[str, Any]:
         """Return a page of the selected findings, and the number of all of them by rule."""
-        acl_filter = AclRecordFilter(query)
+        acl_filter = AclRecordFilter(query, teams)
         selected = [
             each
             for each in self.found

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from authorizer.analysis.decision_changes import DecisionChange
+    from authorizer.analysis.teams import Teams
     from authorizer.console.history.history_states import Change, HistoryState
     from authorizer.console.routes.queries import AclFilter, ChangesQuery, ListFilter
     from records.entries import AccessControlEntryRecord
@@ -22,15 +23,17 @@ if TYPE_CHECKING:
 class AclRecordFilter:
     """A filter by principal, name, resource type and operation; texts in any case."""
 
-    def __init__(self, query: AclFilter) -> None:
+    def __init__(self, query: AclFilter, teams: Teams) -> None:
         """HttpError: 400, the operation or the resource type is unknown."""
+        self._teams = teams
+        self._team = query.team
         self._who = query.who.casefold()
         self._containing = query.containing.casefold()
         self._operation = code_of(AclOperation, query.operation, "operation") if query.operation else None
         self._type = code_of(ResourceType, query.type, "type") if query.type else None
         self._everyone = query.everyone
         self.selects_all = not (
-            self._who or self._containing or self._operation or self._type or self._everyone
+            self._who or self._team or self._containing or self._operation or self._type or self._everyone
         )
 
     def selects_acl(self, record: AccessControlEntryRecord) -> bool:
@@ -40,16 +43,20 @@ class AclRecordFilter:
             and (self._operation is None or record.operation in (self._operation, AclOperation.ALL))
             and (not self._everyone or record.principal == WILDCARD_PRINCIPAL)
             and self._who in record.principal.casefold()
+            and self._is_of_team(record.principal)
             and self._containing in record.resource_name.casefold()
         )
+
+    def _is_of_team(self, principal: str) -> bool:
+        return not self._team or self._teams.has_member(self._team, principal)
 
 
 class ChangeFilter(AclRecordFilter):
     """A filter by effect, too."""
 
-    def __init__(self, query: ListFilter) -> None:
+    def __init__(self, query: ListFilter, teams: Teams) -> None:
         """HttpError: 400, the operation or the resource type is unknown."""
-        super().__init__(query)
+        super().__init__(query, teams)
         self._effect = query.effect
         self.selects_all = self.selects_all and not self._effect
 
@@ -67,7 +74,10 @@ class ChangeFilter(AclRecordFilter):
         return has_effect and self.selects_acl(record)
 
     def selects_decision(self, change: DecisionChange) -> bool:
-        """Return whether a class of requests matches; names are searched as they are listed."""
+        """Return whether a class of requests matches; names are searched as they are listed.
+
+        A class of every principal is one of each team.
+        """
         requests = change.request_class
         principal = requests.principals.principal
         return self.selects_all or (
@@ -76,13 +86,14 @@ class ChangeFilter(AclRecordFilter):
             and (not self._everyone or principal is None)
             and (self._effect is None or self._effect == change.direction)
             and self._who in (WILDCARD_PRINCIPAL if principal is None else principal).casefold()
+            and (principal is None or self._is_of_team(principal))
             and (not self._containing or self._containing in describe_names(requests).casefold())
         )
 
 
-def acl_changes_json(states: Sequence[HistoryState], query: ChangesQuery) -> dict[str, Any]:
+def acl_changes_json(states: Sequence[HistoryState], query: ChangesQuery, teams: Teams) -> dict[str, Any]:
     """Return a page of the changes that led to these states, and their number."""
-    found = _selected(states, ChangeFilter(query), oldest_first=query.oldest_first)
+    found = _selected(states, ChangeFilter(query, teams), oldest_first=query.oldest_first)
     total, end, lines = 0, query.first + query.count, []
     for state, count in found:
         if total < end and total + count > query.first:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.analysis.matrix import Cell, Row, combine_cells, group_principals, outline, sorted_distinct
+from authorizer.analysis.matrix import Cell, Row, combine_cells, outline, sorted_distinct
+from authorizer.analysis.matrix_changes import MatrixChanges
+from authorizer.analysis.teams import PrincipalGroup, Teams
 from authorizer.console.routes.queries import MatrixQuery
 from authorizer.engine.index.masks import OPERATIONS
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 MEMBERS_MAXIMUM: Final = 200
 #: Operations by bit, as in `analysis.host_answers`.
 _OPERATIONS: Final = [operation.name for operation in OPERATIONS]
-#: The column of principals without ACLs.
-_OTHER_PRINCIPALS: Final = Row(("", False), 0)
 
 # The first request of a page of usual size: it opens with the topics.
 _FIRST_VIEW: Final = MatrixQuery(rows=60, columns=24)
@@ -29,10 +28,12 @@ _FIRST_VIEW: Final = MatrixQuery(rows=60, columns=24)
 
 def compute_first_view(matrix: Matrix) -> None:
     """Compute the page's first view of a matrix, which caches its columns and rows."""
-    window(_FIRST_VIEW, matrix, None, None)
+    window(_FIRST_VIEW, matrix, None, None, Teams())
 
 
-def window(query: MatrixQuery, matrix: Matrix, before: Matrix | None, only: str | None) -> dict[str, Any]:
+def window(
+    query: MatrixQuery, matrix: Matrix, before: Matrix | None, only: str | None, teams: Teams
+) -> dict[str, Any]:
     """Return a window of a matrix, optionally compared with another one.
 
     Args:
@@ -40,13 +41,18 @@ def window(query: MatrixQuery, matrix: Matrix, before: Matrix | None, only: str 
         matrix: the matrix of the displayed state.
         before: the matrix of the state to compare with.
         only: the only principal that the caller may see; None: all.
+        teams: the teams of principals.
     """
-    named = [only] if only is not None else _named(query, matrix, before)
-    heads = _heads(query, named, is_all=only is None)
+    named = [only] if only is not None else _named(query, matrix, before, teams)
+    heads = _heads(query, named, teams, is_all=only is None)
     rows = _rows(query, matrix, before, only)
+    if query.only_changed and before is not None:
+        changed = MatrixChanges(before, matrix, [each for head in heads for each in _principals(head)])
+        rows = changed.rows(rows)
+        heads = [each for each in heads if not changed.principals.isdisjoint(_principals(each))]
     visible_rows = rows[query.row : query.row + query.rows]
     visible_heads = heads[query.column : query.column + query.columns]
-    members = _members(visible_heads, named)
+    members = _members(visible_heads)
     # In one call, so that the slow part, the rights of all principals, is computed once.
     all_members = [principal for each in members if each is not None for principal in each]
     for each in (matrix, before):
@@ -81,30 +87,44 @@ def window(query: MatrixQuery, matrix: Matrix, before: Matrix | None, only: str 
     return result
 
 
-def _named(query: MatrixQuery, matrix: Matrix, before: Matrix | None) -> list[str]:
+def _named(query: MatrixQuery, matrix: Matrix, before: Matrix | None, teams: Teams) -> list[str]:
     """The selected principals, in order."""
     text = query.who.casefold()
     principals = matrix.principals if before is None else matrix.principals | before.principals
-    return sorted(each for each in principals if text in each.casefold() and each.startswith(query.team))
+    return sorted(
+        each
+        for each in principals
+        if text in each.casefold() and (not query.team or teams.has_member(query.team, each))
+    )
 
 
-def _heads(query: MatrixQuery, named: Sequence[str], *, is_all: bool) -> list[Row]:
-    """The columns: principals without ACLs first, then principals or teams."""
-    heads = group_principals(named, query.team) if query.teams else [Row((each, True), 0) for each in named]
-    return [_OTHER_PRINCIPALS, *heads] if is_all and not query.who and not query.team else heads
+def _heads(
+    query: MatrixQuery, named: Sequence[str], teams: Teams, *, is_all: bool
+) -> list[PrincipalGroup | None]:
+    """The columns: principals without ACLs (None) first, then principals or teams."""
+    heads: list[PrincipalGroup | None] = [None] if is_all and not query.who and not query.team else []
+    if query.teams:
+        return heads + teams.groups(named, query.team)
+    return heads + [PrincipalGroup.of(each) for each in named]
 
 
-def _members(heads: Sequence[Row], named: Sequence[str]) -> list[Sequence[str | None] | None]:
+def _principals(head: PrincipalGroup | None) -> Sequence[str | None]:
+    return [None] if head is None else head.members
+
+
+def _members(heads: Sequence[PrincipalGroup | None]) -> list[Sequence[str | None] | None]:
     """The principals of each column; None if they are too many to aggregate."""
     found: list[Sequence[str | None] | None] = []
     remaining = MEMBERS_MAXIMUM
-    for (text, is_name), inside in heads:
-        first = bisect_left(named, text)
-        if inside:
-            found.append(named[first : first + inside] if inside <= remaining else None)
-            remaining -= inside if inside <= remaining else 0
+    for head in heads:
+        members = _principals(head)
+        if head is None or head.is_one:
+            found.append(members)
+        elif len(members) > remaining:
+            found.append(None)
         else:
-            found.append([text if is_name else None])
+            remaining -= len(members)
+            found.append(members)
     return found
 
 
@@ -130,7 +150,12 @@ def _row_json(row: Row) -> dict[str, Any]:
     return {"text": text, "is_name": is_name, "inside": row.inside}
 
 
-def _head_json(head: Row, matrix: Matrix) -> dict[str, Any]:
-    """A principal, a team by its prefix, or the principals without ACLs."""
-    text = head.key[0] or None
-    return {"principal": text, "inside": head.inside, "super": text in matrix.settings.super_users}
+def _head_json(head: PrincipalGroup | None, matrix: Matrix) -> dict[str, Any]:
+    """A principal; a team of the pattern, or principals with a common start; or those without ACLs."""
+    text = None if head is None else head.name
+    return {
+        "principal": text,
+        "inside": 0 if head is None or head.is_one else len(head.members),
+        "is_team": head is not None and head.is_team,
+        "super": text in matrix.settings.super_users,
+    }

@@ -1,4 +1,4 @@
-"""Principals and resource names that contain a text, for the page's command palette."""
+"""Principals, teams and resource names that contain a text, for the page's command palette."""
 
 from __future__ import annotations
 
@@ -10,22 +10,25 @@ if TYPE_CHECKING:
 
     from authorizer.analysis.matrix import Matrix
     from authorizer.analysis.name_space import Key
+    from authorizer.analysis.teams import Teams
 
 #: Maximum number of words of a text that are searched; each is searched in all names.
 WORDS_MAXIMUM: Final = 3
 
 
-def found_names(text: str, matrices: Iterable[Matrix], count: int) -> list[dict[str, Any]]:
-    """Return for each word of a text the best principals and names, at most ``count`` of each.
+def found_names(text: str, matrices: Iterable[Matrix], count: int, teams: Teams) -> list[dict[str, Any]]:
+    """Return for each word of a text the best principals, teams and names, at most ``count`` of each.
 
     A name that equals the word is better than one that begins with it, and that than one that contains it;
     then the shorter one is better. The word may omit the principal's type. Case is ignored.
     """
     matrices = list(matrices)
     principals = frozenset[str]().union(*(each.principals for each in matrices))
+    team_names = {team for each in principals if (team := teams.team_of(each)) is not None}
     return [
         {
             "word": word,
+            "teams": _best(word, ((each, each, each) for each in team_names), count),
             "principals": _best(word, ((each, each.partition(":")[2], each) for each in principals), count),
             "names": _best(word, _names(matrices), count),
         }

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from authorizer.analysis.plan_checks import PlanWarning
+    from authorizer.analysis.teams import Teams
     from authorizer.console.history.state_cache import StateCache
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.node.node import Node
@@ -61,9 +62,15 @@ class PlanRoutes:
     """The handlers of one node."""
 
     def __init__(
-        self, node: Node, states: StateCache, scheduler: ComparisonScheduler, acls: AclRoutes
+        self,
+        node: Node,
+        states: StateCache,
+        scheduler: ComparisonScheduler,
+        acls: AclRoutes,
+        teams: Teams,
     ) -> None:
         self._node = node
+        self._teams = teams
         self._states = states
         self._acls = acls
         self._max_removed_percent = node.config.plan_max_removed_percent
@@ -100,7 +107,7 @@ class PlanRoutes:
         changed = _planned_changes(query, state, table, notes.append)
         after = changed.applied_to(table)
         changes = decision_changes_by(changed, table, settings, check_cancelled)
-        page = ChangePage.of(changes, query, query.count)
+        page = ChangePage.of(changes, query, query.count, self._teams)
         widest = page._replace(changes=[change for change in [widest_change(changes)] if change])
         witnesses = [change.request_class.witness for change in (*page.changes, *widest.changes)]
         before, after_state = (state_for_witnesses(each, witnesses, settings) for each in (table, after))

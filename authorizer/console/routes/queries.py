@@ -26,8 +26,9 @@ class MatrixQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         type: resource type.
         under: prefix of the open row.
         containing, who: text in the names of rows; text in the principals of columns.
-        teams: group principals with a common prefix up to a separator; ``team`` is the open prefix.
+        teams: group principals by team; ``team`` is the open one, or the open common start of principals.
         at_offset, since: the shown state; the state that it is compared with.
+        only_changed: only rows and columns with a changed cell.
         row, rows, column, columns: first index and number of rows and columns.
     """
 
@@ -39,6 +40,7 @@ class MatrixQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     team: str = ""
     at_offset: AtOffset | None = None
     since: AtOffset | None = None
+    only_changed: bool = False
     row: _Index = 0
     rows: Count = 50
     column: _Index = 0
@@ -46,7 +48,7 @@ class MatrixQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class NamesQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """Principals and names of the current ACLs that contain the words of a text."""
+    """Principals, teams and names of the current ACLs that contain the words of a text."""
 
     text: Annotated[str, msgspec.Meta(max_length=1000)]
     count: Annotated[int, msgspec.Meta(ge=1, le=20)] = 5
@@ -67,12 +69,14 @@ class AclFilter(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     Attributes:
         who, containing: text in the principal; text in the name.
+        team: of the principal; or the start of principals without a team.
         type, operation: resource type; operation.
         everyone: only what holds for every principal.
         first: index of the first line.
     """
 
     who: str = ""
+    team: str = ""
     containing: str = ""
     type: str = ""
     operation: str = ""
@@ -181,6 +185,7 @@ class AllowedQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         principal: the principal; empty: list all that are allowed.
         at_offset: the state.
         who: text in the principals of the classes.
+        team: their team; classes of every principal are of each team.
         first, count: the page of classes.
     """
 
@@ -190,6 +195,7 @@ class AllowedQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     prefix: bool = False
     principal: str = ""
     who: str = ""
+    team: str = ""
     at_offset: AtOffset | None = None
     first: _Index = 0
     count: Count = 50

@@ -1,0 +1,74 @@
+"""MatrixChanges: the rows and the principals of a matrix with a cell that differs from another state's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from authorizer.analysis.host_answers import NO_OPERATIONS
+from authorizer.analysis.matrix import key_range
+from authorizer.analysis.related_acls import changed_principals
+from records.principal import WILDCARD_PRINCIPAL
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from authorizer.analysis.matrix import Column, Matrix, Row
+    from authorizer.analysis.name_space import Key
+
+
+class MatrixChanges:
+    """See the module.
+
+    Attributes:
+        principals: those with a change; None: all principals without ACLs.
+    """
+
+    def __init__(self, before: Matrix, after: Matrix, principals: Collection[str | None]) -> None:
+        """Compare the columns of ``principals``."""
+        affected = _affected(before, after, principals)
+        pairs = after.changes_since(before, affected)
+        by_principal = {
+            principal: [each for each in pair if _has_any(each)]
+            for principal, pair in zip(affected, pairs, strict=True)
+        }
+        self.principals = frozenset(each for each, columns in by_principal.items() if columns)
+        self._columns = [each for columns in by_principal.values() for each in columns]
+
+    def rows(self, rows: Sequence[Row]) -> list[Row]:
+        """Return the sorted rows with a changed cell, and the first one, which is for all of them."""
+        first, *others = rows
+        keys = [row.key for row in others]
+        numbers = {key: number for number, key in enumerate(keys)}
+        changed: set[int] = set()
+        for column in self._columns:
+            if column.answers.default != NO_OPERATIONS:
+                changed.update(_with_change(column, keys, 0, len(keys)))
+            for name, is_name, answer in column.answers.entries:
+                if answer == NO_OPERATIONS:
+                    continue
+                enclosing: list[Key] = [(name[:length], False) for length in range(len(name) + 1)]
+                changed.update(numbers[key] for key in (*enclosing, (name, is_name)) if key in numbers)
+                if not is_name:
+                    changed.update(_with_change(column, keys, *key_range(keys, name)))
+        return [first, *(others[number] for number in sorted(changed))]
+
+
+def _affected(before: Matrix, after: Matrix, principals: Collection[str | None]) -> list[str | None]:
+    """The principals whose answers may differ."""
+    changed = changed_principals(before.index, after.index)
+    if (
+        changed is None
+        or WILDCARD_PRINCIPAL in changed
+        or before.settings != after.settings
+        or after.settings.allow_everyone
+    ):
+        return list(principals)
+    return [each for each in principals if each in changed]
+
+
+def _has_any(column: Column) -> bool:
+    return column.answers.default != NO_OPERATIONS or bool(column.answers.entries)
+
+
+def _with_change(column: Column, keys: Sequence[Key], first: int, end: int) -> Iterator[int]:
+    return (number for number in range(first, end) if column.cell(keys[number]).sometimes)
