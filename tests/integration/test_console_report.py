@@ -36,6 +36,7 @@ from records.log.open import open_log
 from replay.load_image import load_image
 from snapshot.digest import digest_to_string
 from snapshot.image import AclsImage
+from support.browser import browser
 from support.console_page import LOOKS, ColorScheme, assert_accessible
 from support.data import real_log
 from support.node_acls import acl, on_cluster
@@ -184,6 +185,8 @@ _NARROWED: list[dict[str, str | bool]] = [
     {"teams": True},
     {"teams": True, "who": "team"},
     {"teams": True, "team": "User:team-x."},
+    {"only_changed": True},
+    {"only_changed": True, "teams": True},
 ]
 
 
@@ -193,7 +196,7 @@ def test_the_file_answers_as_the_node(
 ) -> None:
     whole: dict[str, str | int] = {"row": 0, "rows": 200, "column": 0, "columns": 200}
     with opened(chromium) as page:
-        page.goto(report.as_uri())
+        page.goto(f"{report.as_uri()}#view=matrix")
         expect(page.locator("table.matrix tbody th", has_text="orders.*")).to_be_visible()
         compared = 0
         for resource_type in ("TOPIC", "GROUP", "CLUSTER", "USER"):
@@ -237,8 +240,16 @@ def test_the_file_answers_as_the_node(
 @pytest.mark.long
 def test_the_page_works_without_a_network(chromium: Browser, report: Path, node: Node, since: int) -> None:
     with opened(chromium) as page:
+        # It opens on what changed.
         page.goto(report.as_uri())
+        expect(page.locator(".flips li").first).to_be_visible()
         expect(page.locator(".shown-state")).to_contain_text(f"offset {node.status().end_offset - 1},")
+        assert re.fullmatch(
+            r"aclog report: file:.*, cluster [\w-]{22}, 2\d{3}-[\dT:-]{14}Z to 2\d{3}-[\dT:-]{14}Z",
+            page.title(),
+        )
+        page.get_by_role("button", name="Matrix", exact=True).click()
+        page.get_by_role("button", name="stop comparing").click()
         page.get_by_role("button", name="what changed").click()
         expect(page.locator("td.flipped").first).to_be_visible()
         page.get_by_role("button", name="orders.*", exact=False).first.click()
@@ -365,6 +376,7 @@ def test_json_equals_the_effective_permissions() -> None:
     added, removed = (sum(each["change"] == kind for each in changes) for kind in ("added", "removed"))
     assert len(then) + added - removed == len(now)
     assert all(each["endOffset"] > SINCE + 1 for each in changes)
+    assert {each["releases"] for each in found if "flip" in each} == {None}
     findings = sum(len(each.get("findings", ())) for each in found)
     assert found[-1]["summary"]["findings"] == findings > 0
     for line in found:
@@ -444,6 +456,45 @@ def test_the_print_file_has_every_row_and_no_script(
         printed = page.pdf(prefer_css_page_size=True, tagged=True)
     assert printed.count(b"/S /TR") + printed.count(b"/S/TR") == rows
     assert len(re.findall(rb"/Type ?/Page\b", printed)) >= 4
+
+
+def test_a_change_of_single_releases_names_them(tmp_path: Path) -> None:
+    """The node's release is unknown, and Kafka 4.4 alone matches networks."""
+    with running_node(tmp_path / "log", log_mode="create") as running:
+        create(running, [on_cluster(AclOperation.DESCRIBE)])
+        create(running, [acl("User:a", AclOperation.READ, "orders", host="10.0.0.0/8")])
+        found = json_of("--log", running.status().log_url, "--since", 0)
+    assert {each["releases"] for each in found if "flip" in each} == {"from Kafka 4.4 on"}
+
+
+def test_a_pdf_is_printed_by_the_real_browser(
+    tmp_path: Path, node: Node, since: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = browser()
+    if chosen.libraries is not None:
+        monkeypatch.setenv("LD_LIBRARY_PATH", str(chosen.libraries))
+    monkeypatch.setenv("ACLOG_CHROMIUM", chosen.path)
+    given = ("--log", node.status().log_url, "--since", since, "--format", "pdf")
+    aclog(*given, "--output", tmp_path / "q3.pdf")
+    printed = (tmp_path / "q3.pdf").read_bytes()
+    assert printed.startswith(b"%PDF-")
+    assert len(re.findall(rb"/Type ?/Page\b", printed)) >= 4
+    summary = json_of(*given[:-2])[-1]["summary"]
+    assert printed.count(b"/S /TR") + printed.count(b"/S/TR") > sum(
+        summary[each] for each in ("acls", "changes", "flips")
+    )
+    assert "name it *.pdf" in aclog(*given, "--output", tmp_path / "q3.html", code=2).output
+    # Without a browser, and with one that fails: nothing is written.
+    monkeypatch.setenv("ACLOG_CHROMIUM", str(tmp_path / "none"))
+    assert "which is no program" in aclog(*given, "--output", tmp_path / "no.pdf", code=2).output
+    monkeypatch.setenv("ACLOG_CHROMIUM", "/bin/false")
+    assert "did not print" in aclog(*given, "--output", tmp_path / "no.pdf", code=2).output
+    monkeypatch.delenv("ACLOG_CHROMIUM")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    missing = aclog(*given, "--output", tmp_path / "no.pdf", code=2).output
+    assert "needs Chromium or Chrome" in missing
+    assert "--format print" in missing
+    assert not (tmp_path / "no.pdf").exists()
 
 
 def test_a_report_is_restricted_to_principals_and_names(node: Node, since: int) -> None:

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from records.principal import KafkaPrincipal
 
 #: What a browser can open: maximum number of ACLs per format, and of listed changes.
-_ACLS_MAXIMUM: Final = {"html": 200_000, "print": 20_000}
-_LINES_MAXIMUM: Final = {"html": 2_000, "print": 20_000}
+_ACLS_MAXIMUM: Final = {"html": 200_000, "print": 20_000, "pdf": 20_000}
+_LINES_MAXIMUM: Final = {"html": 2_000, "print": 20_000, "pdf": 20_000}
 _STDOUT: Final = Path("-")
-_WRITTEN: Final = {"html": "HTML", "print": "HTML", "csv": "CSV", "json": "JSON"}
+_WRITTEN: Final = {"html": "HTML", "print": "HTML", "pdf": "PDF", "csv": "CSV", "json": "JSON"}
 
 
 @click.command("report", cls=Command)
@@ -57,10 +57,10 @@ _WRITTEN: Final = {"html": "HTML", "print": "HTML", "csv": "CSV", "json": "JSON"
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["html", "print", "csv", "json"]),
+    type=click.Choice(["html", "print", "pdf", "csv", "json"]),
     default="html",
     show_default=True,
-    help="The console's page; static tables for paper and PDF; one table; JSON lines.",
+    help="The console's page; static tables for paper; these printed by Chromium; one table; JSON lines.",
 )
 @click.option(
     "--output",
@@ -87,13 +87,14 @@ def report_command(
 
     The default is the console's page, which needs no node and no network: effective permissions, each ACL
     with the findings of `aclog lint`, and with --since the changes and the classes of requests whose decision
-    changed, each with a witness request. --format print has the same as static tables without a script. All
-    of it is from one state, which the file names: log, cluster, offset, time, digest, and the Kafka release
-    whose rules apply.
+    changed, each with a witness request; it opens on these. --format print has the same as static tables
+    without a script. --format pdf prints them with Chromium or Chrome, which must be on PATH, or named in
+    the variable ACLOG_CHROMIUM. All of it is from one state, which the file names: log, cluster, offset,
+    time, digest, and the Kafka release whose rules apply.
 
     For requests and states that the file does not contain, it shows the command that answers them. A page
-    holds at most 200,000 ACLs and 2,000 changes, a print page 20,000 of each; JSON and CSV have no limit.
-    Restrict the report with --principal, or with the flag of a resource.
+    holds at most 200,000 ACLs and 2,000 changes, a print page and a PDF 20,000 of each; JSON and CSV have no
+    limit. Restrict the report with --principal, or with the flag of a resource.
 
     \b
     JSON has one object on a line, in this order:
@@ -105,7 +106,7 @@ def report_command(
       {"acl": "inForce", ..., "findings": [{"rule": ..., "severity": ..., "because": ..., "by": [...], ...}]}
       {"change": "added", "removed" or "replaced", "offset": ..., "endOffset": ..., "timestamp": ...,
       "acl": {...}}                           by the record at this offset; endOffset: of its batch
-      {"flip": "granted" or "revoked", ...}   as `aclog diff --json` has it
+      {"flip": "granted" or "revoked", ...}   as `aclog diff --json` has it, "releases" included
       {"summary": {"access": N, "acls": N, "findings": N, "changes": N, "flips": N}}
     The most specific line of a principal applies: the one of the name, else of the longest prefix,
     else the one of principal *. CSV has the same in one table; column "section" is the kind of line.
@@ -124,6 +125,11 @@ def report_command(
     from replay.clock import SystemClock
 
     require_suffix(output, _WRITTEN[form], "--output")
+    if form == "pdf":
+        # Before the computation, which may take minutes.
+        from authorizer.cli.report.pdf_file import chromium
+
+        chromium()
     resource_scope = None
     if any(resource[each] not in (None, False) for each in RESOURCES):
         resource_type, name = only_resource(resource)
@@ -171,7 +177,7 @@ def _check_size(acls: int, form: str) -> None:
 
 
 def _pieces(report: Report, form: str, *, raw_cells: bool) -> Iterator[bytes]:
-    from authorizer.cli.report import machine_output, page_file, print_file
+    from authorizer.cli.report import machine_output, page_file, pdf_file, print_file
 
     match form:
         case "html":
@@ -179,6 +185,9 @@ def _pieces(report: Report, form: str, *, raw_cells: bool) -> Iterator[bytes]:
                 return iter([page_file.page(report)])
         case "print":
             return print_file.pages(report)
+        case "pdf":
+            with Waiting("printing"):
+                return iter([pdf_file.pdf(print_file.pages(report), pdf_file.chromium())])
         case "csv":
             return machine_output.csv_lines(report, raw_cells=raw_cells)
         case _:

@@ -15,7 +15,7 @@ from authorizer.analysis.matrix import Matrix
 from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.api.http.answers.decisions import KafkaRelease
 from authorizer.cli.acl_sources.acl_source import AclSet
-from authorizer.cli.rendering.output import Waiting
+from authorizer.cli.rendering.output import Waiting, utc
 from authorizer.cli.report.matrix_table import MatrixTable
 from authorizer.console.history.history_json import change_entries
 from authorizer.console.routes.decision_changes import find_decision_changes
@@ -97,6 +97,18 @@ class Report:
             "aclogVersion": version("aclog"),
             "made": self.made_ms,
         }
+
+    @property
+    def title(self) -> str:
+        """The source, its cluster, and the time of the state or the period."""
+        source = self.source
+        parts = [f"aclog report: {source.name}"]
+        if source.cluster_id is not None:
+            parts.append(f"cluster {source.cluster_id}")
+        times = [_time(each) for each in (source.before, source.image) if each is not None]
+        if any(times):
+            parts.append(" to ".join(each or "the start" for each in times))
+        return ", ".join(parts)
 
     def findings_of(self, acl_id: Uuid) -> list[dict[str, Any]]:
         """The lint findings of an ACL."""
@@ -214,6 +226,14 @@ def _evaluate(
         state,
         AclSet("", part).state(settings),
         EffectivePermissions.of(table, settings, scope.principals or None),
+    )
+
+
+def _time(image: AclsImage) -> str:
+    """The time of a state of a log; empty if it is not known."""
+    provenance = image.provenance
+    return (
+        utc(provenance.timestamp_ms) if provenance.timestamp_ms and provenance.epoch != _NO_LOG_EPOCH else ""
     )
 
 

@@ -83,6 +83,7 @@ def _objects(report: Report) -> Iterator[dict[str, Any]]:
         for operation, (before, after) in zip(change.request_class.operations, decisions, strict=True):
             yield {
                 "flip": change.direction,
+                "releases": change.releases,
                 **change.request_class.to_json(operation),
                 "before": before.to_json(),
                 "after": after.to_json(),

@@ -49,7 +49,7 @@ _PAGE: Final = """\
 <body>
 <div id="console"><p class="notice">Loading…</p></div>
 <noscript>This page needs JavaScript. Without it, use aclog report --format print, csv or json.</noscript>
-<script type="application/octet-stream" id="data">{data}</script>
+<script type="application/octet-stream" id="data" data-start="{start}">{data}</script>
 <script>{script}</script>
 </body>
 </html>
@@ -63,11 +63,13 @@ def page(report: Report) -> bytes:
         f"default-src 'none'; script-src {_hash(code)}; style-src {_hash(css)}; base-uri 'none'; "
         "form-action 'none'"
     )
+    since = _since(report)
     data = gzip.compress(json_line(_data(report)), mtime=0)
     return _PAGE.format(
         policy=policy,
-        title=html.escape(f"aclog report: {shown(report.source.name)}"),
+        title=html.escape(shown(report.title)),
         style=css,
+        start="" if since is None else f"view=compare&amp;since={since}",
         data=base64.b64encode(data).decode(),
         script=code,
     ).encode("utf-8", "backslashreplace")
@@ -81,7 +83,6 @@ def _data(report: Report) -> dict[str, Any]:
     """The data from which `file_api.js` answers."""
     facts, source = report.facts(), report.source
     offset = state_offset_json(report.state)
-    since = None if source.before is None else source.before.provenance.end_offset - 1
     cells = _Cells()
     return {
         "now": {
@@ -103,7 +104,7 @@ def _data(report: Report) -> dict[str, Any]:
         },
         "flags": source.flags,
         "is_log": "--log" in source.flags,
-        "since": since,
+        "since": _since(report),
         "operations": [operation.name for operation in OPERATIONS],
         "matrices": {each.resource_type.name: _matrix_json(each, cells) for each in report.matrices},
         "cells": cells.known,
@@ -127,6 +128,12 @@ def _data(report: Report) -> dict[str, Any]:
         else {**state_offset_json(report.before), **_decision_changes(report, report.before)},
         "answers": _answers(report),
     }
+
+
+def _since(report: Report) -> int | None:
+    """The offset of the last record of the compared state."""
+    before = report.source.before
+    return None if before is None else before.provenance.end_offset - 1
 
 
 def _principals(report: Report) -> set[str]:

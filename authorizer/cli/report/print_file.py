@@ -70,10 +70,8 @@ def pages(report: Report) -> Iterator[bytes]:
 
 def _pieces(report: Report) -> Iterator[str]:
     digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
-    yield _PAGE.format(
-        hash=f"sha256-{digest}", style=_STYLE, title=_text(f"aclog report: {report.source.name}")
-    )
-    yield "<section><h1>Effective permissions</h1>"
+    yield _PAGE.format(hash=f"sha256-{digest}", style=_STYLE, title=_text(report.title))
+    yield f"<section><h1>{_text(report.title)}</h1>"
     yield from _table("The state", ("Fact", "Value"), (30, 70), _facts(report.facts()))
     yield "</section>"
     for matrix in report.matrices:

@@ -14,8 +14,13 @@ export class RequestError extends Error {
 export const UNREACHABLE = 0;
 export const TOKEN_SET = "aclog-token-set";
 
+const element = document.getElementById("data");
+
+// A report of a period opens on what changed in it.
+if (element.dataset.start && !location.hash) history.replaceState(null, "", `#${element.dataset.start}`);
+
 async function read() {
-  const compressed = atob(document.getElementById("data").textContent);
+  const compressed = atob(element.textContent);
   const bytes = Uint8Array.from(compressed, (each) => each.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).json();
@@ -65,11 +70,6 @@ function matrix(data, query) {
   let rows = rowsOf(matrix, query.under ?? "", query.containing ?? "");
   if (!rows) throw new RequestError(404, `This file has no row ${query.under}*.`);
   let heads = headsOf(matrix, query, data.teams);
-  if (isCompared && query.only_changed) {
-    const isChanged = (at, members) => ["granted", "revoked"].some((kind) => cell(members, kind, at)[1]);
-    rows = rows.filter(({ at }, number) => !number || heads.some(({ members }) => isChanged(at, members)));
-    heads = heads.filter(({ members }) => rows.some(({ at }) => isChanged(at, members)));
-  }
   const others = matrix.columns[0];
   const cellOf = (column, kind, at) => {
     const code = codeAt(column[kind], at);
@@ -80,6 +80,11 @@ function matrix(data, query) {
     members
       .map((column) => cellOf(column, kind, at))
       .reduce(([always, sometimes, byHost], [all, some, hosts]) => [always & all, sometimes | some, byHost | hosts]);
+  if (isCompared && query.only_changed) {
+    const isChanged = (at, members) => ["granted", "revoked"].some((kind) => cell(members, kind, at)[1]);
+    rows = rows.filter(({ at }, number) => !number || heads.some(({ members }) => isChanged(at, members)));
+    heads = heads.filter(({ members }) => rows.some(({ at }) => isChanged(at, members)));
+  }
   const visibleRows = rows.slice(query.row, query.row + query.rows);
   const shown = heads.slice(query.column, query.column + query.columns);
   const denied = (members, at) => members.reduce((mask, column) => mask | codeAt(column.denied, at), 0);
