@@ -3,12 +3,16 @@
 import { html, useEffect, useRef, useState } from "./htm-preact.js";
 import { send } from "./api.js";
 import { useDraft } from "./draft.js";
-import { DecisionChange, DecisionChangeList, viewOfRequest } from "./decision_changes.js";
+import { DecisionChange, DecisionChangeList, PAGE, viewOfRequest } from "./decision_changes.js";
+import { ErrorMessage } from "./error_message.js";
+import { Pager } from "./pager.js";
 import { PlanSummary } from "./plan_summary.js";
+import { useAnswer } from "./use_answer.js";
 import { OPERATIONS, TYPES, aclText, count, stateText, title, visible } from "./words.js";
 
 const FIELDS = ["resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType"];
 const APPLY = "console/v1/apply";
+const PLAN = "console/v1/plan";
 // No answer, or one of a node that failed or of a proxy.
 const UNKNOWN_STATUSES = [0, 500, 502, 504];
 const UNKNOWN = "The node did not answer: it is unknown whether the change was applied. Check the ACLs before you try again.";
@@ -97,15 +101,17 @@ function AddForm({ onAdd }) {
 
 function PendingChange({ change, setChange }) {
   const lines = [...change.add.map((acl) => ["+", "added", acl]), ...change.remove.map((acl) => ["−", "removed", acl])];
+  const [first, setFirst] = useState(0);
+  const shown = Math.min(first, Math.max(0, lines.length - 1));
   return html`<ul class="changes" aria-label="Pending change">
-    ${lines.slice(0, LISTED).map(
+    ${lines.slice(shown, shown + LISTED).map(
       ([mark, kind, acl]) => html`<li class=${kind}>
         <span class="mark">${mark}</span> <span class="hidden">will be ${kind}:</span> <bdi>${aclText(acl)}</bdi>
         <button aria-label=${`Undo ${aclText(acl)}`} onClick=${() => setChange(without(change, acl))}>Undo</button>
       </li>`,
     )}
-    ${lines.length > LISTED ? html`<li>and ${(lines.length - LISTED).toLocaleString("en")} more</li>` : null}
-  </ul>`;
+  </ul>
+  ${lines.length > LISTED ? html`<${Pager} first=${shown} size=${LISTED} total=${lines.length} onFirst=${(to) => setFirst(to ?? 0)} />` : null}`;
 }
 
 function Confirm({ plan, onYes, onNo }) {
@@ -134,10 +140,19 @@ function Confirm({ plan, onYes, onNo }) {
   </dialog>`;
 }
 
-function Preview({ plan, go, onApply }) {
+// The classes of a plan, whose later pages are previews of the same change.
+function Preview({ plan, change, go, onApply }) {
+  const [first, setFirst] = useState(0);
+  useEffect(() => setFirst(0), [plan]);
+  const list = { add: change.add, remove: change.remove };
+  const query = first ? { ...list, first, count: PAGE } : null;
+  const later = useAnswer(PLAN, query, [first, plan], send);
+  const answer = first && later.answer ? { ...plan, flips: later.answer.flips, first: later.answer.first } : plan;
+  const paged = { send, path: PLAN, query: list, endOffset: plan.end_offset, onFirst: (to) => setFirst(to ?? 0) };
   const buttons = (witness) => html`<button onClick=${() => go(viewOfRequest(witness))}>check now</button>`;
-  return html`<${PlanSummary} answer=${plan} isListed=${false} />
-    <${DecisionChangeList} answer=${plan} labels=${["now", "after"]} buttons=${buttons} />
+  return html`<${PlanSummary} answer=${plan} />
+    ${first && later.error ? html`<${ErrorMessage} error=${later.error} />` : null}
+    <${DecisionChangeList} answer=${answer} labels=${["now", "after"]} buttons=${buttons} paged=${paged} />
     ${plan.added.total + plan.removed.total
       ? html`<button class="apply" onClick=${onApply}>Apply…</button>`
       : html`<p class="notice">The change has no effect.</p>`}`;
@@ -164,7 +179,7 @@ export function ChangePanel({ view, go, time, refresh, change, setChange }) {
     const { add, remove } = change;
     setChange(withEdits(change, {}));
     // Only for these edits: there may be newer ones.
-    working("console/v1/plan", { add, remove, to_apply: true }, (plan) =>
+    working(PLAN, { add, remove, to_apply: true }, (plan) =>
       setChange((last) => (last.add === add && last.remove === remove ? { ...last, plan } : last)),
     );
   };
@@ -195,7 +210,7 @@ export function ChangePanel({ view, go, time, refresh, change, setChange }) {
             ? html`<p class="error" role="alert"><bdi>${visible(change.error)}</bdi></p>
                 ${size ? html`<button disabled=${busy} onClick=${preview}>Make a new plan</button>` : null}`
             : null}
-          ${change.plan ? html`<${Preview} plan=${change.plan} go=${go} onApply=${() => setConfirming(true)} />` : null}
+          ${change.plan ? html`<${Preview} plan=${change.plan} change=${change} go=${go} onApply=${() => setConfirming(true)} />` : null}
           ${isConfirming ? html`<${Confirm} plan=${change.plan} onYes=${apply} onNo=${() => setConfirming(false)} />` : null}`}
     ${change.done
       ? html`<p class="done" role="status">✓ In force from ${stateText(change.done.endOffset)} on:${" "}

@@ -61,18 +61,33 @@ function States({ view, go, time }) {
       : html`<${Pending} error=${error} />`}`;
 }
 
+const PLAN_PATH = "console/v1/plan";
+
+// All added or removed ACLs of a preview, however many pages they are.
+async function allAcls(request, kind) {
+  const acls = [];
+  for (;;) {
+    const { [kind]: page } = await send(PLAN_PATH, { ...request, [`${kind}_first`]: acls.length, count: 1 });
+    acls.push(...page.acls);
+    if (acls.length >= page.total || !page.acls.length) return acls;
+  }
+}
+
 function Changes({ view, go, time, setChange }) {
   const inUrl = view.changes ?? "";
   const [draft, setDraft] = useDraft("pasted", { text: "", inUrl: "" });
   // A draft of another URL stays behind this one's text.
   const text = draft.inUrl === inUrl ? draft.text : inUrl;
   const [submittedText, setSubmittedText] = useState(inUrl);
+  const [problem, setProblem] = useState(null);
   const at = offsetOf(view.at);
   const everything = Boolean(view.everything);
+  const [firsts, setFirsts] = useState({});
   const request = submittedText.trim() ? { text: submittedText, everything, at_offset: at } : null;
-  const [query, paged] = pageOf({ view, go, time }, "console/v1/plan", request, send);
+  const [page, paged] = pageOf({ view, go, time }, PLAN_PATH, request, send);
+  const query = page && { ...page, ...firsts };
   const { answer, error } = useAnswer(
-    "console/v1/plan",
+    PLAN_PATH,
     query,
     [JSON.stringify(query), at === null ? time.end_offset : time.past?.first_end_offset],
     send,
@@ -80,15 +95,20 @@ function Changes({ view, go, time, setChange }) {
   const submitted = (event) => {
     event.preventDefault();
     setSubmittedText(text);
+    setFirsts({});
     const isShort = text.length <= TEXT_IN_URL;
     setDraft({ text, inUrl: isShort ? text : "" });
     go({ changes: isShort ? text : null }, { replace: true });
   };
-  const take = () => {
-    setChange({ ...NO_CHANGE, add: answer.added.acls.map(contentOf), remove: answer.removed.acls.map(contentOf) });
-    go({ view: "acls" });
+  const take = async () => {
+    try {
+      const [add, remove] = [await allAcls(request, "added"), await allAcls(request, "removed")];
+      setChange({ ...NO_CHANGE, add: add.map(contentOf), remove: remove.map(contentOf) });
+      go({ view: "acls" });
+    } catch (failure) {
+      setProblem(failure);
+    }
   };
-  const isListed = answer && answer.added.total + answer.removed.total === answer.added.acls.length + answer.removed.acls.length;
   return html`<form class="pasted" onSubmit=${submitted}>
       <label>Changes in a format of aclog plan: kafka-acls command lines, JSON lines, or a set of ACLs
         <textarea rows="5" spellcheck="false" value=${text} onInput=${(event) => setDraft({ text: event.target.value, inUrl })}
@@ -103,11 +123,11 @@ function Changes({ view, go, time, setChange }) {
     ${query === null
       ? html`<p class="notice">A preview changes nothing.</p>`
       : answer
-        ? html`${error ? html`<${ErrorMessage} error=${error} />` : null}<${PlanSummary} answer=${answer} />
+        ? html`${error ? html`<${ErrorMessage} error=${error} />` : null}<${PlanSummary} answer=${answer} onFirst=${(first) => setFirsts({ ...firsts, ...first })} />
             <${DecisionChangeList} answer=${answer} labels=${[atText(view.at), "after"]} paged=${paged}
               buttons=${(witness) => html`<button onClick=${() => go(viewOfRequest(witness))}>check ${atText(view.at)}</button>`} />
-            ${refusalOf(view, time) === null && isListed && answer.added.total + answer.removed.total
-              ? html`<button onClick=${take}>Edit these changes in ACLs</button>`
+            ${refusalOf(view, time) === null && answer.added.total + answer.removed.total
+              ? html`<button onClick=${take}>Edit these changes in ACLs</button>${problem ? html`<${ErrorMessage} error=${problem} />` : null}`
               : null}`
         : html`<${Pending} error=${error} />`}`;
 }

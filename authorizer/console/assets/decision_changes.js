@@ -38,20 +38,18 @@ function rowOf({ direction, who, what, witness, before, after, releases }) {
   };
 }
 
-// `paged`: the request of the list and a function to its pages; without it the list is complete or cut.
+// `paged`: the request of the list and a function to its pages.
 export function DecisionChangeList({ answer, labels, kinds = KINDS, buttons, paged }) {
   const { total, granted, revoked, flips, first, left_out: leftOut } = answer;
   return html`<p class="flipped-classes" aria-live="polite">
       <b>${total ? count(total, "class", "classes") : "No class"}</b> of requests changed${total
         ? `: ${granted} ${kinds.granted}, ${revoked} ${kinds.revoked}`
-        : ""}${!paged && total > flips.length ? `; the first ${flips.length}` : ""}${leftOut ? `; ${leftOut.toLocaleString("en")} more are not in this file` : ""}
+        : ""}${leftOut ? `; ${leftOut.toLocaleString("en")} more are not in this file` : ""}
     </p>
-    ${paged
-      ? html`<div class="counts">
-          <${Exports} ...${paged} list="flips" name="decision-changes" rowOf=${rowOf} />
-          <${Pager} first=${first} size=${PAGE} total=${total} onFirst=${paged.onFirst} />
-        </div>`
-      : null}
+    <div class="counts">
+      <${Exports} ...${paged} list="flips" name="decision-changes" rowOf=${rowOf} />
+      <${Pager} first=${first} size=${PAGE} total=${total} onFirst=${paged.onFirst} />
+    </div>
     <ul class="flips">
       ${flips.map((flip) => html`<${DecisionChange} key=${`${flip.direction}\n${flip.who}\n${flip.what}`} ...${{ flip, labels, kinds, buttons }} />`)}
     </ul>`;

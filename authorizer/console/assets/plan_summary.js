@@ -1,21 +1,25 @@
 // The added and removed ACLs of a plan, with its warnings.
 
 import { html } from "./htm-preact.js";
+import { Pager } from "./pager.js";
 import { aclText, count, stateAndTime, visible } from "./words.js";
 
-function Lines({ acls, mark, kind }) {
-  return html`<ul class="changes">
+const PAGE = 200;
+
+function Lines({ acls, mark, kind, onFirst }) {
+  return html`<ul class="changes" aria-label=${`ACLs ${kind}`}>
       ${acls.acls.map((acl) => html`<li class=${kind}><span class="mark">${mark}</span> <bdi>${aclText(acl)}</bdi></li>`)}
     </ul>
-    ${acls.total > acls.acls.length ? html`<p class="notice">and ${acls.total - acls.acls.length} more</p>` : null}`;
+    ${acls.total > PAGE ? html`<${Pager} first=${acls.first} size=${PAGE} total=${acls.total} onFirst=${onFirst} />` : null}`;
 }
 
-// `isListed`: list each ACL, unless the page already shows them.
-export function PlanSummary({ answer, isListed = true }) {
+// `onFirst`: goes to pages of the ACLs by kind; without it they are not listed, as the page already shows them.
+export function PlanSummary({ answer, onFirst }) {
   const { added, counts, removed, warnings, notes } = answer;
   return html`<p><b>${count(added.total, "ACL")} added, ${count(removed.total, "ACL")} removed</b> (${counts.removedPercent} % of ${count(counts.acls, "ACL")}), applied to the state at ${stateAndTime(answer)}</p>
-    ${isListed
-      ? html`<${Lines} acls=${added} mark="+" kind="added" /><${Lines} acls=${removed} mark="−" kind="removed" />`
+    ${onFirst
+      ? html`<${Lines} acls=${added} mark="+" kind="added" onFirst=${(first) => onFirst({ added_first: first })} />
+          <${Lines} acls=${removed} mark="−" kind="removed" onFirst=${(first) => onFirst({ removed_first: first })} />`
       : null}
     ${warnings.length
       ? html`<ul class="warnings" aria-label="Warnings">${warnings.map(

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from authorizer.analysis.acl_comparison import ChangedAcls
 from authorizer.analysis.decision_changes import decision_changes_by, widest_change
@@ -43,8 +43,10 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from authorizer.analysis.decision_changes import DecisionChange
     from authorizer.analysis.plan_checks import PlanWarning
     from authorizer.analysis.teams import Teams
+    from authorizer.api.http.acl_requests import NewAcl
     from authorizer.console.history.state_cache import StateCache
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.node.node import Node
@@ -54,8 +56,23 @@ if TYPE_CHECKING:
 
 #: Name of the pasted text in errors.
 _TEXT: Final = "the text"
-#: Maximum number of listed ACLs.
+#: Maximum number of ACLs on a page.
 _LISTED_MAXIMUM: Final = 200
+
+
+class _Effect(NamedTuple):
+    """What the decision changes of a plan depend on."""
+
+    state: AuthorizerState
+    add: list[NewAcl]
+    remove: list[dict[str, str]]
+    text: str
+    everything: bool
+
+    def is_of(self, other: _Effect) -> bool:
+        """Whether both have the same decision changes."""
+        is_same_state = self.state.index is other.state.index and self.state.settings == other.state.settings
+        return is_same_state and self[1:] == other[1:]
 
 
 class PlanRoutes:
@@ -75,6 +92,8 @@ class PlanRoutes:
         self._acls = acls
         self._max_removed_percent = node.config.plan_max_removed_percent
         self._scheduler = scheduler
+        # The last preview, for its next page.
+        self._last: tuple[_Effect, list[DecisionChange]] | None = None
 
     async def plan(self, request: Request) -> Response:
         """POST: the effect of changes; with ``to_apply`` also the plan."""
@@ -106,7 +125,11 @@ class PlanRoutes:
         table = image.merged().columns
         changed = _planned_changes(query, state, table, notes.append)
         after = changed.applied_to(table)
-        changes = decision_changes_by(changed, table, settings, check_cancelled)
+        effect = _Effect(state, query.add, query.remove, query.text, query.everything)
+        last = self._last
+        if last is None or not last[0].is_of(effect):
+            last = self._last = effect, decision_changes_by(changed, table, settings, check_cancelled)
+        changes = last[1]
         page = ChangePage.of(changes, query, query.count, self._teams)
         widest = page._replace(changes=[change for change in [widest_change(changes)] if change])
         witnesses = [change.request_class.witness for change in (*page.changes, *widest.changes)]
@@ -114,8 +137,8 @@ class PlanRoutes:
         found = {
             **state_offset_json(state),
             "counts": PlanCounts.of(table, changed, after).to_json(self._max_removed_percent),
-            "added": _listed(changed.added),
-            "removed": _listed(changed.removed),
+            "added": _listed(changed.added, query.added_first),
+            "removed": _listed(changed.removed, query.removed_first),
             **decision_changes_json(page, before, after_state),
             "widest": decision_changes_json(widest, before, after_state)["flips"],
             "warnings": [_warning(each) for each in plan_warnings(changed, after)],
@@ -186,8 +209,9 @@ def _acl_text(content: AclContent) -> str:
     return AccessControlEntryRecord(content_uuid(content), *content).standard_acl()
 
 
-def _listed(table: AclTable) -> dict[str, Any]:
-    return {"total": len(table), "acls": [*map(acl_json, table.records(slice(_LISTED_MAXIMUM)))]}
+def _listed(table: AclTable, first: int) -> dict[str, Any]:
+    page = slice(first, first + _LISTED_MAXIMUM)
+    return {"total": len(table), "first": first, "acls": [*map(acl_json, table.records(page))]}
 
 
 def _warning(warning: PlanWarning) -> dict[str, Any]:

@@ -149,6 +149,7 @@ class PlanQuery(ListFilter, kw_only=True):
         everything: if the text is a set of ACLs, remove all others.
         at_offset: the state to change.
         to_apply: return the plan itself, too.
+        added_first, removed_first: index of the first listed ACL of each kind.
     """
 
     add: list[NewAcl] = []
@@ -157,6 +158,8 @@ class PlanQuery(ListFilter, kw_only=True):
     everything: bool = False
     at_offset: AtOffset | None = None
     to_apply: bool = False
+    added_first: _Index = 0
+    removed_first: _Index = 0
     count: LineCount = 200
 
 
