@@ -111,6 +111,7 @@ class Lint:
         self.acls = self._distinct.table
         self.accepted = 0
         self._kept_denies: list[RemovableAcl] = []
+        self._accepted_removable: list[RemovableAcl] = []
         self.removable = find_removable(self.acls, settings, self._keeps)
         self._is_removable = np.zeros(len(self.acls), np.bool_)
         self._is_removable[[each.row for each in self.removable]] = True
@@ -121,31 +122,48 @@ class Lint:
         for rule, has_finding, reason_of in self._other_rules():
             # A removable ACL has another finding.
             for row in np.flatnonzero(has_finding & ~self._is_removable).tolist():
-                if not self._accepts(rule, row):
+                if self._acceptance(rule, row) is None:
                     reported.add(row)
-                    acl = self._record(row)
-                    is_defect = self._rules.is_defect(rule)
-                    yield Finding(rule, acl, self._ids(row), reason_of(acl), is_defect=is_defect)
+                    yield self._other_finding(rule, row, reason_of)
+                else:
+                    self.accepted += 1
         found: dict[Rule, list[RemovableAcl]] = {rule: [] for rule in RULES}
         idle = (each for each in self._kept_denies if each.row not in reported)
         for each in (*self.removable, *idle):
             found[each.rule].append(each)
         for same in found.values():
-            for removable_acl in sorted(same, key=attrgetter("row")):
-                acl = self._record(removable_acl.row)
-                by = tuple(map(self._record, removable_acl.by))
-                reason = _REASONS[removable_acl.rule](acl, by)
-                yield Finding(
-                    removable_acl.rule,
-                    acl,
-                    self._ids(removable_acl.row),
-                    reason,
-                    by,
-                    is_removable=bool(self._is_removable[removable_acl.row]),
-                    is_defect=self._rules.is_defect(removable_acl.rule),
-                    is_independent=removable_acl.is_independent,
-                    keeps_by_resource_type=removable_acl.keeps_by_resource_type,
-                )
+            yield from map(self._finding, sorted(same, key=attrgetter("row")))
+
+    def accepted_findings(self) -> Iterator[tuple[Finding, str]]:
+        """Yield the findings that the rules accept, each with the reason in the rules."""
+        for rule, has_finding, reason_of in self._other_rules():
+            for row in np.flatnonzero(has_finding & ~self._is_removable).tolist():
+                acceptance = self._acceptance(rule, row)
+                if acceptance is not None:
+                    yield self._other_finding(rule, row, reason_of), acceptance
+        for each in sorted(self._accepted_removable, key=attrgetter("row")):
+            yield self._finding(each), self._acceptance(each.rule, each.row) or ""
+
+    def _other_finding(
+        self, rule: Rule, row: int, reason_of: Callable[[AccessControlEntryRecord], str]
+    ) -> Finding:
+        acl = self._record(row)
+        return Finding(rule, acl, self._ids(row), reason_of(acl), is_defect=self._rules.is_defect(rule))
+
+    def _finding(self, removable_acl: RemovableAcl) -> Finding:
+        acl = self._record(removable_acl.row)
+        by = tuple(map(self._record, removable_acl.by))
+        return Finding(
+            removable_acl.rule,
+            acl,
+            self._ids(removable_acl.row),
+            _REASONS[removable_acl.rule](acl, by),
+            by,
+            is_removable=bool(self._is_removable[removable_acl.row]),
+            is_defect=self._rules.is_defect(removable_acl.rule),
+            is_independent=removable_acl.is_independent,
+            keeps_by_resource_type=removable_acl.keeps_by_resource_type,
+        )
 
     def needed(self) -> AclTable:
         """Return the ACLs without the removable ones."""
@@ -158,20 +176,20 @@ class Lint:
     def _keeps(self, removable_acl: RemovableAcl) -> bool:
         if self._keep_by_type and not removable_acl.keeps_by_resource_type:
             return True
-        if self._accepts(removable_acl.rule, removable_acl.row):
+        if self._acceptance(removable_acl.rule, removable_acl.row) is not None:
+            self.accepted += 1
+            self._accepted_removable.append(removable_acl)
             return True
         is_kept = not self._rules.is_defect(removable_acl.rule)
         if is_kept:
             self._kept_denies.append(removable_acl)
         return is_kept
 
-    def _accepts(self, rule: Rule, row: int) -> bool:
+    def _acceptance(self, rule: Rule, row: int) -> str | None:
         # Without such rules no record needs to be created.
         if not (self._rules.off or self._rules.accepted):
-            return False
-        is_accepted = self._rules.accepts(rule, self._record(row))
-        self.accepted += is_accepted
-        return is_accepted
+            return None
+        return self._rules.acceptance(rule, self._record(row))
 
     def _other_rules(
         self,

@@ -29,12 +29,13 @@ USUAL_TYPES: Final = frozenset(("User",))
 
 
 class AcceptedAcls(NamedTuple):
-    """ACLs that some rules, or all, do not report; texts are patterns with ``*`` and ``?``."""
+    """ACLs that some rules, or all, do not report; names are patterns with ``*`` and ``?``."""
 
     rules: frozenset[Rule] = frozenset(RULES)
     principal: str = "*"
     resource_type: ResourceType | None = None
     resource_name: str = "*"
+    reason: str = ""
 
     def matches(self, rule: Rule, record: AccessControlEntryRecord) -> bool:
         return (
@@ -65,6 +66,8 @@ class LintRules:
         """Return whether a finding of this rule is a defect, not information."""
         return self.is_strict or rule not in INFORMATIVE
 
-    def accepts(self, rule: Rule, record: AccessControlEntryRecord) -> bool:
-        """Return whether this rule does not report the ACL."""
-        return rule in self.off or any(each.matches(rule, record) for each in self.accepted)
+    def acceptance(self, rule: Rule, record: AccessControlEntryRecord) -> str | None:
+        """Return why this rule does not report the ACL, which may be empty; None if it reports it."""
+        if rule in self.off:
+            return "the rule is off"
+        return next((each.reason for each in self.accepted if each.matches(rule, record)), None)

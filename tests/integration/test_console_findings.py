@@ -10,12 +10,12 @@ from pathlib import Path
 import httpx
 import pytest
 from click.testing import CliRunner
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from authorizer.cli.main import cli
 from authorizer.node.node import Node
 from records.acl import AclOperation
-from support.console_page import assert_accessible
+from support.console_page import assert_accessible, console_page
 from support.node_acls import acl, is_allowed, on_cluster
 from support.nodes import SOON_S, create, running_node, sidecar_of
 
@@ -145,3 +145,74 @@ def test_only_the_filtered_acls_are_selected(page: Page, url: str) -> None:
     # The change is held, and the ACLs view shows it.
     page.get_by_role("button", name="ACLs", exact=True).click()
     expect(pending).to_have_count(1)
+
+
+RULES = """
+off = ["principal-type"]
+[[accept]]
+rules = ["broader-twin", "redundant"]
+principal = "User:team"
+resource_name = "orders.v1*"
+reason = "ticket 1234"
+"""
+
+
+def test_accepted_findings_are_apart_and_the_numbers_are_those_of_aclog_lint(
+    chromium: Browser, tmp_path: Path
+) -> None:
+    rules, log = tmp_path / "lint.toml", tmp_path / "log"
+    rules.write_text(RULES, encoding="utf-8")
+    with running_node(log, log_mode="create", console_lint_rules=rules) as running:
+        create(running, [on_cluster(AclOperation.DESCRIBE)])
+        create(
+            running,
+            [
+                acl("User:team", READ, "orders.", prefixed=True),
+                *(acl("User:team", READ, f"orders.v{number}") for number in range(30)),
+                acl("Group:staff", READ, "pay"),
+            ],
+        )
+        result = CliRunner().invoke(cli, ["lint", "--log", str(log), "--rules", str(rules), "--json"])
+        *findings, summary = map(json.loads, result.stdout.splitlines())
+        with sidecar_of(running, console_listeners="*") as url, console_page(chromium, url) as page:
+            with httpx.Client(base_url=f"{url}/console/v1/", timeout=SOON_S) as client:
+                shown, accepted = (
+                    client.get("lint", params=params).json() for params in ({}, {"accepted": True})
+                )
+                by_acl = client.get("findings").json()
+            assert shown["rules"] == summary["findings"]
+            assert (shown["total"], shown["accepted"]) == (len(findings), summary["accepted"]) == (19, 12)
+            assert (shown["acls"], shown["acls"] - shown["can_go"]) == (summary["acls"], summary["needed"])
+            assert accepted["total"] == 12
+            assert {each["accepted"] for each in accepted["findings"]} == {"ticket 1234", "the rule is off"}
+            assert not any(each["can_go"] for each in accepted["findings"])
+            assert len(by_acl) == 19
+            page.goto(f"{url}/#view=findings")
+            expect(page.locator(".counts")).to_contain_text("12 findings accepted by the file of rules")
+            expect(rows(page)).to_have_count(19)
+            page.get_by_label("only accepted ones").check()
+            expect(page.locator(".total")).to_have_text("12 accepted findings")
+            expect(rows(page).first).to_contain_text("Accepted: the rule is off")
+            expect(rows(page).last).to_contain_text("Accepted: ticket 1234")
+            # The file is read again; an invalid one is named.
+            rules.write_text("off = []", encoding="utf-8")
+            page.reload()
+            expect(page.locator(".total")).to_have_text("0 accepted findings")
+            rules.write_text("of = []", encoding="utf-8")
+            page.reload()
+            expect(page.locator("main .error")).to_contain_text(f"aclog.console.lint.rules: {rules}")
+
+
+def test_a_report_omits_accepted_findings_and_says_so(tmp_path: Path, node: Node) -> None:
+    (tmp_path / "lint.toml").write_text(RULES, encoding="utf-8")
+    properties = tmp_path / "aclog.properties"
+    properties.write_text(f"aclog.console.lint.rules={tmp_path / 'lint.toml'}", encoding="utf-8")
+    arguments = ["report", "--log", node.status().log_url, "--format", "json", "--output", "-"]
+    results = [CliRunner().invoke(cli, [*arguments, *more]) for more in ([], ["--config", str(properties)])]
+    whole, narrowed = ([json.loads(line) for line in each.stdout.splitlines()] for each in results)
+    assert narrowed[0]["report"]["leftOut"] == ["62 findings that the rules of lint accept"]
+    assert narrowed[-1]["summary"]["findings"] == whole[-1]["summary"]["findings"] - 62
+    (tmp_path / "lint.toml").write_text("of = []", encoding="utf-8")
+    wrong = CliRunner().invoke(cli, [*arguments, "--config", str(properties)])
+    assert wrong.exit_code == 2
+    assert "lint.toml" in wrong.output

@@ -136,6 +136,37 @@ def test_the_previewed_plan_adds_and_removes_acls(page: Page, url: str, node: No
 
 
 @pytest.mark.long
+def test_a_long_change_is_shown_to_its_end(page: Page, url: str) -> None:
+    number = 210
+    page.goto(f"{url}/#view=compare&with=changes")
+    page.locator("textarea").fill(
+        "\n".join(
+            f"--add --allow-principal User:new{each} --operation Read --topic t{each}"
+            for each in range(number)
+        )
+    )
+    page.get_by_role("button", name="Preview").click()
+    added = page.get_by_role("list", name="ACLs added").get_by_role("listitem")
+    expect(added).to_have_count(200)
+    page.get_by_role("button", name="Next page").last.click()
+    expect(added).to_have_count(number - 200)
+    # All of them are taken over, not the shown page.
+    page.get_by_role("button", name="Edit these changes in ACLs").click()
+    page.locator("details.change summary").click()
+    pending = page.get_by_role("list", name="Pending change").get_by_role("listitem")
+    change = page.locator("details.change")
+    expect(pending).to_have_count(200)
+    change.get_by_role("button", name="Next page").click()
+    expect(pending).to_have_count(number - 200)
+    classes = plan(page)
+    expect(classes).to_have_count(200)
+    change.get_by_role("button", name="Next page").last.click()
+    expect(classes).to_have_count(number - 200)
+    expect(page.locator(".flipped-classes")).to_contain_text(f"{number} classes of requests changed")
+    change.get_by_role("button", name="Previous page").last.click()
+    expect(classes).to_have_count(200)
+
+
 def test_an_outdated_plan_is_rejected_and_made_again(page: Page, url: str, node: Node) -> None:
     change = opened_change(page, url)
     page.get_by_label("Remove ALLOW User:bob Read on TOPIC orders from any host").check()

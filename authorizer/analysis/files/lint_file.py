@@ -52,4 +52,4 @@ def _accepted(number: int, entry: _Entry) -> AcceptedAcls:
     kind = None if entry.resource_type is None else ResourceType.from_name(entry.resource_type)
     if kind in (ResourceType.UNKNOWN, ResourceType.ANY):
         raise ValueError(f"[[accept]] {number}: `{entry.resource_type}` is no resource type")
-    return AcceptedAcls(frozenset(entry.rules), entry.principal, kind, entry.resource_name)
+    return AcceptedAcls(frozenset(entry.rules), entry.principal, kind, entry.resource_name, entry.reason)

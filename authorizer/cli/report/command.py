@@ -29,6 +29,7 @@ from authorizer.cli.workspace import Workspace, is_log
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from authorizer.analysis.lint_rules import LintRules
     from authorizer.cli.report.content import Report
     from authorizer.cli.report.source import Source
     from records.principal import KafkaPrincipal
@@ -140,10 +141,22 @@ def report_command(
     state_source = _source(workspace, _point(at_offset, at_time), since)
     _check_size(len(scope.table(state_source.image.merged().columns)), form)
     teams = Teams(workspace.config.console_teams)
-    report = gather(state_source, scope, settings, SystemClock().now_ms(), teams, _LINES_MAXIMUM.get(form))
+    rules = _lint_rules(workspace.config.console_lint_rules)
+    now_ms, maximum = SystemClock().now_ms(), _LINES_MAXIMUM.get(form)
+    report = gather(state_source, scope, settings, now_ms, teams, rules, maximum)
     for each in report.left_out:
         note(f"note: left out: {each}")
     _write(_pieces(report, form, raw_cells=raw_cells), output)
+
+
+def _lint_rules(path: str | None) -> LintRules:
+    from authorizer.analysis.files.parsing import FileFormatError
+    from authorizer.console.routes.findings import read_lint_rules
+
+    try:
+        return read_lint_rules(path)
+    except FileFormatError as error:
+        raise Failure(str(error), ExitCode.USAGE, "`aclog lint --help` has an example.") from error
 
 
 def _point(at_offset: int | None, at_time: datetime | None) -> int | datetime | None:

@@ -30,6 +30,7 @@ from snapshot.restore import restore_image
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from authorizer.analysis.lint_rules import LintRules
     from authorizer.analysis.teams import Teams
     from authorizer.api.kafka_version import VersionInForce
     from authorizer.cli.report.scope import Scope
@@ -151,6 +152,7 @@ def gather(
     settings: AuthorizerSettings,
     made_ms: int,
     teams: Teams,
+    rules: LintRules,
     lines_maximum: int | None = None,
 ) -> Report:
     """Compute the content. Takes seconds for each 100,000 ACLs."""
@@ -179,7 +181,10 @@ def gather(
     else:
         with Waiting("checking the ACLs"):
             ids = {each.record.id for each in acls.acls()}
-            findings = findings_by_acl(Findings.of(source.image, current), ids)
+            found = Findings.of(source.image, current, rules)
+        findings = findings_by_acl(found, ids)
+        if found.accepted:
+            left_out.append(f"{len(found.accepted):,} findings that the rules of lint accept")
     decision_changes = []
     if before is not None:
         with Waiting("comparing"):

@@ -32,6 +32,7 @@ CONSOLE_PEERS_TOKEN: Final = "aclog.console.peers.token.file"  # noqa: S105 - a 
 CONSOLE_PEERS_CA: Final = "aclog.console.peers.ca.file"
 CONSOLE_PEERS_CERTIFICATE: Final = "aclog.console.peers.certificate.file"
 CONSOLE_HISTORY: Final = "aclog.console.history"
+CONSOLE_LINT_RULES: Final = "aclog.console.lint.rules"
 CONSOLE_TEAMS: Final = "aclog.console.teams"
 CONSOLE_COUNTS: Final = "aclog.console.counts"
 AUTH_REQUIRED_LISTENERS: Final = "aclog.auth.required.listeners"

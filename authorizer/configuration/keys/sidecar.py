@@ -25,6 +25,7 @@ from authorizer.configuration.keys.names import (
     AUTH_TOKENS_FILE,
     CONSOLE_COUNTS,
     CONSOLE_HISTORY,
+    CONSOLE_LINT_RULES,
     CONSOLE_LISTENERS,
     CONSOLE_PEERS,
     CONSOLE_PEERS_CA,
@@ -240,6 +241,13 @@ class SidecarKeys(KeyGroup):
         "lookaheads and no backreferences. Principals that it does not match are grouped by the start of "
         "their names up to a separator, as all are if it is unset.",
         parse=partial(team_pattern, key=CONSOLE_TEAMS),
+        is_per_cluster=True,
+    )
+    console_lint_rules = text_key(
+        CONSOLE_LINT_RULES,
+        "a file of rules as of `aclog lint --rules`, in TOML",
+        "The rules of the findings in the console and in `aclog report`. The console lists findings that the "
+        "file accepts apart, and does not count them. The file is read again when it changes.",
         is_per_cluster=True,
     )
     console_peers = ConfigKey(

@@ -35,8 +35,8 @@ function impactOf({ rule, can_go: canGo, alone, keeps_by_type: keeps }) {
 }
 
 function rowOf(finding) {
-  const { acl, rule, severity, because, by } = finding;
-  return { rule, severity, ...aclColumns(acl), reason: because, impact: impactOf(finding), by: by.map(aclText).join("; "), id: acl.id };
+  const { acl, rule, severity, because, by, accepted } = finding;
+  return { rule, severity, ...aclColumns(acl), reason: because, impact: impactOf(finding), by: by.map(aclText).join("; "), accepted, id: acl.id };
 }
 
 // The ACLs view searches one text.
@@ -83,7 +83,9 @@ function FindingRow({ finding, mayChange, change, setChange, go }) {
       <button aria-label=${`Show ${aclText(acl)} in ACLs`} onClick=${() => go({ view: "acls", text: searchOf(acl), lint: "yes", first: null })}>show</button></td>
     <td data-label="Proof"><bdi>${visible(because)}</bdi>
       ${by.length ? html`<ul class="changes">${by.map((each) => html`<li><bdi>${aclText(each)}</bdi></li>`)}</ul>` : null}</td>
-    <td data-label="Impact">${impactOf(finding)}</td>
+    <td data-label="Impact">${finding.accepted === null || finding.accepted === undefined
+      ? impactOf(finding)
+      : html`Accepted: <bdi>${visible(finding.accepted) || "no reason is given"}</bdi>`}</td>
   </tr>`;
 }
 
@@ -93,7 +95,8 @@ export function FindingsView({ view, go, time, refresh, change, setChange }) {
   const { effect, ...filters } = filtersOf(view);
   const rule = view.rule in RULES ? view.rule : null;
   const severity = view.severity in SEVERITIES ? view.severity : null;
-  const list = { ...filters, rule, severity, at_offset: at };
+  const isAccepted = Boolean(view.accepted);
+  const list = { ...filters, rule, severity, accepted: isAccepted || null, at_offset: at };
   const query = { ...list, first, count: PAGE };
   const { answer, error, busy } = useAnswer(PATH, query, [
     JSON.stringify(query),
@@ -106,15 +109,21 @@ export function FindingsView({ view, go, time, refresh, change, setChange }) {
     <${ListFilters} view=${view} go=${go} time=${time} hasEffect=${false}>
       <${Choice} label="Rule" value=${rule} values=${Object.keys(RULES).map((each) => [each, each])} onChange=${(to) => set({ rule: to })} />
       <${Choice} label="Severity" value=${severity} values=${Object.entries(SEVERITIES)} onChange=${(to) => set({ severity: to })} />
+      ${answer?.accepted || isAccepted
+        ? html`<label><input type="checkbox" checked=${isAccepted}
+            onChange=${(event) => set({ accepted: event.target.checked ? "yes" : null })} /> only accepted ones</label>`
+        : null}
     <//>
     ${rule ? html`<p>${rule}: ${RULES[rule]}.</p>` : null}
     <${ChangePanel} ...${{ view, go, time, refresh, change, setChange }} />
     ${error ? html`<${ErrorMessage} error=${error} />` : null}
     ${answer
       ? html`<div class="counts" aria-live="polite">
-            <span><b class="total">${count(answer.total, "finding")}</b> at ${stateText(answer.end_offset)};${" "}
-              ${answer.can_go.toLocaleString("en")} of ${count(answer.acls, "ACL")} can be removed together</span>
-            ${mayChange ? html`<${SelectRemovable} ...${{ list, rule, change, setChange }} />` : null}
+            <span><b class="total">${count(answer.total, isAccepted ? "accepted finding" : "finding")}</b> at ${stateText(answer.end_offset)};${" "}
+              ${answer.can_go.toLocaleString("en")} of ${count(answer.acls, "ACL")} can be removed together${answer.accepted && !isAccepted
+                ? html`; ${count(answer.accepted, "finding")} accepted by the file of rules, not counted`
+                : null}</span>
+            ${mayChange && !isAccepted ? html`<${SelectRemovable} ...${{ list, rule, change, setChange }} />` : null}
             <${Exports} send=${ask} path=${PATH} query=${list} list="findings" name="findings" rowOf=${rowOf} endOffset=${answer.end_offset} />
             <${Pager} first=${first} size=${PAGE} total=${answer.total} onFirst=${(to) => go({ first: to })} />
           </div>

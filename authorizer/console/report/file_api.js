@@ -149,7 +149,7 @@ function lintFindings(data) {
     const { offset, timestamp, ...shown } = acl;
     for (const each of data.findings[acl.id] ?? []) {
       const key = JSON.stringify([each.rule, { ...shown, id: null }]);
-      if (!byKey.has(key)) byKey.set(key, { acl: shown, ...each });
+      if (!byKey.has(key)) byKey.set(key, { acl: shown, ...each, accepted: null });
     }
   }
   return [...byKey.values()];
@@ -175,6 +175,7 @@ function lint(data, query) {
     timestamp: data.now.timestamp,
     acls: new Set(data.acls.map(({ id, offset, timestamp, ...content }) => JSON.stringify(content))).size,
     can_go: all.filter((each) => each.can_go).length,
+    accepted: 0,
     rules,
     total: found.length,
     first,

@@ -100,7 +100,7 @@ class ConsoleRoutes:
         self._comparisons = ComparisonScheduler()
         self._plans = PlanRoutes(node, self._states, self._comparisons, context.acls, self._teams)
         self._last_comparison: Comparison | None = None
-        self._findings = FindingsCache()
+        self._findings = FindingsCache(node.config.console_lint_rules)
         self._allowed = AllowedRoutes(self._states, self._teams, self._caller, self._respond)
         self._listings: OrderedDict[tuple[int, str], tuple[AclIndex, Listing]] = OrderedDict()
 

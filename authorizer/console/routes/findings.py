@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from authorizer.analysis.files.lint_file import parse_rules
+from authorizer.analysis.files.parsing import FileFormatError
 from authorizer.analysis.lint import Finding, Lint
 from authorizer.analysis.lint_rules import RULES, LintRules
 from authorizer.api.acl_json import acl_json
+from authorizer.configuration.keys.names import CONSOLE_LINT_RULES
 from authorizer.console.routes.list_filters import AclRecordFilter
 from authorizer.sidecar.http.errors import invalid_request
 
@@ -32,70 +36,86 @@ class Findings(NamedTuple):
         acls: number of distinct ACLs.
         removable: how many of them can be removed together.
         found: all findings, by rule.
+        accepted: those that the rules accept, and why.
     """
 
     acls: int
     removable: int
     found: list[Finding]
+    accepted: list[tuple[Finding, str]]
 
     @classmethod
-    def of(cls, image: AclsImage, settings: AuthorizerSettings) -> Findings:
+    def of(cls, image: AclsImage, settings: AuthorizerSettings, rules: LintRules) -> Findings:
         """Lint a state."""
         lint = Lint(
             image.merged().columns,
             settings.with_version_of(image),
-            LintRules(),
+            rules,
             topics=image.metadata.known_topics,
         )
-        return cls(len(lint.acls), len(lint.removable), [*lint.findings()])
+        found = [*lint.findings()]
+        return cls(len(lint.acls), len(lint.removable), found, [*lint.accepted_findings()])
 
     def page(self, query: LintQuery, teams: Teams) -> dict[str, Any]:
         """Return a page of the selected findings, and the number of all of them by rule."""
         acl_filter = AclRecordFilter(query, teams)
+        shown = self.accepted if query.accepted else [(each, None) for each in self.found]
         selected = [
-            each
-            for each in self.found
+            (each, accepted)
+            for each, accepted in shown
             if query.rule in (None, each.rule)
             and query.severity in (None, each.severity)
             and (each.is_removable or not query.can_go)
             and acl_filter.selects_acl(each.acl)
         ]
-        counts = Counter(each.rule for each in self.found)
+        counts = Counter(each.rule for each, _ in shown)
         return {
             "acls": self.acls,
             "can_go": self.removable,
+            "accepted": len(self.accepted),
             "rules": {rule: counts[rule] for rule in RULES},
             "total": len(selected),
             "first": query.first,
             "findings": [
-                {"acl": acl_json(each.acl), **_finding_json(each)}
-                for each in selected[query.first : query.first + query.count]
+                {"acl": acl_json(each.acl), **_finding_json(each), "accepted": accepted}
+                for each, accepted in selected[query.first : query.first + query.count]
             ],
         }
+
+
+def read_lint_rules(path: str | None) -> LintRules:
+    """Read a file of rules. Raises FileFormatError and OSError, which name it."""
+    return LintRules() if path is None else parse_rules(Path(path).read_bytes(), path)
 
 
 class FindingsCache:
     """The findings of the last requested state. Thread-safe; callers wait for a running computation."""
 
-    def __init__(self) -> None:
+    def __init__(self, rules_file: str | None) -> None:
         self._lock = threading.Lock()
-        self._cached: tuple[AuthorizerState, Findings] | None = None
+        self._rules_file = rules_file
+        self._cached: tuple[AuthorizerState, LintRules, Findings] | None = None
 
     def get(self, state: AuthorizerState) -> Findings:
         """Return the findings of a state.
 
         Raises:
-            HttpError: 400, there are too many ACLs to lint for a page.
+            HttpError: 400, there are too many ACLs to lint for a page, or the file of rules is wrong.
         """
         image = state.index.image
         if len(image) > ACLS_MAXIMUM:
             raise invalid_request(
                 f"{len(image)} ACLs are too many for findings here (at most {ACLS_MAXIMUM}): use `aclog lint`"
             )
+        try:
+            rules = read_lint_rules(self._rules_file)
+        except (FileFormatError, OSError) as error:
+            raise invalid_request(f"{CONSOLE_LINT_RULES}: {error}") from error
         with self._lock:
-            if self._cached is None or self._cached[0].index is not state.index:
-                self._cached = state, Findings.of(image, state.settings)
-            return self._cached[1]
+            cached = self._cached
+            if cached is None or cached[0].index is not state.index or cached[1] != rules:
+                cached = self._cached = state, rules, Findings.of(image, state.settings, rules)
+            return cached[2]
 
 
 def findings_by_acl(findings: Findings, acl_ids: Container[Uuid]) -> dict[Uuid, list[dict[str, Any]]]:

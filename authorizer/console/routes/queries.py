@@ -100,12 +100,14 @@ class LintQuery(AclFilter, kw_only=True):
     Attributes:
         rule, severity: only those of one rule, and of one severity.
         can_go: only those about removable ACLs.
+        accepted: those that the rules accept, instead of the others.
         at_offset: the state; None: the current one.
     """
 
     rule: Rule | None = None
     severity: Literal["warning", "info"] | None = None
     can_go: bool = False
+    accepted: bool = False
     at_offset: AtOffset | None = None
     count: LineCount = 100
 
