@@ -52,16 +52,16 @@ class ChangedAcls(NamedTuple):
         return AclTable.concat([table.take(~_is_among(_distinct(removed), numbers)), self.added])
 
     @property
-    def names(self) -> dict[ResourceType, set[Key]]:
-        """The names and prefixes of the ACLs that can exist, by resource type."""
-        found: dict[ResourceType, set[Key]] = {}
+    def names(self) -> dict[str, dict[ResourceType, set[Key]]]:
+        """The names and prefixes of the ACLs that can exist, by principal and resource type."""
+        found: dict[str, dict[ResourceType, set[Key]]] = {each: {} for each in self.principals}
         for table in self:
             for record in table.records(slice(None)):
                 resource_type = ResourceType.from_code(record.resource_type)
                 if (space := NAME_SPACES.get(resource_type)) is not None:
                     is_prefix = record.pattern_type != LITERAL_PATTERN
                     if (key := space.pattern(record.resource_name, is_prefix=is_prefix)) is not None:
-                        found.setdefault(resource_type, set()).add(key)
+                        found[record.principal].setdefault(resource_type, set()).add(key)
         return found
 
     @property

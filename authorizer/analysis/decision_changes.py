@@ -11,7 +11,7 @@ from authorizer.analysis.effective_permissions import EffectivePermissions, neve
 from authorizer.analysis.host_answers import NO_OPERATIONS, subtract
 from authorizer.analysis.name_map import NameMap, overlay
 from authorizer.analysis.name_space import NAME_SPACES
-from authorizer.analysis.related_acls import related_to
+from authorizer.analysis.related_acls import related_by_principal, related_to
 from authorizer.analysis.request_class import PrincipalSet, RequestClass, request_classes
 from authorizer.analysis.witness import decide_witness, state_for_witnesses
 from authorizer.api.kafka_version import NEWEST
@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from authorizer.analysis.acl_comparison import ChangedAcls
     from authorizer.analysis.effective_permissions import Answers, Overrides
     from authorizer.analysis.host_answers import Answer
-    from authorizer.analysis.name_space import NameSpace
+    from authorizer.analysis.name_space import Key, NameSpace
     from authorizer.api.kafka_version import KafkaVersion
     from authorizer.engine.decisions.decision import Decision
     from authorizer.engine.decisions.state import AuthorizerSettings
+    from records.acl import ResourceType
     from records.columns.acl_table import AclTable
 
 Direction = Literal["granted", "revoked"]
@@ -114,7 +115,8 @@ def decision_changes_by(
 ) -> list[DecisionChange]:
     """Return every class of requests that some changes of a table's ACLs decide differently.
 
-    Only the ACLs related to the names of the changes are read: no other request can have another answer.
+    Of each principal only the ACLs related to the names of its changes, and of those for ``User:*``, are
+    read: no other request can have another answer.
     ``check_cancelled`` is called for each principal; an exception that it raises ends the computation.
     """
     before = _related(changed, table, settings)
@@ -136,7 +138,14 @@ def decision_changes_of_states(
 
 
 def _related(changed: ChangedAcls, table: AclTable, settings: AuthorizerSettings) -> AclTable:
-    return related_to(table, changed.names, None if settings.allow_everyone else _affected(changed))
+    names_of = changed.names
+    if not settings.allow_everyone:
+        return related_by_principal(table, names_of)
+    # A name is open to every principal unless an ACL of any principal covers it.
+    names: dict[ResourceType, set[Key]] = {}
+    for resource_type, keys in (item for each in names_of.values() for item in each.items()):
+        names.setdefault(resource_type, set()).update(keys)
+    return related_to(table, names)
 
 
 def decision_changes_for(

@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 
 class MatrixChanges:
-    """See the module.
-
-    Attributes:
-        principals: those with a change; None: all principals without ACLs.
-    """
+    """See the module."""
 
     def __init__(self, before: Matrix, after: Matrix, principals: Collection[str | None]) -> None:
         """Compare the columns of ``principals``."""
         affected = _affected(before, after, principals)
         pairs = after.changes_since(before, affected)
-        by_principal = {
-            principal: [each for each in pair if _has_any(each)]
+        self._columns = [
+            (principal, column)
             for principal, pair in zip(affected, pairs, strict=True)
-        }
-        self.principals = frozenset(each for each, columns in by_principal.items() if columns)
-        self._columns = [each for columns in by_principal.values() for each in columns]
+            for column in pair
+            if _has_any(column)
+        ]
+
+    def principals(self, names: Key) -> frozenset[str | None]:
+        """Return those with a change on some of the names; None: all principals without ACLs."""
+        return frozenset(principal for principal, column in self._columns if column.cell(names).sometimes)
 
     def rows(self, rows: Sequence[Row]) -> list[Row]:
         """Return the sorted rows with a changed cell, and the first one, which is for all of them."""
@@ -40,7 +40,7 @@ class MatrixChanges:
         keys = [row.key for row in others]
         numbers = {key: number for number, key in enumerate(keys)}
         changed: set[int] = set()
-        for column in self._columns:
+        for _, column in self._columns:
             if column.answers.default != NO_OPERATIONS:
                 changed.update(_with_change(column, keys, 0, len(keys)))
             for name, is_name, answer in column.answers.entries:

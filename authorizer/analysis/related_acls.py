@@ -5,7 +5,7 @@ Requests for these names have the same answers from the related ACLs as from all
 
 from __future__ import annotations
 
-from itertools import repeat
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -16,7 +16,7 @@ from records.columns.acl_table import AclTable
 from records.principal import WILDCARD_PRINCIPAL
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     import numpy.typing as npt
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from authorizer.engine.index.resource_index import Change
     from records.acl import ResourceType
 
-#: Each name is compared with each prefix. With more prefixes all ACLs are selected.
-_PREFIXES_MAX: Final = 100
+#: With more prefixes, a search in sorted ones is faster than a comparison with each.
+_COMPARED_PREFIXES_MAX: Final = 8
 
 
 def related_to(
@@ -47,21 +47,76 @@ def related_rows(
     principals: Collection[str] | None = None,
 ) -> npt.NDArray[np.intp]:
     """Return the rows of the ACLs that `related_to` selects."""
-    keys = {key for keys in names_by_type.values() for key in keys}
-    above = {text[:length] for text, _ in keys for length in range(len(text) + 1)} | {WILDCARD}
-    below = tuple({text for text, is_name in keys if not is_name})
+    is_related = _is_related(table, names_by_type)
+    if principals is not None:
+        is_related &= is_of(table, {*principals, WILDCARD_PRINCIPAL})
+    return np.flatnonzero(is_related)
+
+
+def related_by_principal(
+    table: AclTable, names_of: Mapping[str, Mapping[ResourceType, Collection[Key]]]
+) -> AclTable:
+    """Return the ACLs that can decide a principal's requests for its names, and for those of ``User:*``.
+
+    Args:
+        table: the ACLs.
+        names_of: names and prefixes by principal and resource type.
+    """
+    all_names: dict[ResourceType, set[Key]] = {}
+    for names_by_type in names_of.values():
+        for resource_type, keys in names_by_type.items():
+            all_names.setdefault(resource_type, set()).update(keys)
+    is_related = _is_related(table, all_names)
+    is_related &= is_of(table, names_of.keys() | {WILDCARD_PRINCIPAL})
+    rows = np.flatnonzero(is_related)
+    texts, principals = table.names.texts, table.principals.texts
+    relations = {
+        principal: _NameRelation(key for keys in names_by_type.values() for key in keys)
+        for principal, names_by_type in names_of.items()
+    }
+    pairs = zip(table.principals.codes[rows].tolist(), table.names.codes[rows].tolist(), strict=True)
+    is_own = [
+        principals[principal] == WILDCARD_PRINCIPAL or relations[principals[principal]].has(texts[name])
+        for principal, name in pairs
+    ]
+    is_related[rows] = is_own
+    if WILDCARD_PRINCIPAL in names_of:
+        is_related |= _is_related(table, names_of[WILDCARD_PRINCIPAL])
+    return table.take(np.flatnonzero(is_related))
+
+
+def _is_related(
+    table: AclTable, names_by_type: Mapping[ResourceType, Collection[Key]]
+) -> npt.NDArray[np.bool_]:
     is_related = np.zeros(len(table), np.bool_)
     for resource_type in names_by_type:
         is_related |= table.resource_types == int(resource_type)
-    if principals is not None:
-        is_related &= is_of(table, {*principals, WILDCARD_PRINCIPAL})
-    if "" not in below and len(below) <= _PREFIXES_MAX:
-        names = table.names.texts
-        has_related_name = np.fromiter(map(above.__contains__, names), np.bool_, len(names))
-        if below:
-            has_related_name |= np.fromiter(map(str.startswith, names, repeat(below)), np.bool_, len(names))
-        is_related &= has_related_name[table.names.codes]
-    return np.flatnonzero(is_related)
+    relation = _NameRelation(key for keys in names_by_type.values() for key in keys)
+    names = table.names.texts
+    return is_related & np.fromiter(map(relation.has, names), np.bool_, len(names))[table.names.codes]
+
+
+class _NameRelation:
+    """The names and prefixes that have a name in common with one of some names and prefixes."""
+
+    def __init__(self, keys: Iterable[Key]) -> None:
+        keys = set(keys)
+        self._above = {text[:length] for text, _ in keys for length in range(len(text) + 1)} | {WILDCARD}
+        # Without those below another one: at most one is a prefix of a name, the last that sorts before it.
+        self._prefixes: list[str] = []
+        for prefix in sorted(text for text, is_name in keys if not is_name):
+            if not self._prefixes or not prefix.startswith(self._prefixes[-1]):
+                self._prefixes.append(prefix)
+        self._compared = tuple(self._prefixes) if len(self._prefixes) <= _COMPARED_PREFIXES_MAX else None
+
+    def has(self, text: str) -> bool:
+        """Return whether a name or prefix is one of them."""
+        if text in self._above:
+            return True
+        if self._compared is not None:
+            return text.startswith(self._compared)
+        at = bisect_right(self._prefixes, text)
+        return at > 0 and text.startswith(self._prefixes[at - 1])
 
 
 def acls_by_principal(index: AclIndex, principals: Collection[str]) -> AclTable:

@@ -174,7 +174,10 @@ def test_accepted_findings_are_apart_and_the_numbers_are_those_of_aclog_lint(
         )
         result = CliRunner().invoke(cli, ["lint", "--log", str(log), "--rules", str(rules), "--json"])
         *findings, summary = map(json.loads, result.stdout.splitlines())
-        with sidecar_of(running, console_listeners="*") as url, console_page(chromium, url) as page:
+        with (
+            sidecar_of(running, console_listeners="*") as url,
+            console_page(chromium, url, unavailable=True) as page,
+        ):
             with httpx.Client(base_url=f"{url}/console/v1/", timeout=SOON_S) as client:
                 shown, accepted = (
                     client.get("lint", params=params).json() for params in ({}, {"accepted": True})

@@ -93,7 +93,7 @@ def test_cells_and_decision_changes_equal_brute_force() -> None:
 
 def test_only_changed_rows_and_principals_have_a_changed_cell() -> None:
     rng = random.Random(184)
-    for number in range(PAIRS):
+    for number in range(PAIRS // 3):
         pair = random_pair(rng)
         settings = AuthorizerSettings(allow_everyone=number % 5 == 0)
         images = [image_of(AclsImage.EMPTY, list(each)) for each in pair]
@@ -117,8 +117,9 @@ def test_only_changed_rows_and_principals_have_a_changed_cell() -> None:
         assert changes.rows(rows) == rows[:1] + [
             row for row in rows[1:] if any(is_changed[each, row] for each in principals)
         ], pair
-        expected = {each for each in principals if any(is_changed[each, row] for row in rows)}
-        assert changes.principals == expected, pair
+        for row in rows:
+            expected = {each for each in principals if is_changed[each, row]}
+            assert changes.principals(row.key) == expected, (pair, row)
 
 
 def test_a_team_cell_tells_what_all_and_what_some_members_may() -> None:

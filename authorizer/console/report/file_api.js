@@ -83,7 +83,7 @@ function matrix(data, query) {
   if (isCompared && query.only_changed) {
     const isChanged = (at, members) => ["granted", "revoked"].some((kind) => cell(members, kind, at)[1]);
     rows = rows.filter(({ at }, number) => !number || heads.some(({ members }) => isChanged(at, members)));
-    heads = heads.filter(({ members }) => rows.some(({ at }) => isChanged(at, members)));
+    heads = heads.filter(({ members }) => isChanged(rows[0].at, members));
   }
   const visibleRows = rows.slice(query.row, query.row + query.rows);
   const shown = heads.slice(query.column, query.column + query.columns);

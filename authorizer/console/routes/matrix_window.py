@@ -49,7 +49,8 @@ def window(
     if query.only_changed and before is not None:
         changed = MatrixChanges(before, matrix, [each for head in heads for each in _principals(head)])
         rows = changed.rows(rows)
-        heads = [each for each in heads if not changed.principals.isdisjoint(_principals(each))]
+        principals = changed.principals(rows[0].key)
+        heads = [each for each in heads if not principals.isdisjoint(_principals(each))]
     visible_rows = rows[query.row : query.row + query.rows]
     visible_heads = heads[query.column : query.column + query.columns]
     members = _members(visible_heads)
