@@ -14,7 +14,7 @@ from records.columns.acl_table import CODES, TEXTS, AclTable
 from records.columns.text_column import TextColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -52,7 +52,12 @@ class ChangedAcls(NamedTuple):
         return AclTable.concat([table.take(~_is_among(_distinct(removed), numbers)), self.added])
 
     @property
-    def names(self) -> dict[str, dict[ResourceType, set[Key]]]:
+    def names(self) -> dict[ResourceType, set[Key]]:
+        """The names and prefixes of the ACLs that can exist, by resource type."""
+        return all_names(self.names_by_principal)
+
+    @property
+    def names_by_principal(self) -> dict[str, dict[ResourceType, set[Key]]]:
         """The names and prefixes of the ACLs that can exist, by principal and resource type."""
         found: dict[str, dict[ResourceType, set[Key]]] = {each: {} for each in self.principals}
         for table in self:
@@ -68,6 +73,17 @@ class ChangedAcls(NamedTuple):
     def principals(self) -> set[str]:
         """The principals of the ACLs."""
         return {*self.removed.principals.texts, *self.added.principals.texts}
+
+
+def all_names(
+    names_by_principal: Mapping[str, Mapping[ResourceType, Collection[Key]]],
+) -> dict[ResourceType, set[Key]]:
+    """Return the names of all principals, by resource type."""
+    found: dict[ResourceType, set[Key]] = {}
+    for names_by_type in names_by_principal.values():
+        for resource_type, keys in names_by_type.items():
+            found.setdefault(resource_type, set()).update(keys)
+    return found
 
 
 def equal_acls(table: AclTable) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

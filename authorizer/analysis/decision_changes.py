@@ -23,11 +23,10 @@ if TYPE_CHECKING:
     from authorizer.analysis.acl_comparison import ChangedAcls
     from authorizer.analysis.effective_permissions import Answers, Overrides
     from authorizer.analysis.host_answers import Answer
-    from authorizer.analysis.name_space import Key, NameSpace
+    from authorizer.analysis.name_space import NameSpace
     from authorizer.api.kafka_version import KafkaVersion
     from authorizer.engine.decisions.decision import Decision
     from authorizer.engine.decisions.state import AuthorizerSettings
-    from records.acl import ResourceType
     from records.columns.acl_table import AclTable
 
 Direction = Literal["granted", "revoked"]
@@ -138,14 +137,10 @@ def decision_changes_of_states(
 
 
 def _related(changed: ChangedAcls, table: AclTable, settings: AuthorizerSettings) -> AclTable:
-    names_of = changed.names
-    if not settings.allow_everyone:
-        return related_by_principal(table, names_of)
-    # A name is open to every principal unless an ACL of any principal covers it.
-    names: dict[ResourceType, set[Key]] = {}
-    for resource_type, keys in (item for each in names_of.values() for item in each.items()):
-        names.setdefault(resource_type, set()).update(keys)
-    return related_to(table, names)
+    if settings.allow_everyone:
+        # A name is open to every principal unless an ACL of any principal covers it.
+        return related_to(table, changed.names)
+    return related_by_principal(table, changed.names_by_principal)
 
 
 def decision_changes_for(

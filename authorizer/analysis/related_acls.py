@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from authorizer.analysis.acl_comparison import all_names
 from authorizer.analysis.effective_permissions import is_of
 from records.acl import WILDCARD
 from records.columns.acl_table import AclTable
@@ -62,11 +63,7 @@ def related_by_principal(
         table: the ACLs.
         names_of: names and prefixes by principal and resource type.
     """
-    all_names: dict[ResourceType, set[Key]] = {}
-    for names_by_type in names_of.values():
-        for resource_type, keys in names_by_type.items():
-            all_names.setdefault(resource_type, set()).update(keys)
-    is_related = _is_related(table, all_names)
+    is_related = _is_related(table, all_names(names_of))
     is_related &= is_of(table, names_of.keys() | {WILDCARD_PRINCIPAL})
     rows = np.flatnonzero(is_related)
     texts, principals = table.names.texts, table.principals.texts

@@ -105,7 +105,7 @@ def test_only_changed_rows_and_principals_have_a_changed_cell() -> None:
             images[1] = delta.apply(NOWHERE)
         matrices = [Matrix.of(settings.index(each), settings, GROUP) for each in images]
         principals = (None, *PRINCIPALS)
-        changes = MatrixChanges(*matrices, principals)
+        changes = MatrixChanges(matrices[0], matrices[1], principals)
         keys = sorted({*matrices[0].keys, *matrices[1].keys, ("a", False), ("ab", True)} - {("", False)})
         rows = [Row(key, 0) for key in [("", False), *keys]]
         columns = dict(zip(principals, matrices[1].changes_since(matrices[0], principals), strict=True))
