@@ -114,7 +114,18 @@ function PendingChange({ change, setChange }) {
   ${lines.length > LISTED ? html`<${Pager} first=${shown} size=${LISTED} total=${lines.length} onFirst=${(to) => setFirst(to ?? 0)} />` : null}`;
 }
 
-function Confirm({ plan, onYes, onNo }) {
+// A plan with its ACLs, whose later pages are previews of the same change.
+function ListedPlan({ plan, change }) {
+  const [firsts, setFirsts] = useState({});
+  const isLater = Object.values(firsts).some(Boolean);
+  const query = isLater ? { add: change.add, remove: change.remove, ...firsts, count: 1 } : null;
+  const { answer, error } = useAnswer(PLAN, query, [JSON.stringify(firsts), plan], send);
+  const { added, removed } = isLater && answer ? answer : plan;
+  return html`<${PlanSummary} answer=${{ ...plan, added, removed }} onFirst=${(first) => setFirsts({ ...firsts, ...first })} />
+    ${isLater && error ? html`<${ErrorMessage} error=${error} />` : null}`;
+}
+
+function Confirm({ plan, change, onYes, onNo }) {
   const dialog = useRef(null);
   useEffect(() => dialog.current.showModal(), []);
   const closed = () => (dialog.current.returnValue === "yes" ? onYes() : onNo());
@@ -131,7 +142,7 @@ function Confirm({ plan, onYes, onNo }) {
       ? html`<p class="error" role="alert"><b>This removes ${plan.counts.removedPercent} % of all ACLs</b>: ${plan.counts.toRemove} of ${plan.counts.acls}.</p>`
       : null}
     <h3>ACLs</h3>
-    <${PlanSummary} answer=${plan} />
+    <${ListedPlan} plan=${plan} change=${change} />
     </div>
     <p>
       <button autofocus onClick=${() => dialog.current.close("no")}>Cancel</button>
@@ -211,7 +222,7 @@ export function ChangePanel({ view, go, time, refresh, change, setChange }) {
                 ${size ? html`<button disabled=${busy} onClick=${preview}>Make a new plan</button>` : null}`
             : null}
           ${change.plan ? html`<${Preview} plan=${change.plan} change=${change} go=${go} onApply=${() => setConfirming(true)} />` : null}
-          ${isConfirming ? html`<${Confirm} plan=${change.plan} onYes=${apply} onNo=${() => setConfirming(false)} />` : null}`}
+          ${isConfirming ? html`<${Confirm} plan=${change.plan} change=${change} onYes=${apply} onNo=${() => setConfirming(false)} />` : null}`}
     ${change.done
       ? html`<p class="done" role="status">✓ In force from ${stateText(change.done.endOffset)} on:${" "}
           ${count(change.done.added.length, "ACL")} added, ${count(change.done.removed.length, "ACL")} removed.${" "}

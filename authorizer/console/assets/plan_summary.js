@@ -13,13 +13,13 @@ function Lines({ acls, mark, kind, onFirst }) {
     ${acls.total > PAGE ? html`<${Pager} first=${acls.first} size=${PAGE} total=${acls.total} onFirst=${onFirst} />` : null}`;
 }
 
-// `onFirst`: goes to pages of the ACLs by kind; without it they are not listed, as the page already shows them.
+// `onFirst`: goes to pages of the ACLs by kind; without it they are not listed.
 export function PlanSummary({ answer, onFirst }) {
   const { added, counts, removed, warnings, notes } = answer;
   return html`<p><b>${count(added.total, "ACL")} added, ${count(removed.total, "ACL")} removed</b> (${counts.removedPercent} % of ${count(counts.acls, "ACL")}), applied to the state at ${stateAndTime(answer)}</p>
     ${onFirst
-      ? html`<${Lines} acls=${added} mark="+" kind="added" onFirst=${(first) => onFirst({ added_first: first })} />
-          <${Lines} acls=${removed} mark="−" kind="removed" onFirst=${(first) => onFirst({ removed_first: first })} />`
+      ? html`<${Lines} acls=${added} mark="+" kind="added" onFirst=${(first) => onFirst({ added_first: first ?? 0 })} />
+          <${Lines} acls=${removed} mark="−" kind="removed" onFirst=${(first) => onFirst({ removed_first: first ?? 0 })} />`
       : null}
     ${warnings.length
       ? html`<ul class="warnings" aria-label="Warnings">${warnings.map(

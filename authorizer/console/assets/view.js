@@ -7,15 +7,15 @@ import { OPERATIONS, TYPES } from "./words.js";
 const DEFAULTS = { view: "matrix", type: "TOPIC" };
 
 const SHARED = ["view", "at", "since", "zone"];
-const FILTERS = ["who", "containing", "only_type", "only_operation", "everyone", "first"];
+const FILTERS = ["who", "team", "containing", "only_type", "only_operation", "everyone", "first"];
 // The parameters of each view; a link has no others.
 const PARAMETERS = {
-  matrix: ["type", "under", "containing", "who", "teams", "team", "column", "operation"],
-  ask: ["principal", "anyone", "operation", "type", "name", "prefix", "host", "who", "sort", "first"],
+  matrix: ["type", "under", "containing", "who", "teams", "team", "changed", "column", "operation"],
+  ask: ["principal", "anyone", "operation", "type", "name", "prefix", "host", "operations", "who", "team", "sort", "first"],
   compare: ["with", "changes", "everything", "cluster", "effect", ...FILTERS],
   changes: ["order", "effect", ...FILTERS],
   acls: ["text", "lint", "first"],
-  findings: ["rule", "severity", ...FILTERS],
+  findings: ["rule", "severity", "accepted", ...FILTERS],
   node: [],
 };
 
