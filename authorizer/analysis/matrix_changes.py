@@ -36,8 +36,8 @@ class MatrixChanges:
 
     def rows(self, rows: Sequence[Row]) -> list[Row]:
         """Return the sorted rows with a changed cell, and the first one, which is for all of them."""
-        first, *others = rows
-        keys = [row.key for row in others]
+        first, *below = rows
+        keys = [row.key for row in below]
         numbers = {key: number for number, key in enumerate(keys)}
         changed: set[int] = set()
         for _, column in self._columns:
@@ -50,7 +50,7 @@ class MatrixChanges:
                 changed.update(numbers[key] for key in (*enclosing, (name, is_name)) if key in numbers)
                 if not is_name:
                     changed.update(_with_change(column, keys, *key_range(keys, name)))
-        return [first, *(others[number] for number in sorted(changed))]
+        return [first, *(below[number] for number in sorted(changed))]
 
 
 def _affected(before: Matrix, after: Matrix, principals: Collection[str | None]) -> list[str | None]:

@@ -155,9 +155,7 @@ def test_lists_are_filtered_by_team(page: Page, url: str) -> None:
     expect(page.locator(".flipped-classes")).to_contain_text("No class")
 
 
-def test_who_may_is_filtered_by_team_and_what_every_principal_may_stays(
-    page: Page, url: str, client: httpx.Client
-) -> None:
+def test_who_may_is_filtered_by_team(page: Page, url: str, client: httpx.Client) -> None:
     page.goto(f"{url}/#view=ask&anyone=yes&name=logs.v1")
     classes = page.locator(".classes > tr")
     expect(classes).to_have_count(3)
