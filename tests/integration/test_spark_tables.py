@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -34,12 +35,13 @@ from snapshot.errors import HistoryMissingError, SnapshotError
 from snapshot.jobs.changes.changes_job import run_changes
 from snapshot.jobs.changes.tables import delta_tables
 from snapshot.jobs.changes.tables.delta_tables import DeltaHistory
+from snapshot.jobs.changes.tables.maintenance import deletable_rows, maintain
 from snapshot.jobs.changes.tables.schema import TABLES
 from snapshot.jobs.changes.tables.sql import register
 from snapshot.jobs.running.job import BatchReport, JobSettings
 from snapshot.jobs.sources.logs import resolve_logs
 from support.changing_log import BEGIN_MS, write_log
-from support.naive_tables import assert_tables_are_of, rows_of
+from support.naive_tables import NaiveTables, assert_tables_are_of, rows_of
 from support.snapshots import acl, acl_id
 
 pytestmark = [pytest.mark.slow, pytest.mark.integration]
@@ -257,9 +259,80 @@ def test_maintenance_beside_the_job_changes_no_row(spark: SparkSession, tmp_path
     done = {line["table"]: line for line in map(json.loads, result.stdout.splitlines())}
     assert done.keys() == {table.name for table in TABLES}
     # The second publication has changes of December only.
-    assert done["acl_changes"] == {"table": "acl_changes", "merged": 2, "written": 1, "files": 2}
+    assert done["acl_changes"] == {
+        "table": "acl_changes",
+        "deleted": 0,
+        "merged": 2,
+        "written": 1,
+        "files": 2,
+    }
     assert not orphan.exists()
     assert_tables_are_of(output, log)
+
+
+@pytest.mark.long
+def test_retention_changes_no_answer_about_later_times(spark: SparkSession, tmp_path: Path) -> None:
+    """States, periods and counts from the limit on, also after the next batch; the rest is deleted."""
+    output = tmp_path / "out"
+    logs = [write_log(tmp_path / name, seed, 20, name) for seed, name in ((1, "it's"), (2, "idle"))]
+    run(spark, tmp_path, logs)
+    session = spark.newSession()
+    end_ms = BEGIN_MS + 3_600_000 * 19
+    # In the middle of the logs, between two records.
+    limit_ms = BEGIN_MS + 3_600_000 * 10 + 1_800_000
+    times = range(limit_ms, end_ms + 3_600_000, 4 * 3_600_000)
+    states = [
+        f"SELECT {at} AS at, id, valid_from_offset FROM acls_at(timestamp_millis({at}))" for at in times
+    ]
+    limit = f"timestamp_millis({limit_ms})"
+    periods = f"{limit}, timestamp_millis({end_ms})"
+    questions = [
+        " UNION ALL ".join(states),
+        f"SELECT id, valid_from_offset FROM grants_of('User:u1', {periods})",
+        f"SELECT max_by(count, offset) FROM acl_counts WHERE time <= {limit} GROUP BY cluster_id, operation",
+        f"SELECT cluster_id, offset, id FROM acl_changes WHERE time >= {limit}",
+        f"SELECT cluster_id, offset, witness FROM access_changes WHERE time >= {limit}",
+    ]
+
+    def answers() -> list[list[str]]:
+        register(session, f"file://{output}")
+        return [sorted(map(str, session.sql(question).collect())) for question in questions]
+
+    before = answers()
+    assert all(before)
+    rows = {table.name: len(rows_of(output, table.name)) for table in TABLES}
+    keep_from = datetime.fromtimestamp(limit_ms / 1000, UTC)
+    counted = {
+        table: deletable
+        for table, deletable, _ in deletable_rows(spark, f"file://{output}", keep_from=keep_from)
+    }
+    assert {table.name: len(rows_of(output, table.name)) for table in TABLES} == rows
+    deleted = {
+        done.table: done.deleted
+        for done in maintain(spark, f"file://{output}", vacuum_after_hours=7 * 24, keep_from=keep_from)
+    }
+    assert deleted == counted
+    assert all(deleted.values())
+    for table in TABLES:
+        assert len(rows_of(output, table.name)) == rows[table.name] - deleted[table.name]
+    assert answers() == before
+    assert not any(
+        maintained for _, maintained, _ in deletable_rows(spark, f"file://{output}", keep_from=keep_from)
+    )
+    write_log(logs[0], 3, 3, "it's")
+    run(spark, tmp_path, logs)
+    expected = NaiveTables(logs[0])
+    for row in rows_of(output, "acl_counts", "it's"):
+        kind = tuple(row[name] for name in ("resource_type", "pattern_type", "permission_type", "operation"))
+        assert expected.counts[row["offset"], kind, row["delta"], row["count"]] == 1
+    in_force = [row for row in rows_of(output, "acl_in_force", "it's") if row["valid_to_offset"] is None]
+    assert len(in_force) == sum(end is None for _, end, _ in expected.periods)
+    result = aclog("spark", "maintain", "--json", "--history", str(output), "--keep-rows", "1d", "--dry-run")
+    assert result.exit_code == 0, result.stderr
+    lines = {line["table"]: line for line in map(json.loads, result.stdout.splitlines())}
+    # The log is of the future.
+    assert lines["acl_changes"]["deletable"] == 0
+    assert lines["acl_changes"]["rows"] == len(rows_of(output, "acl_changes"))
 
 
 @pytest.mark.long

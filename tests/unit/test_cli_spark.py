@@ -610,3 +610,12 @@ def test_a_vacuum_that_could_remove_files_in_use_is_refused(tmp_path: Path) -> N
     result = aclog("spark", "maintain", "--history", tmp_path, "--vacuum-after", "6d")
     assert result.exit_code == ExitCode.USAGE
     assert "7d or more: an earlier reader or job may still need the files" in result.stderr
+
+
+def test_retention_that_is_too_short_or_without_a_time_is_refused(tmp_path: Path) -> None:
+    result = aclog("spark", "maintain", "--history", tmp_path, "--keep-rows", "5h")
+    assert result.exit_code == ExitCode.USAGE
+    assert "1d or more: a job may still be writing these rows" in result.stderr
+    result = aclog("spark", "maintain", "--history", tmp_path, "--dry-run")
+    assert result.exit_code == ExitCode.USAGE
+    assert "--keep-rows DURATION would delete: give both" in result.stderr

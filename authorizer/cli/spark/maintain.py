@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import click
@@ -16,7 +17,8 @@ from authorizer.cli.spark.options import SparkFlags, history_option, query_optio
 from authorizer.cli.spark.requirements import require_spark
 
 _HOUR_MS: Final = 3_600_000
-_WEEK_MS: Final = 7 * 24 * _HOUR_MS
+_DAY_MS: Final = 24 * _HOUR_MS
+_WEEK_MS: Final = 7 * _DAY_MS
 
 
 @click.command("maintain", cls=Command)
@@ -30,24 +32,42 @@ _WEEK_MS: Final = 7 * 24 * _HOUR_MS
     "[default: 7d]",
 )
 @click.option(
+    "--keep-rows",
+    "keep_ms",
+    type=DURATION,
+    help="Delete rows that only states before this time need, 1d or more.  [default: keep all]",
+)
+@click.option("--dry-run", is_flag=True, help="Only count the rows that --keep-rows would delete.")
+@click.option(
     "--job-stopped",
     is_flag=True,
     help="Required on S3, where one process at a time may write the tables: confirm that no job does.",
 )
 @query_options
 def maintain_command(
-    *, history: str, vacuum_after_ms: int, job_stopped: bool, as_json: bool, **flags: Any
+    *,
+    history: str,
+    vacuum_after_ms: int,
+    keep_ms: int | None,
+    dry_run: bool,
+    job_stopped: bool,
+    as_json: bool,
+    **flags: Any,
 ) -> None:
     """Merge the small files of a history's tables, and remove unused ones.
 
-    It changes no row of the tables, which `aclog spark changes --format delta` writes, and may run beside
-    that job, but not on S3: stop the job there, and add --job-stopped. Run it once a day or week: each batch
-    of a job adds some files.
+    The tables are those of `aclog spark changes --format delta`. It may run beside that job, but not on S3:
+    stop the job there, and add --job-stopped. Run it once a day or week: each batch of a job adds some files.
+
+    No row is deleted without --keep-rows. With it, queries of states and periods within that time have the
+    same answers: for each cluster the last change before it and the last count of each kind remain, and ACLs
+    that are in force. The Parquet files of the history remain, too; `aclog spark history` reads those.
 
     \b
     Examples:
       aclog spark maintain --history DIR
       aclog spark maintain --history DIR --vacuum-after 30d
+      aclog spark maintain --history DIR --keep-rows 730d --dry-run
       aclog spark maintain --history s3://bucket/history --job-stopped
     """
     if vacuum_after_ms < _WEEK_MS or vacuum_after_ms % _HOUR_MS:
@@ -55,26 +75,40 @@ def maintain_command(
             "full hours, 7d or more: an earlier reader or job may still need the files",
             param_hint="--vacuum-after",
         )
+    if keep_ms is not None and keep_ms < _DAY_MS:
+        raise click.BadParameter(
+            "1d or more: a job may still be writing these rows", param_hint="--keep-rows"
+        )
+    if dry_run and keep_ms is None:
+        raise click.UsageError("--dry-run counts the rows that --keep-rows DURATION would delete: give both")
     require_history_directory(history)
     from snapshot.store.object_store import is_s3
 
-    if is_s3(history) and not job_stopped:
+    if is_s3(history) and not (job_stopped or dry_run):
         raise Failure(
             f"--history {history}: on S3 one process at a time may write the tables, or commits are lost",
             ExitCode.USAGE,
             "Stop `aclog spark changes` and `aclog spark all` of this history; then add --job-stopped.",
         )
     require_spark()
-    from snapshot.jobs.changes.tables.maintenance import maintain
+    from snapshot.jobs.changes.tables.maintenance import deletable_rows, maintain
     from snapshot.jobs.session.delta import SESSION_CONF
 
     note_start()
     with spark_session_of(SparkFlags(**flags), "maintain", conf=SESSION_CONF, locations=[history]) as spark:
+        keep_from = None if keep_ms is None else datetime.now(UTC) - timedelta(milliseconds=keep_ms)
+        if dry_run and keep_from is not None:
+            for table, deletable, rows in deletable_rows(spark, located(history), keep_from=keep_from):
+                if as_json:
+                    print_json({"table": table, "deletable": deletable, "rows": rows})
+                else:
+                    answer(f"{table}: {deletable:,} of {rows:,} rows would be deleted")
+            return
         hours = vacuum_after_ms // _HOUR_MS
-        for done in maintain(spark, located(history), vacuum_after_hours=hours):
+        for done in maintain(spark, located(history), vacuum_after_hours=hours, keep_from=keep_from):
             if as_json:
                 print_json(done._asdict())
             else:
-                answer(
-                    f"{done.table}: {done.merged} small files merged into {done.written}; {done.files} files"
-                )
+                deleted = f"{done.deleted:,} rows deleted; " if keep_ms is not None else ""
+                merged = f"{done.merged} small files merged into {done.written}"
+                answer(f"{done.table}: {deleted}{merged}; {done.files} files")

@@ -143,10 +143,9 @@ class DeltaHistory:
         """Add the periods that began, and end those that ended."""
         months = [row.month for row in rows.select("month").distinct().collect()]
         rows.createOrReplaceTempView("aclog_periods")
-        quoted = ", ".join(f"'{month}'" for month in months)
         statement = (
             f"MERGE INTO delta.`{self._path(ACL_IN_FORCE)}` AS known USING aclog_periods AS period "
-            f"ON known.month IN ({quoted}) AND known.month = period.month "
+            f"ON known.month IN ({', '.join(map(quoted, months))}) AND known.month = period.month "
             "AND known.cluster_id = period.cluster_id AND known.id = period.id "
             "AND known.valid_from_offset <=> period.valid_from_offset "
             "WHEN MATCHED THEN UPDATE SET valid_to_offset = period.valid_to_offset, "
@@ -216,11 +215,11 @@ def table_path(output: str, table: Table) -> str:
 def create_table(table: Table, path: str) -> str:
     """The statement that creates a table unless it exists."""
     columns = ", ".join(
-        f"{column.name} {column.type} COMMENT '{_escaped(column.comment)}'" for column in table.columns
+        f"{column.name} {column.type} COMMENT {quoted(column.comment)}" for column in table.columns
     )
     return (
         f"CREATE TABLE IF NOT EXISTS delta.`{path}` ({columns}) USING delta "
-        f"PARTITIONED BY ({', '.join(PARTITIONS)}) COMMENT '{_escaped(table.comment)}'"
+        f"PARTITIONED BY ({', '.join(PARTITIONS)}) COMMENT {quoted(table.comment)}"
     )
 
 
@@ -228,8 +227,10 @@ def _intervals_only(rows: DataFrame) -> DataFrame:
     return rows.drop("begin_offset", "begin_time")
 
 
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("'", "\\'")
+def quoted(text: str) -> str:
+    """A text as a literal of SQL."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def retried(commit: Callable[[], _T]) -> _T:

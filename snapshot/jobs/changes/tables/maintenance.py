@@ -1,6 +1,7 @@
-"""Maintenance of a history's tables: merges small files, and removes files that no reader needs.
+"""Maintenance of a history's tables: retention, small files, and files that no reader needs.
 
-Safe beside the job: no row changes, and a commit that conflicts with another is tried again on both sides.
+Safe beside the job: no row that it needs is deleted, and a commit that conflicts with another is tried again
+on both sides.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from snapshot.errors import HistoryMissingError
 from snapshot.jobs.changes.tables.delta_tables import retried, table_path
 from snapshot.jobs.changes.tables.publication import last_publication
+from snapshot.jobs.changes.tables.retention import Retention
 from snapshot.jobs.changes.tables.schema import TABLES
 from snapshot.jobs.session.delta import require_delta
 from snapshot.store.storage import Storage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
     from pyspark.sql import Row, SparkSession
 
@@ -30,23 +33,28 @@ class TableMaintenance(NamedTuple):
 
     Attributes:
         table: its name.
+        deleted: number of rows that retention deleted.
         merged: number of small files that were replaced.
         written: number of files that replace them.
         files: number of data files afterwards, without those that only older versions have.
     """
 
     table: str
+    deleted: int
     merged: int
     written: int
     files: int
 
 
-def maintain(spark: SparkSession, output: str, *, vacuum_after_hours: int) -> Iterator[TableMaintenance]:
+def maintain(
+    spark: SparkSession, output: str, *, vacuum_after_hours: int, keep_from: datetime | None = None
+) -> Iterator[TableMaintenance]:
     """Compact and vacuum each table of a history.
 
     Args:
         spark: the session, with Delta.
         output: directory of the history.
+        keep_from: delete rows that only states before this time need; see Retention.
         vacuum_after_hours: files that no version of the last hours has are removed; at least
             VACUUM_AFTER_HOURS.
 
@@ -54,23 +62,49 @@ def maintain(spark: SparkSession, output: str, *, vacuum_after_hours: int) -> It
         HistoryMissingError: the history has no tables.
         SparkJobError: there is no Delta, or the tables are incomplete.
     """
-    require_delta(spark)
-    spark = spark.newSession()
+    spark = _session(spark, output)
     # VACUUM starts so many tasks to list a table's files, however few they are: by default 10,000.
     spark.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", _LISTING_TASKS)
+    retention = None if keep_from is None else Retention(spark, output, keep_from)
+    for table in TABLES:
+        name = f"delta.`{table_path(output, table)}`"
+        deleted = 0
+        if retention is not None and (deleted := retention.rows(table).count()):
+            retried(partial(retention.delete, table))
+        (optimized,) = retried(partial(_collected, spark, f"OPTIMIZE {name}"))
+        spark.sql(f"VACUUM {name} RETAIN {vacuum_after_hours} HOURS")
+        (detail,) = spark.sql(f"DESCRIBE DETAIL {name}").collect()
+        metrics = optimized.metrics
+        yield TableMaintenance(
+            table.name, deleted, metrics.numFilesRemoved, metrics.numFilesAdded, detail.numFiles
+        )
+
+
+def deletable_rows(
+    spark: SparkSession, output: str, *, keep_from: datetime
+) -> Iterator[tuple[str, int, int]]:
+    """Yield for each table its name, the number of rows that retention would delete, and of all rows.
+
+    Raises:
+        HistoryMissingError: the history has no tables.
+        SparkJobError: there is no Delta, or the tables are incomplete.
+    """
+    spark = _session(spark, output)
+    retention = Retention(spark, output, keep_from)
+    for table in TABLES:
+        rows = spark.read.format("delta").load(table_path(output, table))
+        yield table.name, retention.rows(table).count(), rows.count()
+
+
+def _session(spark: SparkSession, output: str) -> SparkSession:
+    """A session apart, for a history that has tables."""
+    require_delta(spark)
     storage = Storage(output)
     if last_publication(storage) is None:
         raise HistoryMissingError(
             f"{storage.shown('')} has no tables: `aclog spark changes --format delta` writes them"
         )
-    for table in TABLES:
-        name = f"delta.`{table_path(output, table)}`"
-        (optimized,) = retried(partial(_collected, spark, f"OPTIMIZE {name}"))
-        spark.sql(f"VACUUM {name} RETAIN {vacuum_after_hours} HOURS")
-        (detail,) = spark.sql(f"DESCRIBE DETAIL {name}").collect()
-        yield TableMaintenance(
-            table.name, optimized.metrics.numFilesRemoved, optimized.metrics.numFilesAdded, detail.numFiles
-        )
+    return spark.newSession()
 
 
 def _collected(spark: SparkSession, statement: str) -> list[Row]:

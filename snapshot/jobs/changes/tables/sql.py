@@ -113,6 +113,11 @@ def register(spark: SparkSession, output: str) -> None:
     for table in TABLES:
         rows = spark.read.format("delta").load(table_path(output, table))
         rows.createOrReplaceTempView(table.name)
+    define_functions(spark)
+
+
+def define_functions(spark: SparkSession) -> None:
+    """Add the functions to a session with the views."""
     for statement in (_ACLS_AT, _who_had_access(), _GRANTS_OF):
         spark.sql(statement)
 
