@@ -88,6 +88,7 @@ def test_edits_and_half_filled_forms_survive_a_reload(page: Page, url: str) -> N
     expect(pending(page)).to_have_text(re.compile(r"\+.*User:alice Read on TOPIC orders"))
 
 
+@pytest.mark.long
 def test_another_tab_and_another_view_have_no_part_of_the_input(page: Page, url: str) -> None:
     page.goto(f"{url}/#view=acls")
     page.get_by_label("Remove ALLOW User:alice Read on TOPIC orders from any host").check()

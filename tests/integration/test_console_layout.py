@@ -75,7 +75,7 @@ def opened(page: Page, url: str, view: str) -> None:
     expect(page.locator(".shown-state")).to_be_visible()
 
 
-@pytest.mark.parametrize("width", [380, 1280])
+@pytest.mark.parametrize("width", [380, pytest.param(1280, marks=pytest.mark.long)])
 def test_no_word_breaks_inside(chromium: Browser, url: str, width: int) -> None:
     with console_page(chromium, url, width=width) as page:
         for view in VIEWS:
@@ -133,6 +133,7 @@ def test_at_200_percent_the_matrix_keeps_six_rows(chromium: Browser, url: str) -
         expect(page.get_by_role("slider", name="State")).to_have_count(0)
 
 
+@pytest.mark.long
 def test_every_view_is_printed_without_controls_and_cuts(chromium: Browser, url: str) -> None:
     with console_page(chromium, url, width=_PAPER_PX, color_scheme="dark") as page:
         for view in VIEWS:
