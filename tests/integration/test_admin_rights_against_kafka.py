@@ -176,6 +176,19 @@ def test_a_client_with_these_rights_gets_the_same_answers(pair: Pair, granted: s
     assert not different
 
 
+def test_without_rights_credentials_are_refused_the_same(pair: Pair) -> None:
+    """With them they are not the same: aclog does not show credentials."""
+    replace_acls(pair.broker, pair.node, [])
+    name = "describe_user_scram_credentials"
+    # For all users (null) the broker does not answer at all.
+    frame = request_frame(name, 0, {"users": [{"name": "a"}, {"name": "b"}]})
+    broker, node = (
+        decoded(name, 0, ask(pair.bob, frame, user="bob")),
+        decoded(name, 0, ask(pair.address, frame)),
+    )
+    assert node == broker
+
+
 def _comparable(answer: Any) -> Any:
     """Without what a node has not: partitions, configurations, the broker's number, texts of Java objects."""
     changes: dict[str, Any] = {}

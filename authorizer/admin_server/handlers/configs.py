@@ -113,7 +113,8 @@ class ConfigHandlers:
 
     async def describe_credentials(self, request: AdminRequest) -> Values:
         """Refused in any case."""
-        self._cluster.require_on_cluster(request, AclOperation.DESCRIBE)
+        if not self._cluster.allows_on_cluster(request, AclOperation.DESCRIBE):
+            return _credentials_error(request.body, ErrorCode.cluster_authorization_failed, None)
         return _credentials_error(request.body, ErrorCode.unsupported_version, _NO_CREDENTIALS)
 
     async def list_transactions(self, request: AdminRequest) -> Values:
