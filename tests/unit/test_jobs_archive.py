@@ -6,8 +6,8 @@ import os
 import subprocess
 import sys
 import tarfile
-from collections.abc import Callable
-from importlib.metadata import distribution
+from collections.abc import Callable, Iterable
+from importlib.metadata import Distribution, distribution
 from io import BytesIO
 from pathlib import Path
 
@@ -30,14 +30,20 @@ from snapshot.jobs.session.archive import (
     write_archive,
 )
 
+#: All packages of a real archive have 140 MB.
+SMALL = ("aclog", "click", "msgspec")
 
-@pytest.fixture
-def packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A real archive of aclog and two small packages: all of them have 140 MB."""
-    small = {name: distribution(name) for name in ("aclog", "click", "msgspec")}
-    monkeypatch.setattr(archive, "_distributions", lambda _: small)
-    path = tmp_path / "aclog.tar.gz"
-    with path.open("wb") as file:
+
+def only_small(_additional: Iterable[str]) -> dict[str, Distribution]:
+    return {name: distribution(name) for name in SMALL}
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real archive of aclog and two small packages."""
+    path = tmp_path_factory.mktemp("packed") / "aclog.tar.gz"
+    with pytest.MonkeyPatch.context() as patched, path.open("wb") as file:
+        patched.setattr(archive, "_distributions", only_small)
         write_archive(file)
     return path
 
@@ -140,7 +146,10 @@ def test_another_interpreter_of_the_driver_imports_its_packages() -> None:
     subprocess.run([sys.executable, "-S", "-c", code], env=environment, check=True, cwd="/")
 
 
-def test_pack_does_not_overwrite_and_wants_a_suffix_that_spark_unpacks(packed: Path) -> None:
+def test_pack_does_not_overwrite_and_wants_a_suffix_that_spark_unpacks(
+    packed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "_distributions", only_small)
     done = CliRunner().invoke(cli, ["spark", "pack", "--output", str(packed)])
     assert done.exit_code == ExitCode.USAGE
     assert f"{packed} exists and is not overwritten" in done.stderr
