@@ -21,11 +21,12 @@ from records.log.open import open_log
 from records.log.topic import TopicLog
 from replay.load_image import load_image
 from snapshot.digest import digest_to_string
+from snapshot.jobs.planning.log_states import LogStates
 from snapshot.jobs.running.fleet import Fleet
 from snapshot.jobs.running.job import JobSettings
 from snapshot.jobs.running.query import RunControl
 from snapshot.jobs.snapshots.snapshots_job import run_snapshots
-from snapshot.jobs.sources.logs import TopicsPattern
+from snapshot.jobs.sources.logs import TopicsPattern, resolve_logs
 from snapshot.store.snapshot_store import SnapshotStore
 from support.kafka_broker import Broker
 from support.node_acls import topic_acl
@@ -95,6 +96,22 @@ def test_bad_log_does_not_stop_the_others(spark: SparkSession, broker: Broker, t
     assert done.exit_code == ExitCode.OK, done.stderr
     assert summary(done)["failures"] == {}
     assert stored(f"{tmp_path}/state", "east", "north") == {"east": loaded(east), "north": loaded(north)}
+
+
+def test_log_of_a_planned_batch_sends_no_fetches(broker: Broker, tmp_path: Path) -> None:
+    """Otherwise each log of a fleet would load its broker between two batches."""
+    url = raw_topic(broker.bootstrap_servers, unique_topic("planned"))
+    append(url, acls("a", 3))
+    (followed,) = resolve_logs([url])
+    with closing(followed.open()) as log:
+        end = log.high_watermark()
+    states = LogStates(followed, SnapshotStore(str(tmp_path)))
+    try:
+        assert states.next_state(end, end_time_ms=None) is not None
+        assert isinstance(states._log, TopicLog)
+        assert not states._log._reader._is_draining
+    finally:
+        states.close()
 
 
 @pytest.mark.long

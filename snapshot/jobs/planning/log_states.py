@@ -132,10 +132,16 @@ class LogStates:
             return None
         if base is None:
             self._check_start(log)
+        provenance = _provenance(log, end, base)
+        if log.removal_retention_ms is not None:
+            # A topic's consumer ends its short fetches at the log's end only; else it would repeat them
+            # without a pause until the next batch.
+            with suppress(DecodeError, LogError):
+                log.read(high_watermark)
         return NextState(
             base=base,
             before=before,
-            provenance=_provenance(log, end, base),
+            provenance=provenance,
             log_end_time_ms=_log_end_time_ms(base, now_ms if high_watermark == end else end_time_ms, now_ms),
         )
 
