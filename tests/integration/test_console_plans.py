@@ -148,11 +148,10 @@ def test_a_long_change_is_shown_to_its_end(page: Page, url: str) -> None:
     page.get_by_role("button", name="Preview").click()
     added = page.get_by_role("list", name="ACLs added").get_by_role("listitem")
     expect(added).to_have_count(200)
-    page.get_by_role("button", name="Next page").last.click()
+    page.get_by_role("button", name="Next page").first.click()
     expect(added).to_have_count(number - 200)
     # All of them are taken over, not the shown page.
     page.get_by_role("button", name="Edit these changes in ACLs").click()
-    page.locator("details.change summary").click()
     pending = page.get_by_role("list", name="Pending change").get_by_role("listitem")
     change = page.locator("details.change")
     expect(pending).to_have_count(200)
