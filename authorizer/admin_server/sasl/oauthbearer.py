@@ -34,7 +34,7 @@ class OAuthBearerServer:
     async def evaluate(self, message: bytes) -> SaslStep:
         """Process the token; after an error the client sends control-A, and the login fails."""
         if self._has_failed:
-            # Kafka parses another message as a first one; Sarama 1.61 sends the four characters \x01.
+            # Kafka parses any other message as a first one, for example the text "\x01" of four characters.
             raise SaslFailedError(_ERROR, _ERROR) if message == b"\x01" else SaslFailedError(_INVALID)
         matched = _FIRST.fullmatch(message.decode("utf-8", "replace"))
         if matched is None:
