@@ -376,7 +376,7 @@ def test_everything_on_the_object_store_survives_kills(server: S3Server, tmp_pat
     assert not list(local.rglob("*.tmp"))
     # The newest state by the history's query, by SQL and by the log itself.
     history = ("--history", f"{root}/history", "--master", "local[2]")
-    rows = aclog("spark", "history", "acls", *history, "--json")
+    rows = aclog("spark", "history", "in-force", *history, "--json")
     assert rows.returncode == 0, rows.stderr
     with DirectoryLog.open(log) as opened:
         ids = {str(acl.record.id) for acl in load_image(opened).image}
