@@ -12,6 +12,7 @@ import pytest
 
 from authorizer.admin_server.server import AdminServer
 from authorizer.configuration.load import load_config
+from snapshot.jobs.running.progress_metrics import JobMetrics
 from support.admin_requests import ask, request_frame
 from support.fleets import fleet_config, node_of, running_fleet
 from support.instrumented_sidecar import instrumented_sidecar
@@ -253,4 +254,5 @@ def test_runbooks_and_guides_name_metrics_that_exist(scraped: Scrape) -> None:
     guides = (page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "how-to").glob("*.md"))
     names = set(re.findall(r"`(aclog_[a-z_]+)`", "".join((RUNBOOKS, *guides))))
     exposed = {re.sub("_(bucket|count|sum)$", "", name) for name in scraped.labels()}
+    exposed |= {metric.name for metric in JobMetrics((), ("changes",)).collect()}
     assert names - exposed == OF_WORKERS.keys() | OF_POLLS.keys() | OF_CONSOLE.keys()
