@@ -80,7 +80,7 @@ class Runs:
         if (do := next(self._starts, None)) is not None:
             do(ids)
         elif settings.interval_s is not None:
-            assert control.restart.wait(30) or control.stop.is_set()
+            assert control.stop.is_set() or control.restart.wait(30)
 
 
 def failing(*names: str) -> Start:
