@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import os
+import random
 import socket
 import subprocess
 import tempfile
@@ -33,6 +34,9 @@ HEAP = "512m"
 START_TIMEOUT_S = 90
 STOP_TIMEOUT_S = 30
 START_TRIES = 3  # a free port may be taken by another program before the broker binds it
+# Linux assigns ports from 32768 on, and macOS from 49152 on.
+_UNASSIGNED_PORTS = (15_000, 32_000)
+_ANY_ORDER = random.SystemRandom()  # pytest-randomly seeds the other one alike in all processes
 IMAGE = f"apache/kafka:{KAFKA_VERSION}"
 IMAGE_DATA = "/var/lib/kafka/data"
 NO_SETTINGS: Mapping[str, str] = {}
@@ -269,8 +273,14 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that are free now; all are bound together, so that they differ."""
-    held = [socket.create_server((HOST, 0)) for _ in range(count)]
+    """Ports that are free now; all are bound together, so that they differ.
+
+    Below those that the system gives to clients and to servers of port 0, which would take them meanwhile.
+    """
+    held: list[socket.socket] = []
+    while len(held) < count:
+        with suppress(OSError):  # in use
+            held.append(socket.create_server((HOST, _ANY_ORDER.randrange(*_UNASSIGNED_PORTS))))
     ports = [server.getsockname()[1] for server in held]
     for server in held:
         server.close()
