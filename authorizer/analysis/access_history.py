@@ -117,7 +117,7 @@ def access_steps(
             work = _work(related) + len(chosen.table) // _ROWS_FILTERED
             step = _Step(offset, changed, related, affected)
             if work > remaining:
-                yield step.omitted()
+                yield step.omitted(bounds)
             elif work > bounds.change_work:
                 remaining -= _PRINCIPAL_WORK
                 yield step.of_unlisted(settings, bounds)
@@ -140,9 +140,7 @@ class _Step(NamedTuple):
     affected: frozenset[str] | None
 
     def analysed(self, settings: AuthorizerSettings, bounds: Bounds) -> AccessStep:
-        changes = self._changes(self.affected, settings)
-        omitted = max(0, len(changes) - bounds.classes)
-        return self._step(changes[: bounds.classes])._replace(omitted_classes=omitted)
+        return self._step(self._changes(self.affected, settings), bounds)
 
     def of_unlisted(self, settings: AuthorizerSettings, bounds: Bounds) -> AccessStep:
         """The changes of principals without related ACLs only."""
@@ -156,14 +154,12 @@ class _Step(NamedTuple):
                 witness = requests.witness._replace(principal=example)
                 requests = requests._replace(principals=unlisted, witness=witness)
                 changes.append(change._replace(request_class=requests))
-        omitted = max(0, len(changes) - bounds.classes)
-        step = self._step(changes[: bounds.classes])
-        return step._replace(omitted_principals=len(known), omitted_classes=omitted)
+        return self._step(changes, bounds, omitted_principals=len(known))
 
-    def omitted(self) -> AccessStep:
+    def omitted(self, bounds: Bounds) -> AccessStep:
         # All principals without related ACLs count as one.
         omitted = len(self._related_principals()) + 1 if self.affected is None else len(self.affected)
-        return self._step([])._replace(omitted_principals=omitted)
+        return self._step([], bounds, omitted_principals=omitted)
 
     def _related_principals(self) -> set[str]:
         return {*self.related.table.principals.texts} - {WILDCARD_PRINCIPAL}
@@ -174,8 +170,16 @@ class _Step(NamedTuple):
         before, after = (self.related.in_force(offset) for offset in (self.offset - 1, self.offset))
         return decision_changes_for(affected, before, after, settings)
 
-    def _step(self, changes: Sequence[DecisionChange]) -> AccessStep:
-        return AccessStep(self.offset, tuple(sorted(self.changed.principals.texts)), changes)
+    def _step(
+        self, changes: Sequence[DecisionChange], bounds: Bounds, *, omitted_principals: int = 0
+    ) -> AccessStep:
+        return AccessStep(
+            self.offset,
+            tuple(sorted(self.changed.principals.texts)),
+            changes[: bounds.classes],
+            omitted_principals,
+            max(0, len(changes) - bounds.classes),
+        )
 
 
 def _changed_rows(periods: AclPeriods, first: int) -> Mapping[int, npt.NDArray[np.intp]]:

@@ -22,7 +22,7 @@ from authorizer.admin_server.server import AdminServer
 from authorizer.authentication.scram import CREDENTIALS_FILE, ScramCredential
 from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
-from support.admin_requests import EVERY, ask, ask_all, decoded, request_frame, without_request
+from support.admin_requests import ACL, EVERY, ask, ask_all, decoded, request_frame, without_request
 from support.kafka_broker import jar_broker
 from support.nodes import SOON_S
 from support.sasl_clients import PASSWORD, PLAIN_MODULE
@@ -35,15 +35,6 @@ USERS: Final = ("alice", "mallory", "admin")
 LISTENERS: Final = ("PLAINTEXT", "CONTROLLER", "SASL_PLAINTEXT")
 SUPER_USERS: Final = "User:ANONYMOUS;User:admin"
 LOCAL: Final = bytes((127, 0, 0, 1))
-ACL: Final = {
-    "resource_type": 2,
-    "resource_name": "orders",
-    "resource_pattern_type": 3,
-    "principal": "User:x",
-    "host": "*",
-    "operation": 3,
-    "permission_type": 3,
-}
 CLUSTER: Final = {**ACL, "resource_type": 4, "resource_name": "kafka-cluster"}
 GRANTS: Final = (
     {**CLUSTER, "principal": "User:alice", "operation": 9},  # CLUSTER_ACTION

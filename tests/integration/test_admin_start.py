@@ -22,7 +22,7 @@ from authorizer.admin_server.server import AdminServer
 from authorizer.authentication.scram import CREDENTIALS_FILE, ScramCredential
 from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
-from support.admin_requests import EVERY, ask, decoded, request_frame
+from support.admin_requests import ACL, EVERY, ask, decoded, request_frame
 from support.kafka_broker import HOST, START_TIMEOUT_S, free_ports, running_jvm, write_properties
 from support.kafka_jars import kafka_libs
 from support.kafka_tools import ACLS, run_program, run_tools
@@ -51,15 +51,6 @@ NO_RELEASE: Final = (
     "There is no finalized MetadataVersion, so direct-to-controller communication is not supported."
 )
 NO_LEADER: Final = "No controller appears to be active."
-ACL: Final = {
-    "resource_type": 2,
-    "resource_name": "orders",
-    "resource_pattern_type": 3,
-    "principal": "User:x",
-    "host": "*",
-    "operation": 3,
-    "permission_type": 3,
-}
 CREATION: Final = request_frame("create_acls", 3, {"creations": [ACL, ACL]})
 REMOVAL: Final = request_frame("delete_acls", 3, {"filters": [EVERY, EVERY]})
 

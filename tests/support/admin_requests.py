@@ -22,6 +22,16 @@ from support.sasl_clients import PASSWORD
 from support.waiting import wait_until
 
 CORRELATION_ID: Final = 7
+#: An ACL of CreateAcls: TOPIC 2, LITERAL 3, READ 3, ALLOW 3.
+ACL: Final = {
+    "resource_type": 2,
+    "resource_name": "orders",
+    "resource_pattern_type": 3,
+    "principal": "User:x",
+    "host": "*",
+    "operation": 3,
+    "permission_type": 3,
+}
 #: The filter of DescribeAcls and DeleteAcls that every ACL matches.
 EVERY: Final = {
     "resource_type_filter": 1,

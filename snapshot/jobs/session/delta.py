@@ -10,9 +10,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Final
 
-from snapshot.errors import SparkJarsError, SparkJobError
+from snapshot.errors import SparkJobError
 from snapshot.jobs.session.ivy import Jar
-from snapshot.jobs.session.jars import PinnedJars, has_class
+from snapshot.jobs.session.jars import PinnedJars, exit_code_of, has_class
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,8 +74,4 @@ def require_delta(spark: SparkSession) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        print(DELTA.paths()[0].parent)  # noqa: T201
-    except SparkJarsError as error:
-        print(f"Error: {error}", file=sys.stderr)  # noqa: T201
-        sys.exit(3)
+    sys.exit(exit_code_of(DELTA.print_directory))

@@ -23,6 +23,8 @@ from snapshot.errors import SparkJarsError
 from snapshot.jobs.session.ivy import Jar, fetch, jar_directory
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
 #: Version of the connector and of the pyspark that it belongs to.
@@ -111,6 +113,10 @@ class PinnedJars:
             ) from error
         return [directory / jar.file for jar in self.jars]
 
+    def print_directory(self) -> None:
+        """Print the jars' directory; raises as ``paths``."""
+        print(self.paths()[0].parent)  # noqa: T201
+
     def _require_pyspark_version(self) -> None:
         """Raise SparkJarsError unless the installed pyspark is the one that the jars fit."""
         try:
@@ -143,24 +149,32 @@ def has_class(spark: SparkSession, name: str) -> bool:
     return loader.getResource(f"{name.replace('.', '/')}.class") is not None
 
 
-def main(argv: list[str]) -> int:
-    """Download and check; or print checksums. Exit codes: 0, 2 wrong usage, 3 no jars."""
+def exit_code_of(action: Callable[[], None]) -> int:
+    """Run a program's action, and report that there are no jars. Exit codes: 0, 3 no jars."""
     try:
-        if argv == ["--checksums"]:
-            with tempfile.TemporaryDirectory() as scratch:
-                fetch(Path(scratch), JARS, CONNECTOR.title)
-                for jar in JARS:
-                    digest = hashlib.sha256(Path(scratch, jar.file).read_bytes()).hexdigest()
-                    print(f"{digest}  {jar.path}")  # noqa: T201
-            return 0
-        if argv:
-            print("usage: python -m snapshot.jobs.session.jars [--checksums]", file=sys.stderr)  # noqa: T201
-            return 2
-        print(CONNECTOR.paths()[0].parent)  # noqa: T201
+        action()
     except SparkJarsError as error:
         print(f"Error: {error}", file=sys.stderr)  # noqa: T201
         return 3
     return 0
+
+
+def main(argv: list[str]) -> int:
+    """Download and check; or print checksums. Exit codes: 0, 2 wrong usage, 3 no jars."""
+    if argv == ["--checksums"]:
+        return exit_code_of(_print_checksums)
+    if argv:
+        print("usage: python -m snapshot.jobs.session.jars [--checksums]", file=sys.stderr)  # noqa: T201
+        return 2
+    return exit_code_of(CONNECTOR.print_directory)
+
+
+def _print_checksums() -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        fetch(Path(scratch), JARS, CONNECTOR.title)
+        for jar in JARS:
+            digest = hashlib.sha256(Path(scratch, jar.file).read_bytes()).hexdigest()
+            print(f"{digest}  {jar.path}")  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import fsspec
 
-from snapshot.errors import SparkJarsError
 from snapshot.jobs.session.ivy import Jar
-from snapshot.jobs.session.jars import PinnedJars, has_class
+from snapshot.jobs.session.jars import PinnedJars, exit_code_of, has_class
 from snapshot.store.object_store import client_options, is_s3
 
 if TYPE_CHECKING:
@@ -192,8 +191,4 @@ def _client_settings() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    try:
-        print(S3A.paths()[0].parent)  # noqa: T201
-    except SparkJarsError as error:
-        print(f"Error: {error}", file=sys.stderr)  # noqa: T201
-        sys.exit(3)
+    sys.exit(exit_code_of(S3A.print_directory))

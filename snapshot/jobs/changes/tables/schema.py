@@ -108,8 +108,6 @@ ACL_COUNTS: Final = Table(
         Column("count", "bigint", "The number from this offset on"),
     ),
 )
-GRANTED: Final = "granted"
-REVOKED: Final = "revoked"
 OMITTED: Final = "omitted"
 _NAME: Final = "name: string, pattern_type: string"
 ACCESS_CHANGES: Final = Table(
