@@ -221,6 +221,55 @@ def test_the_palette_asks_about_a_principal_and_a_name_in_20_keys(page: Page, ur
     assert len([each for each in requests if "/console/v1/names" in each]) < 8
 
 
+PRESS_SLASH = "document.body.dispatchEvent(new KeyboardEvent('keydown', { key: '/', bubbles: true, cancelable: true }));"
+
+
+def test_the_key_after_slash_belongs_to_the_palette(page: Page, url: str) -> None:
+    page.goto(url)
+    expect(page.locator("table.matrix")).to_be_visible()
+    assert (
+        page.evaluate(
+            f"() => {{ {PRESS_SLASH} return Promise.resolve().then(() => 0).then(() => document.activeElement.role); }}"
+        )
+        == "combobox"
+    )
+
+
+def test_the_key_after_a_choice_does_not_belong_to_the_palette(page: Page, url: str) -> None:
+    page.goto(url)
+    expect(page.locator("table.matrix")).to_be_visible()
+    page.keyboard.press("/")
+    page.keyboard.type("comp")
+    expect(page.locator(".palette li").first).to_be_visible()
+    enter = "new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, cancelable: true })"
+    assert (
+        page.evaluate(
+            f"() => {{ document.activeElement.dispatchEvent({enter});"
+            " return Promise.resolve().then(() => 0).then(() => document.activeElement.tagName); }"
+        )
+        == "BODY"
+    )
+
+
+def test_a_palette_opened_while_the_last_one_closes_stays_open(page: Page, url: str) -> None:
+    page.goto(url)
+    expect(page.locator("table.matrix")).to_be_visible()
+    page.keyboard.press("/")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    # The close event of a dialog is sent in a later task.
+    page.evaluate(
+        f"""() => {{
+            const last = document.querySelector("dialog.palette");
+            const closed = new Promise((resolve) => last.addEventListener("close", () => setTimeout(resolve)));
+            last.close();
+            {PRESS_SLASH}
+            return closed;
+        }}"""
+    )
+    page.keyboard.type("alice")
+    expect(page.locator(".palette li").first).to_contain_text("User:alice")
+
+
 def test_the_palette_finds_principals_names_dates_and_views(page: Page, url: str) -> None:
     page.goto(url)
     expect(page.locator("table.matrix")).to_be_visible()

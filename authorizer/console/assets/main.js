@@ -82,14 +82,17 @@ function Console() {
   const [view, problems] = checkedView(urlView, time);
   setZone(view.zone);
   const [change, setChange, isChangeStored] = useDraft("change", NO_CHANGE, storedOf);
-  const [isPaletteOpen, setPaletteOpen] = useState(false);
+  // The number of the open palette: the close event of one that is gone does not close the next.
+  const [palette, setPalette] = useState({ last: 0, open: null });
+  const openPalette = () => setPalette(({ last }) => ({ last: last + 1, open: last + 1 }));
+  const closePalette = (number) => setPalette((now) => (now.open === number ? { ...now, open: null } : now));
   useEffect(() => {
     const pressed = (event) => {
       const isControlK = event.key === "k" && (event.ctrlKey || event.metaKey);
       const isSlash = event.key === "/" && !event.target.closest("input, select, textarea");
       if ((!isControlK && !isSlash) || event.target.closest("dialog")) return;
       event.preventDefault();
-      setPaletteOpen(true);
+      openPalette();
     };
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);
@@ -108,7 +111,7 @@ function Console() {
             onClick=${() => go({ view: name })}>${label}</button>`,
         )}
       </nav>
-      <button class="go-to" aria-keyshortcuts="/ Control+K" onClick=${() => setPaletteOpen(true)}>Go to… <kbd>/</kbd></button>
+      <button class="go-to" aria-keyshortcuts="/ Control+K" onClick=${openPalette}>Go to… <kbd>/</kbd></button>
       <${Copy} text=${location.href} what="link to this view" label="Copy link" />
       <label class="zone">Times in <select value=${view.zone ?? "utc"}
         onChange=${(event) => go({ zone: event.target.value === "utc" ? null : event.target.value })}>
@@ -129,7 +132,8 @@ function Console() {
         ? html`<${View} ...${{ view, go, time, refresh, change, setChange }} />`
         : error ? null : html`<p class="notice">Loading…</p>`}
     </main>
-    ${isPaletteOpen ? html`<${Palette} views=${LABELS} time=${time} go=${go} close=${() => setPaletteOpen(false)} />` : null}
+    ${palette.open ? html`<${Palette} key=${palette.open} views=${LABELS} time=${time} go=${go}
+      close=${() => closePalette(palette.open)} />` : null}
     <footer>${time ? html`<${TimeBar} view=${view} go=${go} time=${time} />` : null}</footer>
   `;
 }

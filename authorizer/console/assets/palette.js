@@ -1,6 +1,6 @@
 // The command palette: principals, names, dates and views, found as you type.
 
-import { html, useEffect, useRef, useState } from "./htm-preact.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./htm-preact.js";
 import { ask } from "./api.js";
 import { day, fromInput } from "./dates.js";
 import { useAnswer } from "./use_answer.js";
@@ -80,7 +80,8 @@ export function Palette({ views, time, go, close }) {
   const [settled, setSettled] = useState("");
   const [selected, setSelected] = useState(0);
   const [problem, setProblem] = useState(null);
-  useEffect(() => dialog.current.showModal(), []);
+  // Before the next key: it belongs to the input.
+  useLayoutEffect(() => dialog.current.showModal(), []);
   // One request for each pause in typing.
   useEffect(() => {
     const timer = setTimeout(() => setSettled(text.trim()), PAUSE_MS);
@@ -104,7 +105,9 @@ export function Palette({ views, time, go, close }) {
         return setProblem(error.message);
       }
     } else go(entry.go);
-    return dialog.current?.close();
+    dialog.current?.close();
+    // Removes the input, which else has the focus, and so the next key, until the next frame.
+    return close();
   };
   const onKeyDown = (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
