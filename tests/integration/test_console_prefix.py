@@ -81,7 +81,7 @@ def test_a_prefix_is_answered_by_classes_with_witnesses(page: Page, url: str) ->
     page.go_back()
     page.get_by_label("Principal", exact=True).fill("User:bob")
     expect(page.locator(".result")).to_contain_text("ALL NAMES")
-    page.get_by_label("Operation").select_option("WRITE")
+    page.get_by_label("Operation", exact=True).select_option("WRITE")
     expect(page.locator(".result")).to_contain_text("NONE")
 
 
@@ -166,12 +166,12 @@ def test_a_cell_checks_an_operation_that_it_shows(page: Page, url: str, node: No
         page.goto("about:blank")
         page.goto(f"{url}/#who={principal}&containing=filled.")
         page.locator("tr", has_text="filled.*").locator("td button.cell").click()
-        expect(page.get_by_label("Operation")).to_have_value(operation)
+        expect(page.get_by_label("Operation", exact=True)).to_have_value(operation)
         expect(page.locator(".result")).to_contain_text("ALL NAMES")
     page.goto("about:blank")
     page.goto(f"{url}/#who=writer&containing=filled.&operation=DESCRIBE")
     page.locator("tr", has_text="filled.*").locator("td button.cell").click()
-    expect(page.get_by_label("Operation")).to_have_value("DESCRIBE")
+    expect(page.get_by_label("Operation", exact=True)).to_have_value("DESCRIBE")
 
 
 def test_without_describe_only_own_classes_are_shown(tmp_path: Path) -> None:
