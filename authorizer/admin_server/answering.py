@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
-import io
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import structlog
 from kio.schema.errors import ErrorCode
-from kio.serial import entity_writer
 from kio.static.constants import EntityType
 
 from authorizer.admin_server.api import StreamedAnswer
 from authorizer.admin_server.request import schema_of
 from authorizer.admin_server.sasl.session import SaslStateError
-from authorizer.admin_server.versioned_entity import entity_builder
+from authorizer.admin_server.values_encoder import values_encoder
 from authorizer.api.api_keys import api_key_name
 from authorizer.api.errors import ApiError, AuthorizerNotReadyError
 from records.errors import DecodeError
@@ -23,7 +21,7 @@ from records.errors import DecodeError
 if TYPE_CHECKING:
     from authorizer.admin_server.api import Api
     from authorizer.admin_server.request import AdminRequest
-    from authorizer.admin_server.versioned_entity import Values
+    from authorizer.admin_server.values_encoder import Values
 
 log = structlog.get_logger(__name__)
 
@@ -71,15 +69,14 @@ def encode(
 ) -> bytes | StreamedAnswer:
     """A response with its header; a large streamed one in parts."""
     schema = schema_of(api.schema, version, EntityType.response)
-    out = io.BytesIO()
-    header: Any = schema.__header_schema__
-    entity_writer(header)(out, header(correlation_id=correlation_id))
+    out = bytearray()
+    values_encoder(schema.__header_schema__)(out, {"correlation_id": correlation_id})
     if isinstance(values, StreamedAnswer):
-        parts = chain((out.getvalue(),), values.parts)
-        size = out.tell() + values.size
+        parts = chain((bytes(out),), values.parts)
+        size = len(out) + values.size
         # A small answer is encoded here: threads would take longer.
         return b"".join(parts) if size <= PART_BYTES else StreamedAnswer(size, values.memory, parts)
     # Values of most responses, as far as a version has them.
     defaults = {"throttle_time": dt.timedelta(milliseconds=throttle_ms), "error_code": ErrorCode.none}
-    entity_writer(schema)(out, entity_builder(schema)({**defaults, **values}))
-    return out.getvalue()
+    values_encoder(schema)(out, {**defaults, **values})
+    return bytes(out)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from kio.schema.errors import ErrorCode
 
     from authorizer.admin_server.request import AdminRequest, Session
-    from authorizer.admin_server.versioned_entity import Values
+    from authorizer.admin_server.values_encoder import Values
 
 
 @dataclass(frozen=True, slots=True)

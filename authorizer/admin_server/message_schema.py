@@ -1,6 +1,6 @@
 """Schemas of requests that kio does not have, made from Kafka's message definitions in ``messages/``.
 
-The classes have the form of kio's generated ones, so that kio's writer and ``entity_reader`` take them.
+The classes have the form of kio's generated ones, so that ``values_encoder`` and ``entity_reader`` take them.
 Source: the files of clients/src/main/resources/common/message, and their README for the meaning of fields.
 """
 

@@ -1,9 +1,8 @@
-"""DescribeAcls from columns: the bytes that kio's writer makes of objects."""
+"""DescribeAcls from columns: the bytes that the encoder makes of values."""
 
 from __future__ import annotations
 
 import datetime as dt
-import io
 from itertools import groupby
 from typing import Any
 
@@ -12,13 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
-from kio.serial import entity_writer
 from kio.static.constants import EntityType
 
 from authorizer.admin_server.handlers import acl_listing
 from authorizer.admin_server.handlers.acl_listing import encode_listing
 from authorizer.admin_server.request import schema_of
-from authorizer.admin_server.versioned_entity import entity_builder
+from authorizer.admin_server.values_encoder import values_encoder
 from authorizer.api.errors import UnknownServerError
 from authorizer.engine.decisions.kafka_order import sort_in_kafka_order
 from authorizer.engine.decisions.listing import Listing
@@ -48,7 +46,7 @@ def listing_of(records: list[AccessControlEntryRecord]) -> Listing:
     return Listing(table, sort_in_kafka_order(table, rows))
 
 
-def by_kio(listing: Listing, version: int) -> bytes:
+def encoded_values(listing: Listing, version: int) -> bytes:
     resources: list[dict[str, Any]] = [
         {
             "resource_type": pattern.resource_type,
@@ -68,19 +66,21 @@ def by_kio(listing: Listing, version: int) -> bytes:
     ]
     schema = schema_of("describe_acls", version, EntityType.response)
     values = {"error_code": ErrorCode.none, "error_message": "", "resources": resources}
-    out = io.BytesIO()
-    entity_writer(schema)(out, entity_builder(schema)({"throttle_time": dt.timedelta(0), **values}))
-    return out.getvalue()
+    out = bytearray()
+    values_encoder(schema)(out, {"throttle_time": dt.timedelta(0), **values})
+    return bytes(out)
 
 
 @given(st.lists(RECORDS, max_size=40), st.sampled_from([1, 2, 3]), st.integers(1, 2_000))
-def test_the_bytes_are_kios(records: list[AccessControlEntryRecord], version: int, part_bytes: int) -> None:
+def test_the_bytes_are_those_of_the_encoder_of_values(
+    records: list[AccessControlEntryRecord], version: int, part_bytes: int
+) -> None:
     listing = listing_of(records)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(acl_listing, "_PART_BYTES", part_bytes)
         answer = encode_listing(listing, version)
         encoded = b"".join(answer.parts)
-    assert encoded == by_kio(listing, version)
+    assert encoded == encoded_values(listing, version)
     assert answer.size == len(encoded)
 
 

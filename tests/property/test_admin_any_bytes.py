@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import datetime as dt
-import io
 import resource
 import socket
-import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
-from types import NoneType, UnionType
-from typing import Any, Final, Union, get_args, get_origin
+from dataclasses import dataclass
+from typing import Final
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
-from kio.serial import entity_writer
 from kio.static.constants import EntityType
 from structlog.testing import capture_logs
 
@@ -26,9 +20,11 @@ from authorizer.admin_server.request import schema_of
 from authorizer.admin_server.server import AdminServer
 from authorizer.configuration.load import load_config
 from authorizer.listeners import log_throttle
+from records.ids import Uuid
 from support.admin_requests import decoded, request_frame
 from support.admin_sockets import answers_api_versions, connected, framed, receive
 from support.example_counts import examples
+from support.kio_entities import VALUES, instances, written
 from support.node_acls import topic_acl
 from support.nodes import create, running_node
 
@@ -38,36 +34,12 @@ HUGE: Final = (b"\xff\xff\xff\xff\x07", b"\x7f\xff\xff\xff", b"\x80\x00\x00\x00"
 _KIB_MAX: Final = 150_000
 
 texts = st.text(max_size=12) | st.sampled_from(["orders", "User:a", "*", "kafka-cluster", "n" * 300])
-by_kind: Final[dict[str, st.SearchStrategy[Any]]] = {
-    "bool": st.booleans(),
-    "int8": st.integers(0, 5) | st.integers(-128, 127),
-    "int16": st.integers(-(2**15), 2**15 - 1),
-    "uint16": st.integers(0, 2**16 - 1),
-    "int32": st.integers(-(2**31), 2**31 - 1),
-    "int64": st.integers(-(2**63), 2**63 - 1),
-    "float64": st.floats(),
+by_kind: Final = {
+    **VALUES,
+    "int8": st.integers(0, 5) | VALUES["int8"],
     "string": texts,
     "bytes": st.binary(max_size=40),
-    "records": st.binary(max_size=40),
-    "uuid": st.uuids() | st.just(uuid.UUID(int=0)),
-    "error_code": st.integers(-1, 200),
-    "timedelta_i32": st.integers(-(2**31), 2**31 - 1).map(lambda ms: dt.timedelta(milliseconds=ms)),
-    "timedelta_i64": st.integers(-(2**40), 2**40).map(lambda ms: dt.timedelta(milliseconds=ms)),
 }
-
-
-def entities(schema: Any) -> st.SearchStrategy[Any]:
-    """Any entity of one of kio's schemas."""
-    return st.builds(schema, **{field.name: _values(field.type, field.metadata) for field in fields(schema)})
-
-
-def _values(type_: Any, metadata: Any) -> st.SearchStrategy[Any]:
-    if get_origin(type_) in (Union, UnionType):
-        inner = [each for each in get_args(type_) if each is not NoneType]
-        return st.none() | _values(inner[0], metadata)
-    if get_origin(type_) is tuple:
-        return st.lists(_values(get_args(type_)[0], metadata), max_size=3).map(tuple)
-    return entities(type_) if is_dataclass(type_) else by_kind[metadata["kafka_type"]]
 
 
 @dataclass(frozen=True)
@@ -102,10 +74,7 @@ def frames(draw: st.DrawFn, apis: list[Api]) -> bytes:
     api = draw(st.sampled_from(apis))
     version = draw(st.integers(api.min_version, api.max_version))
     schema = schema_of(api.schema, version, EntityType.request)
-    out = io.BytesIO()
-    with contextlib.suppress(OverflowError, ValueError):  # the beginning is a request, too
-        entity_writer(schema)(out, draw(entities(schema)))
-    body = bytearray(out.getvalue())
+    body = bytearray(written(draw(instances(schema, by_kind))))
     for _ in range(draw(st.integers(0, 3))):
         at = draw(st.integers(0, len(body)))
         changed = draw(st.binary(max_size=8) | st.sampled_from(HUGE))
@@ -184,9 +153,9 @@ def test_any_envelope_is_answered(served: Served, data: st.DataObject) -> None:
         assert answered.response_data[:4] == CORRELATION_ID
 
 
-@pytest.mark.parametrize(("name", "topic_id"), [(None, None), ("orders", uuid.UUID(int=1))])
+@pytest.mark.parametrize(("name", "topic_id"), [(None, None), ("orders", Uuid(b"a topic's id...."))])
 def test_topics_by_id_are_an_invalid_request_before_version_12(
-    served: Served, name: str | None, topic_id: uuid.UUID | None
+    served: Served, name: str | None, topic_id: Uuid | None
 ) -> None:
     values = {
         "topics": [{"topic_id": topic_id, "name": name}],

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import re
 import socket
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kio.serial import entity_writer
 from kio.static.constants import EntityType
 
 from authorizer.admin_server.request import schema_of
-from authorizer.admin_server.versioned_entity import entity_builder
+from authorizer.admin_server.values_encoder import values_encoder
 from authorizer.node.node import Node
 from records.acl import AclBindingFilter
 from records.flexible import MessageReader
 from records.log.protocol.entity_reader import entity_reader
+from support.kio_entities import written
 from support.nodes import SOON_S
 from support.sasl_clients import PASSWORD
 from support.waiting import wait_until
@@ -51,19 +50,15 @@ def request_frame(
 ) -> bytes:
     """A request of kio's schemas; `claimed_version`: in the header, in place of the real one."""
     schema = schema_of(name, version, EntityType.request)
-    header = schema.__header_schema__
-    out = io.BytesIO()
-    entity_writer(header)(
-        out,
-        header(
-            request_api_key=schema.__api_key__,
-            request_api_version=version if claimed_version is None else claimed_version,
-            correlation_id=CORRELATION_ID,
-            client_id="test",
-        ),
+    header = schema.__header_schema__(
+        request_api_key=schema.__api_key__,
+        request_api_version=version if claimed_version is None else claimed_version,
+        correlation_id=CORRELATION_ID,
+        client_id="test",
     )
-    entity_writer(schema)(out, entity_builder(schema)(values))
-    return out.getvalue()
+    out = bytearray(written(header))
+    values_encoder(schema)(out, values)
+    return bytes(out)
 
 
 def ask(address: str, frame: bytes, *, user: str | None = None) -> bytes | None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import importlib
-import io
 import pkgutil
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import fields, is_dataclass, replace
-from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin
+from dataclasses import is_dataclass, replace
+from typing import Any
 
 import kio.schema
 import pytest
@@ -20,11 +18,11 @@ from kio.schema.create_acls.v3.response import AclCreationResult
 from kio.schema.describe_cluster.v1.response import DescribeClusterBroker, DescribeClusterResponse
 from kio.schema.errors import ErrorCode
 from kio.schema.fetch_snapshot.v1.response import PartitionSnapshot
-from kio.serial import entity_writer
 
 from records.errors import DecodeError
 from records.flexible import MessageReader
 from records.log.protocol.entity_reader import entity_reader
+from support.kio_entities import instances, written
 
 
 def entities() -> Iterator[type[Any]]:
@@ -37,48 +35,6 @@ def entities() -> Iterator[type[Any]]:
 
 
 ENTITIES = sorted(entities(), key=lambda entity: (entity.__module__, entity.__name__))
-
-_INTEGERS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
-_LONGEST_MS = 1 << 45  # 1,100 years
-VALUES: dict[str, st.SearchStrategy[Any]] = {
-    "bool": st.booleans(),
-    "uint16": st.integers(0, 0xFFFF),
-    "float64": st.floats(allow_nan=False),
-    "string": st.text(st.characters(exclude_categories=["Cs"]), max_size=200),
-    "bytes": st.binary(max_size=200),
-    "records": st.binary(max_size=200),
-    "uuid": st.uuids() | st.none(),
-    "error_code": st.sampled_from(ErrorCode),
-    "timedelta_i32": st.integers(-(1 << 31), (1 << 31) - 1).map(lambda ms: dt.timedelta(milliseconds=ms)),
-    "timedelta_i64": st.integers(-_LONGEST_MS, _LONGEST_MS).map(lambda ms: dt.timedelta(milliseconds=ms)),
-    "datetime_i64": st.integers(0, _LONGEST_MS).map(
-        lambda ms: dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(milliseconds=ms)
-    ),
-} | {name: st.integers(-(1 << bits - 1), (1 << bits - 1) - 1) for name, bits in _INTEGERS.items()}
-
-
-def values_of(type_: Any, kind: str | None) -> st.SearchStrategy[Any]:
-    """Values of a field; kio's names of types are finer than Python's."""
-    if get_origin(type_) in (Union, UnionType):
-        (only,) = (each for each in get_args(type_) if each is not NoneType)
-        optional = values_of(only, kind)
-        return optional if kind == "uuid" else st.none() | optional
-    if get_origin(type_) is tuple:
-        return st.lists(values_of(get_args(type_)[0], kind), max_size=3).map(tuple)
-    return instances(type_) if kind is None else VALUES[kind]
-
-
-def instances(entity: type[Any]) -> st.SearchStrategy[Any]:
-    return st.builds(
-        entity,
-        **{field.name: values_of(field.type, field.metadata.get("kafka_type")) for field in fields(entity)},
-    )
-
-
-def written(entity: Any) -> bytes:
-    out = io.BytesIO()
-    entity_writer(type(entity))(out, entity)
-    return out.getvalue()
 
 
 @given(data=st.data())

@@ -1,6 +1,6 @@
 """Encodes the answer to DescribeAcls from columns, in parts, so that a large listing is never in memory.
 
-The bytes are those of kio's writer for DescribeAclsResponse, which needs objects and ten times as long.
+The bytes are those of ``values_encoder``, which needs a mapping for each ACL, and all in memory.
 Source: DescribeAclsResponse.json; DescribeAclsResponse.aclsResources.
 """
 
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from authorizer.admin_server.api import StreamedAnswer
+from authorizer.admin_server.values_encoder import Sizes
 from authorizer.api.errors import UnknownServerError
 from authorizer.engine.index.pattern_keys import known_codes
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from records.varint import append_unsigned_varint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,6 +46,7 @@ class _Encoder:
     def __init__(self, listing: Listing, *, is_flexible: bool) -> None:
         columns, rows = listing.distinct_rows()
         self._is_flexible = is_flexible
+        self._sizes = Sizes.of(is_flexible=is_flexible)
         self._end = b"\0" if is_flexible else b""
         self._names, self._principals, self._hosts = columns.names, columns.principals, columns.hosts
         self._rows = rows
@@ -67,7 +68,7 @@ class _Encoder:
             throttle_ms.to_bytes(4, "big")
             + bytes(2)
             + (b"\1" if self._is_flexible else b"\0\0")
-            + self._array_size(len(self._starts) - 1)
+            + self._sizes.array(len(self._starts) - 1)
         )
         rows, firsts, flags = self._rows, self._rows[self._starts[:-1]], len(self._end)
         size = (
@@ -122,7 +123,7 @@ class _Encoder:
         for at, (start, count) in enumerate(zip(starts.tolist(), counts.tolist(), strict=True)):
             yield (
                 start,
-                b"".join((types[at : at + 1], names[at], patterns[at : at + 1], self._array_size(count))),
+                b"".join((types[at : at + 1], names[at], patterns[at : at + 1], self._sizes.array(count))),
             )
 
     def _codes(self, column: str, named: Any) -> npt.NDArray[np.int8]:
@@ -144,7 +145,7 @@ class _Encoder:
         encoded = {}
         for code in set(codes):
             text = _utf8(texts[code])
-            encoded[code] = self._text_size(len(text)) + text
+            encoded[code] = self._sizes.text(len(text)) + text
         return list(map(encoded.__getitem__, codes))
 
     def _text_bytes(self, column: TextColumn, rows: npt.NDArray[np.int32]) -> int:
@@ -159,18 +160,6 @@ class _Encoder:
                 f"An ACL has a text of {sizes.max()} bytes, too long for this version of DescribeAcls."
             )
         return int(((sizes + 2) * counts).sum())
-
-    def _text_size(self, size: int) -> bytes:
-        return _varint(size + 1) if self._is_flexible else size.to_bytes(2, "big")
-
-    def _array_size(self, count: int) -> bytes:
-        return _varint(count + 1) if self._is_flexible else count.to_bytes(4, "big")
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    append_unsigned_varint(out, value)
-    return bytes(out)
 
 
 def _utf8(text: str) -> bytes:

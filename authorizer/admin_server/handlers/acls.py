@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from authorizer.admin_server.api import StreamedAnswer
     from authorizer.admin_server.handlers.cluster_node import ClusterNode
     from authorizer.admin_server.request import AdminRequest
-    from authorizer.admin_server.versioned_entity import Values
+    from authorizer.admin_server.values_encoder import Values
     from authorizer.api.authorizer_api import AclDeleteResult
 
     _E = TypeVar("_E", ResourceType, PatternType, AclOperation, AclPermissionType)

@@ -21,7 +21,7 @@ from records.acl import AclOperation
 if TYPE_CHECKING:
     from authorizer.admin_server.handlers.cluster_node import ClusterNode
     from authorizer.admin_server.request import AdminRequest
-    from authorizer.admin_server.versioned_entity import Values
+    from authorizer.admin_server.values_encoder import Values
 
 #: A controller's message to every client.
 _NOT_LOADED: Final = (

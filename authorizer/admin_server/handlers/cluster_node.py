@@ -7,7 +7,6 @@ that the client uses, or the advertised one.
 from __future__ import annotations
 
 import socket
-import uuid
 from typing import TYPE_CHECKING, Final
 
 from authorizer.api.api_keys import api_key_name
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from authorizer.admin_server.request import AdminRequest
-    from authorizer.admin_server.versioned_entity import Values
+    from authorizer.admin_server.values_encoder import Values
     from authorizer.api.authorizer_api import Endpoint
     from authorizer.node.node import Node
 
@@ -50,11 +49,6 @@ class ClusterNode:
         """The cluster of the log, once it is known."""
         identity = self.node.status().identity
         return None if identity is None else identity.cluster_id
-
-    def topic_id(self, name: str) -> uuid.UUID | None:
-        """The id of a topic of the log's image; None if there is none."""
-        found = self.node.metadata.topics.by_name.get(name)
-        return None if found is None else uuid.UUID(bytes=bytes(found))
 
     def broker(self, request: AdminRequest) -> Values:
         """This node, at the address of the request's listener."""
@@ -136,7 +130,9 @@ class ClusterNode:
         """The same of several resources, all on one state."""
         self.require_ready(request)
         found = self.node.authorizer.authorized_operations_of_each(request.context, resource_type, names)
-        return list(map(to_bit_field, found))
+        # Most resources have the same operations.
+        bit_fields = {operations: to_bit_field(operations) for operations in set(found)}
+        return [bit_fields[operations] for operations in found]
 
 
 def advertised_addresses(

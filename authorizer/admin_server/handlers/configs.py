@@ -20,7 +20,7 @@ from records.topic_name import topic_name_problem
 if TYPE_CHECKING:
     from authorizer.admin_server.handlers.cluster_node import ClusterNode
     from authorizer.admin_server.request import AdminRequest
-    from authorizer.admin_server.versioned_entity import Values
+    from authorizer.admin_server.values_encoder import Values
 
 #: ConfigResource.Type: topic, broker, broker logger, client metrics, group.
 _TOPIC: Final = 2

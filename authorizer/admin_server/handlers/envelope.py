@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from authorizer.admin_server.handlers.cluster_node import ClusterNode
     from authorizer.admin_server.request import AdminRequest
-    from authorizer.admin_server.versioned_entity import Values
+    from authorizer.admin_server.values_encoder import Values
 
 #: Requests that Kafka 4.4 has and does not forward: without ApiKeys.forwardable and what 4.0 removed.
 _NOT_FORWARDED: Final = frozenset(range(95)) - {

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from authorizer.admin_server.handlers.cluster_node import ClusterNode
     from authorizer.admin_server.request import AdminRequest
-    from authorizer.admin_server.versioned_entity import Values
+    from authorizer.admin_server.values_encoder import Values
 
 _DESCRIBE_GROUPS: Final = 15
 #: FindCoordinatorRequest.CoordinatorType

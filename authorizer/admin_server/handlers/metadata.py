@@ -6,7 +6,6 @@ Source: KafkaApis.handleTopicMetadataRequest.
 
 from __future__ import annotations
 
-import uuid
 from typing import TYPE_CHECKING, Any, Final
 
 from kio.schema.errors import ErrorCode
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from authorizer.admin_server.handlers.cluster_node import ClusterNode
     from authorizer.admin_server.request import AdminRequest
-    from authorizer.admin_server.versioned_entity import Values
+    from authorizer.admin_server.values_encoder import Values
 
 _INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 #: From this version on topics can be named by their id alone.
@@ -62,10 +61,7 @@ class MetadataHandler:
     def error(self, body: Any, code: ErrorCode, _message: str | None) -> Values:
         """The same error for each named topic."""
         # As in Kafka: a response of versions 10 and 11 has no null name.
-        topics = [
-            topic_values(code, each.name or "", getattr(each, "topic_id", None))
-            for each in (body.topics or ())
-        ]
+        topics = [topic_values(code, each.name or "", _topic_id(each)) for each in (body.topics or ())]
         return {"brokers": [], "controller_id": -1, "topics": topics, "error_code": code}
 
     def _topics(self, request: AdminRequest) -> list[Values]:
@@ -75,15 +71,11 @@ class MetadataHandler:
             names = list(known.by_name)
             allowed = self._allows(request, names, log_if_denied=False)
             described = [name for name, is_allowed in zip(names, allowed, strict=True) if is_allowed]
-            operations = [NOT_REQUESTED] * len(described)
-            if getattr(request.body, "include_topic_authorized_operations", False):
-                # In one call: a cluster may have 10,000 topics.
-                operations = self._cluster.operations_of_each(request, ResourceType.TOPIC, described)
             return [
-                topic_values(ErrorCode.none, name, self._cluster.topic_id(name), each)
-                for name, each in zip(described, operations, strict=True)
+                topic_values(ErrorCode.none, name, known.by_name[name], each)
+                for name, each in zip(described, self._operations(request, described), strict=True)
             ]
-        named = [(each.name, getattr(each, "topic_id", None)) for each in wanted]
+        named = [(each.name, _topic_id(each)) for each in wanted]
         if (version := request.header.api_version) < _WITH_IDS:
             if any(name is None for name, _ in named):
                 raise InvalidRequestError(f"Topic name can not be null for version {version}")
@@ -91,16 +83,16 @@ class MetadataHandler:
                 raise InvalidRequestError(f"Topic IDs are not supported in requests for version {version}")
         return self._named(request, named)
 
-    def _named(
-        self, request: AdminRequest, wanted: Sequence[tuple[str | None, uuid.UUID | None]]
-    ) -> list[Values]:
+    def _named(self, request: AdminRequest, wanted: Sequence[tuple[str | None, Uuid | None]]) -> list[Values]:
         known = self._cluster.node.metadata.topics
         resolved = [
-            known.by_id.get(Uuid(topic_id.bytes)) if name is None and topic_id is not None else name
+            known.by_id.get(topic_id) if name is None and topic_id is not None else name
             for name, topic_id in wanted
         ]
         names = sorted({name for name in resolved if name is not None})
         allowed = dict(zip(names, self._allows(request, names), strict=True))
+        described = [name for name in names if allowed[name]]
+        operations = dict(zip(described, self._operations(request, described), strict=True))
         found: list[Values] = []
         for (name, topic_id), topic in zip(wanted, resolved, strict=True):
             if topic is None:
@@ -108,12 +100,14 @@ class MetadataHandler:
             elif not allowed[topic]:
                 # Names are not disclosed; ids are not sensitive.
                 found.append(topic_values(ErrorCode.topic_authorization_failed, name, topic_id))
-            elif not is_topic_name(topic):
-                found.append(self._decided(request, ErrorCode.invalid_topic_exception, topic))
-            elif topic not in known:
-                found.append(self._decided(request, ErrorCode.unknown_topic_or_partition, topic))
             else:
-                found.append(self._decided(request, ErrorCode.none, topic))
+                known_id = known.by_name.get(topic)
+                code = ErrorCode.none
+                if not is_topic_name(topic):
+                    code = ErrorCode.invalid_topic_exception
+                elif known_id is None:
+                    code = ErrorCode.unknown_topic_or_partition
+                found.append(topic_values(code, topic, known_id, operations[topic]))
         return found
 
     def _allows(
@@ -123,18 +117,23 @@ class MetadataHandler:
             request, AclOperation.DESCRIBE, ResourceType.TOPIC, names, log_if_denied=log_if_denied
         )
 
-    def _decided(self, request: AdminRequest, code: ErrorCode, name: str) -> Values:
-        """A topic that the sender may describe, whether it exists or not."""
-        operations = NOT_REQUESTED
-        if getattr(request.body, "include_topic_authorized_operations", False):
-            operations = self._cluster.operations(request, ResourceType.TOPIC, name)
-        return topic_values(code, name, self._cluster.topic_id(name), operations)
+    def _operations(self, request: AdminRequest, names: Sequence[str]) -> Sequence[int]:
+        """The sender's operations on topics that it may describe, in one call: there may be 10,000."""
+        if not getattr(request.body, "include_topic_authorized_operations", False):
+            return [NOT_REQUESTED] * len(names)
+        return self._cluster.operations_of_each(request, ResourceType.TOPIC, names)
+
+
+def _topic_id(topic: Any) -> Uuid | None:
+    """The id that a request names; older versions have none."""
+    found = getattr(topic, "topic_id", None)
+    return None if found is None else Uuid(found.bytes)
 
 
 def topic_values(
     code: ErrorCode,
     name: str | None,
-    topic_id: uuid.UUID | None = None,
+    topic_id: Uuid | None = None,
     operations: int = NOT_REQUESTED,
     *,
     is_internal: bool | None = None,

@@ -15,7 +15,7 @@ from authorizer.admin_server.sasl.session import AFTER_LOGIN, AuthenticateResult
 
 if TYPE_CHECKING:
     from authorizer.admin_server.request import AdminRequest
-    from authorizer.admin_server.versioned_entity import Values
+    from authorizer.admin_server.values_encoder import Values
 
 
 async def _handshake(request: AdminRequest) -> Values:

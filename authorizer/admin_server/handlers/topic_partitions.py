@@ -19,7 +19,8 @@ from records.topic_name import is_topic_name
 if TYPE_CHECKING:
     from authorizer.admin_server.handlers.cluster_node import ClusterNode
     from authorizer.admin_server.request import AdminRequest
-    from authorizer.admin_server.versioned_entity import Values
+    from authorizer.admin_server.values_encoder import Values
+    from records.ids import Uuid
 
 
 class TopicPartitionsHandler:
@@ -56,28 +57,28 @@ class TopicPartitionsHandler:
                 f"DescribeTopicPartitionsRequest cursor partition must be valid: {cursor.partition_index}"
             )
         allowed = self._cluster.allows(request, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
-        described = [
-            self._described(request, name)
-            for name, is_allowed in zip(names, allowed, strict=True)
-            if is_allowed
+        described = [name for name, is_allowed in zip(names, allowed, strict=True) if is_allowed]
+        operations = self._cluster.operations_of_each(request, ResourceType.TOPIC, described)
+        found = [
+            topic_values(_code(name, topic_id), name, topic_id, each)
+            for name, each in zip(described, operations, strict=True)
+            for topic_id in (known.by_name.get(name),)
         ]
         denied = [
             topic_values(ErrorCode.topic_authorization_failed, name, is_internal=False)
             for name, is_allowed in zip(names, allowed, strict=True)
             if is_named and not is_allowed
         ]
-        return {"topics": described + denied, "next_cursor": None}
+        return {"topics": found + denied, "next_cursor": None}
 
     def error(self, body: Any, code: ErrorCode, _message: str | None) -> Values:
         """The same error for each named topic."""
         topics = [topic_values(code, each.name, is_internal=False) for each in body.topics]
         return {"topics": topics, "next_cursor": None}
 
-    def _described(self, request: AdminRequest, name: str) -> Values:
-        topic_id = self._cluster.topic_id(name)
-        code = ErrorCode.none
-        if topic_id is None:
-            is_valid = is_topic_name(name)
-            code = ErrorCode.unknown_topic_or_partition if is_valid else ErrorCode.invalid_topic_exception
-        operations = self._cluster.operations(request, ResourceType.TOPIC, name)
-        return topic_values(code, name, topic_id, operations)
+
+def _code(name: str, topic_id: Uuid | None) -> ErrorCode:
+    if topic_id is not None:
+        return ErrorCode.none
+    is_valid = is_topic_name(name)
+    return ErrorCode.unknown_topic_or_partition if is_valid else ErrorCode.invalid_topic_exception
