@@ -140,14 +140,7 @@ class Workspace:
         self, log: MetadataLog, *, at_offset: int | None = None, with_offsets: bool = False
     ) -> LoadResult:
         """The state at the high watermark, or after the record at ``at_offset``; with notes."""
-        note_guess(log, at_offset)
-        # Before loading: trailing bytes that turn out to be damage are an error of the load, not a note.
-        trailing = log.trailing_bytes() if at_offset is None else None
-        result = load_state(log, self.sources(), at_offset=at_offset, with_offsets=with_offsets)
-        if at_offset is None:
-            note_trailing(trailing)
-            note_age(log)
-        return result
+        return load_noted_state(log, self.sources(), at_offset=at_offset, with_offsets=with_offsets)
 
     def settings(self, *, is_own: bool) -> AuthorizerSettings:
         """Settings of the authorizer; ``is_own``: the log is aclog-managed: no broker decides by its ACLs."""
@@ -169,6 +162,24 @@ class Workspace:
         from replay.snapshot_source import StoredSnapshots
 
         return [StoredSnapshots(self.store_to_read() if self.is_store_from_option else self.store())]
+
+
+def load_noted_state(
+    log: MetadataLog,
+    snapshots: Sequence[SnapshotSource],
+    *,
+    at_offset: int | None = None,
+    with_offsets: bool = False,
+) -> LoadResult:
+    """As ``load_state``, with notes: uncommitted changes; of the newest state also trailing bytes and age."""
+    note_guess(log, at_offset)
+    # Before loading: trailing bytes that turn out to be damage are an error of the load, not a note.
+    trailing = log.trailing_bytes() if at_offset is None else None
+    result = load_state(log, snapshots, at_offset=at_offset, with_offsets=with_offsets)
+    if at_offset is None:
+        note_trailing(trailing)
+        _note_age(log)
+    return result
 
 
 def load_state(
@@ -231,7 +242,7 @@ def note_guess(log: MetadataLog, at_offset: int | None = None) -> None:
         position = batches[-1].end_offset
 
 
-def note_age(log: MetadataLog) -> None:
+def _note_age(log: MetadataLog) -> None:
     """Print a note with the age of the state, if its cluster could not be polled."""
     freshness = log.freshness()
     if freshness is not None and freshness.error is not None:

@@ -18,7 +18,7 @@ from authorizer.cli.invocation import words
 from authorizer.cli.rendering.output import Waiting, shown
 from authorizer.cli.sidecar import CREDENTIALS, is_node
 from authorizer.cli.snapshot.listing import only_cluster
-from authorizer.cli.workspace import is_log, load_state, note_age, note_guess
+from authorizer.cli.workspace import is_log, load_noted_state
 from records.columns.acl_table import AclTable, AppliedAcl
 from records.errors import RecordError
 from records.log.directory.files import segment_name
@@ -95,9 +95,7 @@ def _of_log(
     with Waiting(f"opening {shown(url)}"):
         opened = open_log(url, mode="read", client=client)
     with closing(opened) as log:
-        note_guess(log, at_offset)
-        note_age(log)
-        image = load_state(log, snapshots, at_offset=at_offset, with_offsets=True).image
+        image = load_noted_state(log, snapshots, at_offset=at_offset, with_offsets=True).image
         is_of_cluster = log.is_cluster_metadata_log
         flags = ("--log", url, *words("--command-config", "--config"))
         command, *_ = editing_commands(

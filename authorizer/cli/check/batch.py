@@ -18,7 +18,7 @@ from authorizer.api.errors import SidecarRequestError
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.input import bad_line, lines_of
 from authorizer.cli.rendering.output import JsonLines, Progress, note, shown
-from authorizer.cli.workspace import Workspace, load_state, note_guess, note_trailing
+from authorizer.cli.workspace import Workspace, load_noted_state
 from authorizer.engine.batch_query import answer_query, request_of_query
 from authorizer.engine.decisions.audit import AuditLog
 from authorizer.engine.decisions.notes import unknown_release, unknown_settings
@@ -206,8 +206,6 @@ class _LogStates(_States):
         self._from_file = from_file
         self.has_log_offsets = not from_file
         self._newest: StandardAuthorizer | None = None
-        if not from_file:
-            note_guess(log)
 
     def authorizer(self, end_offset: int | None, queries: Sequence[dict[str, Any]]) -> BatchAuthorizer:
         if end_offset is None and self._newest is not None:
@@ -224,12 +222,8 @@ class _LogStates(_States):
         if end_offset == 0:
             return AclsImage.EMPTY
         sources = [] if self._from_file else self._workspace.sources()
-        if end_offset is not None:
-            return load_state(self._log, sources, at_offset=end_offset - 1).image
-        trailing = self._log.trailing_bytes()
-        image = load_state(self._log, sources).image
-        note_trailing(trailing)
-        return image
+        at_offset = None if end_offset is None else end_offset - 1
+        return load_noted_state(self._log, sources, at_offset=at_offset).image
 
 
 def _note_mistyped(state: AuthorizerState, queries: Sequence[dict[str, Any]]) -> None:

@@ -20,7 +20,7 @@ from authorizer.cli.options import (
     store_option,
 )
 from authorizer.cli.rendering.output import Waiting, answer, print_json, shown
-from authorizer.cli.workspace import Workspace, load_state, note_guess
+from authorizer.cli.workspace import Workspace, load_noted_state
 
 if TYPE_CHECKING:
     from records.log.base import LogIdentity
@@ -52,8 +52,7 @@ def create_command(*, at_offset: int | None, keep: int | None, as_json: bool) ->
     with workspace.log() as log:
         # Before reading the state, which may lack later records (I10).
         read_at_ms = time.time_ns() // 1_000_000
-        note_guess(log, at_offset)
-        image = load_state(log, [StoredSnapshots(store)], at_offset=at_offset).image
+        image = load_noted_state(log, [StoredSnapshots(store)], at_offset=at_offset).image
         reaches_end = image.provenance.end_offset >= log.high_watermark()
         write_and_print(
             workspace,
