@@ -8,15 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from records.entries import (
-    AbortTransactionRecord,
-    AccessControlEntryRecord,
-    BeginTransactionRecord,
-    EndTransactionRecord,
-    RemoveAccessControlEntryRecord,
-)
+from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.ids import Uuid
 from records.log_batch import LogRecord
+from support.naive_transactions import effective_records
 
 
 class NaiveChange(NamedTuple):
@@ -33,24 +28,11 @@ class NaiveChange(NamedTuple):
 def naive_changes(records: Iterable[LogRecord]) -> list[NaiveChange]:
     """All changes, by (offset, id); a metadata transaction changes an id at most once, at its end."""
     in_force: dict[Uuid, tuple[AccessControlEntryRecord, int]] = {}
-    pending: list[LogRecord] | None = None
     found: list[NaiveChange] = []
-    for logged in records:
-        counts: list[LogRecord] = []
-        match logged.record:
-            case BeginTransactionRecord():
-                pending = []
-            case EndTransactionRecord():
-                counts, pending = pending or [], None
-            case AbortTransactionRecord():
-                pending = None
-            case _ if pending is not None:
-                pending.append(logged)
-            case _:
-                counts = [logged]
+    for logged, effective in effective_records(records):
         before = dict(in_force)
-        for counted in counts:
-            record = counted.record
+        for each in effective:
+            record = each.record
             if isinstance(record, RemoveAccessControlEntryRecord):
                 in_force.pop(record.id, None)
             elif isinstance(record, AccessControlEntryRecord):

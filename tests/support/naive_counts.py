@@ -10,14 +10,9 @@ from collections.abc import Iterable
 from enum import IntEnum
 
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from records.entries import (
-    AbortTransactionRecord,
-    AccessControlEntryRecord,
-    BeginTransactionRecord,
-    EndTransactionRecord,
-    RemoveAccessControlEntryRecord,
-)
+from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.log_batch import LogRecord
+from support.naive_transactions import effective_records
 
 #: Resource type, pattern type, permission type, operation.
 Kind = tuple[str, str, str, str]
@@ -48,22 +43,9 @@ class NaiveCounts:
         self.at_end: dict[int, Counter[Kind]] = {}
         self.changes: list[tuple[int, int, Kind, int]] = []
         in_force: dict[bytes, Kind] = {}
-        pending: list[LogRecord] | None = None
-        for logged in records:
-            counts: list[LogRecord] = []
-            match logged.record:
-                case BeginTransactionRecord():
-                    pending = []
-                case EndTransactionRecord():
-                    counts, pending = pending or [], None
-                case AbortTransactionRecord():
-                    pending = None
-                case _ if pending is not None:
-                    pending.append(logged)
-                case _:
-                    counts = [logged]
-            for counted in counts:
-                self._count(in_force, counted, logged.offset)
+        for logged, effective in effective_records(records):
+            for each in effective:
+                self._count(in_force, each, logged.offset)
             self.at_end[logged.offset + 1] = Counter(in_force.values())
 
     def _count(self, in_force: dict[bytes, Kind], logged: LogRecord, offset: int) -> None:

@@ -9,12 +9,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from records.entries import (
-    AbortTransactionRecord,
-    BeginTransactionRecord,
-    ControlRecord,
-    EndTransactionRecord,
-)
+from records.entries import ControlRecord
 from records.ids import uuid_to_string
 from records.log.base import LogIdentity
 from records.log_batch import LogRecord
@@ -24,6 +19,7 @@ from snapshot.jobs.folding.log_plan import LogPlan, LogResult, LogSummary, log_r
 from snapshot.store.manifest import SnapshotManifest
 from snapshot.store.snapshot_store import SnapshotStore
 from support.column_logs import frame_of
+from support.naive_transactions import effective_records
 from support.snapshots import IDENTITY
 from support.source_rows import Row, source_batch
 
@@ -38,22 +34,9 @@ class Counted:
 
 def counted(records: Iterable[LogRecord]) -> list[Counted]:
     """The records that take effect, in order (KIP-868); transactions must be complete."""
-    found: list[Counted] = []
-    waiting: list[LogRecord] | None = None
-    for logged in records:
-        match logged.record:
-            case BeginTransactionRecord():
-                waiting = []
-            case EndTransactionRecord():
-                found += [Counted(before, logged.offset) for before in waiting or ()]
-                waiting = None
-            case AbortTransactionRecord():
-                waiting = None
-            case _ if waiting is not None:
-                waiting.append(logged)
-            case _:
-                found.append(Counted(logged, logged.offset))
-    return found
+    return [
+        Counted(each, logged.offset) for logged, effective in effective_records(records) for each in effective
+    ]
 
 
 def plan(
