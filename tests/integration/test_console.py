@@ -246,7 +246,7 @@ def test_the_key_after_a_choice_does_not_belong_to_the_palette(page: Page, url: 
     assert page.evaluate(f"() => {{ {press('Enter')} return {FOCUSED_TAG}; }}") == "BODY"
 
 
-def test_a_palette_opened_while_the_last_one_closes_stays_open(page: Page, url: str) -> None:
+def test_a_palette_remains_open_if_it_opened_while_the_last_one_closed(page: Page, url: str) -> None:
     page.goto(url)
     expect(page.locator("table.matrix")).to_be_visible()
     page.keyboard.press("/")
