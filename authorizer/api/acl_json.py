@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.code_names import code_from_name, code_to_name
-from records.entries import AccessControlEntryRecord, AclContent
-from records.ids import uuid_from_string, uuid_to_string
+from records.ids import uuid_to_string
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from records.columns.acl_table import AppliedAcl
+    from records.entries import AccessControlEntryRecord, AclContent
 
 _CONTENT_FIELDS: Final = (
     "resourceType",
@@ -49,17 +49,12 @@ def content_texts(content: AclContent) -> tuple[str, str, str, str, str, str, st
     )
 
 
-def acl_from_json(acl: Mapping[str, str]) -> AccessControlEntryRecord:
-    """Parse ``acl_json``.
+def content_from_json(acl: Mapping[str, str]) -> AclContent:
+    """Parse ``content_json``.
 
     Raises:
         KeyError, ValueError: not the JSON of an ACL.
     """
-    return AccessControlEntryRecord(uuid_from_string(acl["id"]), *content_from_json(acl))
-
-
-def content_from_json(acl: Mapping[str, str]) -> AclContent:
-    """Parse ``content_json``. Raises as ``acl_from_json``."""
     return (
         code_from_name(ResourceType, acl["resourceType"]),
         acl["resourceName"],
@@ -74,14 +69,3 @@ def content_from_json(acl: Mapping[str, str]) -> AclContent:
 def applied_acl_json(acl: AppliedAcl) -> dict[str, Any]:
     """The JSON of an ACL with the offset of its record; ``offset`` is null if a checkpoint has the ACL."""
     return {**acl_json(acl.record), "offset": acl.offset, "timestamp": acl.timestamp_ms}
-
-
-def applied_acl_from_json(acl: Mapping[str, Any]) -> AppliedAcl:
-    """Parse ``applied_acl_json``, or ``acl_json``: then the offset is None.
-
-    Raises:
-        KeyError, ValueError: not the JSON of an ACL.
-    """
-    from records.columns.acl_table import AppliedAcl  # noqa: PLC0415 - numpy, which most users do not need
-
-    return AppliedAcl(acl_from_json(acl), acl.get("offset"), acl.get("timestamp") or 0)

@@ -168,6 +168,16 @@ class AclCreateResult:
     exception: ApiError | None = None
     record: AccessControlEntryRecord | None = field(default=None, compare=False)
 
+    @property
+    def added(self) -> tuple[AccessControlEntryRecord, ...]:
+        """The record that was written, if any."""
+        return () if self.record is None else (self.record,)
+
+    @property
+    def removed(self) -> tuple[AccessControlEntryRecord, ...]:
+        """Nothing."""
+        return ()
+
 
 @dataclass(frozen=True, slots=True)
 class AclBindingDeleteResult:
@@ -190,6 +200,17 @@ class AclDeleteResult:
 
     acl_binding_delete_results: tuple[AclBindingDeleteResult, ...] = field(default=())
     exception: ApiError | None = None
+
+    @property
+    def added(self) -> tuple[AccessControlEntryRecord, ...]:
+        """Nothing."""
+        return ()
+
+    @property
+    def removed(self) -> tuple[AccessControlEntryRecord, ...]:
+        """The ACLs that were removed, with their ids."""
+        records = (each.record for each in self.acl_binding_delete_results)
+        return tuple(record for record in records if record is not None)
 
 
 class Authorizer(Protocol):

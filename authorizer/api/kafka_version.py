@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self
 
 from authorizer.api.errors import ConfigError
 from authorizer.api.ip_network import EXACT_HOSTS, NETWORK_HOSTS, NetworkRules
@@ -112,6 +112,9 @@ def parse_kafka_version(value: object) -> KafkaVersion | None:
         raise ConfigError(KAFKA_VERSION_CONFIG, text, KAFKA_VERSIONS_ALLOWED) from None
 
 
+VersionSource = Literal["configured", "brokers", "metadata.version", "unknown"]
+
+
 class VersionInForce(NamedTuple):
     """The release whose rules apply, or the releases that are possible, and the source of that.
 
@@ -123,7 +126,7 @@ class VersionInForce(NamedTuple):
     """
 
     releases: tuple[KafkaVersion, ...]
-    source: Literal["configured", "brokers", "metadata.version", "unknown"]
+    source: VersionSource
     of_brokers: tuple[KafkaVersion, ...] = ()
 
     @classmethod
@@ -166,12 +169,6 @@ class VersionInForce(NamedTuple):
         """Hosts of ALLOW ACLs are networks if they are in every release; hosts of DENYs, if in any."""
         matched = [each.matches_networks for each in self.releases]
         return NetworkRules(allow=all(matched), deny=any(matched))
-
-    @classmethod
-    def from_json(cls, shown: Mapping[str, Any]) -> Self:
-        """Parse the JSON of a KafkaRelease. Raises KeyError or ValueError for anything else."""
-        releases, brokers = (tuple(map(KafkaVersion, shown[each])) for each in ("releases", "brokers"))
-        return cls(releases, shown["source"], brokers)
 
     def __str__(self) -> str:
         """``Kafka 4.3, as brokers of the log have registered``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from authorizer.api.authorizer_api import Action
@@ -204,7 +205,10 @@ def test_reasons_distinguish_the_defaults() -> None:
 def test_json_has_every_field() -> None:
     """Ids, offsets and timestamps of every ACL that it names."""
     denial = deny("User:a", READ, topic("t"))
-    found = explained(Fed(denial, allow("User:a", WRITE, topic("t"))), topic("t")).to_json()
+    explanation = explained(Fed(denial, allow("User:a", WRITE, topic("t"))), topic("t"))
+    answer = explanation.answer()
+    assert Explanation.from_answer(answer, explanation.context, explanation.action) == explanation
+    found = msgspec.to_builtins(answer)
     acl = {
         "id": uuid_to_string(denial.id),
         "resourceType": "TOPIC",

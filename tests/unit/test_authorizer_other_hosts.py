@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizer.api.authorizer_api import Action
-from authorizer.engine.explanation.explain import Explanation, explanation_from_json
+from authorizer.api.http.answers.decisions import OtherHosts
+from authorizer.engine.explanation.explain import Explanation
 from records.entries import AccessControlEntryRecord
 from support.decisions import READ, Fed, allow, context, deny, topic, topics
 
@@ -29,13 +30,7 @@ def test_a_deny_for_another_host_is_named() -> None:
     assert found.reason == (
         "an ACL allows it from 127.0.0.1 and none denies it from there; from 10.0.0.9 it is DENIED"
     )
-    assert found.to_json()["otherHosts"] == {
-        "result": "DENIED",
-        "hosts": ("10.0.0.9",),
-        "total": 1,
-        "but": (),
-        "butTotal": 0,
-    }
+    assert found.answer().other_hosts == OtherHosts("DENIED", ["10.0.0.9"], 1, [], 0)
 
 
 @pytest.mark.parametrize(
@@ -110,16 +105,13 @@ def test_a_super_user_has_no_other_hosts() -> None:
 def test_many_hosts_are_counted_and_the_first_are_listed() -> None:
     denied = [deny("User:a", READ, topic("t"), f"10.0.1.{number}") for number in range(30)]
     found = explained(allow("User:a", READ, topic("t")), *denied)
-    shown = found.to_json()
-    assert (len(shown["otherHosts"]["hosts"]), shown["otherHosts"]["total"]) == (20, 30)
+    shown = found.answer()
+    assert shown.other_hosts is not None
+    assert (len(shown.other_hosts.hosts), shown.other_hosts.total) == (20, 30)
     assert "and 10 more it is DENIED" in found.reason
-    again = explanation_from_json(shown, found.context, found.action)
-    assert again.other_hosts is not None
-    assert again.other_hosts.hosts == shown["otherHosts"]["hosts"]
-    # An older node answers without it.
-    assert (
-        explanation_from_json(shown | {"otherHosts": None}, found.context, found.action).other_hosts is None
-    )
+    parsed = Explanation.from_answer(shown, found.context, found.action)
+    assert parsed.other_hosts is not None
+    assert list(parsed.other_hosts.hosts) == shown.other_hosts.hosts
 
 
 HOSTS = [

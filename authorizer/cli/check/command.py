@@ -159,7 +159,9 @@ def check_command(
     if host_assumed and explanation.other_hosts is not None and not explain:
         note(f"note: --host was not given, so {host} is assumed; {explanation.other_hosts}")
     if as_json:
-        document = explanation.to_json()
+        import msgspec
+
+        document = msgspec.to_builtins(explanation.answer())
         if not explain:
             document = {key: document[key] for key in _PLAIN_ANSWER}
         else:
@@ -272,10 +274,8 @@ def _explained_by_log(
 def _explained_by_sidecar(
     url: str, context: RequestContext, action: Action, at_offset: int | None
 ) -> tuple[Explanation, _AnswerQuality]:
-    import msgspec
-
     from authorizer.client import AuthorizationRequest, calls
-    from authorizer.engine.explanation.explain import explanation_from_json
+    from authorizer.engine.explanation.explain import Explanation
 
     pattern = action.resource_pattern
     request = AuthorizationRequest(
@@ -283,7 +283,7 @@ def _explained_by_sidecar(
     )
     with sidecar_client(url) as client:
         answer = client.ask(calls.explanation(request, at_offset=at_offset))
-    explanation = explanation_from_json(msgspec.to_builtins(answer), context, action)
+    explanation = Explanation.from_answer(answer, context, action)
     quality = _AnswerQuality(
         answer.uncommitted_from, answer.age_ms, has_misses_of_others=answer.near_misses_of_others
     )

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
-import msgspec
-
-from authorizer.api.acl_json import applied_acl_from_json
 from authorizer.api.authorizer_api import AuthorizationResult
 from authorizer.api.errors import SidecarError, SidecarRequestError
 from authorizer.client import AuthorizationRequest, calls
 from authorizer.engine.decisions.decision import Decision
 from authorizer.engine.decisions.rules import Rule, require_literal
 from records.acl import AclOperation
+from records.columns.acl_table import AppliedAcl
 from records.errors import DecodeError
 
 if TYPE_CHECKING:
@@ -60,7 +58,7 @@ class SidecarAuthorizer:
         answer = self._answers[request]
         if isinstance(answer, SidecarError):
             _refuse(answer)
-        acl = None if answer.acl is None else applied_acl_from_json(msgspec.to_builtins(answer.acl))
+        acl = None if answer.acl is None else AppliedAcl(answer.acl.record(), None, 0)
         result = AuthorizationResult.ALLOWED if answer.is_allowed else AuthorizationResult.DENIED
         return Decision(result, Rule(answer.rule), acl)
 

@@ -12,6 +12,8 @@ import hashlib
 import html
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import to_builtins
+
 from authorizer.analysis.lint_rules import RULES
 from authorizer.api.acl_json import applied_acl_json
 from authorizer.cli.rendering.output import json_line, shown
@@ -203,7 +205,7 @@ def _answers(report: Report) -> list[dict[str, Any]]:
     """The explained decisions of the witnesses at both states."""
     offsets = [state_offset_json(each) for each in (report.before, report.state) if each is not None]
     return [
-        explanation.to_json() | offset
+        to_builtins(explanation.answer()) | offset
         for change in report.decision_changes[:EXPLAINED_MAXIMUM]
         for explanation, offset in zip(report.explained(change), offsets, strict=True)
     ]

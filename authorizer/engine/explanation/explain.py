@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
-from msgspec import to_builtins
 from msgspec.structs import replace as replace_fields
 
-from authorizer.api.acl_json import applied_acl_from_json, applied_acl_json
 from authorizer.api.authorizer_api import AuthorizationResult
-from authorizer.api.http.answers.decisions import KafkaRelease
-from authorizer.api.kafka_version import VersionInForce
+from authorizer.api.http.answers.acls import AppliedAcl
+from authorizer.api.http.answers.decisions import ExplainedRequest, KafkaRelease
 from authorizer.engine.decisions.authorize import authorize_action
 from authorizer.engine.decisions.decision import Decision
 from authorizer.engine.decisions.notes import notes
@@ -26,11 +24,10 @@ from authorizer.engine.explanation.near_misses import NearMiss, near_misses
 from authorizer.engine.explanation.other_hosts import OtherHosts, other_hosts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from authorizer.api.authorizer_api import Action, AuthorizableRequestContext
+    from authorizer.api.kafka_version import VersionInForce
     from authorizer.engine.decisions.state import AuthorizerState
-    from records.columns.acl_table import AppliedAcl
+    from records.columns.acl_table import AppliedAcl as AppliedAclRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +54,7 @@ class Explanation:
     decision: Decision
     end_offset: int
     reason: str
-    also_matched: tuple[AppliedAcl, ...]
+    also_matched: tuple[AppliedAclRow, ...]
     near_misses: tuple[NearMiss, ...]
     remark: str | None
     notes: tuple[str, ...]
@@ -68,7 +65,7 @@ class Explanation:
     def without_offsets(self) -> Self:
         """Return it without the offsets and times of ACLs, which ACLs from brokers do not have."""
 
-        def bare(acl: AppliedAcl) -> AppliedAcl:
+        def bare(acl: AppliedAclRow) -> AppliedAclRow:
             return replace_fields(acl, offset=None, timestamp_ms=-1)
 
         acl = self.decision.acl
@@ -79,41 +76,52 @@ class Explanation:
             near_misses=tuple(replace(each, acl=bare(each.acl)) for each in self.near_misses),
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the explanation as JSON.
-
-        ``offset`` is the earlier name of ``endOffset``. ACLs are their record's fields with ``offset`` and
-        ``timestamp`` of the record that wrote them.
-        """
+    def answer(self) -> ExplainedRequest:
+        """Return the HTTP answer."""
         pattern, acl = self.action.resource_pattern, self.decision.acl
-        return {
-            "result": self.decision.result.value,
-            "rule": str(self.decision),
-            "reason": self.reason,
-            "offset": self.end_offset,
-            "endOffset": self.end_offset,
-            "principal": str(self.context.principal),
-            "host": self.context.client_address,
-            "operation": self.action.operation.name,
-            "resourceType": pattern.resource_type.name,
-            "resourceName": pattern.name,
-            "acl": None if acl is None else applied_acl_json(acl),
-            "alsoMatched": [applied_acl_json(each) for each in self.also_matched],
-            "nearMisses": [
-                {
-                    "field": each.field,
-                    "has": each.value,
-                    "asked": each.requested,
-                    "acl": applied_acl_json(each.acl),
-                }
-                for each in self.near_misses
-            ],
-            "remark": self.remark,
-            "notes": list(self.notes),
-            "otherHosts": None if self.other_hosts is None else self.other_hosts.to_json(),
-            "kafkaVersion": to_builtins(KafkaRelease.of(self.kafka_version)),
-            "fix": [shlex.join(["kafka-acls", *flags]) for flags in self.fix],
-        }
+        return ExplainedRequest(
+            result=self.decision.result.value,
+            rule=str(self.decision),
+            reason=self.reason,
+            offset=self.end_offset,
+            end_offset=self.end_offset,
+            principal=str(self.context.principal),
+            host=self.context.client_address,
+            operation=self.action.operation.name,
+            resource_type=pattern.resource_type.name,
+            resource_name=pattern.name,
+            acl=None if acl is None else AppliedAcl.of_row(acl),
+            also_matched=[*map(AppliedAcl.of_row, self.also_matched)],
+            near_misses=[each.answer() for each in self.near_misses],
+            remark=self.remark,
+            notes=list(self.notes),
+            other_hosts=None if self.other_hosts is None else self.other_hosts.answer(),
+            kafka_version=KafkaRelease.of(self.kafka_version),
+            fix=[shlex.join(["kafka-acls", *flags]) for flags in self.fix],
+        )
+
+    @classmethod
+    def from_answer(
+        cls, answer: ExplainedRequest, context: AuthorizableRequestContext, action: Action
+    ) -> Self:
+        """Parse the HTTP answer for this request. ValueError: it has an unknown code, rule or release."""
+        acl = None if answer.acl is None else answer.acl.row()
+        rule = Rule(answer.rule.partition("(")[0])
+        return cls(
+            context=context,
+            action=action,
+            decision=Decision(AuthorizationResult(answer.result), rule, acl),
+            end_offset=answer.end_offset,
+            reason=answer.reason,
+            also_matched=tuple(each.row() for each in answer.also_matched),
+            near_misses=tuple(map(NearMiss.from_answer, answer.near_misses)),
+            remark=answer.remark,
+            notes=tuple(answer.notes),
+            other_hosts=None if answer.other_hosts is None else OtherHosts.from_answer(answer.other_hosts),
+            kafka_version=answer.kafka_version.value(),
+            # Each command begins with kafka-acls.
+            fix=tuple(tuple(shlex.split(command)[1:]) for command in answer.fix),
+        )
 
 
 def explain(state: AuthorizerState, context: AuthorizableRequestContext, action: Action) -> Explanation:
@@ -125,7 +133,7 @@ def explain(state: AuthorizerState, context: AuthorizableRequestContext, action:
     """
     decided = authorize_action(state, context, action)
     decision = decided.decision()
-    matching: list[AppliedAcl] = []
+    matching: list[AppliedAclRow] = []
     misses: tuple[NearMiss, ...] = ()
     other_results: OtherHosts | None = None
     if decision.rule is not Rule.SUPER_USER:
@@ -190,41 +198,3 @@ def _own_reason(state: AuthorizerState, decision: Decision, action: Action) -> s
             if state.index.resources.covers(pattern.resource_type, pattern.name):
                 return "ACLs cover the resource, but none of them matches"
             return "no ACL covers the resource"
-
-
-def explanation_from_json(
-    document: Mapping[str, Any], context: AuthorizableRequestContext, action: Action
-) -> Explanation:
-    """Parse the result of ``to_json`` for this request.
-
-    Raises:
-        KeyError, ValueError: it is not an explanation.
-    """
-    acl = document["acl"]
-    rule = Rule(document["rule"].partition("(")[0])
-    return Explanation(
-        context=context,
-        action=action,
-        decision=Decision(
-            AuthorizationResult(document["result"]), rule, None if acl is None else applied_acl_from_json(acl)
-        ),
-        end_offset=document["offset"],
-        reason=document["reason"],
-        also_matched=tuple(applied_acl_from_json(each) for each in document["alsoMatched"]),
-        near_misses=tuple(
-            NearMiss(applied_acl_from_json(each["acl"]), each["field"], each["has"], each["asked"])
-            for each in document["nearMisses"]
-        ),
-        remark=document["remark"],
-        notes=tuple(document["notes"]),
-        other_hosts=_other_hosts(document.get("otherHosts")),
-        kafka_version=VersionInForce.from_json(document["kafkaVersion"]),
-        # Each command begins with kafka-acls.
-        fix=tuple(tuple(shlex.split(command)[1:]) for command in document["fix"]),
-    )
-
-
-def _other_hosts(document: Mapping[str, Any] | None) -> OtherHosts | None:
-    if document is None:
-        return None
-    return OtherHosts(document["result"], tuple(document["hosts"]), tuple(document["but"]))

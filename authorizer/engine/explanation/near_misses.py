@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from heapq import nsmallest
 from itertools import chain, islice, takewhile
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
+from authorizer.api.http.answers import decisions as answers
+from authorizer.api.http.answers.acls import AppliedAcl as AclAnswer
 from authorizer.api.ip_network import matches_host
 from authorizer.engine.decisions.listing import list_acls
 from authorizer.engine.decisions.rules import acl_principals, allows, covers_operation
@@ -61,6 +63,15 @@ class NearMiss:
     field: str
     value: str
     requested: str
+
+    def answer(self) -> answers.NearMiss:
+        """Return the HTTP answer."""
+        return answers.NearMiss(self.field, self.value, self.requested, AclAnswer.of_row(self.acl))
+
+    @classmethod
+    def from_answer(cls, answer: answers.NearMiss) -> Self:
+        """Parse an HTTP answer. ValueError: the ACL has an unknown code."""
+        return cls(answer.acl.row(), answer.field, answer.has, answer.requested)
 
 
 def near_misses(

@@ -7,9 +7,10 @@ and network. Another address decides for all hosts that no ACL names.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from authorizer.api.authorizer_api import RequestContext
+from authorizer.api.http.answers import decisions as answers
 from authorizer.api.ip_address import host_address
 from authorizer.api.ip_network import EVERY_IPV4, EVERY_IPV6, address_of, address_text, network_of
 from authorizer.engine.decisions.authorize import decide
@@ -37,7 +38,7 @@ class OtherHosts:
         but: if ``hosts`` is ``*``, the named hosts with the result of the request itself.
     """
 
-    result: str
+    result: answers.Result
     hosts: tuple[str, ...]
     but: tuple[str, ...]
 
@@ -48,15 +49,15 @@ class OtherHosts:
             return f"from every other host{but} it is {self.result}"
         return f"from {_listed(self.hosts)} it is {self.result}"
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the first hosts; ``total`` and ``butTotal`` are the numbers of all."""
-        return {
-            "result": self.result,
-            "hosts": self.hosts[:LISTED_MAXIMUM],
-            "total": len(self.hosts),
-            "but": self.but[:LISTED_MAXIMUM],
-            "butTotal": len(self.but),
-        }
+    def answer(self) -> answers.OtherHosts:
+        """Return the HTTP answer, with the first hosts."""
+        hosts, but = (list(each[:LISTED_MAXIMUM]) for each in (self.hosts, self.but))
+        return answers.OtherHosts(self.result, hosts, len(self.hosts), but, len(self.but))
+
+    @classmethod
+    def from_answer(cls, answer: answers.OtherHosts) -> Self:
+        """Parse an HTTP answer."""
+        return cls(answer.result, tuple(answer.hosts), tuple(answer.but))
 
 
 def other_hosts(
@@ -81,7 +82,7 @@ def other_hosts(
     opposite_hosts = [
         host for host in named if (address := addresses[host]) is not None and has_other_result(address)
     ]
-    opposite = "DENIED" if result.value == "ALLOWED" else "ALLOWED"
+    opposite: answers.Result = "DENIED" if result.value == "ALLOWED" else "ALLOWED"
     if unnamed is not None and has_other_result(unnamed):
         same = (host for host in named if addresses[host] is not None and host not in opposite_hosts)
         but = tuple(each for each in same if each != context.client_address)

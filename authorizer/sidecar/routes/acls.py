@@ -17,21 +17,20 @@ from __future__ import annotations
 
 import asyncio
 from itertools import chain
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import msgspec
 import structlog
 from starlette.responses import Response, StreamingResponse
 
-from authorizer.analysis.plan import PlanApplication
+from authorizer.analysis.plan import PlanApplication, PlanResult
+from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
 from authorizer.api.http.acl_requests import ACLS_PATH, PLANS_PATH, AclCreation, AclDeletion
 from authorizer.api.http.answers.acls import (
     Acl,
     AclList,
     AppliedAcl,
-    CreationResult,
     CreationResults,
-    DeletionResult,
     DeletionResults,
     PlanOutcomes,
     SingleAcl,
@@ -52,23 +51,25 @@ from authorizer.sidecar.http.request_response import (
 from authorizer.sidecar.routes.acl_bodies import AclListing, bindings_of, filters_of, listing_of, plan_of
 from authorizer.sidecar.routes.endpoint import GUARD_ERRORS, STATE_ERRORS, declare_endpoint
 from authorizer.sidecar.routes.query_requests import AtOffset
-from authorizer.sidecar.routes.request_state import ready_state, visible_end
+from authorizer.sidecar.routes.request_state import ready_state, results_and_end
 from records.acl import AclOperation
 from records.errors import DecodeError
 from records.ids import uuid_from_string
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from concurrent.futures import Future
 
     from starlette.requests import Request
 
-    from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
     from authorizer.engine.decisions.listing import Listing
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.node.node import Node
     from authorizer.sidecar.routes.request_state import RequestStates
-    from records.acl import AclBinding, AclBindingFilter
+    from records.acl import AclBindingFilter
     from records.entries import AccessControlEntryRecord
+
+_Result = TypeVar("_Result", AclCreateResult, AclDeleteResult, PlanResult)
 
 log = structlog.get_logger(__name__)
 
@@ -170,23 +171,8 @@ class AclRoutes:
         """POST: create ACLs, as one atomic batch of those that can be."""
         caller = self.authorize_change(request, "CreateAcls")
         bindings = bindings_of(await read_body(request))
-        results, end_offset = await self.create_for(request, caller, bindings)
-        answers = [CreationResult.of(result) for result in results]
-        return json_response(CreationResults(end_offset, end_offset, answers))
-
-    async def create_for(
-        self, request: Request, caller: Caller, bindings: Sequence[AclBinding]
-    ) -> tuple[Sequence[AclCreateResult], int]:
-        """Create ACLs for a caller who may; a result for each, and the end offset that has the change."""
         futures = self._node.authorizer.create_acls(caller.context, bindings)
-        results = await asyncio.gather(*map(asyncio.wrap_future, futures))
-        end_offset = self._record_change(
-            request,
-            caller,
-            created=sum(result.record is not None for result in results),
-            refused=sum(result.exception is not None for result in results),
-        )
-        return results, end_offset
+        return json_response(CreationResults.of(*await self.finish_change(request, caller, futures)))
 
     @declare_endpoint(
         "DELETE",
@@ -202,24 +188,8 @@ class AclRoutes:
         """DELETE: remove all that filters mean, as one atomic batch."""
         caller = self.authorize_change(request, "DeleteAcls")
         filters = filters_of(await read_body(request))
-        results, end_offset = await self.delete_for(request, caller, filters)
-        answers = [DeletionResult.of(result) for result in results]
-        return json_response(DeletionResults(end_offset, end_offset, answers))
-
-    async def delete_for(
-        self, request: Request, caller: Caller, filters: Sequence[AclBindingFilter]
-    ) -> tuple[Sequence[AclDeleteResult], int]:
-        """Remove ACLs for a caller who may; returns as ``create_for``."""
         futures = self._node.authorizer.delete_acls(caller.context, filters)
-        results = await asyncio.gather(*map(asyncio.wrap_future, futures))
-        deleted = (each.record for result in results for each in result.acl_binding_delete_results)
-        end_offset = self._record_change(
-            request,
-            caller,
-            deleted=len({record.id for record in deleted if record is not None}),
-            refused=sum(result.exception is not None for result in results),
-        )
-        return results, end_offset
+        return json_response(DeletionResults.of(*await self.finish_change(request, caller, futures)))
 
     @declare_endpoint(
         "POST",
@@ -242,16 +212,8 @@ class AclRoutes:
     async def apply_for(self, request: Request, caller: Caller, wanted: PlanApplication) -> Response:
         """What became of the plan of a caller who may change ACLs."""
         future = self._node.mutator.apply_plan(wanted.plan, wanted.max_removed_percent)
-        result = await asyncio.wrap_future(future)
-        answer = result.answer()
-        end_offset = self._record_change(
-            request,
-            caller,
-            created=len(result.added),
-            deleted=len({record.id for record in result.removed}),
-            refused=int(result.exception is not None),
-        )
-        return json_response(PlanOutcomes(end_offset, end_offset, [answer]))
+        (result,), end_offset = await self.finish_change(request, caller, [future])
+        return json_response(PlanOutcomes(end_offset, end_offset, [result.answer()]))
 
     async def _authorized_state(
         self, request: Request, min_offset: int | None, at_offset: int | None
@@ -276,24 +238,24 @@ class AclRoutes:
         caller.require_on_cluster(AclOperation.ALTER)
         return caller
 
-    def _record_change(
-        self, request: Request, caller: Caller, *, created: int = 0, deleted: int = 0, refused: int
-    ) -> int:
-        """Log the change; return the end offset at which it is visible."""
+    async def finish_change(
+        self, request: Request, caller: Caller, futures: Sequence[Future[_Result]]
+    ) -> tuple[list[_Result], int]:
+        """Wait for a change and log it; return its results and the end offset at which it is visible."""
+        results, end_offset = await results_and_end(self._node, futures)
         request.state.has_changed = True
-        end_offset = visible_end(self._node)
         log.info(
             "acls_changed",
             request=caller.context.request_name,
             caller=str(caller.context.caller),
             caller_host=caller.context.caller_address,
             listener=caller.context.listener_name,
-            created=created,
-            deleted=deleted,
-            refused=refused,
+            created=sum(len(result.added) for result in results),
+            deleted=len({record.id for result in results for record in result.removed}),
+            refused=sum(result.exception is not None for result in results),
             offset=end_offset,
         )
-        return end_offset
+        return results, end_offset
 
     def _caller(self, state: AuthorizerState, request: Request, name: str) -> Caller:
         return Caller(self._node, state, origin_of(request), name)

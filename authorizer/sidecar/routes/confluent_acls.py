@@ -210,7 +210,8 @@ class ConfluentAclRoutes:
         _, url = self._acls_of(request)
         caller = self._acls.authorize_change(request, "CreateAcls")
         acl = decode_body(await read_body(request), ConfluentNewAcl, _ACLS_PATH)
-        results, _ = await self._acls.create_for(request, caller, [acl.binding()])
+        futures = self._node.authorizer.create_acls(caller.context, [acl.binding()])
+        results, _ = await self._acls.finish_change(request, caller, futures)
         _require_success([result.exception for result in results])
         location = filter_url(url, msgspec.structs.asdict(acl))
         return Response(status_code=HTTPStatus.CREATED, headers={"location": location})
@@ -232,7 +233,8 @@ class ConfluentAclRoutes:
         acls = decode_body(await read_body(request), ConfluentAclBatch, f"{_ACLS_PATH}:batch").data
         check_count(len(acls))
         bindings = [acl.binding(f"data[{number}].") for number, acl in enumerate(acls)]
-        results, _ = await self._acls.create_for(request, caller, bindings)
+        futures = self._node.authorizer.create_acls(caller.context, bindings)
+        results, _ = await self._acls.finish_change(request, caller, futures)
         _require_success([result.exception for result in results])
         return Response(status_code=HTTPStatus.CREATED)
 
@@ -252,10 +254,10 @@ class ConfluentAclRoutes:
         cluster_id, url = self._acls_of(request)
         caller = self._acls.authorize_change(request, "DeleteAcls", takes_query=True)
         given = decode_query(request.scope["query_string"], ConfluentDeletion)
-        (result,), _ = await self._acls.delete_for(request, caller, [given.filter()])
+        futures = self._node.authorizer.delete_acls(caller.context, [given.filter()])
+        (result,), _ = await self._acls.finish_change(request, caller, futures)
         _require_success([result.exception])
-        deleted = (each.record for each in result.acl_binding_delete_results)
-        acls = [ConfluentAcl.at(url, cluster_id, record.content) for record in deleted if record is not None]
+        acls = [ConfluentAcl.at(url, cluster_id, record.content) for record in result.removed]
         return json_response(ConfluentDeletedAcls(acls))
 
     def _acls_of(self, request: Request) -> tuple[str, str]:

@@ -198,14 +198,14 @@ def explained_decision(
     if status.freshness is not None:
         explanation = explanation.without_offsets()
     freshness = status.freshness if state.end_offset >= status.end_offset else None  # not of the past
-    of_node = {
-        "hostAssumed": host_assumed,
-        "highWatermarkIsGuess": status.uncommitted_from is not None,
-        "uncommittedFrom": status.uncommitted_from,
-        "ageMs": None if freshness is None else freshness.age_ms,
-        "nearMissesOfOthers": shows_all,
-    }
-    return msgspec.convert(explanation.to_json() | of_node, ExplainedDecision)
+    return ExplainedDecision(
+        **msgspec.structs.asdict(explanation.answer()),
+        host_assumed=host_assumed,
+        high_watermark_is_guess=status.uncommitted_from is not None,
+        uncommitted_from=status.uncommitted_from,
+        age_ms=None if freshness is None else freshness.age_ms,
+        near_misses_of_others=shows_all,
+    )
 
 
 async def _decode_query(request: Request, kind: type[_Query]) -> _Query:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.api.http.error_code import ErrorCode
@@ -16,12 +16,15 @@ from authorizer.listeners.fair_share import FairShare
 from authorizer.sidecar.http.errors import RETRY, HttpError, invalid_request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from concurrent.futures import Future
 
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.node.node import Node
     from authorizer.sidecar.http.limits import LoadLimiter
     from authorizer.sidecar.http.request_origin import Origin
+
+_T = TypeVar("_T")
 
 #: Seconds that a request waits at most.
 MIN_OFFSET_TIMEOUT_S: Final = 5.0
@@ -56,6 +59,12 @@ async def wait_for_offset(node: Node, end_offset: int) -> None:
             f"this node has applied the log up to {visible_end(node)}",
             RETRY,
         )
+
+
+async def results_and_end(node: Node, futures: Sequence[Future[_T]]) -> tuple[list[_T], int]:
+    """Wait for a change of ACLs; return its results and the end offset at which it is visible."""
+    results = await asyncio.gather(*map(asyncio.wrap_future, futures))
+    return results, visible_end(node)
 
 
 def visible_end(node: Node) -> int:

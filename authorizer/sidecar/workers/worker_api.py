@@ -22,17 +22,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from authorizer.api.cluster_name import CLUSTERS_PATH, DEFAULT_CLUSTER
-from authorizer.api.http.answers.acls import (
-    CreationResult,
-    CreationResults,
-    DeletionResult,
-    DeletionResults,
-    PlanOutcomes,
-)
+from authorizer.api.http.answers.acls import CreationResults, DeletionResults, PlanOutcomes
 from authorizer.sidecar.http.request_response import json_response
 from authorizer.sidecar.http.server_thread import private_server
 from authorizer.sidecar.routes.acl_bodies import bindings_of, filters_of, plan_of
-from authorizer.sidecar.routes.request_state import visible_end
+from authorizer.sidecar.routes.request_state import results_and_end
 
 if TYPE_CHECKING:
     import uvicorn
@@ -80,22 +74,18 @@ class WorkerApi:
     async def _create(self, request: Request) -> Response:
         node = self._node(request)
         futures = node.mutator.create_acls(bindings_of(await request.body()))
-        results = await asyncio.gather(*map(asyncio.wrap_future, futures))
-        end_offset = visible_end(node)
-        return json_response(CreationResults(end_offset, end_offset, [*map(CreationResult.of, results)]))
+        return json_response(CreationResults.of(*await results_and_end(node, futures)))
 
     async def _delete(self, request: Request) -> Response:
         node = self._node(request)
         futures = node.mutator.delete_acls(filters_of(await request.body()))
-        results = await asyncio.gather(*map(asyncio.wrap_future, futures))
-        end_offset = visible_end(node)
-        return json_response(DeletionResults(end_offset, end_offset, [*map(DeletionResult.of, results)]))
+        return json_response(DeletionResults.of(*await results_and_end(node, futures)))
 
     async def _apply(self, request: Request) -> Response:
         node = self._node(request)
         wanted = plan_of(await request.body())
-        result = await asyncio.wrap_future(node.mutator.apply_plan(wanted.plan, wanted.max_removed_percent))
-        end_offset = visible_end(node)
+        future = node.mutator.apply_plan(wanted.plan, wanted.max_removed_percent)
+        (result,), end_offset = await results_and_end(node, [future])
         return json_response(PlanOutcomes(end_offset, end_offset, [result.answer()]))
 
     def _node(self, request: Request) -> Node:

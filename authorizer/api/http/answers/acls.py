@@ -15,6 +15,8 @@ from records.entries import AccessControlEntryRecord
 from records.ids import uuid_from_string, uuid_to_string
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from authorizer.api.errors import ApiError
     from records.columns.acl_table import AppliedAcl as AppliedAclRow
 
@@ -73,6 +75,12 @@ class AppliedAcl(Acl, frozen=True, rename="camel", gc=False):
         """The ACL of a row."""
         record = acl.record
         return cls(uuid_to_string(record.id), *content_texts(record.content), acl.offset, acl.timestamp_ms)
+
+    def row(self) -> AppliedAclRow:
+        """The row. ValueError: a member has no valid value."""
+        from records.columns.acl_table import AppliedAcl as Row  # noqa: PLC0415 - numpy, which few users need
+
+        return Row(self.record(), self.offset, self.timestamp)
 
 
 class AclList(StateAnswer, frozen=True):
@@ -142,8 +150,7 @@ class DeletionResult(msgspec.Struct, frozen=True, omit_defaults=True):
         """The answer for a result."""
         if result.exception is not None:
             return cls(error=ItemError.of(result.exception))
-        records = (each.record for each in result.acl_binding_delete_results)
-        return cls([Acl.of(record) for record in records if record is not None])
+        return cls([*map(Acl.of, result.removed)])
 
     def value(self) -> AclDeleteResult:
         """The result. ValueError: the answer has none."""
@@ -173,11 +180,21 @@ class CreationResults(StateAnswer, frozen=True):
 
     results: list[CreationResult]
 
+    @classmethod
+    def of(cls, results: Iterable[AclCreateResult], end_offset: int) -> Self:
+        """The answer for results that are visible at an end offset."""
+        return cls(end_offset, end_offset, [*map(CreationResult.of, results)])
+
 
 class DeletionResults(StateAnswer, frozen=True):
     """A result for each filter, in order; ``offset`` as in CreationResults."""
 
     results: list[DeletionResult]
+
+    @classmethod
+    def of(cls, results: Iterable[AclDeleteResult], end_offset: int) -> Self:
+        """As ``CreationResults.of``."""
+        return cls(end_offset, end_offset, [*map(DeletionResult.of, results)])
 
 
 class PlanOutcomes(StateAnswer, frozen=True):

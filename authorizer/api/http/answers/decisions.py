@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal, cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from authorizer.api.http.answers.acls import Acl, AppliedAcl, StateAnswer
 from authorizer.api.http.error_code import ErrorCodeName
-
-if TYPE_CHECKING:
-    from authorizer.api.kafka_version import VersionInForce
+from authorizer.api.kafka_version import KafkaVersion, VersionInForce, VersionSource
 
 Result = Literal["ALLOWED", "DENIED"]
 
@@ -114,9 +112,14 @@ class KafkaRelease(msgspec.Struct, frozen=True, rename="camel"):
             version.brokers_disagree,
         )
 
+    def value(self) -> VersionInForce:
+        """The version. ValueError: an unknown release."""
+        releases, brokers = (tuple(map(KafkaVersion, each)) for each in (self.releases, self.brokers))
+        return VersionInForce(releases, cast("VersionSource", self.source), brokers)
+
 
 class NearMiss(msgspec.Struct, frozen=True):
-    """An ACL of the opposite effect that failed on one field."""
+    """An ACL of the opposite effect that failed on one field: what the ACL has, and what would match."""
 
     field: str
     has: str
@@ -134,10 +137,10 @@ class OtherHosts(msgspec.Struct, frozen=True, rename="camel"):
     but_total: int
 
 
-class ExplainedDecision(msgspec.Struct, frozen=True, rename="camel"):
-    """A decision with its reason, as ``aclog check --explain --json`` prints it; see docs/http.md.
+class ExplainedRequest(msgspec.Struct, frozen=True, rename="camel"):
+    """A request and its decision with the reason; see docs/http.md.
 
-    ``near_misses_of_others``: whether the caller may see near misses with other principals.
+    ``offset`` is the earlier name of ``end_offset``.
     """
 
     result: Result
@@ -158,6 +161,14 @@ class ExplainedDecision(msgspec.Struct, frozen=True, rename="camel"):
     other_hosts: OtherHosts | None
     kafka_version: KafkaRelease
     fix: list[str]
+
+
+class ExplainedDecision(ExplainedRequest, frozen=True, rename="camel"):
+    """An explained request and what limits the answer, as ``aclog check --explain --json`` prints them.
+
+    ``near_misses_of_others``: whether the caller may see near misses with other principals.
+    """
+
     host_assumed: bool
     high_watermark_is_guess: bool
     uncommitted_from: int | None
