@@ -12,7 +12,10 @@ import pytest
 
 from authorizer.admin_server.server import AdminServer
 from authorizer.configuration.load import load_config
+from records.log.base import LogIdentity
+from snapshot.jobs.planning.log_states import LogBacklog
 from snapshot.jobs.running.progress_metrics import JobMetrics
+from snapshot.jobs.sources.logs import FollowedLog
 from support.admin_requests import ask, request_frame
 from support.fleets import fleet_config, node_of, running_fleet
 from support.instrumented_sidecar import instrumented_sidecar
@@ -29,6 +32,8 @@ from support.prom_queries import (
     queries_of,
 )
 from support.prom_units import GRAFANA_UNITS, unit_of
+from support.snapshots import TOPIC_ID
+from support.spark_progress import RUN, progress
 from support.waiting import wait_until
 
 #: What Prometheus adds to each series that it scrapes, and its own series.
@@ -50,8 +55,22 @@ OF_WORKERS: Final = {
     "aclog_worker_up": {WORKER},
     "aclog_worker_restarts_total": {WORKER},
 }
-ROW = re.compile(r"^\| `([a-z_]+)` \| (gauge|counter|histogram) \| ([a-zA-Z, ]*)\|", re.MULTILINE)
+ROW = re.compile(r"^\| `([a-z_]+)` \| (gauge|counter|histogram) \| ([a-zA-Z_, ]*)\|", re.MULTILINE)
 RUNBOOKS = (ROOT / "docs" / "runbooks.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def of_spark() -> Scrape:
+    """What a Spark job serves, in a fleet, after a batch."""
+    log = FollowedLog(url="/var/acls", identity=LogIdentity("c", TOPIC_ID))
+    metrics = JobMetrics([log], ["changes"])
+    query = metrics.queries["changes"]
+    query.listed()
+    query.started("changes", RUN)
+    query.planned(LogBacklog(cluster_id="c", start=0, log_end=5, oldest_ms=0, next_ms=None))
+    end = '{"clusterId":"c","offset":5}'
+    query.progressed(progress((end,), (end,), durations_ms={"addBatch": 1, "triggerExecution": 2}))
+    return Scrape({family.name: family for family in metrics.collect()})
 
 
 @pytest.fixture(scope="module")
@@ -100,9 +119,17 @@ def parts(expression: str) -> list[promql_parser.Expr]:
 
 
 @pytest.mark.parametrize("each", queries(), ids=lambda each: each.where)
-def test_queried_metrics_are_exposed(each: PromQuery, scraped: Scrape, of_clusters: set[str]) -> None:
+def test_queried_metrics_are_exposed(
+    each: PromQuery, scraped: Scrape, of_clusters: set[str], of_spark: Scrape
+) -> None:
     """PromQL that parses, of series and labels that there are; in a panel of one cluster what is one's."""
-    exposed = scraped.labels() | OF_WORKERS | {UP: set()} | {name: set[str]() for name in OF_CONSOLE}
+    exposed = (
+        scraped.labels()
+        | of_spark.labels()
+        | OF_WORKERS
+        | {UP: set()}
+        | {name: set[str]() for name in OF_CONSOLE}
+    )
     for name in of_clusters & exposed.keys():
         exposed[name].add(CLUSTER)
     names = set()
@@ -212,7 +239,7 @@ def test_the_dashboard_can_be_imported() -> None:
         assert {source["uid"] for source in sources} == {"${datasource}"}
 
 
-def test_every_metric_is_documented(scraped: Scrape) -> None:
+def test_every_metric_is_documented(scraped: Scrape, of_spark: Scrape) -> None:
     """docs/metrics.md has each with its type and labels, and none that is not exposed."""
     text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     described = {
@@ -220,7 +247,7 @@ def test_every_metric_is_documented(scraped: Scrape) -> None:
         for name, kind, labels in ROW.findall(text)
     }
     exposed = {}
-    for family in scraped.metric_families.values():
+    for family in (scraped.metric_families | of_spark.metric_families).values():
         name = f"{family.name}_total" if family.type == "counter" else family.name
         labels = {label for sample in family.samples for label in sample.labels} - {"le"}
         exposed[name] = family.type, labels
@@ -250,9 +277,8 @@ def test_every_runbook_has_its_alert() -> None:
     assert sorted(runbooks) == sorted(rule["alert"] for rule in alerts())
 
 
-def test_runbooks_and_guides_name_metrics_that_exist(scraped: Scrape) -> None:
+def test_runbooks_and_guides_name_metrics_that_exist(scraped: Scrape, of_spark: Scrape) -> None:
     guides = (page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "how-to").glob("*.md"))
     names = set(re.findall(r"`(aclog_[a-z_]+)`", "".join((RUNBOOKS, *guides))))
-    exposed = {re.sub("_(bucket|count|sum)$", "", name) for name in scraped.labels()}
-    exposed |= {metric.name for metric in JobMetrics((), ("changes",)).collect()}
+    exposed = {re.sub("_(bucket|count|sum)$", "", name) for name in scraped.labels() | of_spark.labels()}
     assert names - exposed == OF_WORKERS.keys() | OF_POLLS.keys() | OF_CONSOLE.keys()

@@ -371,8 +371,8 @@ def aclcount(permission_type: str, operation: str) -> str:
 def test_a_running_job_serves_metrics(spark: SparkSession, tmp_path: Path) -> None:
     """The counts of the last committed batch, and Spark's progress, as the log grows; after a restart too."""
     end, lag = (
-        named("aclog_spark_end_offset", job="counts", cluster_id="c"),
-        named("aclog_spark_lag_offsets", job="counts", cluster_id="c"),
+        named("aclog_spark_end_offset", spark_job="counts", cluster_id="c"),
+        named("aclog_spark_lag_offsets", spark_job="counts", cluster_id="c"),
     )
     read, write = aclcount("ALLOW", "READ"), aclcount("ALLOW", "WRITE")
     with DirectoryLog.open(tmp_path / "log", mode="create", cluster_id="c") as log:
@@ -383,27 +383,27 @@ def test_a_running_job_serves_metrics(spark: SparkSession, tmp_path: Path) -> No
             found = wait_for(port, lambda found: found.get(end) == 3)
             assert (found[read], found[write], found[lag]) == (2, 1, 0)
             assert (
-                found[named("aclog_spark_batches_total", job="counts")],
-                found[named("aclog_spark_rows_total", job="counts")],
+                found[named("aclog_spark_batches_total", spark_job="counts")],
+                found[named("aclog_spark_rows_total", spark_job="counts")],
             ) == (
                 1,
                 3,
             )
-            assert found[named("aclog_spark_batch_rows", job="counts")] == 3
-            assert found[named("aclog_spark_query_active", job="counts")] == 1
+            assert found[named("aclog_spark_batch_rows", spark_job="counts")] == 3
+            assert found[named("aclog_spark_query_active", spark_job="counts")] == 1
             durations = {name for name in found if name.startswith("aclog_spark_batch_duration_seconds")}
             phases = {
-                named("aclog_spark_batch_duration_seconds", job="counts", phase=phase)
+                named("aclog_spark_batch_duration_seconds", spark_job="counts", phase=phase)
                 for phase in ("addBatch", "triggerExecution")
             }
             assert phases <= durations
             assert all(found[phase] > 0 for phase in phases)
-            assert found[named("aclog_spark_processed_rows_per_second", job="counts")] > 0
+            assert found[named("aclog_spark_processed_rows_per_second", spark_job="counts")] > 0
 
             log.append([RemoveAccessControlEntryRecord(acl_id(3)), acl(4)])
             found = wait_for(port, lambda found: found.get(end) == 5)
             assert (found[read], found[write]) == (3, 0)
-            assert found[named("aclog_spark_rows_total", job="counts")] == 5
+            assert found[named("aclog_spark_rows_total", spark_job="counts")] == 5
 
     # Before its first batch, a restarted job shows what the last one counted.
     with running(job) as port:
@@ -436,11 +436,12 @@ def test_topics_of_a_fleet_are_counted_and_watched(
             plain[followed.identity.cluster_id] = NaiveCounts(records_of(opened.read(0)))
     with running(job) as port:
         names = {
-            cluster: named("aclog_spark_end_offset", job="counts", cluster_id=cluster) for cluster in ends
+            cluster: named("aclog_spark_end_offset", spark_job="counts", cluster_id=cluster)
+            for cluster in ends
         }
         found = wait_for(port, lambda found: {name: found.get(names[name]) for name in ends} == ends)
         lags = {
-            cluster: found[named("aclog_spark_lag_offsets", job="counts", cluster_id=cluster)]
+            cluster: found[named("aclog_spark_lag_offsets", spark_job="counts", cluster_id=cluster)]
             for cluster in ends
         }
         assert lags == dict.fromkeys(ends, 0)

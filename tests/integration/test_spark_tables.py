@@ -39,6 +39,8 @@ from snapshot.jobs.changes.tables.maintenance import deletable_rows, maintain
 from snapshot.jobs.changes.tables.schema import TABLES
 from snapshot.jobs.changes.tables.sql import register
 from snapshot.jobs.running.job import BatchReport, JobSettings
+from snapshot.jobs.running.progress_metrics import JobMetrics
+from snapshot.jobs.running.query import RunControl
 from snapshot.jobs.sources.logs import resolve_logs
 from support.changing_log import BEGIN_MS, write_log
 from support.naive_tables import NaiveTables, assert_tables_are_of, rows_of
@@ -59,16 +61,47 @@ def run(spark: SparkSession, home: Path, logs: Sequence[Path], **options: Any) -
         max_offsets=options.pop("max_offsets", None),
     )
     reports: list[BatchReport] = []
+
+    def on_batch(report: BatchReport) -> None:
+        reports.append(report)
+        options.get("on_batch", lambda _: None)(report)
+
     run_changes(
-        spark, settings, f"file://{home / 'out'}", reports.append, **{"access_analysis": ANALYSIS, **options}
+        spark,
+        settings,
+        f"file://{home / 'out'}",
+        on_batch,
+        access_analysis=options.get("access_analysis", ANALYSIS),
+        control=options.get("control"),
     )
     return reports
 
 
 def test_the_tables_have_every_change_of_a_log(spark: SparkSession, tmp_path: Path) -> None:
-    """The short test of the gate: one run of the job."""
+    """The short test of the gate: one run of the job, whose log lags until the tables have the batch."""
     log, output = write_log(tmp_path / "log", 1, 5, "c"), tmp_path / "out"
-    run(spark, tmp_path, [log])
+    day_s = 86_400
+    metrics = JobMetrics(resolve_logs([f"file:{log}"]), ["changes"], lambda: BEGIN_MS / 1000 + day_s)
+    lags = []
+
+    def lag() -> dict[str, float]:
+        names = {"end_offset", "lag_offsets", "lag_seconds", "publication_pending_seconds"}
+        found = {each.name.removeprefix("aclog_spark_"): each.samples for each in metrics.collect()}
+        return {name: found[name][0].value for name in names}
+
+    def on_batch(report: BatchReport) -> None:
+        lags.append(lag())
+        metrics.done("changes", report)
+        lags.append(lag())
+
+    control = RunControl(observer=metrics.queries["changes"])
+    (report,) = run(spark, tmp_path, [log], control=control, on_batch=on_batch)
+    end = report.logs[0].end
+    published = {"publication_pending_seconds": 0}
+    assert lags == [
+        {"end_offset": 0, "lag_offsets": end, "lag_seconds": day_s, **published},
+        {"end_offset": end, "lag_offsets": 0, "lag_seconds": 0, **published},
+    ]
     assert_tables_are_of(output, log)
 
 

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import re
 import uuid
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
+import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
-from pyspark.sql.streaming.listener import SinkProgress, SourceProgress, StreamingQueryProgress
 
 from records.log.base import LogIdentity
 from snapshot.fold import DeltaCounts
 from snapshot.jobs.counts.count_metrics import AclCountMetric
 from snapshot.jobs.counts.count_rows import AclKind
+from snapshot.jobs.planning.log_states import LogBacklog
 from snapshot.jobs.running.job import BatchReport, LogReport
-from snapshot.jobs.running.progress_metrics import JobMetrics, QueryProgress
+from snapshot.jobs.running.progress_metrics import LOGS_SHOWN, JobMetrics, QueryProgress
 from snapshot.jobs.sources.logs import FollowedLog
 from support.snapshots import TOPIC_ID
+from support.spark_progress import RUN, progress
 
 READ = AclKind("TOPIC", "LITERAL", "ALLOW", "READ")
 WRITE = AclKind("TOPIC", "LITERAL", "ALLOW", "WRITE")
@@ -28,7 +31,8 @@ LOGS = (
     FollowedLog(url="kafka://b:9092/acls-x", identity=LogIdentity("x", TOPIC_ID), is_of_fleet=True),
     FollowedLog(url="kafka://b:9092/acls-y", identity=LogIdentity("y", TOPIC_ID), is_of_fleet=True),
 )
-RUN = uuid.UUID(int=1)
+#: Of BATCH.
+TRIGGER_S = 1795222800.5
 
 
 def directory(offset: int) -> str:
@@ -39,51 +43,13 @@ def topics(**ends: int) -> str:
     return "{" + ",".join(f'"acls-{name}":{{"0":{end}}}' for name, end in ends.items()) + "}"
 
 
-def progress(
-    ends: tuple[str | None, str | None],
-    latest: tuple[str | None, str | None],
-    *,
-    run_id: uuid.UUID = RUN,
-    durations_ms: dict[str, int] | None = None,
-) -> StreamingQueryProgress:
-    """As Spark 4.2 says it: ``addBatch`` is there if a batch was done."""
-    fields: dict[str, Any] = {
-        "id": uuid.UUID(int=9),
-        "runId": run_id,
-        "name": None,
-        "timestamp": "2026-11-21T01:00:00.500Z",
-        "batchId": 0,
-        "batchDuration": 0,
-        "durationMs": durations_ms or {"latestOffset": 3, "triggerExecution": 4},
-        "eventTime": {},
-        "stateOperators": [],
-        "sources": [
-            SourceProgress(
-                description="a log",
-                startOffset="",
-                endOffset=end,  # type: ignore[arg-type] # None is null in Java
-                latestOffset=late,  # type: ignore[arg-type]
-                numInputRows=0,
-                inputRowsPerSecond=0.0,
-                processedRowsPerSecond=0.0,
-                metrics={},
-            )
-            for end, late in zip(ends, latest, strict=True)
-        ],
-        "sink": SinkProgress(description="", numOutputRows=-1, metrics={}),
-        "numInputRows": 0,
-        "inputRowsPerSecond": 0.0,
-        "processedRowsPerSecond": 0.0,
-        "observedMetrics": {},
-    }
-    return StreamingQueryProgress(**fields)
-
-
 BATCH = progress(
     (directory(45), topics(x=7, y=0)),
     (directory(50), topics(x=7, y=3)),
     durations_ms={"addBatch": 1500, "triggerExecution": 2000},
 )
+
+
 REPORT = BatchReport(
     batch_id=0,
     logs=tuple(
@@ -103,9 +69,15 @@ REPORT = BatchReport(
 )
 
 
-def watched() -> tuple[JobMetrics, QueryProgress]:
-    """The metrics of one job, and the progress of its query."""
-    metrics = JobMetrics(LOGS, ["counts"])
+def report(**ends: int) -> BatchReport:
+    """The logs of BATCH, which reached these ends."""
+    logs = (replace(log, end=ends[log.cluster_id]) for log in REPORT.logs if log.cluster_id in ends)
+    return replace(REPORT, logs=tuple(logs))
+
+
+def watched(logs: Sequence[FollowedLog] = LOGS, now_s: float = TRIGGER_S) -> tuple[JobMetrics, QueryProgress]:
+    """The metrics of one job at one time, and the progress of its query."""
+    metrics = JobMetrics(logs, ["counts"], lambda: now_s)
     return metrics, metrics.queries["counts"]
 
 
@@ -129,22 +101,31 @@ def test_every_name_and_value_after_a_batch() -> None:
     query.done(REPORT)
     query.progressed(BATCH)
     assert samples(metrics) == {
-        "aclog_spark_query_active{job=counts}": 1,
-        "aclog_spark_failing_logs{job=counts}": 0,
-        "aclog_spark_batches_total{job=counts}": 1,
-        "aclog_spark_rows_total{job=counts}": 40,
-        "aclog_spark_last_trigger_timestamp_seconds{job=counts}": 1795222800.5,
-        "aclog_spark_batch_rows{job=counts}": 40,
-        "aclog_spark_input_rows_per_second{job=counts}": 0,
-        "aclog_spark_processed_rows_per_second{job=counts}": 20,
-        "aclog_spark_batch_duration_seconds{job=counts,phase=addBatch}": 1.5,
-        "aclog_spark_batch_duration_seconds{job=counts,phase=triggerExecution}": 2,
-        "aclog_spark_end_offset{cluster_id=dir,job=counts}": 45,
-        "aclog_spark_end_offset{cluster_id=x,job=counts}": 7,
-        "aclog_spark_end_offset{cluster_id=y,job=counts}": 0,
-        "aclog_spark_lag_offsets{cluster_id=dir,job=counts}": 5,
-        "aclog_spark_lag_offsets{cluster_id=x,job=counts}": 0,
-        "aclog_spark_lag_offsets{cluster_id=y,job=counts}": 3,
+        "aclog_spark_query_active{spark_job=counts}": 1,
+        "aclog_spark_failing_logs{spark_job=counts}": 0,
+        "aclog_spark_batches_total{spark_job=counts}": 1,
+        "aclog_spark_rows_total{spark_job=counts}": 40,
+        "aclog_spark_last_trigger_timestamp_seconds{spark_job=counts}": 1795222800.5,
+        "aclog_spark_batch_rows{spark_job=counts}": 40,
+        "aclog_spark_input_rows_per_second{spark_job=counts}": 0,
+        "aclog_spark_processed_rows_per_second{spark_job=counts}": 20,
+        "aclog_spark_batch_duration_seconds{phase=addBatch,spark_job=counts}": 1.5,
+        "aclog_spark_batch_duration_seconds{phase=triggerExecution,spark_job=counts}": 2,
+        "aclog_spark_query_failures_total{spark_job=counts}": 0,
+        "aclog_spark_publication_pending_seconds{spark_job=counts}": 0,
+        "aclog_spark_logs{spark_job=counts}": 3,
+        "aclog_spark_logs_behind{spark_job=counts}": 2,
+        "aclog_spark_total_lag_offsets{spark_job=counts}": 8,
+        "aclog_spark_max_lag_seconds{spark_job=counts}": 0,
+        "aclog_spark_lag_seconds{cluster_id=dir,spark_job=counts}": 0,
+        "aclog_spark_lag_seconds{cluster_id=x,spark_job=counts}": 0,
+        "aclog_spark_lag_seconds{cluster_id=y,spark_job=counts}": 0,
+        "aclog_spark_end_offset{cluster_id=dir,spark_job=counts}": 45,
+        "aclog_spark_end_offset{cluster_id=x,spark_job=counts}": 7,
+        "aclog_spark_end_offset{cluster_id=y,spark_job=counts}": 0,
+        "aclog_spark_lag_offsets{cluster_id=dir,spark_job=counts}": 5,
+        "aclog_spark_lag_offsets{cluster_id=x,spark_job=counts}": 0,
+        "aclog_spark_lag_offsets{cluster_id=y,spark_job=counts}": 3,
     }
 
 
@@ -152,18 +133,21 @@ def test_before_the_first_batch_there_are_no_false_numbers() -> None:
     """Neither an offset nor a lag is known, nor when Spark looked."""
     metrics, query = watched()
     nothing = {
-        "aclog_spark_query_active{job=counts}": 0.0,
-        "aclog_spark_failing_logs{job=counts}": 0.0,
-        "aclog_spark_batches_total{job=counts}": 0.0,
-        "aclog_spark_rows_total{job=counts}": 0.0,
+        "aclog_spark_query_failures_total{spark_job=counts}": 0.0,
+        "aclog_spark_publication_pending_seconds{spark_job=counts}": 0.0,
+        "aclog_spark_logs{spark_job=counts}": 3.0,
+        "aclog_spark_query_active{spark_job=counts}": 0.0,
+        "aclog_spark_failing_logs{spark_job=counts}": 0.0,
+        "aclog_spark_batches_total{spark_job=counts}": 0.0,
+        "aclog_spark_rows_total{spark_job=counts}": 0.0,
     }
     assert samples(metrics) == nothing
     query.started("counts", RUN)
     query.progressed(progress((None, "null"), (None, None)))
     shown = {
-        "aclog_spark_query_active{job=counts}": 1.0,
-        "aclog_spark_failing_logs{job=counts}": 0.0,
-        "aclog_spark_last_trigger_timestamp_seconds{job=counts}": 1795222800.5,
+        "aclog_spark_query_active{spark_job=counts}": 1.0,
+        "aclog_spark_failing_logs{spark_job=counts}": 0.0,
+        "aclog_spark_last_trigger_timestamp_seconds{spark_job=counts}": 1795222800.5,
     }
     assert samples(metrics) == nothing | shown
 
@@ -177,12 +161,106 @@ def test_a_poll_without_a_batch_keeps_the_values_of_the_last_batch() -> None:
     before = samples(metrics)
     query.progressed(progress((directory(45), topics(x=7, y=0)), (directory(45), topics(x=7, y=9))))
     changed = {
-        "aclog_spark_lag_offsets{cluster_id=dir,job=counts}": 0,
-        "aclog_spark_lag_offsets{cluster_id=y,job=counts}": 9,
+        "aclog_spark_lag_offsets{cluster_id=dir,spark_job=counts}": 0,
+        "aclog_spark_lag_offsets{cluster_id=y,spark_job=counts}": 9,
+        "aclog_spark_logs_behind{spark_job=counts}": 1,
+        "aclog_spark_total_lag_offsets{spark_job=counts}": 9,
     }
     assert samples(metrics) == before | changed
     query.idle(RUN, "2026-11-21T01:00:10Z")
-    assert samples(metrics)["aclog_spark_last_trigger_timestamp_seconds{job=counts}"] == 1795222810
+    assert samples(metrics)["aclog_spark_last_trigger_timestamp_seconds{spark_job=counts}"] == 1795222810
+
+
+def planned(query: QueryProgress, cluster_id: str, start: int, log_end: int, *times_s: float | None) -> None:
+    """A batch of a log begins; the times are those of its first record, and of the first one after it."""
+    oldest_ms, next_ms = (None if at_s is None else int(at_s * 1000) for at_s in times_s)
+    backlog = LogBacklog(
+        cluster_id=cluster_id, start=start, log_end=log_end, oldest_ms=oldest_ms, next_ms=next_ms
+    )
+    query.planned(backlog)
+
+
+def lag_of(metrics: JobMetrics, cluster_id: str) -> tuple[float, float]:
+    """In offsets and in seconds."""
+    found, labels = samples(metrics), f"{{cluster_id={cluster_id},spark_job=counts}}"
+    return found[f"aclog_spark_lag_offsets{labels}"], found[f"aclog_spark_lag_seconds{labels}"]
+
+
+def test_lag_while_a_batch_runs_and_when_it_is_stored() -> None:
+    """From its plan on, by the time of the oldest record that is not stored, also if the batch fails."""
+    metrics, query = watched()
+    query.started("counts", RUN)
+    planned(query, "dir", 40, 60, TRIGGER_S - 100, TRIGGER_S - 30)
+    assert lag_of(metrics, "dir") == (20, 100)
+    query.failed()
+    query.terminated(RUN)
+    assert lag_of(metrics, "dir") == (20, 100)
+    assert samples(metrics)["aclog_spark_query_failures_total{spark_job=counts}"] == 1
+    query.started("counts", RUN)
+    planned(query, "dir", 40, 60, TRIGGER_S - 100, TRIGGER_S - 30)
+    query.done(report(dir=45))
+    assert lag_of(metrics, "dir") == (15, 30)
+    planned(query, "dir", 45, 60, TRIGGER_S - 30, None)
+    # Spark reports the batch before, late.
+    query.progressed(BATCH)
+    assert lag_of(metrics, "dir") == (15, 30)
+    query.done(report(dir=60))
+    assert lag_of(metrics, "dir") == (0, 0)
+
+
+def test_lag_of_records_whose_time_cannot_be_read_begins_when_it_is_seen() -> None:
+    """A damaged record has no time, nor has a log that Spark reports without a batch."""
+    now_s = TRIGGER_S
+    metrics = JobMetrics(LOGS, ["counts"], lambda: now_s)
+    query = metrics.queries["counts"]
+    query.started("counts", RUN)
+    planned(query, "dir", 40, 60, None, None)
+    now_s += 50
+    planned(query, "dir", 40, 60, None, None)
+    assert lag_of(metrics, "dir") == (20, 50)
+    query.progressed(BATCH)
+    assert lag_of(metrics, "y") == (3, 50)
+
+
+def test_many_logs_have_series_only_for_those_that_lag_most() -> None:
+    names = [f"c{number:03}" for number in range(LOGS_SHOWN + 30)]
+    logs = [FollowedLog(url=f"/var/{name}", identity=LogIdentity(name, TOPIC_ID)) for name in names]
+    metrics, query = watched(logs)
+    for number, name in enumerate(names):
+        planned(query, name, 0, 0 if name == names[0] else 5, TRIGGER_S - number, None)
+    found = samples(metrics)
+    shown = sorted(name for name in found if name.startswith("aclog_spark_lag_seconds"))
+    assert shown == [f"aclog_spark_lag_seconds{{cluster_id={name},spark_job=counts}}" for name in names[30:]]
+    assert found["aclog_spark_logs_behind{spark_job=counts}"] == len(names) - 1
+    assert found["aclog_spark_total_lag_offsets{spark_job=counts}"] == 5 * (len(names) - 1)
+    assert found["aclog_spark_max_lag_seconds{spark_job=counts}"] == len(names) - 1
+    query.follow(logs[:1])
+    assert samples(metrics)["aclog_spark_logs_behind{spark_job=counts}"] == 0
+
+
+def test_a_publication_is_pending_until_the_tables_have_it() -> None:
+    now_s = TRIGGER_S
+    metrics = JobMetrics(LOGS, ["changes"], lambda: now_s)
+    query = metrics.queries["changes"]
+
+    def pending_s() -> float:
+        return samples(metrics)["aclog_spark_publication_pending_seconds{spark_job=changes}"]
+
+    with query.publication():
+        now_s += 7
+        assert pending_s() == 7
+    assert pending_s() == 0
+    with pytest.raises(OSError, match="full"), query.publication():
+        raise OSError("full")
+    now_s += 5
+    assert pending_s() == 5
+
+
+def test_the_time_of_the_last_listing() -> None:
+    metrics, query = watched()
+    query.listed()
+    name = "aclog_spark_last_listing_timestamp_seconds{spark_job=counts}"
+    assert samples(metrics)[name] == TRIGGER_S
 
 
 def test_the_rate_is_over_the_time_between_two_polls() -> None:
@@ -192,7 +270,7 @@ def test_the_rate_is_over_the_time_between_two_polls() -> None:
     query.idle(RUN, "2026-11-21T00:59:50.5Z")
     query.done(REPORT)
     query.progressed(BATCH)
-    assert samples(metrics)["aclog_spark_input_rows_per_second{job=counts}"] == 4
+    assert samples(metrics)["aclog_spark_input_rows_per_second{spark_job=counts}"] == 4
 
 
 def test_a_query_that_ended_is_not_active() -> None:
@@ -204,8 +282,8 @@ def test_a_query_that_ended_is_not_active() -> None:
     query.terminated(RUN)
     found = samples(metrics)
     assert (
-        found["aclog_spark_query_active{job=counts}"],
-        found["aclog_spark_batches_total{job=counts}"],
+        found["aclog_spark_query_active{spark_job=counts}"],
+        found["aclog_spark_batches_total{spark_job=counts}"],
     ) == (0, 1)
 
 
@@ -232,7 +310,7 @@ def test_jobs_of_one_session_are_separate() -> None:
     names = [family.name for family in metrics.collect()]
     assert len(names) == len(set(names))
     found = samples(metrics)
-    name = "aclog_spark_rows_total{{job={}}}"
+    name = "aclog_spark_rows_total{{spark_job={}}}"
     assert (found[name.format("counts")], found[name.format("snapshots")]) == (40, 0)
     assert sum(each.startswith("kafka_server_authorizer_aclcount") for each in found) == 1
 
@@ -243,7 +321,7 @@ def test_a_query_that_is_started_again_is_followed() -> None:
     query.started("counts", uuid.UUID(int=2))
     query.terminated(uuid.UUID(int=2))
     query.started("counts", RUN)
-    assert samples(metrics)["aclog_spark_query_active{job=counts}"] == 1
+    assert samples(metrics)["aclog_spark_query_active{spark_job=counts}"] == 1
 
 
 def test_a_kind_without_acls_has_the_value_0() -> None:

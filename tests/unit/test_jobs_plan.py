@@ -325,3 +325,20 @@ def test_another_state_is_refused_where_both_are_exact() -> None:
     assert store.commit(past_gap, attempts="job") == past_gap
     exact = replace(other, digest=6)
     assert store.commit(exact, attempts="job") == exact
+
+
+def test_backlog_has_the_times_of_the_oldest_records() -> None:
+    """Of the first record in the batch, and of the first one after it."""
+    world = World()
+    backlog = world.states.backlog(3, 7)
+    assert (backlog.start, backlog.log_end) == (3, 10)
+    times_ms = [batch.records[0].timestamp_ms for batch in world.log.read(0)]
+    assert (backlog.oldest_ms, backlog.next_ms) == (times_ms[3], times_ms[7])
+    assert len(set(times_ms)) == len(times_ms)
+    assert world.states.backlog(3, 10).next_ms is None
+
+
+def test_backlog_of_a_record_that_cannot_be_read_has_no_time() -> None:
+    world = World()
+    world.log.damage(3)
+    assert world.states.backlog(3, 7).oldest_ms is None

@@ -124,6 +124,9 @@ def run(flags: JobFlags, workspace: Workspace, jobs: Sequence[Job]) -> None:
                     output.show(report)
 
                 def start(control: RunControl) -> None:
+                    if metrics is not None:
+                        control = replace(control, observer=metrics.queries[job.name])
+
                     def start_on(current: JobSettings, control: RunControl) -> None:
                         if metrics is not None:
                             metrics.queries[job.name].follow(current.logs)

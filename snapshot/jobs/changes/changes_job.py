@@ -24,6 +24,7 @@ from snapshot.jobs.changes.change_messages import messages_of
 from snapshot.jobs.changes.change_table import net_changes
 from snapshot.jobs.changes.coverage import Coverage, put_coverage, read_coverage
 from snapshot.jobs.changes.tables.delta_tables import DeltaHistory
+from snapshot.jobs.running.job import JobObserver
 from snapshot.jobs.running.query import run_job
 from snapshot.jobs.sources.log_failures import LogFailures
 from snapshot.store.storage import Storage
@@ -103,10 +104,13 @@ def run_changes(
     committed = on_batch
     if access_analysis is not None:
         tables = DeltaHistory(spark, output, access_analysis)
-        tables.catch_up()
+        observer = JobObserver() if control is None else control.observer
+        with observer.publication():
+            tables.catch_up()
 
         def committed(report: BatchReport) -> None:
-            tables.publish({log.cluster_id: log.end for log in report.logs})
+            with observer.publication():
+                tables.publish({log.cluster_id: log.end for log in report.logs})
             on_batch(report)
 
     run_job(spark, replace(settings, store=state_url(output)), sink, committed, control=control)

@@ -57,6 +57,25 @@ class NextState:
     log_end_time_ms: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogBacklog:
+    """The records of one log that its stored states do not have when a batch begins.
+
+    Attributes:
+        cluster_id: the log's.
+        start: first offset of the batch.
+        log_end: end offset of the log; the batch may end before it.
+        oldest_ms: time of the first record of the batch; None if it has none that can be read.
+        next_ms: time of the first record after the batch; None if there is none that can be read.
+    """
+
+    cluster_id: str
+    start: int
+    log_end: int
+    oldest_ms: int | None
+    next_ms: int | None
+
+
 class LogStates:
     """One log and its stored states, for one job's driver. Not thread-safe.
 
@@ -109,6 +128,22 @@ class LogStates:
         self._check_start(log)
         return 0
 
+    def backlog(self, start: int, end: int) -> LogBacklog:
+        """The backlog when a batch with the offsets [start, end) begins. Call ``next_state`` after it.
+
+        Raises:
+            LogError: the log cannot be opened.
+        """
+        log = self._opened()
+        log_end = max(log.high_watermark(), end)
+        return LogBacklog(
+            cluster_id=self.followed.identity.cluster_id,
+            start=start,
+            log_end=log_end,
+            oldest_ms=_record_time_ms(log, start, end),
+            next_ms=_record_time_ms(log, end, log_end),
+        )
+
     def next_state(self, end: int, *, end_time_ms: int | None) -> NextState | None:
         """The base and provenance of a batch that ends at ``end``; None if its state is already stored.
 
@@ -129,15 +164,12 @@ class LogStates:
         base, before = self._base(log, end, now_ms)
         newest = base or before
         if newest is not None and newest.provenance.end_offset == end:
+            _end_fetches(log, high_watermark)
             return None
         if base is None:
             self._check_start(log)
         provenance = _provenance(log, end, base)
-        if log.removal_retention_ms is not None:
-            # A topic's consumer ends its short fetches at the log's end only; else it would repeat them
-            # without a pause until the next batch.
-            with suppress(DecodeError, LogError):
-                log.read(high_watermark)
+        _end_fetches(log, high_watermark)
         return NextState(
             base=base,
             before=before,
@@ -257,6 +289,24 @@ def _is_continued(log: MetadataLog, offset: int) -> bool:
     except OffsetOutOfRangeError:
         return False
     return True
+
+
+def _record_time_ms(log: MetadataLog, offset: int, below: int) -> int | None:
+    """The time of the first record with an offset in [offset, below)."""
+    if offset < below:
+        with suppress(DecodeError, LogError):
+            for batch in log.read(offset, max_bytes=_ONE_BATCH_BYTES):
+                for logged in batch.records:
+                    if offset <= logged.offset < below:
+                        return logged.timestamp_ms
+    return None
+
+
+def _end_fetches(log: MetadataLog, high_watermark: int) -> None:
+    """Read at the log's end, so that a topic's consumer does not repeat its short fetches without a pause."""
+    if log.removal_retention_ms is not None:
+        with suppress(DecodeError, LogError):
+            log.read(high_watermark)
 
 
 def _log_end_time_ms(base: SnapshotManifest | None, end_time_ms: int | None, now_ms: int) -> int:

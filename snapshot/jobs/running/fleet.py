@@ -103,7 +103,7 @@ class Fleet:
         """
         is_new, is_known = False, True
         while not control.stop.is_set():
-            topics = self._pattern.topics()
+            topics = self._listed(control)
             logs, checkpoint = self._usable_logs(settings, topics, is_new=is_new)
             if not logs:
                 raise LogsFailedError(self.failures)
@@ -113,6 +113,7 @@ class Fleet:
                 try:
                     start(current, run_control)
                 except LogsFailedError as error:
+                    control.observer.failed()
                     self._add(error.failures)
                     is_known = True
                     continue
@@ -122,12 +123,18 @@ class Fleet:
                     # Spark does not name the log. A new start finds a log that was deleted or trimmed.
                     if not is_known and self._pattern.topics() == topics:
                         raise
+                    control.observer.failed()
                     _log.warning("%s; the job is started again", error)
                     is_new, is_known = True, False
                     continue
             self._remove(logs)
             if not run_control.restart.is_set():
                 return
+
+    def _listed(self, control: RunControl) -> list[str]:
+        topics = self._pattern.topics()
+        control.observer.listed()
+        return topics
 
     def _usable_logs(
         self, settings: JobSettings, topics: Sequence[str], *, is_new: bool
@@ -163,7 +170,7 @@ class Fleet:
                 self._remove(logs)
                 retries_s = [failure.retry_at_s for failure in self._failures.values()]
                 try:
-                    is_changed = self._pattern.topics() != topics
+                    is_changed = self._listed(control) != topics
                 except LogUnreachableError:
                     continue  # the query reports it, if it lasts
                 except LogError:

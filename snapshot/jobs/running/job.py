@@ -1,17 +1,19 @@
-"""A job's settings, the outputs that a kind of job adds (JobSink), and the report of each batch."""
+"""A job's settings, the outputs that a kind of job adds (JobSink), the report of each batch, its observer."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
     from snapshot.fold import DeltaCounts
     from snapshot.jobs.folding.log_plan import LogPlan, LogResult
+    from snapshot.jobs.planning.log_states import LogBacklog
     from snapshot.jobs.sources.logs import FollowedLog
 
 #: A million ACLs are then stored in parts of some 3 MB.
@@ -106,3 +108,24 @@ class BatchReport:
     batch_id: int
     logs: tuple[LogReport, ...]
     elapsed_ms: float
+
+
+class JobObserver:
+    """Takes what a running job does, for metrics. This one ignores it. Called by several threads."""
+
+    #: Whether ``planned`` is wanted, which costs up to two small reads of each log that has new records.
+    wants_backlogs: bool = False
+
+    def listed(self) -> None:
+        """The topics of the job's pattern were listed."""
+
+    def planned(self, backlog: LogBacklog) -> None:
+        """A batch with new records of a log begins."""
+
+    def failed(self) -> None:
+        """The job's query ended with an error; the job may start it again."""
+
+    @contextmanager
+    def publication(self) -> Iterator[None]:
+        """Committed changes are added to the history's tables in the block."""
+        yield

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from snapshot.jobs.folding.log_plan import LogResult
     from snapshot.jobs.planning.first_offsets import FirstOffsets
-    from snapshot.jobs.running.job import JobSettings, JobSink
+    from snapshot.jobs.running.job import JobObserver, JobSettings, JobSink
     from snapshot.jobs.sources.logs import FollowedLog
 
 
@@ -55,6 +55,7 @@ class MicroBatches:
         states: of each log, by cluster id.
         offsets: Spark's offset log.
         on_batch: called with each batch that changed a state or its end offset.
+        observer: takes the backlog of each log in a batch.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class MicroBatches:
         states: Mapping[str, LogStates],
         offsets: OffsetLog,
         on_batch: Callable[[BatchReport], None],
+        observer: JobObserver,
     ) -> None:
         self._settings = settings
         self._sink = sink
@@ -72,6 +74,7 @@ class MicroBatches:
         self._states = states
         self._offsets = offsets
         self._on_batch = on_batch
+        self._observer = observer
         self._store = SnapshotStore(settings.store)
         self._started_at_ms = time.time_ns() // 1_000_000
         # Batches and `freshen` use the logs and the store's manifests from different threads.
@@ -120,9 +123,10 @@ class MicroBatches:
                 return None
             state = None
             with failures.collect(log.identity.cluster_id):
-                state = self._states[log.identity.cluster_id].next_state(
-                    end, end_time_ms=self._end_time_ms(planned, log)
-                )
+                states = self._states[log.identity.cluster_id]
+                if self._observer.wants_backlogs:
+                    self._observer.planned(states.backlog(start, end))
+                state = states.next_state(end, end_time_ms=self._end_time_ms(planned, log))
             if state is None:
                 return None
             return LogPlan(

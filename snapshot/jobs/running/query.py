@@ -20,6 +20,7 @@ from snapshot.jobs.planning.first_offsets import read_first_offsets
 from snapshot.jobs.planning.log_states import LogStates
 from snapshot.jobs.planning.planned_offsets import OffsetLog
 from snapshot.jobs.running.failure import as_job_failure
+from snapshot.jobs.running.job import JobObserver
 from snapshot.jobs.running.micro_batch import MicroBatches
 from snapshot.jobs.session.s3a import checkpoint_session
 from snapshot.jobs.sources.log_failures import LogFailures
@@ -54,11 +55,13 @@ class RunControl:
         starting: held by a job from the registration of its data source, which fails where two do it at a
             time, until its query has made its first batch, or found nothing to do. Spark gives a Python
             process ten seconds to start, which several at a time need more often.
+        observer: of this job.
     """
 
     stop: threading.Event = field(default_factory=threading.Event)
     restart: threading.Event = field(default_factory=threading.Event)
     starting: threading.Lock = field(default_factory=threading.Lock)
+    observer: JobObserver = field(default_factory=JobObserver)
 
     @property
     def is_stopping(self) -> bool:
@@ -124,6 +127,7 @@ def run_job(
             if begun.is_set() or start == _STARTS_MAX:
                 raise
             _log.warning("%s; the job is started again", error)
+            control.observer.failed()
         else:
             return
 
@@ -151,7 +155,7 @@ def _run_query(
             LogFailures(is_collecting=settings.isolates_logs),
         )
         micro_batches = MicroBatches(
-            settings, sink, first_offsets, states, OffsetLog(spark, checkpoint), on_batch
+            settings, sink, first_offsets, states, OffsetLog(spark, checkpoint), on_batch, control.observer
         )
         failures: list[BaseException] = []
 
