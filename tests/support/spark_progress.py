@@ -11,8 +11,8 @@ RUN = uuid.UUID(int=1)
 
 
 def progress(
-    ends: tuple[str | None, str | None],
-    latest: tuple[str | None, str | None],
+    ends: tuple[str | None, ...],
+    latest: tuple[str | None, ...],
     *,
     run_id: uuid.UUID = RUN,
     durations_ms: dict[str, int] | None = None,
