@@ -205,6 +205,7 @@ _FIXED: Final[Mapping[str | None, _Append]] = {
     "int16": _packed("h"),
     "int32": _packed("i"),
     "int64": _packed("q"),
+    "float64": _packed("d"),
     "error_code": _packed("h"),
     "timedelta_i32": _milliseconds("i"),
     "timedelta_i64": _milliseconds("q"),

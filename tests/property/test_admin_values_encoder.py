@@ -38,7 +38,9 @@ def schemas(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
         for version in range(api.min_version, api.max_version + 1)
     ]
     assert len(responses) > 50
-    return [*responses, *{each.__header_schema__ for each in responses}]
+    # With numbers of another type; tests send it to brokers.
+    quotas = schema_of("alter_client_quotas", 1, EntityType.request)
+    return [*responses, *{each.__header_schema__ for each in responses}, quotas]
 
 
 def values_of(value: Any, data: st.DataObject) -> Any:
