@@ -66,7 +66,7 @@ def main(logs: int = 200, records: int = 100_000) -> None:
 
         def run(name: str) -> None:
             settings = JobSettings(logs=(), checkpoint=f"file://{home}/cp-{name}", store=f"{home}/{name}")
-            Fleet(TopicsPattern(servers, f"({name}-.+)"), (), lambda _: None).run(
+            Fleet(TopicsPattern(servers, f"({name}-.+)"), lambda _: None).run(
                 settings,
                 lambda current, control: run_snapshots(spark, current, lambda _: None, control=control),
                 RunControl(),

@@ -23,7 +23,7 @@ from snapshot.store.reading import read_manifest
 from snapshot.store.stored import SnapshotState, SnapshotStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from snapshot.store.layout import SnapshotRef
     from snapshot.store.storage import Storage
@@ -60,22 +60,21 @@ def retain(
         match status.state:
             case SnapshotState.COMPLETE if status.manifest is not None:
                 named = {MANIFEST_NAME, *(part.name for part in status.manifest.files)}
-                files = _our_files(storage, status.ref)
                 if status.ref in retained:
-                    for name in files:
+                    for name in _our_files(status.files):
                         if name not in named and _is_old(storage, status.ref, name, now_s):
                             storage.remove(status.ref.file(name))
                 else:
                     removable = [
                         name
-                        for name in files
+                        for name in _our_files(storage.files(status.ref.directory))
                         if name in named or _is_old(storage, status.ref, name, now_s, WRITING_S)
                     ]
                     _remove(storage, status.ref, removable)
                     if remove_partless_manifest(storage, status.ref):
                         storage.remove_directory(status.ref.directory)
             case SnapshotState.UNFINISHED | SnapshotState.CORRUPT:
-                files = _our_files(storage, status.ref)
+                files = _our_files(storage.files(status.ref.directory))
                 if all(_is_old(storage, status.ref, name, now_s) for name in files):
                     _remove(storage, status.ref, files)
             case _:
@@ -100,11 +99,11 @@ def remove_partless_manifest(storage: Storage, ref: SnapshotRef) -> bool:
     return True
 
 
-def _our_files(storage: Storage, ref: SnapshotRef) -> list[str]:
+def _our_files(files: Iterable[str]) -> list[str]:
     """Files that aclog writes, the manifest first."""
     names = (
         name
-        for name in storage.files(ref.directory)
+        for name in files
         if name == MANIFEST_NAME or is_part_name(name) or name.startswith(TEMPORARY_PREFIX)
     )
     return sorted(names, key=lambda name: (name != MANIFEST_NAME, name))

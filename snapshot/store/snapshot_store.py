@@ -49,7 +49,7 @@ with importing_extra("snapshots", "pyarrow", "a snapshot store needs pyarrow", S
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from records.log.base import LogIdentity
     from snapshot.image import AclsImage
@@ -109,9 +109,13 @@ class SnapshotStore:
 
         Manifests are read; of parts only existence and size are checked.
         """
+        return tuple(self.newest_first(log))[::-1]
+
+    def newest_first(self, log: LogIdentity | str) -> Iterator[SnapshotStatus]:
+        """As ``survey``, but newest first; each is read when it is asked for."""
         identity = None if isinstance(log, str) else log
         cluster_id = log if isinstance(log, str) else log.cluster_id
-        return tuple(self._status(ref, identity) for ref in self._refs(cluster_id))
+        return (self._status(ref, identity) for ref in reversed(self._refs(cluster_id)))
 
     def newest_complete(self, log: LogIdentity | str) -> SnapshotManifest | None:
         """The newest complete snapshot of a log, or of a cluster by its id; None if it has none.
@@ -121,8 +125,8 @@ class SnapshotStore:
         Raises:
             SnapshotError: the store cannot be read.
         """
-        complete = [each.manifest for each in self.survey(log) if each.state is SnapshotState.COMPLETE]
-        return complete[-1] if complete else None
+        statuses = self.newest_first(log)
+        return next((each.manifest for each in statuses if each.state is SnapshotState.COMPLETE), None)
 
     def newest_complete_ends(self) -> dict[str, int]:
         """The end offset of the newest complete snapshot by cluster id, where there is one.
@@ -392,7 +396,7 @@ class SnapshotStore:
                 found = "is missing" if size is None else f"has {size} bytes, its manifest says {part.bytes}"
                 problem = f"{self._storage.shown(ref.file(part.name))} {found}"
                 return SnapshotStatus(ref, SnapshotState.CORRUPT, manifest, problem)
-        return SnapshotStatus(ref, SnapshotState.COMPLETE, manifest, None)
+        return SnapshotStatus(ref, SnapshotState.COMPLETE, manifest, None, tuple(sizes))
 
     def _state(self, ref: SnapshotRef, error: SnapshotError) -> SnapshotState:
         match error:

@@ -111,6 +111,11 @@ class Storage:
         with suppress(OSError, NotImplementedError):
             self._fs.rmdir(self._absolute(directory))
 
+    def remove_tree(self, directory: str) -> None:
+        """Remove a directory with all that is below it, if it exists."""
+        with self._translated("remove", directory), suppress(FileNotFoundError):
+            self._fs.rm(self._absolute(directory), recursive=True)
+
     def modified_s(self, path: str) -> float | None:
         """When the file was last written, in seconds since the epoch; None if missing or unknown."""
         return self._modified_s(self._absolute(path), path)

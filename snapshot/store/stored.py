@@ -31,12 +31,16 @@ class SnapshotState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotStatus:
-    """One row of a listing; ``problem`` says why it is not complete, ``manifest`` is set if it is valid."""
+    """One row of a listing; ``problem`` says why it is not complete, ``manifest`` is set if it is valid.
+
+    ``files`` are the names of a complete one's files.
+    """
 
     ref: SnapshotRef
     state: SnapshotState
     manifest: SnapshotManifest | None
     problem: str | None
+    files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

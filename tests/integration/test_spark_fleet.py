@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from authorizer.cli.failure import ExitCode
 from authorizer.cli.main import cli
 from records.entries import AccessControlEntryRecord
+from records.log.directory import DirectoryLog
 from records.log.open import open_log
 from records.log.topic import TopicLog
 from replay.load_image import load_image
@@ -124,7 +125,7 @@ def test_topics_appear_and_vanish_while_the_job_runs(
         append(url, acls(name, 3))
     store = f"{tmp_path}/state"
     settings = JobSettings(logs=(), checkpoint=f"file://{tmp_path}/cp", store=store, shards=2, interval_s=0.2)
-    fleet = Fleet(TopicsPattern(broker.bootstrap_servers, f"{prefix}-(.+)"), (), lambda _: None, poll_s=0.5)
+    fleet = Fleet(TopicsPattern(broker.bootstrap_servers, f"{prefix}-(.+)"), lambda _: None, poll_s=0.5)
     control, errors = RunControl(), list[Exception]()
 
     def run() -> None:
@@ -160,3 +161,29 @@ def test_topics_appear_and_vanish_while_the_job_runs(
         thread.join(120)
     assert not thread.is_alive()
     assert fleet.failures == {}
+
+
+@pytest.mark.long
+def test_one_of_several_directories_fails(spark: SparkSession, tmp_path: Path) -> None:
+    """While a batch is planned: the other one is processed. The next run has the repaired one, too."""
+    flags, segments = list[str](), dict[str, Path]()
+    for name in ("east", "west"):
+        with DirectoryLog.open(tmp_path / name, mode="create", cluster_id=name) as log:
+            log.append(acls(name, 3))
+        flags += ["--log", f"file:{tmp_path / name}"]
+        (segments[name],) = (tmp_path / name).rglob("*.log")
+    intact = segments["west"].read_bytes()
+    segments["west"].write_bytes(intact[:-3] + b"xyz")
+    output = tmp_path / "out"
+    command = ["spark", "changes", *flags, "--output", str(output), "--once", "--json"]
+    done = CliRunner().invoke(cli, command)
+    assert done.exit_code == ExitCode.BAD_DATA, done.stderr
+    assert list(summary(done)["failures"]) == ["west"]
+    assert stored(f"{output}/state", "east", "west") == {"east": loaded(f"file:{tmp_path}/east")}
+    segments["west"].write_bytes(intact)
+    done = CliRunner().invoke(cli, command)
+    assert done.exit_code == ExitCode.OK, done.stderr
+    assert stored(f"{output}/state", "east", "west") == {
+        name: loaded(f"file:{tmp_path}/{name}") for name in ("east", "west")
+    }
+    assert [each.name for each in (output / ".checkpoints" / "changes").glob("fleet-*")] == ["fleet-2"]

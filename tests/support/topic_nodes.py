@@ -51,7 +51,7 @@ def raw_topic(bootstrap_servers: str, name: str, config: Mapping[str, str] | Non
 def pattern_logs(bootstrap_servers: str, regex: str) -> list[FollowedLog]:
     """The logs of all topics that match."""
     pattern = TopicsPattern(bootstrap_servers, regex)
-    return pattern.resolve(pattern.topics(), LogFailures(is_collecting=False))
+    return pattern.resolve(pattern.names(), LogFailures(is_collecting=False))
 
 
 def record_of(binding: AclBinding) -> AccessControlEntryRecord:

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import shutil
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from records.errors import LogNotFoundError
+from records.errors import LogNotFoundError, LogUnreachableError
 from records.log.directory import DirectoryLog
 from snapshot.errors import LogsFailedError, SparkJobError
 from snapshot.jobs.running import fleet
+from snapshot.jobs.running.failure import job_failure
 from snapshot.jobs.running.fleet import Fleet
 from snapshot.jobs.running.job import JobSettings
 from snapshot.jobs.running.query import RunControl
 from snapshot.jobs.sources.log_failures import LogFailures
-from snapshot.jobs.sources.logs import FollowedLog, TopicsPattern, bind_checkpoint, resolve_logs
+from snapshot.jobs.sources.logs import (
+    FollowedLog,
+    NamedLogs,
+    TopicsPattern,
+    bind_checkpoint,
+    resolve_logs,
+)
+from snapshot.jobs.sources.range_source import RangeStreamReader, options_of
+from support.kafka_broker import free_ports
+from support.snapshots import acl
 
 Start = Callable[[list[str]], None]
 
@@ -27,7 +40,7 @@ class Directories(TopicsPattern):
     def __init__(self, home: Path) -> None:
         self._home = home
 
-    def topics(self) -> list[str]:
+    def names(self) -> list[str]:
         return sorted(each.name for each in self._home.iterdir())
 
     def resolve(self, topics: Sequence[str], failures: LogFailures) -> list[FollowedLog]:
@@ -59,13 +72,13 @@ class Runs:
     """
 
     def __init__(
-        self, logs: Directories, tmp_path: Path, *starts: Start, interval_s: float | None = None
+        self, logs: NamedLogs | TopicsPattern, tmp_path: Path, *starts: Start, interval_s: float | None = None
     ) -> None:
         self.started: list[tuple[list[str], str]] = []
         self.reported: list[dict[str, str]] = []
         self.control = RunControl()
         self._starts = iter(starts)
-        self.fleet = Fleet(logs, (), lambda found: self.reported.append(dict(found)), poll_s=0.02)
+        self.fleet = Fleet(logs, lambda found: self.reported.append(dict(found)), poll_s=0.02)
         settings = JobSettings(logs=(), checkpoint=f"{tmp_path}/cp", store="", interval_s=interval_s)
         self._settings = settings
 
@@ -179,6 +192,60 @@ def test_error_of_the_pattern_is_the_jobs(logs: Directories, tmp_path: Path) -> 
     def none() -> list[str]:
         raise LogNotFoundError("no topic name matches the pattern")
 
-    logs.topics = none  # type: ignore[method-assign]
+    logs.names = none  # type: ignore[method-assign]
     with pytest.raises(LogNotFoundError):
         Runs(logs, tmp_path).run()
+
+
+def test_one_of_several_named_logs_fails(logs: Directories, tmp_path: Path) -> None:
+    """It is left out, and tried again in the next run, as a topic of a pattern is."""
+    urls = [f"file:{tmp_path}/logs/{name}" for name in ("a", "b", "c")]
+    shutil.rmtree(tmp_path / "logs" / "b")
+    runs = Runs(NamedLogs(urls), tmp_path, failing("c-c"))
+    runs.run()
+    assert [ids for ids, _ in runs.started] == [["c-a", "c-c"], ["c-a"]]
+    assert runs.fleet.failures.keys() == {urls[1], "c-c"}
+    logs.create("b")
+    again = Runs(NamedLogs(urls), tmp_path)
+    again.run()
+    assert [ids for ids, _ in again.started] == [["c-a", "c-b", "c-c"]]
+    assert again.fleet.failures == {}
+
+
+def test_cluster_out_of_reach_does_not_stop_the_other_clusters(logs: Directories, tmp_path: Path) -> None:
+    """Spark does not name it; the next start finds it. If none answers, a retry may help."""
+    urls = [f"file:{tmp_path}/logs/a", f"kraft://127.0.0.1:{free_ports(1)[0]}"]
+
+    def away(_ids: list[str]) -> None:
+        raise LogUnreachableError("no controller answers")
+
+    runs = Runs(NamedLogs(urls), tmp_path)
+    runs.run()
+    assert [ids for ids, _ in runs.started] == [["c-a"]]
+    assert runs.fleet.failures.keys() == {urls[1]}
+    both = Runs(NamedLogs([urls[0], f"file:{tmp_path}/logs/b"]), tmp_path, away)
+    both.run()
+    assert [ids for ids, _ in both.started] == [["c-a", "c-b"], ["c-a", "c-b"]]
+    with pytest.raises(LogUnreachableError):
+        Runs(NamedLogs(urls[1:]), tmp_path).run()
+    with pytest.raises(LogUnreachableError, match="no controller answers"):
+        Runs(NamedLogs(urls[:1]), tmp_path, away).run()
+
+
+def test_planning_names_the_log_that_fails(tmp_path: Path) -> None:
+    """Otherwise the job would stop at a damaged directory that it has not planned yet."""
+    with DirectoryLog.open(tmp_path / "log", mode="create", cluster_id="c") as log:
+        log.append([acl(1)])
+    (followed,) = resolve_logs([str(tmp_path / "log")])
+    reader = RangeStreamReader(options_of(followed) | {"isolatesLogs": "true"})
+    start = reader.initialOffset()
+    (segment,) = (tmp_path / "log").rglob("*.log")
+    segment.write_bytes(segment.read_bytes()[:-3] + b"xyz")
+    with pytest.raises(LogsFailedError) as raised:
+        reader.latestOffset(start, ReadAllAvailable())
+    reader.stop()
+    assert raised.value.failures.keys() == {"c"}
+    text = "".join(traceback.format_exception(raised.value))
+    found = job_failure(PySparkException(text))
+    assert isinstance(found, LogsFailedError)
+    assert found.failures == raised.value.failures

@@ -98,7 +98,7 @@ def test_an_invalid_pattern_is_refused(regex: str, why: str) -> None:
 
 def test_a_pattern_needs_servers_with_ports() -> None:
     with pytest.raises(LogError, match="`localhost` is not HOST:PORT"):
-        TopicsPattern("localhost", "(.*)").topics()
+        TopicsPattern("localhost", "(.*)").names()
 
 
 def test_another_log_in_its_place_does_not_open(tmp_path: Path) -> None:
@@ -213,15 +213,15 @@ def test_a_damaged_binding_is_refused(tmp_path: Path) -> None:
 
 
 def test_fleet_has_another_checkpoint_for_another_set_of_logs(tmp_path: Path) -> None:
-    """The same set continues the same one, also in another order."""
+    """The same set continues the same one, also in another order: Spark needs that of the checkpoint."""
     checkpoint, failures = f"{tmp_path}/checkpoint", LogFailures(is_collecting=True)
     one, two = resolve_logs([directory_log(tmp_path / name, name) for name in ("one", "two")])
     assert fleet_checkpoint(checkpoint, [one], failures, is_new=False) == (checkpoint, [one])
     bind_checkpoint(checkpoint, [one])
     for logs in ([one, two], [two, one]):
         found = fleet_checkpoint(checkpoint, logs, failures, is_new=False)
-        assert found == (f"{checkpoint}/fleet-1", logs)
-        bind_checkpoint(found[0], logs)
+        assert found == (f"{checkpoint}/fleet-1", [one, two])
+        bind_checkpoint(*found)
     assert fleet_checkpoint(checkpoint, [two], failures, is_new=False) == (f"{checkpoint}/fleet-2", [two])
     assert fleet_checkpoint(checkpoint, [two], failures, is_new=True) == (f"{checkpoint}/fleet-3", [two])
     assert failures.by_cluster == {}
@@ -237,3 +237,22 @@ def test_fleet_refuses_a_log_that_was_replaced_while_it_was_away(tmp_path: Path)
     (new,) = resolve_logs([directory_log(tmp_path / "two", "two")])
     assert fleet_checkpoint(checkpoint, [one, new], failures, is_new=False)[1] == [one]
     assert "(deleted and created again?)" in failures.by_cluster["two"]
+
+
+def test_older_checkpoints_of_a_fleet_are_removed(tmp_path: Path) -> None:
+    """The newest has all that is known; the position beside it is refused, as it is old."""
+    checkpoint, failures = f"{tmp_path}/checkpoint", LogFailures(is_collecting=True)
+    one, two, three = resolve_logs([directory_log(tmp_path / name, name) for name in ("one", "two", "three")])
+    bind_checkpoint(checkpoint, [one, two, three])
+    for number, logs in enumerate(([one, two], [one, three], [one]), 1):
+        url, _ = fleet_checkpoint(checkpoint, logs, failures, is_new=False)
+        (Path(url) / "offsets").mkdir()
+        assert [each.name for each in Path(checkpoint).glob("fleet-*")] == [f"fleet-{number}"]
+    shutil.rmtree(tmp_path / "two")
+    (new,) = resolve_logs([directory_log(tmp_path / "two", "two")])
+    fleet_checkpoint(checkpoint, [one, new], failures, is_new=False)
+    assert failures.by_cluster.keys() == {"two"}
+    with pytest.raises(
+        CheckpointForeignError, match="of a job with several logs, which continued in fleet-3"
+    ):
+        bind_checkpoint(checkpoint, [one, two, three])

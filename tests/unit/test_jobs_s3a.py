@@ -101,11 +101,18 @@ def test_the_jars_are_added_only_where_spark_uses_s3(tmp_path: Path, monkeypatch
     ]
 
 
-def test_local_checkpoints_need_no_session_of_their_own() -> None:
+@pytest.mark.parametrize("given", [None, "org.example.Manager"])
+def test_local_checkpoints_need_no_session_of_their_own(given: str | None) -> None:
+    """But a manager that starts no processes, unless the user has set one."""
     settings = SimpleNamespace(get=lambda key: s3a.FILE_SYSTEM)
     context = SimpleNamespace(_jsc=SimpleNamespace(hadoopConfiguration=lambda: settings))
-    spark: Any = SimpleNamespace(sparkContext=context, conf={"x": 1})
-    assert s3a.checkpoint_session(spark, "file:///tmp/c") == (spark, "file:///tmp/c")
+    conf = {} if given is None else {s3a._CHECKPOINT_MANAGER: given}
+    spark: Any = SimpleNamespace(
+        sparkContext=context, conf=SimpleNamespace(get=conf.get, set=conf.__setitem__)
+    )
+    for _ in range(2):
+        assert s3a.checkpoint_session(spark, "file:///tmp/c") == (spark, "file:///tmp/c")
+        assert conf[s3a._CHECKPOINT_MANAGER].endswith(given or ".FileSystemBasedCheckpointFileManager")
 
 
 def test_maintenance_on_s3_wants_the_job_stopped() -> None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from snapshot.jobs.running.job import BatchReport, JobSettings
     from snapshot.jobs.running.progress_metrics import JobMetrics
     from snapshot.jobs.running.query import RunControl
+    from snapshot.jobs.sources.logs import NamedLogs
 
 _NO_SETTINGS: Final[Mapping[str, str]] = MappingProxyType({})
 #: Begins with a dot, so that neither a snapshot store nor Spark reads it as data.
@@ -101,10 +102,9 @@ def run(flags: JobFlags, workspace: Workspace, jobs: Sequence[Job]) -> None:
     from snapshot.errors import LogsFailedError
     from snapshot.jobs.running.fleet import Fleet
     from snapshot.jobs.running.query import run_together
-    from snapshot.jobs.sources.logs import TopicsPattern
 
-    logs = next(iter(settings.values())).logs
-    needs_kafka = flags.followed_pattern is not None or any(kind_of(log.url) == TOPIC for log in logs)
+    urls, selection = _followed_urls(flags, workspace), _selection(flags, workspace)
+    needs_kafka = flags.followed_pattern is not None or any(kind_of(url) == TOPIC for url in urls)
     conf = {key: value for job in jobs for key, value in job.conf.items()}
     outputs = [JobOutput(job.name, job.home, as_json=flags.as_json, is_once=flags.once) for job in jobs]
     note_start()
@@ -146,13 +146,10 @@ def run(flags: JobFlags, workspace: Workspace, jobs: Sequence[Job]) -> None:
                             metrics.queries[job.name].failing(len(failures))
 
                     try:
-                        if flags.followed_pattern is None:
+                        if selection is None:
                             start_on(settings[job.name], control)
                         else:
-                            pattern = TopicsPattern(*flags.followed_pattern, workspace.config.kafka)
-                            Fleet(pattern, settings[job.name].logs, on_failures).run(
-                                settings[job.name], start_on, control
-                            )
+                            Fleet(selection, on_failures).run(settings[job.name], start_on, control)
                     except AclogError as error:
                         if len(jobs) > 1:
                             error.add_note(f"this is of the {job.name} job, and the others were stopped")
@@ -178,19 +175,24 @@ def run(flags: JobFlags, workspace: Workspace, jobs: Sequence[Job]) -> None:
 def job_settings(flags: JobFlags, workspace: Workspace, jobs: Sequence[Job]) -> dict[str, JobSettings]:
     """The settings of jobs on the same logs, by their names. Opens each log once."""
     from snapshot.jobs.running.job import SHARDS_DEFAULT, JobSettings
-    from snapshot.jobs.sources.logs import TopicsPattern, resolve_logs
+    from snapshot.jobs.sources.log_failures import LogFailures
+    from snapshot.jobs.sources.logs import require_distinct_clusters, resolve_logs
 
     interval_s = INTERVAL_S if flags.interval_s is None else flags.interval_s
-    # The configured log is the default. The topics of a pattern are found when the job starts.
-    pattern = flags.followed_pattern
-    urls = flags.urls or (() if pattern is not None else (workspace.log_url,))
-    kafka = workspace.config.kafka
-    if pattern is not None:
-        TopicsPattern(*pattern, kafka).topics()
+    urls, selection = _followed_urls(flags, workspace), _selection(flags, workspace)
+    # First, so that a missing directory or topic fails before anything is written. The topics of a pattern
+    # are only listed.
+    if selection is None:
+        logs = resolve_logs(urls, kafka=workspace.config.kafka)
+    else:
+        selection.names()
+        logs = selection.resolve(urls, LogFailures(is_collecting=True))
+        require_distinct_clusters(logs)
+        if not logs and flags.followed_pattern is None:
+            resolve_logs(urls, kafka=workspace.config.kafka)
     checkpoints = _checkpoints(flags, jobs)
     common = JobSettings(
-        # First, so that a missing directory or topic fails before anything is written.
-        logs=tuple(resolve_logs(urls, kafka=kafka)) if urls else (),
+        logs=tuple(logs),
         checkpoint="",
         store="",
         keep=workspace.config.snapshot_keep,
@@ -205,6 +207,21 @@ def job_settings(flags: JobFlags, workspace: Workspace, jobs: Sequence[Job]) -> 
         )
         for job in jobs
     }
+
+
+def _followed_urls(flags: JobFlags, workspace: Workspace) -> Sequence[str]:
+    """The URLs of named logs; the configured log is the default."""
+    return flags.urls or (() if flags.followed_pattern is not None else (workspace.log_url,))
+
+
+def _selection(flags: JobFlags, workspace: Workspace) -> NamedLogs | None:
+    """The logs of a job with several; None: it has one log, and fails with it."""
+    from snapshot.jobs.sources.logs import NamedLogs, TopicsPattern
+
+    urls, kafka = _followed_urls(flags, workspace), workspace.config.kafka
+    if flags.followed_pattern is not None:
+        return NamedLogs(urls, kafka, TopicsPattern(*flags.followed_pattern, kafka))
+    return NamedLogs(urls, kafka) if len(urls) > 1 else None
 
 
 def _checkpoints(flags: JobFlags, jobs: Sequence[Job]) -> dict[str, str]:

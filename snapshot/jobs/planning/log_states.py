@@ -251,7 +251,7 @@ class LogStates:
     ) -> tuple[SnapshotManifest | None, SnapshotManifest | None]:
         """The newest usable stored state up to ``end``, and, if there is none, the newest outdated one."""
         before: SnapshotManifest | None = None
-        for status in reversed(self._store.survey(self.followed.identity)):
+        for status in self._store.newest_first(self.followed.identity):
             manifest = status.manifest
             if (
                 status.state is not SnapshotState.COMPLETE

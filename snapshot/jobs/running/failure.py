@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.errors import PySparkException
 
 from records.errors import LogUnreachableError
-from snapshot.errors import SparkBusyError, SparkJobError
+from snapshot.errors import LogsFailedError, SparkBusyError, SparkJobError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,6 +53,9 @@ def job_failure(error: BaseException) -> SparkJobError | LogUnreachableError:
         raised = _raised(text)
         if raised is not None:
             name, message = raised
+            if name == LogsFailedError.__name__:
+                cluster_id, _, reason = message.partition(": ")
+                return LogsFailedError({cluster_id: reason})
             return (LogUnreachableError if name == LogUnreachableError.__name__ else SparkJobError)(message)
     return SparkJobError(_first_line(texts[-1]) if texts else type(error).__name__)
 

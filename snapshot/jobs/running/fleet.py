@@ -1,4 +1,4 @@
-"""Runs a job over all topics of a pattern, while topics appear and vanish, or one of them fails.
+"""Runs a job over several logs, while topics of its pattern appear and vanish, or a log fails.
 
 A query of Spark, and its checkpoint, has a fixed set of logs. So the query ends when the set changes, and the
 job starts again with the new set and another checkpoint below its own (fleet_checkpoint). It continues at the
@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Final
 from records.errors import LogError, LogUnreachableError
 from snapshot.errors import LogsFailedError, SparkBusyError, SparkJobError
 from snapshot.jobs.sources.log_failures import LogFailures
-from snapshot.jobs.sources.logs import fleet_checkpoint, require_distinct_clusters
+from snapshot.jobs.sources.logs import fleet_checkpoint, require_distinct_clusters, sources_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from snapshot.jobs.running.job import JobSettings
     from snapshot.jobs.running.query import RunControl
-    from snapshot.jobs.sources.logs import FollowedLog, TopicsPattern
+    from snapshot.jobs.sources.logs import FollowedLog, NamedLogs, TopicsPattern
 
 _log: Final = logging.getLogger(__name__)
 _RETRY_MIN_S: Final = 60.0
@@ -53,31 +53,29 @@ class _Failure:
 
 
 class Fleet:
-    """The logs of one job by a pattern, and their failures.
+    """The logs of one job, and their failures.
 
     Args:
-        pattern: finds the topics.
-        named: logs of the job beside those of the pattern.
-        on_failures: called with the text of each failing log's error, by its cluster id or topic, when one
+        selection: finds the logs.
+        on_failures: called with the text of each failing log's error, by its cluster id or name, when one
             fails or works again.
-        poll_s: how often a continuous job lists the topics.
+        poll_s: how often a continuous job lists the logs.
     """
 
     def __init__(
         self,
-        pattern: TopicsPattern,
-        named: Sequence[FollowedLog],
+        selection: NamedLogs | TopicsPattern,
         on_failures: Callable[[Mapping[str, str]], None],
         *,
         poll_s: float = POLL_S,
     ) -> None:
-        self._pattern = pattern
-        self._named = named
+        self._selection = selection
         self._on_failures = on_failures
         self._poll_s = poll_s
         self._failures: dict[str, _Failure] = {}
         # By cluster id, of all logs that could be opened.
-        self._topics: dict[str, str | None] = {}
+        self._names: dict[str, str | None] = {}
+        self._unreachable: set[str] = set()
 
     @property
     def failures(self) -> dict[str, str]:
@@ -103,25 +101,30 @@ class Fleet:
         """
         is_new, is_known = False, True
         while not control.stop.is_set():
-            topics = self._listed(control)
-            logs, checkpoint = self._usable_logs(settings, topics, is_new=is_new)
+            names = self._listed(control)
+            logs, checkpoint = self._usable_logs(settings, names, is_new=is_new)
+            if not logs and set(self._failures) == self._unreachable:
+                raise LogUnreachableError("; ".join(sorted(self.failures.values())))
             if not logs:
                 raise LogsFailedError(self.failures)
             current = replace(settings, logs=tuple(logs), checkpoint=checkpoint, isolates_logs=True)
             is_new = False
-            with self._restarting(control, topics, logs, is_once=settings.interval_s is None) as run_control:
+            with self._restarting(control, names, logs, is_once=settings.interval_s is None) as run_control:
                 try:
                     start(current, run_control)
-                except LogsFailedError as error:
-                    control.observer.failed()
-                    self._add(error.failures)
-                    is_known = True
-                    continue
-                except (LogUnreachableError, SparkBusyError):
-                    raise
-                except SparkJobError as error:
-                    # Spark does not name the log. A new start finds a log that was deleted or trimmed.
-                    if not is_known and self._pattern.topics() == topics:
+                except (SparkJobError, LogUnreachableError) as error:
+                    if isinstance(error, LogsFailedError) and self._are_known(error.failures, logs):
+                        control.observer.failed()
+                        self._add(error.failures)
+                        is_known = True
+                        continue
+                    if isinstance(error, SparkBusyError) or (
+                        isinstance(error, LogUnreachableError) and len(sources_of(logs)) == 1
+                    ):
+                        raise
+                    # Spark does not name the log. A new start finds one that was deleted or trimmed, or whose
+                    # cluster is out of reach.
+                    if not is_known and self._selection.names() == names:
                         raise
                     control.observer.failed()
                     _log.warning("%s; the job is started again", error)
@@ -132,24 +135,28 @@ class Fleet:
                 return
 
     def _listed(self, control: RunControl) -> list[str]:
-        topics = self._pattern.topics()
+        names = self._selection.names()
         control.observer.listed()
-        return topics
+        return names
+
+    def _are_known(self, failures: Mapping[str, str], logs: Sequence[FollowedLog]) -> bool:
+        return failures.keys() <= {log.identity.cluster_id for log in logs}
 
     def _usable_logs(
-        self, settings: JobSettings, topics: Sequence[str], *, is_new: bool
+        self, settings: JobSettings, names: Sequence[str], *, is_new: bool
     ) -> tuple[list[FollowedLog], str]:
         """The logs that are not failing, or are to be tried again, and the checkpoint for them."""
-        deleted = [name for name in self._failures if self._topics.get(name, name) not in (None, *topics)]
+        deleted = [name for name in self._failures if self._names.get(name, name) not in (None, *names)]
         if deleted:
             self._failures = {name: each for name, each in self._failures.items() if name not in deleted}
             self._on_failures(self.failures)
         found = LogFailures(is_collecting=True)
         now_s = time.monotonic()
         waiting = {name for name, failure in self._failures.items() if failure.retry_at_s > now_s}
-        logs = [*self._named, *self._pattern.resolve([each for each in topics if each not in waiting], found)]
+        logs = self._selection.resolve([name for name in names if name not in waiting], found)
         require_distinct_clusters(logs)
-        self._topics |= {log.identity.cluster_id: log.topic for log in logs}
+        self._unreachable = found.unreachable
+        self._names |= {log.identity.cluster_id: log.url if log.url in names else log.topic for log in logs}
         logs = [log for log in logs if log.identity.cluster_id not in waiting]
         checkpoint, logs = fleet_checkpoint(settings.checkpoint, logs, found, is_new=is_new)
         if found.by_cluster:
@@ -158,9 +165,9 @@ class Fleet:
 
     @contextmanager
     def _restarting(
-        self, control: RunControl, topics: Sequence[str], logs: Sequence[FollowedLog], *, is_once: bool
+        self, control: RunControl, names: Sequence[str], logs: Sequence[FollowedLog], *, is_once: bool
     ) -> Iterator[RunControl]:
-        """A control for one start of a job, which ends when topics change or a failure is to be retried."""
+        """A control for one start of a job, which ends when its logs change or a failure is to be retried."""
         started = replace(control, restart=threading.Event())
         ended = threading.Event()
 
@@ -170,7 +177,7 @@ class Fleet:
                 self._remove(logs)
                 retries_s = [failure.retry_at_s for failure in self._failures.values()]
                 try:
-                    is_changed = self._listed(control) != topics
+                    is_changed = self._listed(control) != names
                 except LogUnreachableError:
                     continue  # the query reports it, if it lasts
                 except LogError:
@@ -199,7 +206,7 @@ class Fleet:
 
     def _remove(self, logs: Sequence[FollowedLog]) -> None:
         """Remove the failures of logs that work again."""
-        names = {name for log in logs for name in (log.identity.cluster_id, log.topic)}
+        names = {name for log in logs for name in (log.identity.cluster_id, log.topic, log.url)}
         working = [name for name in self._failures if name in names]
         for name in working:
             del self._failures[name]

@@ -210,7 +210,13 @@ def _stream(spark: SparkSession, settings: JobSettings, starts: Mapping[str, int
         if first.topic is None:
             start = starts[first.identity.cluster_id]
             streams.append(
-                read_ranges_stream(spark, first, max_offsets=settings.max_offsets, starting_offset=start)
+                read_ranges_stream(
+                    spark,
+                    first,
+                    max_offsets=settings.max_offsets,
+                    starting_offset=start,
+                    isolates_logs=settings.isolates_logs,
+                )
             )
             continue
         streams.append(

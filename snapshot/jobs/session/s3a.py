@@ -114,6 +114,9 @@ FILE_SYSTEM: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _S3_IMPLEMENTATION: Final = "fs.s3.impl"
 _CHECKPOINT_MANAGER: Final = "spark.sql.streaming.checkpointFileManagerClass"
 _PUT_MANAGER: Final = "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
+_LOCAL_MANAGER: Final = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
 #: Of the settings that are not the user's.
 _SOURCE: Final = "aclog"
 _AMAZON: Final = re.compile(r"https://s3(\.[a-z0-9-]+)?\.amazonaws\.com(\.cn)?/?")
@@ -147,14 +150,20 @@ def checkpoint_session(spark: SparkSession, checkpoint: str) -> tuple[SparkSessi
     """The session that writes a checkpoint, and the checkpoint's URL for it.
 
     On S3 each file is one put, if the manager for that is there; Spark's own manager puts, copies and removes
-    a temporary object.
+    a temporary object. On a local disk Spark's own manager runs `readlink` 16 times in each batch, and its
+    other one, which also renames, never.
     """
+    is_own = spark.conf.get(_CHECKPOINT_MANAGER, None) not in (None, _LOCAL_MANAGER)
+    if checkpoint.startswith(("file:", "/")):
+        if not is_own:
+            spark.conf.set(_CHECKPOINT_MANAGER, _LOCAL_MANAGER)
+        return spark, checkpoint
     hadoop: Any = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
     if not is_s3(checkpoint) or hadoop.get(_S3_IMPLEMENTATION) != FILE_SYSTEM:
         return spark, checkpoint
     # The manager uses Hadoop's FileContext, which knows S3A by this scheme only.
     url = f"s3a://{checkpoint.partition('://')[2]}"
-    if spark.conf.get(_CHECKPOINT_MANAGER, None) is not None or not has_class(spark, _PUT_MANAGER):
+    if is_own or not has_class(spark, _PUT_MANAGER):
         return spark, url
     # A session apart: checkpoints of other jobs may be on another file system.
     spark = spark.newSession()

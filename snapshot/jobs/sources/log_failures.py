@@ -32,18 +32,23 @@ class LogFailures:
 
     def __init__(self, *, is_collecting: bool) -> None:
         self.by_cluster: dict[str, str] = {}
+        self.unreachable: set[str] = set()
         self._is_collecting = is_collecting
 
     @contextmanager
-    def collect(self, cluster_id: str) -> Iterator[None]:
+    def collect(self, cluster_id: str, *, has_own_cluster: bool = False) -> Iterator[None]:
         """Collect an error of this log in the block.
 
-        An unreachable log is not collected: its cluster has the other logs, too, and a retry may help.
+        An unreachable log is not collected unless it may be on another cluster than the other logs: a retry
+        may help.
         """
         try:
             yield
-        except LogUnreachableError:
-            raise
+        except LogUnreachableError as error:
+            if not (self._is_collecting and has_own_cluster):
+                raise
+            self.by_cluster[cluster_id] = str(error)
+            self.unreachable.add(cluster_id)
         except (DecodeError, LogError, SparkJobError, HistoryForeignError) as error:
             if not self._is_collecting:
                 raise

@@ -13,6 +13,7 @@ those, by the file ``<checkpoint>/aclog-logs.json``.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -26,7 +27,7 @@ from records.log.base import LogIdentity
 from records.log.client_keys import NamedSettings, keys_of
 from records.log.open import DIRECTORY, POLLED, QUORUM, TOPIC, kind_of, matching_topics, open_log
 from records.log.topic.url import SCHEME, parse_topic_url
-from snapshot.errors import CheckpointForeignError, SparkJobError
+from snapshot.errors import CheckpointForeignError, SnapshotError, SparkJobError
 from snapshot.jobs.sources.log_failures import LogFailures, for_logs
 from snapshot.store.storage import Storage
 
@@ -158,6 +159,12 @@ def bind_checkpoint(checkpoint_url: str, logs: Sequence[FollowedLog]) -> None:
         SnapshotError: the checkpoint cannot be read or written.
     """
     storage, sources = Storage(checkpoint_url), _bound_sources(logs)
+    if fleet := _fleet_names(storage):
+        raise CheckpointForeignError(
+            f"{storage.shown('')} is the checkpoint of a job with several logs, which continued in "
+            f"{fleet[-1]}: Spark's position beside it is old. Start with another --checkpoint; the job "
+            "continues the snapshots in the store"
+        )
     bound = _read_binding(storage)
     if bound is not None:
         _check_binding(storage.shown(""), bound.sources, sources)
@@ -183,19 +190,19 @@ def fleet_checkpoint(
         checkpoint_url: of the job.
         logs: to follow now.
         failures: takes those that were replaced by another log since an earlier run.
-        is_new: use a new directory in any case.
+        is_new: use a new directory in any case. Older directories are removed.
 
     Raises:
         CheckpointForeignError: it was not made by aclog.
         SnapshotError: it cannot be read or written.
     """
     root = Storage(checkpoint_url)
-    numbers = [int(name.removeprefix(_FLEET)) for name in root.directories("") if _FLEET_NAME.fullmatch(name)]
-    number = max(numbers, default=0)
+    names = _fleet_names(root)
+    number = max((int(name.removeprefix(_FLEET)) for name in names), default=0)
     bound = _read_binding(Storage(_fleet_url(checkpoint_url, number)))
     of_bound = [] if bound is None else [log for source in bound.sources for log in source]
     known = ({} if bound is None else bound.known) | {log.cluster_id: log.topic_id for log in of_bound}
-    usable = []
+    usable: list[FollowedLog] = []
     for log in logs:
         topic_id = uuid_to_string(log.identity.topic_id)
         if known.setdefault(log.identity.cluster_id, topic_id) == topic_id:
@@ -205,13 +212,29 @@ def fleet_checkpoint(
                 f"the checkpoint {root.shown('')} belongs to topic id {known[log.identity.cluster_id]}, but "
                 f"{log.url} has {topic_id} (deleted and created again?). Start with another --checkpoint"
             )
-    wanted = {log.identity.cluster_id for log in usable}
-    if bound is not None and (is_new or wanted != {log.cluster_id for log in of_bound}):
+    # Spark knows a source by its place only.
+    places = {log.cluster_id: place for place, log in enumerate(of_bound)}
+    if {log.identity.cluster_id for log in usable} == places.keys():
+        usable.sort(key=lambda log: places[log.identity.cluster_id])
+    wanted = [{log.identity.cluster_id for log in source} for source in sources_of(usable)]
+    if bound is not None and (
+        is_new or wanted != [{log.cluster_id for log in source} for source in bound.sources]
+    ):
         number += 1
     url = _fleet_url(checkpoint_url, number)
     if usable and (number or bound is not None):
         _put_binding(Storage(url), _Binding(version=_VERSION, sources=_bound_sources(usable), known=known))
+        # Nothing refers to an older one: the newest binding has all that is known, and the stored states say
+        # where the job continues.
+        with suppress(SnapshotError):
+            for name in names:
+                if int(name.removeprefix(_FLEET)) < number:
+                    root.remove_tree(name)
     return url, usable
+
+
+def _fleet_names(storage: Storage) -> list[str]:
+    return [name for name in storage.directories("") if _FLEET_NAME.fullmatch(name)]
 
 
 def _fleet_url(checkpoint_url: str, number: int) -> str:
@@ -314,6 +337,41 @@ def _named(url: str, kafka: Mapping[str, str]) -> FollowedLog:
         log.close()
 
 
+class NamedLogs:
+    """Logs by their URLs, and the topics of a pattern, of a job in which one may fail.
+
+    Args:
+        urls: of logs, whose clusters may differ.
+        kafka: as resolve_logs.
+        pattern: of topics.
+    """
+
+    def __init__(
+        self,
+        urls: Sequence[str],
+        kafka: Mapping[str, str] = _NO_SETTINGS,
+        pattern: TopicsPattern | None = None,
+    ) -> None:
+        self._urls, self._kafka, self._pattern = tuple(urls), kafka, pattern
+
+    def names(self) -> list[str]:
+        """The URLs, and the topics that match now; errors as TopicsPattern."""
+        return [*self._urls, *(self._pattern.names() if self._pattern is not None else ())]
+
+    def resolve(self, names: Sequence[str], failures: LogFailures) -> list[FollowedLog]:
+        """Open each log and return its identity with it; ``failures`` takes the errors, by name."""
+
+        def resolve(url: str) -> FollowedLog | None:
+            with failures.collect(url, has_own_cluster=True):
+                return _named(url, self._kafka)
+            return None
+
+        named = for_logs(resolve, [name for name in names if name in self._urls])
+        topics = [name for name in names if name not in self._urls]
+        found = [] if self._pattern is None else self._pattern.resolve(topics, failures)
+        return [*(log for log in named if log is not None), *found]
+
+
 class TopicsPattern:
     """All topics of a cluster whose complete name matches a regular expression.
 
@@ -338,7 +396,7 @@ class TopicsPattern:
             )
         self._bootstrap_servers, self._regex, self._kafka = bootstrap_servers, regex, kafka
 
-    def topics(self) -> list[str]:
+    def names(self) -> list[str]:
         """The topics that match now.
 
         Raises:

@@ -14,6 +14,7 @@ again unchanged, or the query fails. ``epoch`` is that of the batch which ends t
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import SparkSession
@@ -30,6 +31,7 @@ from records.log.base import LogIdentity
 from records.log.directory.log import directory_of
 from records.log.open import DIRECTORY, kind_of
 from snapshot.errors import CheckpointForeignError
+from snapshot.jobs.sources.log_failures import LogFailures
 from snapshot.jobs.sources.log_range import LogRange
 from snapshot.jobs.sources.log_ranges import LogRanges, OffsetAndEpoch, describe
 from snapshot.jobs.sources.schema import SOURCE
@@ -45,10 +47,16 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "aclog-log"
 _CLIENT: Final = "kafka."
+_ISOLATES: Final = "isolatesLogs"
 
 
 def read_ranges_stream(
-    spark: SparkSession, log: FollowedLog, *, max_offsets: int | None, starting_offset: int
+    spark: SparkSession,
+    log: FollowedLog,
+    *,
+    max_offsets: int | None,
+    starting_offset: int,
+    isolates_logs: bool = False,
 ) -> DataFrame:
     """A stream of a log from an offset on.
 
@@ -57,11 +65,14 @@ def read_ranges_stream(
         log: of a directory or a quorum.
         max_offsets: limit of one micro-batch; None: no limit.
         starting_offset: for a checkpoint without offsets.
+        isolates_logs: an error of the log while a batch is planned is a LogsFailedError, which names it.
     """
     _register(spark)
     stream = (
         spark.readStream.format(FORMAT).options(**options_of(log)).option("startingOffset", starting_offset)
     )
+    if isolates_logs:
+        stream = stream.option(_ISOLATES, "true")
     if max_offsets is not None:
         stream = stream.option("maxOffsetsPerTrigger", max_offsets)
     return stream.load()
@@ -116,6 +127,7 @@ class RangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._max_offsets = _offset(options, "maxOffsetsPerTrigger")
         if self._max_offsets == 0:
             raise ValueError("maxOffsetsPerTrigger must be at least 1")
+        self._isolates_logs = options.get(_ISOLATES) == "true"
         # Opened by the planning process only: executors get a copy that was made before.
         self._ranges: LogRanges | None = None
         # With Trigger.AvailableNow, the log's end when the query started.
@@ -128,24 +140,29 @@ class RangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if self._max_offsets is None else ReadMaxRows(self._max_offsets)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._final = self._opened().high_watermark()
+        with self._failing_alone():
+            self._final = self._opened().high_watermark()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        begin = self._from_json(start)
-        ranges = self._opened()
-        below = ranges.high_watermark() if self._final is None else self._final
-        max_offsets = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        end = ranges.next_end(begin, below=below, max_offsets=max_offsets)
+        with self._failing_alone():
+            begin = self._from_json(start)
+            ranges = self._opened()
+            below = ranges.high_watermark() if self._final is None else self._final
+            max_offsets = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+            end = ranges.next_end(begin, below=below, max_offsets=max_offsets)
         return start if end == begin else self._to_json(end)
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
-        return self._to_json(OffsetAndEpoch(self._opened().high_watermark(), None))
+        with self._failing_alone():
+            end = self._opened().high_watermark()
+        return self._to_json(OffsetAndEpoch(end, None))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         first, last = self._from_json(start), self._from_json(end)
         if first.offset == last.offset:
             return []
-        identity, hint = self._opened().identity, self._opened().position_hint(first.offset)
+        with self._failing_alone():
+            identity, hint = self._opened().identity, self._opened().position_hint(first.offset)
         topic_id = uuid_to_string(identity.topic_id)
         wanted = LogRange(
             self._url, identity.cluster_id, topic_id, first.offset, last.offset, last.epoch, hint
@@ -159,6 +176,14 @@ class RangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._ranges is not None:
             self._ranges.close()
             self._ranges = None
+
+    @contextmanager
+    def _failing_alone(self) -> Iterator[None]:
+        """Name the log in its errors, if the job continues without a log that fails."""
+        failures = LogFailures(is_collecting=self._isolates_logs and self._identity is not None)
+        with failures.collect("" if self._identity is None else self._identity.cluster_id):
+            yield
+        failures.check()
 
     def _opened(self) -> LogRanges:
         if self._ranges is None:
