@@ -30,13 +30,16 @@ from authorizer.cli.workspace import Workspace
 from snapshot.store.layout import cluster_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from datetime import datetime
     from pathlib import Path
 
+    from authorizer.analysis.review import Review
     from authorizer.cli.acl_sources.acl_source import AclSet
+    from authorizer.cli.reviews.report import Report
     from authorizer.engine.decisions.state import AuthorizerSettings
-    from records.request_traffic import Traffic
+    from records.request_traffic import Traffic, Window
+    from snapshot.jobs.requests.counted_lines import CountedLines, LineSource
 
 
 @click.command("review", cls=Command)
@@ -131,79 +134,101 @@ def review_command(
       aclog spark review --requests logs --cluster-column cluster --acls prod=DIR --acls test=DIR2 \\
           --changes out
     """
-    from authorizer.cli.reviews.report import Report, print_report
-    from authorizer.cli.spark.review import Sets
-    from records.java_pattern import JavaPattern
-    from snapshot.jobs.requests.counted_lines import LineSource, counted_lines, traffic_of
+    from authorizer.cli.reviews.report import print_report
+    from snapshot.jobs.requests.counted_lines import LineSource, counted_lines
 
-    if cluster_column is not None and cluster_pattern is not None:
-        raise click.UsageError("--cluster-column and --cluster-pattern cannot be used together")
-    if cluster_pattern is not None:
-        try:
-            JavaPattern.compile_for_java(cluster_pattern)
-        except ValueError as error:
-            raise click.BadParameter(str(error), param_hint="--cluster-pattern") from error
-    for location in (*first, *more):
-        require_files("--requests", location)
+    source = LineSource((*first, *more), file_format, line_column, cluster_column, cluster_pattern)
+    _check_source(source)
     require_pyspark()
     window = window_of(since, until)
     is_fleet = cluster_column is not None or cluster_pattern is not None
     sets = Sets.of_fleet(sources) if is_fleet else Sets.of_one(sources)
-    # The only set is loaded before Spark starts, so that a missing one is reported soon.
-    only = None if is_fleet else sets.load("")
     require_spark()
-    source = LineSource((*first, *more), file_format, line_column, cluster_column, cluster_pattern)
-    unused = reports = 0
     note_start()
+    found: list[Review] = []
     with spark_session_of(SparkFlags(**spark_flags), "review", locations=source.paths) as spark:
-        counted = counted_lines(spark, source, window)
-        for cluster, rows in groupby(counted, key=lambda each: each.cluster):
-            traffic = traffic_of(rows)
-            if is_fleet and (why := sets.lacks(cluster, traffic)):
-                note(f"note: {why}")
-                continue
-            acls = only or sets.load(cluster)
-            found = review_set(acls, sets.settings, traffic, fewest=fewest)
-            report = Report(acls, found, traffic.coverage, window, cluster if is_fleet else None)
+        for report in _reports(counted_lines(spark, source, window), sets, window, fewest=fewest):
             print_report(report, as_json=as_json, limit=limit)
             if changes is not None:
-                changes_file = _changes_of(cluster, changes) if is_fleet else changes
-                report.write_changes(changes_file)
-                note_next_steps(changes_file)
-            unused += len(found.unused)
-            reports += 1
-    if not reports:
+                _write_changes(report, changes)
+            found.append(report.found)
+    if not found:
         raise Failure(
             "there are no lines that a set of ACLs could be judged by", ExitCode.BAD_DATA, LOGGING_HINT
         )
-    if unused:
+    if any(each.unused for each in found):
         raise click.exceptions.Exit(ExitCode.NO)
 
 
-def _changes_of(cluster: str, directory: Path) -> Path:
-    directory.mkdir(parents=True, exist_ok=True)
-    return directory / f"{cluster_directory(cluster)}.jsonl"
+def _check_source(source: LineSource) -> None:
+    """Check the options of the lines before Spark starts."""
+    from records.java_pattern import JavaPattern
+
+    if source.cluster_column is not None and source.cluster_pattern is not None:
+        raise click.UsageError("--cluster-column and --cluster-pattern cannot be used together")
+    if source.cluster_pattern is not None:
+        try:
+            JavaPattern.compile_for_java(source.cluster_pattern)
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="--cluster-pattern") from error
+    for location in source.paths:
+        require_files("--requests", location)
+
+
+def _reports(
+    counted: Iterable[CountedLines], sets: Sets, window: Window, *, fewest: bool
+) -> Iterator[Report]:
+    """The report of each cluster; notes the clusters that cannot be reviewed."""
+    from authorizer.cli.reviews.report import Report
+    from snapshot.jobs.requests.counted_lines import traffic_of
+
+    for cluster, lines in groupby(counted, key=lambda each: each.cluster):
+        traffic = traffic_of(lines)
+        if sets.only is None and (why := sets.lacks(cluster, traffic)):
+            note(f"note: {why}")
+            continue
+        acls = sets.load(cluster) if sets.only is None else sets.only
+        found = review_set(acls, sets.settings, traffic, fewest=fewest)
+        yield Report(acls, found, traffic.coverage, window, cluster if sets.only is None else None)
+
+
+def _write_changes(report: Report, path: Path) -> None:
+    """Write the removals to a file; of a cluster of a fleet to its file in a directory."""
+    if report.cluster is not None:
+        path.mkdir(parents=True, exist_ok=True)
+        path /= f"{cluster_directory(report.cluster)}.jsonl"
+    report.write_changes(path)
+    note_next_steps(path)
 
 
 @dataclass(frozen=True, slots=True)
 class Sets:
-    """The ACLs of each cluster: by its name, of a store that has all, or (``""``) those of the only one."""
+    """The ACLs of each cluster of a fleet, or the only set.
+
+    Attributes:
+        by_cluster: names of the sets.
+        only: loaded before Spark starts, so that a missing one is reported soon; None: a fleet.
+    """
 
     workspace: Workspace
     settings: AuthorizerSettings
     by_cluster: Mapping[str, str]
+    only: AclSet | None = None
 
     @classmethod
     def of_one(cls, sources: tuple[str, ...]) -> Sets:
-        """What --acls or --log names."""
+        """The set of --acls or --log."""
+        from authorizer.cli.acl_sources.named_acls import NamedAcls
+
         if len(sources) > 1:
             raise click.UsageError("several --acls need --cluster-column or --cluster-pattern")
         workspace = Workspace.given()
-        return cls._of(workspace, {"": sources[0] if sources else workspace.log_url})
+        name = sources[0] if sources else workspace.log_url
+        return cls._of(workspace, {}, NamedAcls(name, workspace).load())
 
     @classmethod
     def of_fleet(cls, sources: tuple[str, ...]) -> Sets:
-        """What --acls says of each."""
+        """The set of each cluster that --acls names."""
         from snapshot.store.snapshot_store import SnapshotStore
 
         by_cluster: dict[str, str] = {}
@@ -222,16 +247,16 @@ class Sets:
         return cls._of(Workspace.given(), by_cluster)
 
     @classmethod
-    def _of(cls, workspace: Workspace, by_cluster: Mapping[str, str]) -> Sets:
+    def _of(cls, workspace: Workspace, by_cluster: Mapping[str, str], only: AclSet | None = None) -> Sets:
         from authorizer.engine.decisions.state import AuthorizerSettings
 
-        return cls(workspace, AuthorizerSettings.from_configs(workspace.config.properties), by_cluster)
+        return cls(workspace, AuthorizerSettings.from_configs(workspace.config.properties), by_cluster, only)
 
     def load(self, cluster: str) -> AclSet:
-        """Those of one cluster."""
+        """The ACLs of a cluster of a fleet."""
         from authorizer.cli.acl_sources.named_acls import NamedAcls
 
-        return NamedAcls(self.by_cluster[cluster], self.workspace, cluster or None).load()
+        return NamedAcls(self.by_cluster[cluster], self.workspace, cluster).load()
 
     def lacks(self, cluster: str, traffic: Traffic) -> str | None:
         """Why a cluster cannot be reviewed; None if it can."""

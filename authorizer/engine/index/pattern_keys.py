@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 #: Added to the resource type where the name is a prefix.
 PREFIXED: Final = len(ResourceType)
-KINDS: Final = 2 * PREFIXED
 
 PatternKey = tuple[int, str]
 
