@@ -24,17 +24,17 @@ _T = TypeVar("_T")
 
 
 class AclListing(AclFilter, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False):
-    """A filter, and on which state."""
+    """A filter, and the state to list."""
 
     min_offset: Offset | None = msgspec.field(name="min_offset", default=None)
     at_offset: Offset | None = msgspec.field(name="at_offset", default=None)
 
 
 def bindings_of(body: bytes) -> list[AclBinding]:
-    """The ACLs that a POST wants created. Whether they can be is Kafka's to say, for each.
+    """The ACLs that a POST creates. Kafka's rules are checked later, for each ACL.
 
     Raises:
-        HttpError: 400, naming what is absent or unknown; 413, too many.
+        HttpError: 400, naming the missing or unknown field; 413, too many.
     """
     wanted = decode_body(body, AclCreation, ACLS_PATH).acls
     check_count(len(wanted))
@@ -42,14 +42,14 @@ def bindings_of(body: bytes) -> list[AclBinding]:
 
 
 def filters_of(body: bytes) -> list[AclBindingFilter]:
-    """Which ACLs a DELETE wants removed. Raises as ``bindings_of``."""
+    """The filters of a DELETE. Raises as ``bindings_of``."""
     wanted = decode_body(body, AclDeletion, ACLS_PATH).filters
     check_count(len(wanted))
     return [_validated(each.filter, f"filters[{number}].") for number, each in enumerate(wanted)]
 
 
 def plan_of(body: bytes) -> PlanApplication:
-    """The plan that a POST wants applied. HttpError: 400, it is none, or not as it was made."""
+    """The plan of a POST. HttpError: 400, it is no plan, or it was modified."""
     try:
         return PlanApplication.from_json(body)
     except PlanUnreadableError as error:
@@ -57,7 +57,7 @@ def plan_of(body: bytes) -> PlanApplication:
 
 
 def listing_of(query: bytes) -> tuple[AclBindingFilter, int | None, int | None]:
-    """Which ACLs a GET wants listed, the offset that must be visible first, and that of the state to list.
+    """The filter of a GET, the offset that must be visible first, and the offset of the state to list.
 
     Raises:
         HttpError: 400, naming the parameter.

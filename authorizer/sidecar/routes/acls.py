@@ -2,15 +2,15 @@
 
 The rules:
 
-- Kafka's ACLs guard it, as on a broker: Describe on the cluster to list, Alter on it to change. Who comes in
-  by the socket in the log's directory could write the log itself, and needs no ACL (``binding``).
-- A creation or removal is answered when its outcome is known here, for each item by itself (KIP-504), at the
-  latest after aclog.acl.update.timeout.ms. No request waits on the event loop.
-- An answer carries the offset that it is about: what was written is visible there.
-- A plan is applied to what is in the log when its turn comes: by its meaning, or not at all. One that removes
-  a large share of the ACLs is refused unless its request allows that (maxRemovedPercent).
-- Before the node is ready nothing is listed and nothing is written.
-- A web page changes nothing: a browser adds Origin to a page's requests, and ANONYMOUS may be any browser.
+- Kafka's ACLs authorize callers, as on a broker: Describe on the cluster to list, Alter on it to change.
+  Connections to the socket in the log's directory need no ACL, because only the log's owner can open it.
+- A creation or removal is answered when its outcome is known here, with a result for each item (KIP-504), at
+  the latest after aclog.acl.update.timeout.ms. No request blocks the event loop.
+- An answer has an offset at which the change is visible.
+- A plan is applied to the log's newest state: completely, if the effective permissions are those of the plan,
+  else not at all. A plan that removes a large share of the ACLs needs maxRemovedPercent.
+- Until the node is ready, listings and changes are refused.
+- Requests of web pages are refused: a browser adds Origin to them, and ANONYMOUS may be any browser.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class AclRoutes:
         errors=STATE_ERRORS,
     )
     async def describe(self, request: Request) -> Response:
-        """GET: the ACLs that a filter means, of one state."""
+        """GET: the ACLs of one state that match a filter."""
         wanted, min_offset, at_offset = listing_of(request.scope["query_string"])
         listing, end_offset = await self.list_for(request, wanted, min_offset, at_offset)
         head = b'{"offset":%d,"end_offset":%d,"acls":[' % (end_offset, end_offset)
@@ -185,7 +185,7 @@ class AclRoutes:
         errors=GUARD_ERRORS,
     )
     async def delete(self, request: Request) -> Response:
-        """DELETE: remove all that filters mean, as one atomic batch."""
+        """DELETE: remove the ACLs that match filters, as one atomic batch."""
         caller = self.authorize_change(request, "DeleteAcls")
         filters = filters_of(await read_body(request))
         futures = self._node.authorizer.delete_acls(caller.context, filters)
@@ -210,7 +210,7 @@ class AclRoutes:
         )
 
     async def apply_for(self, request: Request, caller: Caller, wanted: PlanApplication) -> Response:
-        """What became of the plan of a caller who may change ACLs."""
+        """Apply a plan for an authorized caller."""
         future = self._node.mutator.apply_plan(wanted.plan, wanted.max_removed_percent)
         (result,), end_offset = await self.finish_change(request, caller, [future])
         return json_response(PlanOutcomes(end_offset, end_offset, [result.answer()]))
@@ -218,7 +218,7 @@ class AclRoutes:
     async def _authorized_state(
         self, request: Request, min_offset: int | None, at_offset: int | None
     ) -> AuthorizerState:
-        """The state that is asked, of a caller who may list it; HttpError 403 otherwise."""
+        """The requested state, if the caller may list it; HttpError 403 otherwise."""
 
         def require(now: AuthorizerState, *, log_if_allowed: bool = False) -> None:
             self._caller(now, request, "DescribeAcls").require_on_cluster(
@@ -232,7 +232,7 @@ class AclRoutes:
         return state
 
     def authorize_change(self, request: Request, name: str, *, takes_query: bool = False) -> Caller:
-        """The caller, who may change ACLs; HttpError 403 otherwise."""
+        """The caller, if it may change ACLs; HttpError 403 otherwise."""
         require_no_browser(request, takes_query=takes_query)
         caller = self._caller(ready_state(self._node), request, name)
         caller.require_on_cluster(AclOperation.ALTER)

@@ -90,10 +90,10 @@ def with_defaults(batch: Sequence[Evaluation], defaults: Evaluation) -> Sequence
 
 
 def context_of(evaluation: Evaluation, aliases: AuthzenAliases, caller: Caller) -> HttpRequestContext:
-    """Who wants to, and from where, in Kafka's terms; ``caller`` asks.
+    """The principal and its address, in Kafka's terms, for a request of ``caller``.
 
     Raises:
-        HttpError: 400, naming what is absent or cannot be.
+        HttpError: 400, naming the missing or invalid field.
     """
     subject, context, origin = evaluation.subject, evaluation.context, caller.origin
     if subject is None:
@@ -109,7 +109,7 @@ def context_of(evaluation: Evaluation, aliases: AuthzenAliases, caller: Caller) 
 
 
 def action_of(evaluation: Evaluation, aliases: AuthzenAliases) -> Action:
-    """What they want to do on what, in Kafka's terms; raises as ``context_of``."""
+    """The operation and the resource, in Kafka's terms; raises as ``context_of``."""
     action, resource = evaluation.action, evaluation.resource
     if evaluation.subject is None or action is None or resource is None:
         raise _missing_error(evaluation)
@@ -131,7 +131,7 @@ def _missing_error(evaluation: Evaluation) -> HttpError:
 
 
 def require_no_as_of(context: Context) -> None:
-    """HttpError 400: answering for the present what was asked about the past would be a wrong answer."""
+    """HttpError 400 for a request about the past: an answer about the present would be wrong."""
     if context.as_of is not None:
         raise invalid_request(
             "context.as_of is not supported here: context.at_offset names a state that the node holds, and "

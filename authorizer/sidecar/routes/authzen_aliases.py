@@ -1,4 +1,4 @@
-"""What AuthZEN's clients say in Kafka's terms: names, in both directions, Kafka's own and aliases; addresses.
+"""Kafka's terms for the names and addresses of AuthZEN's clients; names may be Kafka's or aliases.
 
 Kafka's names of operations and resource types are taken in any case, aliases and principal types as they are.
 """
@@ -24,7 +24,7 @@ _ADDRESS_LENGTH_MAX: Final = 64
 
 
 class Codes(dict[str, _Code]):
-    """What can be asked about, by aliases and Kafka's names. HttpError 400: there is nothing of that name."""
+    """Operations or resource types by Kafka's names and aliases. HttpError 400: an unknown name."""
 
     def __init__(self, kind: type[_Code], field: str, aliases: Mapping[str, _Code]) -> None:
         super().__init__()

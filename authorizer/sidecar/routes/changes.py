@@ -111,7 +111,7 @@ class ChangeStream:
     """One client's stream: an ASGI response."""
 
     def __init__(self, node: Node, origin: Origin, last: int | None, streams: set[ChangeStream]) -> None:
-        """``last``: the offset behind which it goes on; from now on if None. ``streams``: those under way."""
+        """``last``: send the changes after this offset; None: from now on. ``streams``: the open ones."""
         self._node = node
         self._origin = origin
         self._streams = streams
@@ -173,7 +173,7 @@ class ChangeStream:
                 is_quiet = True
 
     async def _send_current(self, send: Send) -> bool:
-        """That nothing was left out; whether that is so. While the node is not ready, only that it lives."""
+        """Send ``current``, or a heartbeat while not ready; False: changes must be sent first."""
         if not self._is_ready:
             await self._send(send, _HEARTBEAT)
             return True
@@ -185,7 +185,7 @@ class ChangeStream:
         return True
 
     async def _send_news(self, send: Send) -> None:
-        """All that came since the last event; nothing of it while the node is not ready."""
+        """Send all changes since the last event; none while the node is not ready."""
         state = self._node.authorizer.state
         if state.is_ready is not self._is_ready:
             self._is_ready = state.is_ready
@@ -205,7 +205,7 @@ class ChangeStream:
         return known.generation != self._generation or known.since(self._offset) != ()
 
     async def _send_next(self, send: Send, known: RetainedChanges) -> None:
-        """What follows what was sent last."""
+        """Send the next change."""
         changes = known.since(self._offset) if known.generation == self._generation else None
         if changes is None:
             self._generation, self._offset = known.generation, known.end
@@ -227,7 +227,7 @@ class ChangeStream:
             await self._send(send, each)
 
     def _may_follow(self) -> bool:
-        """By the ACLs of now; a node that has just become not ready says so next."""
+        """Whether the current ACLs allow it; true while the node is not ready."""
         try:
             caller = Caller(self._node, self._node.authorizer.state, self._origin, _REQUEST_NAME)
             return caller.may_list()

@@ -49,8 +49,8 @@ class ConfigChange(msgspec.Struct, forbid_unknown_fields=True):
     """The body of a PUT.
 
     Attributes:
-        configs: texts by key, as in a file; null gives a key back what it is without a PUT.
-        validate_only: say what would change, and change nothing.
+        configs: texts by key, as in a file; null undoes the earlier PUT of a key.
+        validate_only: return what would change, and change nothing.
     """
 
     configs: dict[str, str | None]
@@ -61,7 +61,7 @@ class ConfigRoutes:
     """The handlers of one node."""
 
     def __init__(self, node: Node, peers: NodePeers | None = None) -> None:
-        """``peers``: whose settings are these, too, where there are several workers."""
+        """``peers``: the other workers, which get the same settings."""
         self._node = node
         self._put = node.reconfiguration.put if peers is None else peers.put
 

@@ -148,7 +148,7 @@ class ConfluentAclRoutes:
     """The handlers of one node."""
 
     def __init__(self, node: Node, acls: AclRoutes) -> None:
-        """``acls``: authorize, carry out and record what is asked."""
+        """``acls``: authorizes, applies and logs the changes."""
         self._node = node
         self._acls = acls
 

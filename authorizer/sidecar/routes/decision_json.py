@@ -73,7 +73,7 @@ def refusal_json(error: HttpError) -> bytes:
 
 @lru_cache(maxsize=16)  # most are by the newest state
 def encoded_decisions_at(end_offset: int) -> tuple[bytes, ...]:
-    """Every decision by a state, but for the ACL that decided."""
+    """Every possible decision of a state, without the deciding ACL."""
     return tuple(
         _encode(DecisionAnswer(is_allowed, EvaluationContext(rule, end_offset, end_offset, reason)))
         for is_allowed, rule, reason in _REASONS
@@ -88,5 +88,5 @@ def _encode_notes(found: tuple[str, ...]) -> bytes:
 
 @lru_cache(maxsize=4096)  # a few ACLs decide most of what is asked
 def _encode_acl(acl: AppliedAcl) -> bytes:
-    """The end of a decision, with the members that say which it was."""
+    """The end of a decision, with the deciding ACL."""
     return b',"acl":%b,"written_at_offset":%b%b' % (_encode(Acl.of(acl.record)), _encode(acl.offset), _END)

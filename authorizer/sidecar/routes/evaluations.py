@@ -82,7 +82,7 @@ class Evaluations:
         self._aliases = AuthzenAliases.of(node.config)
 
     def answer_one_inline(self, path: str, body: bytes, origin: Origin) -> bytes | None:
-        """The JSON answer to one evaluation; None if it has to wait: nothing is decided then.
+        """The JSON answer to one evaluation; None if it has to wait; nothing is decided then.
 
         Raises:
             HttpError: the request is invalid, or this caller may not ask.
@@ -167,7 +167,7 @@ class Evaluations:
         return Response(answer, media_type=JSON)
 
     def _require_batch(self, evaluation: Evaluation) -> Sequence[Evaluation]:
-        """Its evaluations; none: it is itself a single evaluation (AuthZEN 1.0, section 7.1)."""
+        """The evaluations; a batch without any is a single evaluation (AuthZEN 1.0, section 7.1)."""
         batch = evaluation.evaluations if isinstance(evaluation, EvaluationsRequest) else None
         if not batch:
             return ()
@@ -177,7 +177,7 @@ class Evaluations:
     def _decide_one(
         self, evaluation: Evaluation, state: AuthorizerState, now: AuthorizerState, origin: Origin
     ) -> bytes:
-        """By ``state``; the caller has the rights of now."""
+        """Decide on ``state``; the current ACLs authorize the caller."""
         caller = Caller(self._node, now, origin, "AuthZenEvaluation")
         action = action_of(evaluation, self._aliases)
         context = context_of(evaluation, self._aliases, caller)
@@ -189,7 +189,7 @@ class Evaluations:
     def _require_any_subject(
         self, evaluation: Evaluation, batch: Sequence[Evaluation], caller: Caller
     ) -> None:
-        """HttpError 403 if the caller may ask about none of the principals that it asks about."""
+        """HttpError 403 if the caller may ask about none of the principals of the batch."""
         items = with_defaults(batch, evaluation) if batch else (evaluation,)
         subjects = {(item.subject.type, item.subject.id) for item in items if item.subject is not None}
         principals = [KafkaPrincipal(self._aliases.principal_type(kind), name) for kind, name in subjects]
@@ -202,7 +202,7 @@ class Evaluations:
     def _decide_batch(
         self, evaluation: Evaluation, batch: Sequence[Evaluation], state: AuthorizerState, caller: Caller
     ) -> Iterator[list[bytes]]:
-        """The answers of a batch, all by one state, up to where its semantic stops; some at a time."""
+        """The answers of a batch on one state, as many as its semantic needs; decided in chunks."""
         options = evaluation.options if isinstance(evaluation, EvaluationsRequest) else None
         stop_at = _STOP_AT[options.evaluations_semantic if options else "execute_all"]
         # What comes after the one that stops it is not decided.

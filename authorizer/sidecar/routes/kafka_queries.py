@@ -98,7 +98,7 @@ class KafkaQueryRoutes:
         errors=STATE_ERRORS,
     )
     async def authorize_by_resource_type(self, request: Request) -> Response:
-        """GET, POST: KIP-679, whether a principal may do this to any resource of a type."""
+        """GET, POST: whether a principal may do an operation on any resource of a type (KIP-679)."""
         query = await _decode_query(request, ResourceTypeRequest)
         state, _, context = await self._authorize(request, query, "AuthorizeByResourceType")
         # Looks at all that the principal has.
@@ -117,7 +117,7 @@ class KafkaQueryRoutes:
         errors=STATE_ERRORS,
     )
     async def filter(self, request: Request) -> Response:
-        """POST: which of many names a principal may do this to, in one pass."""
+        """POST: the names on which a principal may do an operation."""
         query = decode_body(await read_body(request), FilterRequest, request.url.path)
         self._load.require_item_count(len(query.resource_names), "names")
         state, _, context = await self._authorize(request, query, "Filter")
@@ -140,7 +140,7 @@ class KafkaQueryRoutes:
         errors=STATE_ERRORS,
     )
     async def explain(self, request: Request) -> Response:
-        """GET, POST: why, as ``aclog check --explain --json`` says it."""
+        """GET, POST: the decision with its reason, as ``aclog check --explain --json``."""
         query = await _decode_query(request, DecisionRequest)
         state, caller, context = await self._authorize(request, query, "Explain")
         explained = partial(
@@ -209,7 +209,7 @@ def explained_decision(
 
 
 async def _decode_query(request: Request, kind: type[_Query]) -> _Query:
-    """From the query of a GET, or the body of a POST."""
+    """Decode the query of a GET, or the body of a POST."""
     if request.method == "POST":
         return decode_body(await read_body(request), kind, request.url.path)
     return decode_query(request.scope["query_string"], kind)

@@ -19,7 +19,7 @@ TEXT_TTL_S: Final = 1.0
 
 
 class MetricsText:
-    """Of one application; on the event loop only."""
+    """The text for one application; used on the event loop only."""
 
     def __init__(self, collect: Callable[[], Awaitable[Any]], lock: asyncio.Lock) -> None:
         """What it renders.
@@ -34,7 +34,7 @@ class MetricsText:
         self._rendered_s = 0.0
 
     async def response(self) -> Response:
-        """The text, which all who ask within KEPT_S share."""
+        """The text; requests within KEPT_S share it."""
         rendering = self._rendering
         if rendering is None or (rendering.done() and not self._is_fresh(rendering)):
             rendering = self._rendering = asyncio.create_task(self._render())

@@ -48,7 +48,7 @@ AUTHZEN_CONFIGURATION_PATH: Final = "/.well-known/authzen-configuration"
 
 
 class NodePeers(Protocol):
-    """All workers of a sidecar, asked about one cluster (``worker_fanout``)."""
+    """All workers of a sidecar, queried about one cluster (``worker_fanout``)."""
 
     def put(self, texts: Mapping[str, str | None], by: str, *, is_trial: bool = False) -> list[Change]:
         """Change settings in every worker, as ``Reconfiguration.put`` does in one process."""
@@ -67,7 +67,7 @@ class NodeRoutes:
     """The handlers of one node."""
 
     def __init__(self, node: Node, load: LoadLimiter, peers: NodePeers | None = None) -> None:
-        """``peers``: whose readiness and metrics are the sidecar's too, where there are several workers."""
+        """``peers``: the other workers, whose readiness and metrics count, too."""
         self._node = node
         self._peers = peers
         self._load = load
@@ -103,7 +103,7 @@ class NodeRoutes:
         errors=(ErrorCode.CLUSTER_AUTHORIZATION_FAILED,),
     )
     async def state(self, request: Request) -> Response:
-        """GET: where the node stands; with ``meaning=true`` also the digest of what its ACLs mean."""
+        """GET: the status of the node; with ``meaning=true`` also the digest of its effective permissions."""
         query = decode_query(request.scope["query_string"], StateRequest)
         known = self._meaning(request) if query.meaning else None
         return json_response(node_state(self._node, known))
@@ -120,14 +120,14 @@ class NodeRoutes:
         "GET", "/livez", "Whether the process answers", Liveness, description="It does", not_ready=Liveness
     )
     async def livez(self, _request: Request) -> Response:
-        """GET: that the process answers; 503 if another event loop of it hangs."""
+        """GET: liveness; 503 if another event loop of the process hangs."""
         return liveness_response(self._load)
 
     @declare_endpoint(
         "GET", "/readyz", "Whether the node may decide", Readiness, description="It may", not_ready=Readiness
     )
     async def readyz(self, _request: Request) -> Response:
-        """GET: whether decisions may be asked for; 503 and the reason if not."""
+        """GET: readiness; 503 with the reason if decisions are refused."""
         peers = self._peers
         readiness = node_readiness(self._node.status()) if peers is None else await peers.readiness()
         return json_response(readiness, HTTPStatus.OK if readiness.ready else HTTPStatus.SERVICE_UNAVAILABLE)

@@ -33,7 +33,7 @@ _KIND_NAMES = {AclOperation: "operation", ResourceType: "resource type"}
 
 
 def code_of(kind: type[_Code], name: str, field: str) -> _Code:
-    """An operation or a resource type that can be asked about, by its name in any case. HttpError 400."""
+    """The operation or resource type of a name in any case. HttpError 400: unknown, or not of requests."""
     code = kind.from_name(name)
     if code <= kind.ANY:
         known = ", ".join(member.name for member in kind if member > kind.ANY)
@@ -77,11 +77,11 @@ Offset = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class AtOffset(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """On which state.
+    """The state to answer on.
 
     Attributes:
-        min_offset: one that ends there, or later.
-        at_offset: the one with the record at this offset applied, as `--at-offset`.
+        min_offset: a state with this end offset, or a later one.
+        at_offset: the state after the record at this offset, as `--at-offset`.
     """
 
     min_offset: Offset | None = None
@@ -89,13 +89,13 @@ class AtOffset(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class StateRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """Whether the digest of the meaning is wanted, too."""
+    """Whether to answer with the digest of the effective permissions, too."""
 
     meaning: bool = False
 
 
 class AccessRequest(AtOffset, rename=_CAMEL.get, kw_only=True):
-    """What all of them have: who wants access, from where, and on which state."""
+    """Base of requests about access: the principal, its address, and the state."""
 
     principal: str
     resource_type: str
@@ -113,7 +113,7 @@ class AccessRequest(AtOffset, rename=_CAMEL.get, kw_only=True):
         )
 
     def type(self) -> ResourceType:
-        """HttpError 400: none that can be asked about."""
+        """HttpError 400: unknown, or not of requests."""
         return code_of(ResourceType, self.resource_type, "resourceType")
 
 
@@ -129,7 +129,7 @@ class ResourceTypeRequest(AccessRequest, kw_only=True):
     operation: str
 
     def code(self) -> AclOperation:
-        """HttpError 400: none that can be asked about."""
+        """HttpError 400: unknown, or not of requests."""
         return code_of(AclOperation, self.operation, "operation")
 
 

@@ -37,7 +37,7 @@ async def wait_for_offset(node: Node, end_offset: int) -> None:
     """Return when everything below ``end_offset`` is visible.
 
     Raises:
-        HttpError: 503, it is not after MIN_OFFSET_TIMEOUT_S; 400, it cannot be: the log is not that long.
+        HttpError: 503, after MIN_OFFSET_TIMEOUT_S; 400, the offset is far beyond the log's end.
     """
     if end_offset <= visible_end(node):
         return
@@ -73,7 +73,7 @@ def visible_end(node: Node) -> int:
 
 
 class RequestStates:
-    """The states that the requests to one node ask for, and the places of those that wait for one."""
+    """Finds the states of requests to one node, and limits the requests that wait for one."""
 
     def __init__(self, node: Node, load: LoadLimiter) -> None:
         self._node = node
@@ -89,7 +89,7 @@ class RequestStates:
         at_offset: int | None = None,
         early_start: bool = False,
     ) -> tuple[AuthorizerState, AuthorizerState]:
-        """The state that is asked, and that of now: mostly the same one; for all of a request (I1).
+        """The requested state and the current one, often the same; used for the complete request (I1).
 
         Args:
             origin: where the request comes from.
@@ -134,7 +134,7 @@ class RequestStates:
 
 
 def ready_state(node: Node) -> AuthorizerState:
-    """The state of now. Raises AuthorizerNotReadyError."""
+    """The current state. Raises AuthorizerNotReadyError."""
     state = node.authorizer.state
     if not state.is_ready:
         raise AuthorizerNotReadyError(state.not_ready_reason)

@@ -29,7 +29,7 @@ _Names = dict[ResourceType, frozenset[str]]
 
 
 class ResourceNames:
-    """The names in one file; none at all without one. Any thread may ask."""
+    """The names in one file; no names without a file. Thread-safe."""
 
     def __init__(self, path: str | None, key: str) -> None:
         """Read it; ``key`` is the setting that names it.
@@ -47,7 +47,7 @@ class ResourceNames:
                 raise ConfigError(key, str(path), f"{_ALLOWED}; {error}") from error
 
     def of(self, resource_type: ResourceType) -> frozenset[str] | None:
-        """The names that exist; None if that is not known, for the file has none of the type."""
+        """The existing names; None if they are unknown, because the file has none of the type."""
         if resource_type is ResourceType.CLUSTER:
             return _CLUSTER
         if self._path is None or self._read is None:
@@ -66,7 +66,7 @@ def _stamp(path: Path) -> _Stamp:
 
 
 def _read(path: Path) -> tuple[_Stamp, _Names]:
-    """ValueError: a line that is no resource, with its number; or no text."""
+    """Raises ValueError: an invalid line, with its number; or no text."""
     stamp = _stamp(path)
     names: dict[ResourceType, set[str]] = {}
     with path.open(encoding="utf-8") as lines:

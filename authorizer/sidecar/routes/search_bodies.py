@@ -1,4 +1,4 @@
-"""What AuthZEN's searches are asked with (1.0, section 8). No state, no sockets.
+"""Requests of AuthZEN's searches (1.0, section 8). Pure.
 
 What is searched for has a type and no id; one that is there is ignored, as every unknown field is.
 """
@@ -33,12 +33,12 @@ class PageToken(msgspec.Struct, array_like=True, frozen=True):
     search: str
 
     def encode(self) -> str:
-        """As text."""
+        """Encode the token."""
         return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode("ascii")
 
     @classmethod
     def decode(cls, text: str, search: str) -> Self:
-        """What ``encode`` said, for the same search. HttpError 400: it did not, or for another one."""
+        """Parse ``encode``. HttpError 400: it is no token, or one of another search."""
         try:
             token = msgspec.json.decode(base64.urlsafe_b64decode(text.encode("ascii")), type=cls)
         except (ValueError, msgspec.MsgspecError) as error:
@@ -51,7 +51,7 @@ class PageToken(msgspec.Struct, array_like=True, frozen=True):
 
 
 def search_id(*inputs: object) -> str:
-    """What is the same for all pages of a search and for no other one."""
+    """An id of a search, the same for all its pages."""
     return hashlib.blake2b(msgspec.json.encode(inputs), digest_size=8).hexdigest()
 
 
@@ -79,11 +79,11 @@ class _Search(msgspec.Struct, kw_only=True):
 
     @property
     def limit(self) -> int:
-        """Results of this page at most."""
+        """Maximum number of results on this page."""
         return min(self.page.limit, PAGE_MAXIMUM)
 
     def id(self) -> str:
-        """The same for all pages; min_offset only waits."""
+        """The same for all pages: without min_offset, which only waits."""
         inputs = msgspec.structs.asdict(self) | {"page": None}
         context = (self.context.host, self.context.at_offset)
         return search_id(type(self).__name__, inputs | {"context": context})

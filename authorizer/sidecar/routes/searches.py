@@ -98,7 +98,7 @@ class SearchRoutes:
         errors=STATE_ERRORS,
     )
     async def subject(self, request: Request) -> Response:
-        """POST: the principals of a type that may do this to that."""
+        """POST: the principals of a type that may do an operation on a resource."""
         search = decode_body(await read_json(request), SubjectSearch, request.url.path)
 
         def require(caller: Caller, *, log_if_allowed: bool = False) -> None:
@@ -135,7 +135,7 @@ class SearchRoutes:
         errors=STATE_ERRORS,
     )
     async def resource(self, request: Request) -> Response:
-        """POST: the resources of a type that a principal may do this to."""
+        """POST: the resources of a type on which a principal may do an operation."""
         search = decode_body(await read_json(request), ResourceSearch, request.url.path)
         principal = self._principal(search.subject)
         state, token, caller = await self._begin(
@@ -187,7 +187,7 @@ class SearchRoutes:
         errors=STATE_ERRORS,
     )
     async def action(self, request: Request) -> Response:
-        """POST: what a principal may do to a resource."""
+        """POST: the operations that a principal may do on a resource."""
         search = decode_body(await read_json(request), ActionSearch, request.url.path)
         principal = self._principal(search.subject)
         state, token, caller = await self._begin(
@@ -240,7 +240,7 @@ class SearchRoutes:
         return KafkaPrincipal(self._aliases.principal_type(subject.type), subject.id)
 
     def _pattern(self, resource: TypedName) -> ResourcePattern | None:
-        """None of a type that Kafka does not know."""
+        """The pattern; None for a type that Kafka does not have."""
         kind = self._aliases.known_resource_type(resource.type)
         return None if kind is None else ResourcePattern(kind, resource.id, PatternType.LITERAL)
 
@@ -248,7 +248,7 @@ class SearchRoutes:
 def _page(
     search: _Search, state: AuthorizerState, token: PageToken | None, found: Iterator[str]
 ) -> tuple[ResultPage, list[str]]:
-    """The page, and its results: at most the number that the request wants."""
+    """The page and its results, at most as many as the request allows."""
     names = list(islice(found, search.limit))
     is_last = next(found, None) is None
     last = names[-1] if names else None if token is None else token.after

@@ -1,4 +1,4 @@
-"""What Prometheus is shown, as OpenTelemetry's data: one set of metrics, under the same names.
+"""Metrics of a Prometheus registry as OpenTelemetry's data, under the same names.
 
 A counter has no ``_total``, as OpenTelemetry names them; Prometheus' own receiver of OTLP puts it back.
 """
@@ -37,11 +37,11 @@ _SCOPE: Final = InstrumentationScope("aclog")
 def metrics_data(
     metric_families: Iterable[prometheus_client.Metric], resource: Resource, *, since_ns: int, now_ns: int
 ) -> MetricsData:
-    """All of them, collected now.
+    """All metrics, collected now.
 
     Args:
-        metric_families: of a registry.
-        resource: what they are of.
+        metric_families: those of a registry.
+        resource: the attributes of the process.
         since_ns: when the counters were zero, in nanoseconds since the epoch.
         now_ns: now.
     """

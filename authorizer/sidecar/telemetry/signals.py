@@ -1,4 +1,4 @@
-"""Which signals the environment asks for, in OpenTelemetry's own variables.
+"""Signals that OpenTelemetry's environment variables enable.
 
 A signal is sent once an endpoint is named for it, or its exporter: the specification's default, to send
 everything to localhost, would make every node look for a collector.
@@ -19,17 +19,17 @@ _OTLP: Final = "otlp"
 
 
 class Signal(Enum):
-    """What can be sent, as the variables spell it."""
+    """A signal, as the variables spell it."""
 
     TRACES = "TRACES"
     METRICS = "METRICS"
 
 
 def enabled_signals(environ: Mapping[str, str]) -> dict[Signal, str]:
-    """None of them by default; each with the variable that asks for it.
+    """The enabled signals, each with the variable that enables it; none by default.
 
     Raises:
-        ConfigError: an exporter or a protocol that is not there.
+        ConfigError: an unsupported exporter or protocol.
     """
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return {}

@@ -36,16 +36,16 @@ _INTERVAL: Final = "OTEL_METRIC_EXPORT_INTERVAL"
 
 
 class Telemetry:
-    """Of one sidecar, by the environment of the process, which the library reads itself."""
+    """The telemetry of one sidecar; the library reads the environment of the process."""
 
     def __init__(self, worker: int | None = None) -> None:
         """Read it.
 
         Args:
-            worker: the number of the process, where several are one sidecar.
+            worker: the number of the worker process; None without workers.
 
         Raises:
-            ConfigError: it asks for what is not there.
+            ConfigError: an unsupported exporter or protocol, or the extra is not installed.
         """
         self._signals = enabled_signals(os.environ)
         self._worker = worker
@@ -64,7 +64,7 @@ class Telemetry:
                 ) from error
 
     def start(self, registry: CollectorRegistry) -> None:
-        """Begin to send."""
+        """Start sending."""
         if not self._signals:
             return
         resource = _resource(self._worker)
@@ -75,7 +75,7 @@ class Telemetry:
             self._start_traces(resource)
 
     def traced(self, app: Application) -> ASGIApp:
-        """What answers requests: ``app``, or what traces it."""
+        """``app``, with tracing if traces are enabled."""
         if self._tracer_provider is None:
             return app
         from authorizer.sidecar.telemetry.traces import TracedApp  # noqa: PLC0415
@@ -83,7 +83,7 @@ class Telemetry:
         return TracedApp(app, self._tracer_provider.get_tracer("aclog", version("aclog")))
 
     def close(self) -> None:
-        """Send what there is, for some seconds. Idempotent."""
+        """Send the remaining data, for some seconds at most. Idempotent."""
         self._closing.set()
         if self._tracer_provider is not None:
             self._threads.append(_start_thread(self._tracer_provider.shutdown))
