@@ -57,8 +57,6 @@ _DENIED_BITS: Final[Mapping[int, int]] = {
     **{int(each): bit for each, bit in OPERATION_BITS.items()},
     int(AclOperation.ALL): EVERYTHING,
 }
-#: All names of the type.
-ALL_NAMES: Final[Key] = ("", False)
 
 
 class Cell(NamedTuple):

@@ -17,7 +17,7 @@ from authorizer.engine.index.masks import (
     acl_mask,
     add_to_leaf,
 )
-from authorizer.engine.index.pattern_keys import KINDS, PREFIXED, has_unknown_code, pattern_key
+from authorizer.engine.index.pattern_keys import PREFIXED, has_unknown_code, pattern_key
 from authorizer.engine.index.row_index import RowIndex
 from records.acl import AclOperation
 from records.columns.acl_table import AppliedAcl
@@ -58,7 +58,7 @@ def test_rows_are_found_by_pattern_and_by_principal(seed: int, count: int) -> No
     records = drawn(seed, count)
     index = RowIndex(AclColumns.of([AppliedAcl(record, 0, 0) for record in records]))
     places = [pattern_key(record) for record in records]
-    for kind, name in product(range(KINDS), (*NAMES, "unknown")):
+    for kind, name in product(range(2 * PREFIXED), (*NAMES, "unknown")):
         here = [row for row, place in enumerate(places) if place == (kind, name)]
         assert index.rows_at(kind, name).tolist() == here
         assert index.count_at(kind, name) == len(here)
@@ -76,7 +76,7 @@ def test_rows_are_found_by_pattern_and_by_principal(seed: int, count: int) -> No
                 for _ in range(2):  # the first answers are cached
                     found = [] if group is None else index.acls_with_bits(bits, group)
                     assert sorted(acl.record.id for acl in found) == [record.id for record in matching]
-    for kind in range(KINDS):
+    for kind in range(2 * PREFIXED):
         assert set(index.names(kind)) == {name for each, name in places if each == kind}
     for resource_type in range(PREFIXED):
         lengths = {len(name) for kind, name in places if kind == resource_type + PREFIXED}
