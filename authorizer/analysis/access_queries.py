@@ -12,7 +12,7 @@ from authorizer.analysis.related_acls import related_to
 from authorizer.analysis.request_class import PrincipalSet, RequestClass, request_classes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from authorizer.analysis.effective_permissions import Answers
     from authorizer.analysis.name_space import Key
@@ -34,24 +34,47 @@ def permitted_principals(
     settings: AuthorizerSettings,
     resource_type: ResourceType,
     names: Key,
-    operation: AclOperation,
+    operation: AclOperation | None,
     *,
     exempt: Collection[str] = (),
 ) -> Iterator[RequestClass]:
     """Yield who may do the operation on a name, or on names with a prefix; all unlisted principals first.
 
+    ``operation`` None: any one; a class has all operations of its requests.
     Classes and witnesses do not include the ``exempt`` principals.
     """
     permissions = EffectivePermissions.of(related_to(table, {resource_type: [names]}), settings)
-    usual = below_prefix(permissions.wildcard[resource_type], names, operation, resource_type)
+    columns = (
+        (each, answers_for(permissions, each, resource_type)) for each in sorted(permissions.principals)
+    )
+    usual = permissions.wildcard[resource_type]
+    known = {*permissions.principals, *exempt}
+    yield from permitted_among(usual, columns, known, resource_type, names, operation, exempt=exempt)
+
+
+def permitted_among(
+    usual: Answers,
+    columns: Iterable[tuple[str, Answers]],
+    known: Collection[str],
+    resource_type: ResourceType,
+    names: Key,
+    operation: AclOperation | None,
+    *,
+    exempt: Collection[str] = (),
+) -> Iterator[RequestClass]:
+    """Yield the classes of `permitted_principals`, of known answers.
+
+    ``usual`` are the answers to principals that are not ``known``; ``columns`` are those to the principals
+    that may differ from them for these names, sorted.
+    """
+    allowed_usually = below_prefix(usual, names, operation, resource_type)
     listed = {}
-    for principal in sorted(permissions.principals):
-        answers = answers_for(permissions, principal, resource_type)
+    for principal, answers in columns:
         allowed = below_prefix(answers, names, operation, resource_type)
-        if allowed != usual:
+        if allowed != allowed_usually:
             listed[principal] = allowed
-    unlisted = PrincipalSet.all_but(sorted({*listed, *exempt}), {*permissions.principals, *exempt})
-    yield from request_classes(usual, unlisted, resource_type)
+    unlisted = PrincipalSet.all_but(sorted({*listed, *exempt}), known)
+    yield from request_classes(allowed_usually, unlisted, resource_type)
     for principal, allowed in listed.items():
         if principal not in exempt:
             yield from request_classes(allowed, PrincipalSet.of(principal), resource_type)
@@ -67,12 +90,14 @@ def answers_for(permissions: EffectivePermissions, principal: str, resource_type
 
 
 def below_prefix(
-    answers: Answers, names: Key, operation: AclOperation, resource_type: ResourceType
+    answers: Answers, names: Key, operation: AclOperation | None, resource_type: ResourceType
 ) -> NameMap[Answer]:
-    """Return the answers for one operation on these names; elsewhere nothing is allowed."""
+    """Return the answers for one operation (None: all) on these names; elsewhere nothing is allowed."""
     text, is_name = names
-    entries = [(text, is_name, intersect(answers.value_of(names), operation))]
+    entries = [(text, is_name, answers.value_of(names))]
     for name, single, answer in () if is_name else answers.entries:
         if name.startswith(text) and (name, single) != names:
-            entries.append((name, single, intersect(answer, operation)))
+            entries.append((name, single, answer))
+    if operation is not None:
+        entries = [(name, single, intersect(answer, operation)) for name, single, answer in entries]
     return NameMap.of(NO_OPERATIONS, entries, NAME_SPACES[resource_type])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import csv
+import gzip
 import io
 import json
 import re
@@ -158,6 +160,14 @@ def held(page: Page, path: str, **query: Any) -> Any:
     )
 
 
+def _data(file: Path) -> dict[str, Any]:
+    """The data in a page's file."""
+    found = re.search(r'id="data"[^>]*>([^<]*)<', file.read_text(encoding="utf-8"))
+    assert found is not None
+    data: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(found[1])))
+    return data
+
+
 #: Filters and pages of the lists of changes.
 _FILTERS: list[dict[str, Any]] = [
     {"who": "USER:A"},
@@ -237,6 +247,47 @@ def test_the_file_answers_as_the_node(
                 assert held(page, path, **params) == expected, (path, query)
 
 
+def test_who_may_and_since_when_are_those_of_the_node(
+    chromium: Browser, report: Path, client: httpx.Client, since: int
+) -> None:
+    """For every row, and for every operation that one of its ACLs names."""
+    with opened(chromium) as page:
+        page.goto(report.as_uri())
+        listed = _data(report)["allowed"]
+        assert {each["operation"] for each in listed} > {"ANY", "READ", "WRITE"}
+        rows = 0
+        for each in listed:
+            query = {
+                "type": each["type"],
+                "operation": each["operation"],
+                "name": each["text"],
+                "prefix": not each["is_name"],
+                "count": 200,
+            }
+            theirs = client.get("allowed", params=query).json()
+            assert held(page, "allowed", **query) == theirs, query
+            rows += theirs["total"]
+        assert rows > len(listed)
+        filtered = {"type": "TOPIC", "operation": "ANY", "name": "orders.", "prefix": True, "count": 200}
+        for narrowed in ({"who": "USER:A"}, {"team": "User:team-"}, {"first": 2, "count": 3}):
+            query = filtered | narrowed
+            assert held(page, "allowed", **query) == client.get("allowed", params=query).json(), query
+        # The page marks what was granted in the period.
+        page.goto("about:blank")
+        page.goto(f"{report.as_uri()}#view=ask&anyone=yes&name=pay.&prefix=yes&operation=ANY&since={since}")
+        shown = page.locator(".classes > tr")
+        expect(shown.filter(has_text="User:team-x.2").first).to_contain_text("in this period")
+        expect(shown.filter(has_text="User:b")).to_have_count(0)
+        with page.expect_download() as download:
+            page.get_by_role("button", name="CSV", exact=True).click()
+        saved = list(csv.DictReader(Path(download.value.path()).read_text(encoding="utf-8").splitlines()))
+        assert len(saved) == shown.count()
+        assert all(row["since"] for row in saved if row["who"] == "User:team-x.2")
+        # For another name: the command.
+        page.get_by_label("Resource name").fill("pay.v2")
+        expect(page.locator("main .error")).to_contain_text("--topic 'pay.v2*'")
+
+
 @pytest.mark.long
 def test_the_page_works_without_a_network(chromium: Browser, report: Path, node: Node, since: int) -> None:
     with opened(chromium) as page:
@@ -258,9 +309,12 @@ def test_the_page_works_without_a_network(chromium: Browser, report: Path, node:
         page.locator("table.matrix tbody tr", has_text="orders.public").locator(".cell").nth(1).click()
         expect(page.locator("main .error")).to_contain_text("aclog what-can --acls")
         page.get_by_label("Principal").fill("")
+        expect(page.locator(".classes > tr").first).to_contain_text("every principal")
+        page.get_by_label("Resource name").fill("orders.public.x")
         expect(page.locator("main .error")).to_contain_text("aclog who-can --acls")
-        expect(page.locator("main .error")).to_contain_text("--operation READ --topic 'orders.public*'")
-        page.get_by_label("Principal").fill("User:d")
+        expect(page.locator("main .error")).to_contain_text("--operation READ --topic 'orders.public.x*'")
+        page.get_by_label("Resource name").fill("orders.public")
+        page.get_by_label("Principal", exact=True).fill("User:d")
         page.get_by_label("Which names").select_option("")
         expect(page.locator("main .error")).to_contain_text("aclog check --log")
         expect(page.locator("main .error")).to_contain_text("--topic orders.public --explain")

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from authorizer.configuration.load import load_config
-from authorizer.console.history import since_when
+from authorizer.console.routes import allowed
 from authorizer.node.node import Node
 from records.acl import AclOperation
 from records.entries import MetadataRecord
@@ -178,7 +178,7 @@ def test_the_table_is_sorted_and_filtered(page: Page, url: str) -> None:
 def test_without_time_left_the_request_is_to_be_checked(
     page: Page, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(since_when, "LIMIT_S", -1.0)
+    monkeypatch.setattr(allowed, "SINCE_LIMIT_S", -1.0)
     page.goto(f"{url}/#view=ask&anyone=yes&name=payments.&prefix=yes")
     expect(page.locator(".since-when").first).to_contain_text("check the request")
 

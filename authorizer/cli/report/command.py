@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 #: What a browser can open: maximum number of ACLs per format, and of listed changes.
 _ACLS_MAXIMUM: Final = {"html": 200_000, "print": 20_000, "pdf": 20_000}
 _LINES_MAXIMUM: Final = {"html": 2_000, "print": 20_000, "pdf": 20_000}
+#: Of the classes of who may.
+_ALLOWED_MAXIMUM: Final = {"html": 10_000}
 _STDOUT: Final = Path("-")
 _WRITTEN: Final = {"html": "HTML", "print": "HTML", "pdf": "PDF", "csv": "CSV", "json": "JSON"}
 
@@ -138,12 +140,13 @@ def report_command(
     scope = Scope(tuple(sorted({str(each) for each in principals})), resource_scope)
     workspace = Workspace.given()
     settings = AuthorizerSettings.from_configs(workspace.config.properties)
-    state_source = _source(workspace, _point(at_offset, at_time), since)
+    state_source = _source(workspace, _point(at_offset, at_time), since, with_history=form == "html")
     _check_size(len(scope.table(state_source.image.merged().columns)), form)
     teams = Teams(workspace.config.console_teams)
     rules = _lint_rules(workspace.config.console_lint_rules)
     now_ms, maximum = SystemClock().now_ms(), _LINES_MAXIMUM.get(form)
-    report = gather(state_source, scope, settings, now_ms, teams, rules, maximum)
+    allowed_maximum = _ALLOWED_MAXIMUM.get(form)
+    report = gather(state_source, scope, settings, now_ms, teams, rules, maximum, allowed_maximum)
     for each in report.left_out:
         note(f"note: left out: {each}")
     _write(_pieces(report, form, raw_cells=raw_cells), output)
@@ -165,13 +168,15 @@ def _point(at_offset: int | None, at_time: datetime | None) -> int | datetime | 
     return at_time if at_offset is None else at_offset
 
 
-def _source(workspace: Workspace, at: int | datetime | None, since: int | datetime | None) -> Source:
+def _source(
+    workspace: Workspace, at: int | datetime | None, since: int | datetime | None, *, with_history: bool
+) -> Source:
     from authorizer.cli.report.source import read_log, read_set
 
     source = named_set()
     if source is None:
         require_fitting_options()
-        return read_log(workspace, at, since)
+        return read_log(workspace, at, since, with_history=with_history)
     if at is not None or since is not None:
         hint = "name the log with --log" if is_log(source) else "use `aclog diff A B` to compare any two sets"
         raise click.UsageError(f"--at-offset, --at-time and --since go with --log: {hint}")

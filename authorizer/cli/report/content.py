@@ -16,6 +16,7 @@ from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.api.http.answers.decisions import KafkaRelease
 from authorizer.cli.acl_sources.acl_source import AclSet
 from authorizer.cli.rendering.output import Waiting, utc
+from authorizer.cli.report.allowed_principals import AllowedPrincipals
 from authorizer.cli.report.matrix_table import MatrixTable
 from authorizer.console.history.history_json import change_entries
 from authorizer.console.routes.decision_changes import find_decision_changes
@@ -61,6 +62,7 @@ class Report:
         acls: the ACLs that concern the scope, in Kafka's order.
         findings: lint findings by ACL id; None: not computed.
         decision_changes: classes of requests whose decision changed.
+        allowed: who may, for a page; None: not computed.
         lines_maximum: maximum number of listed changes and decision changes; None: all.
         left_out: what is missing, and how to get it.
     """
@@ -77,6 +79,7 @@ class Report:
     acls: Listing
     findings: Mapping[Uuid, list[dict[str, Any]]] | None
     decision_changes: list[DecisionChange]
+    allowed: AllowedPrincipals | None
     lines_maximum: int | None
     left_out: list[str]
 
@@ -154,8 +157,12 @@ def gather(
     teams: Teams,
     rules: LintRules,
     lines_maximum: int | None = None,
+    allowed_maximum: int | None = None,
 ) -> Report:
-    """Compute the content. Takes seconds for each 100,000 ACLs."""
+    """Compute the content. Takes seconds for each 100,000 ACLs.
+
+    ``allowed_maximum``: of the classes of who may; None: do not compute them.
+    """
     left_out = []
     current = settings.with_version_of(source.image)
     with Waiting("computing effective permissions"):
@@ -191,6 +198,16 @@ def gather(
             decision_changes = [
                 each for each in find_decision_changes(before, state) if scope.has_some(each.request_class)
             ]
+    allowed = None
+    if allowed_maximum is not None:
+        with Waiting("listing who may"):
+            allowed = AllowedPrincipals.of(matrices, scope, state, source.history, allowed_maximum)
+        if allowed.rows < allowed.rows_total:
+            left_out.append(
+                f"who may, and since when, is listed for {allowed.rows:,} of {allowed.rows_total:,} names "
+                "and prefixes: restrict the report with --topic 'NAME*' or another resource's flag, or use "
+                "`aclog who-can`"
+            )
     changes = sum(len(each.changes or ()) for each in source.states)
     for total, what in (
         (changes, "changes"),
@@ -213,6 +230,7 @@ def gather(
         acls=acls,
         findings=findings,
         decision_changes=decision_changes,
+        allowed=allowed,
         lines_maximum=lines_maximum,
         left_out=left_out,
     )

@@ -13,7 +13,7 @@ from authorizer.analysis.name_map import PrefixLookup
 from authorizer.analysis.name_space import NAME_SPACES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from authorizer.analysis.effective_permissions import EffectivePermissions
     from authorizer.analysis.host_answers import Answer
@@ -69,6 +69,34 @@ class MatrixTable:
         self.rows = _rows([key for key in keys if scope.has(key)], scope.top)
         self._keys = [row.key for row in self.rows]
         self._numbers = {key: at for at, key in enumerate(self._keys)}
+        self._columns: dict[str | None, Column] = {}
+
+    @property
+    def known_principals(self) -> Collection[str]:
+        """All principals with other answers than those that are not named."""
+        return self._meaning.principals.keys()
+
+    def column(self, principal: str | None) -> Column:
+        """Return the answers of a principal; None: of all that are not named. Cached."""
+        if principal not in self._columns:
+            self._columns[principal] = self._column(self._meaning, principal)
+        return self._columns[principal]
+
+    def denied_operations(self, principal: str | None, key: Key) -> int:
+        """Return the operations that DENY ACLs of the principal, or of ``User:*``, name for a row."""
+        return self._matrix.denied(principal, key)
+
+    def principals_by_row(self) -> list[list[str]]:
+        """Return for each row the principals that differ from the first column on some of its names."""
+        found: list[list[str]] = [[] for _ in self.rows]
+        for principal in self.principals:
+            if principal is not None:
+                runs = self.cells(principal)
+                ends = [first for first, _ in runs[1:]] + [len(self.rows)]
+                for (first, cell), end in zip(runs, ends, strict=True):
+                    for row in range(first, end) if cell is not None else ():
+                        found[row].append(principal)
+        return found
 
     def cells(self, principal: str | None) -> list[tuple[int, Cell | None]]:
         """Runs of equal cells of a column, each with its first row; None: as the first column."""

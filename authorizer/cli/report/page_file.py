@@ -129,6 +129,8 @@ def _data(report: Report) -> dict[str, Any]:
         if report.before is None
         else {**state_offset_json(report.before), **_decision_changes(report, report.before)},
         "answers": _answers(report),
+        "allowed": [] if report.allowed is None else report.allowed.to_json(),
+        "allowedRows": None if report.allowed is None else [report.allowed.rows, report.allowed.rows_total],
     }
 
 

@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from authorizer.cli.acl_sources.options import acl_source
 from authorizer.cli.failure import ExitCode, Failure
 from authorizer.cli.invocation import words
-from authorizer.cli.rendering.output import Progress, utc
+from authorizer.cli.rendering.output import Progress, Waiting, note, utc
+from authorizer.console.history.history_scan import HistoryScan
 from authorizer.console.history.history_states import scan_states
+from records.log.open import open_log
 from records.log.read_with_retry import read_with_retry
+from replay.snapshot_source import CheckpointFiles
 
 if TYPE_CHECKING:
     from authorizer.cli.workspace import Workspace
+    from authorizer.console.history.history_scan import History
     from authorizer.console.history.history_states import HistoryState
     from records.log.base import MetadataLog
     from snapshot.image import AclsImage
@@ -30,6 +34,7 @@ class Source(NamedTuple):
         uncommitted_from: records from this offset on may be uncommitted; None: all are committed.
         before: the earlier state that it is compared with.
         states: each later state, up to ``image``.
+        history: the known states up to ``image``; None: not read.
     """
 
     name: str
@@ -39,6 +44,7 @@ class Source(NamedTuple):
     uncommitted_from: int | None = None
     before: AclsImage | None = None
     states: tuple[HistoryState, ...] = ()
+    history: History | None = None
 
 
 def read_set(workspace: Workspace) -> Source:
@@ -47,8 +53,12 @@ def read_set(workspace: Workspace) -> Source:
     return Source(acls.name, words("--acls", "--sidecar"), acls.image, acls.cluster_id)
 
 
-def read_log(workspace: Workspace, at: int | datetime | None, since: int | datetime | None) -> Source:
+def read_log(
+    workspace: Workspace, at: int | datetime | None, since: int | datetime | None, *, with_history: bool
+) -> Source:
     """The state of a log at ``at`` or at its end, compared with the one at ``since``.
+
+    ``with_history``: also the states before it, as many as the console's page knows.
 
     Raises:
         Failure: there is no state at that time, or ``since`` is not before it.
@@ -59,6 +69,8 @@ def read_log(workspace: Workspace, at: int | datetime | None, since: int | datet
         loaded = workspace.state(log, at_offset=last, with_offsets=True)
         image, certain = loaded.image, loaded.uncommitted_from
         source = Source(log.url, ("--log", log.url), image, log.identity.cluster_id, certain)
+        if with_history:
+            source = source._replace(history=_history(workspace, image))
         if first is None:
             return source
         if first >= image.provenance.end_offset - 1:
@@ -72,6 +84,23 @@ def read_log(workspace: Workspace, at: int | datetime | None, since: int | datet
         with Progress("offsets") as shown:
             _, *states = scan_states(log, before, image, shown.at)
         return source._replace(before=before, states=tuple(states))
+
+
+def _history(workspace: Workspace, image: AclsImage) -> History:
+    def note_error(before_offset: int, error: Exception) -> None:
+        note(f"note: since when is not known before offset {before_offset}: {error}")
+
+    scan = HistoryScan(
+        lambda: open_log(workspace.log_url, mode="read", client=workspace.config.kafka),
+        lambda log: [*workspace.sources(), CheckpointFiles(log)],
+        lambda: None,
+        on_error=note_error,
+    )
+    with Waiting("reading the history"):
+        scan.update(0, image)
+        while not scan.is_done:
+            scan.extend()
+        return scan.update(0, image)
 
 
 def _offset(log: MetadataLog, at: int | datetime | None) -> int | None:

@@ -9,7 +9,7 @@ import { Pager } from "./pager.js";
 import { useAnswer } from "./use_answer.js";
 import { ErrorMessage } from "./error_message.js";
 import { numberOf, offsetOf, urlOffset } from "./view.js";
-import { aclText, breakable, count, decisionText, nameOf, stateAndTime, stateText, title, visible } from "./words.js";
+import { ANY, aclText, breakable, count, decisionText, nameOf, stateAndTime, stateText, title, visible } from "./words.js";
 
 const PAGE = 50;
 const SUMMARIES = {
@@ -30,31 +30,33 @@ function Names({ names, total }) {
 }
 
 // The state since which the request has its answer, and whether that is in the compared period.
-function Since({ since, view, go }) {
+function Since({ since, view, go, isFile }) {
   if (!since) return html`<span>check the request</span>`;
   const { known, end_offset: end, timestamp } = since;
   if (!known) return end ? `before ${stateAndTime(since)}, the first known state` : "the beginning";
   const from = offsetOf(view.since);
-  return html`<button onClick=${() => go({ at: urlOffset(end) })}>${timeOf(timestamp)}</button> ${stateText(end)}${from !== null && end > from + 1
+  const date = timeOf(timestamp);
+  return html`${isFile ? date : html`<button onClick=${() => go({ at: urlOffset(end) })}>${date}</button>`} ${stateText(end)}${from !== null && end > from + 1
       ? html` <b>in this period</b>`
       : null}`;
 }
 
-function Class({ item, access, view, go }) {
+function Class({ item, hasOperations, view, go, isFile }) {
   const { witness } = item;
   const request = { principal: witness.principal, name: witness.name, host: witness.host, prefix: null, anyone: null };
   return html`<tr class=${item.allowed ? "allowed" : "denied"}>
     <td data-label="Answer"><b><span aria-hidden="true">${item.allowed ? "✓" : "✗"}</span> ${item.allowed ? "allowed" : "denied"}</b></td>
     <td data-label="Principal" class="plain"><bdi>${breakable(item.who)}</bdi></td>
+    ${hasOperations ? html`<td data-label="Operations" class="plain">${item.operations}</td>` : null}
     <td data-label="Names" class="plain"><${Names} names=${item.names} total=${item.names_total} /></td>
     <td data-label="Hosts" class="plain">${visible(item.hosts)}</td>
-    <td data-label="Since when" class="plain since-when">${"since" in item ? html`<${Since} since=${item.since} view=${view} go=${go} />` : null}</td>
+    <td data-label="Since when" class="plain since-when">${"since" in item ? html`<${Since} ...${{ since: item.since, view, go, isFile }} />` : null}</td>
     <td data-label="By" class="why">${item.other_acls.length ? "for example the request below: " : ""}<bdi>${decisionText(item.decision)}</bdi>${item.other_acls.length
         ? html`; other requests of this class by ${item.other_acls_complete ? "" : "at least "}${item.other_acls.length} more ACLs:
             <ul class="acls">${item.other_acls.map((each) => html`<li><bdi>${aclText(each)}</bdi></li>`)}</ul>`
         : null}
-      <div><button onClick=${() => go({ ...request, operation: access.operation })}>
-        check ${visible(`${witness.principal} ${title(access.operation)} ${witness.name || "(the empty name)"} from ${witness.host}`)}
+      <div><button onClick=${() => go({ ...request, operation: witness.operation })}>
+        check ${visible(`${witness.principal} ${title(witness.operation)} ${witness.name || "(the empty name)"} from ${witness.host}`)}
       </button></div></td>
   </tr>`;
 }
@@ -71,14 +73,14 @@ function Head({ name, view, go }) {
   </th>`;
 }
 
-function rowOf(access) {
-  return ({ allowed, who, names, hosts, decision, other_acls: others, since, witness }) => ({
-    allowed, who, operation: access.operation,
+function rowOf({ allowed, who, operations, names, hosts, decision, other_acls: others, since, witness }) {
+  return {
+    allowed, who, operations,
     names: names.map((each) => `${each.text}${each.is_name ? "" : "*"}`).join(" "), hosts,
     since: since?.known ? isoDate(since.timestamp) : "", sinceOffset: since?.known ? since.end_offset - 1 : "",
     ...aclColumns(decision.acl), otherAcls: others.length,
-    exampleName: witness.name, exampleHost: witness.host, examplePrincipal: witness.principal,
-  });
+    exampleName: witness.name, exampleHost: witness.host, examplePrincipal: witness.principal, exampleOperation: witness.operation,
+  };
 }
 
 export function AllowedView({ access, view, go, time }) {
@@ -91,19 +93,23 @@ export function AllowedView({ access, view, go, time }) {
     time?.past?.first_end_offset,
   ]);
   if (!answer) return error ? html`<${ErrorMessage} error=${error} />` : html`<p class="notice">Computing…</p>`;
-  const [style, summary] = SUMMARIES[answer.summary] ?? [];
+  const hasOperations = access.operation === ANY;
+  const summaries = hasOperations && answer.summary !== "none" ? {} : SUMMARIES;
+  const [style, summary] = summaries[answer.summary] ?? [];
   const isPaged = answer.total > PAGE;
   const classes = SORTS[view.sort] ? [...answer.classes].sort(SORTS[view.sort][1]) : answer.classes;
   const revoked = {
     view: "compare", with: null, who: null, team: view.team ?? null, containing: access.name, only_type: access.type,
-    only_operation: access.operation, effect: "revoked", everyone: null, first: null,
+    only_operation: hasOperations ? null : access.operation, effect: "revoked", everyone: null, first: null,
   };
   return html`${error ? html`<${ErrorMessage} error=${error} />` : null}
     <div class=${`verdict ${busy ? "busy" : ""}`} aria-live="polite">
-      ${answer.summary
+      ${summary
         ? html`<p class=${`result ${style}`}>${summary}</p>`
         : html`<p class="result">${answer.total ? count(answer.total, "class", "classes") : "No principal"}</p>`}
-      <p>As of ${stateAndTime(answer)}, for all possible names and hosts.
+      <p>As of ${stateAndTime(answer)}, for all possible names and hosts.${answer.restriction
+          ? html` Only of <bdi>${visible(answer.restriction.join(", "))}</bdi>.`
+          : null}
         ${view.since === undefined ? null : html` <button onClick=${() => go(revoked)}>what was revoked in the period</button>`}</p>
     </div>
     <div class="counts">
@@ -115,18 +121,19 @@ export function AllowedView({ access, view, go, time }) {
               ? html`<span class="filters"><${TeamFilter} team=${view.team} onChange=${(team) => go({ team, first: null }, { replace: true })} /></span>`
               : null}`}
       <${Exports} send=${ask} path="console/v1/allowed" query=${list} list="classes" name="allowed" part=${PAGE}
-        rowOf=${rowOf(access)} endOffset=${answer.end_offset} />
+        rowOf=${rowOf} endOffset=${answer.end_offset} />
       ${isPaged ? html`<${Pager} first=${first} size=${PAGE} total=${answer.total} onFirst=${(to) => go({ first: to })} />` : null}
     </div>
     ${view.sort && isPaged ? html`<p class="notice">Sorted within this page; an export has all.</p>` : null}
     <div class="scroll" tabindex="0" role="region" aria-label="Classes">
       <table class="list">
         <thead><tr>
-          <th scope="col">Answer</th><${Head} name="who" view=${view} go=${go} /><th scope="col">Names</th>
+          <th scope="col">Answer</th><${Head} name="who" view=${view} go=${go} />
+          ${hasOperations ? html`<th scope="col">Operations</th>` : null}<th scope="col">Names</th>
           <th scope="col">Hosts</th><${Head} name="since" view=${view} go=${go} /><th scope="col">By</th>
         </tr></thead>
         <tbody class="classes">
-          ${classes.map((each) => html`<${Class} item=${each} access=${access} view=${view} go=${go} />`)}
+          ${classes.map((each) => html`<${Class} ...${{ item: each, hasOperations, view, go, isFile: Boolean(time?.facts) }} />`)}
         </tbody>
       </table>
     </div>`;

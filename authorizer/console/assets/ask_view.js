@@ -7,7 +7,7 @@ import { useAnswer } from "./use_answer.js";
 import { ErrorMessage } from "./error_message.js";
 import { offsetOf, urlOffset } from "./view.js";
 import { time as timeOf } from "./dates.js";
-import { OPERATIONS, TYPES, aclText, stateAndTime, stateText, title, visible } from "./words.js";
+import { ANY, OPERATIONS, TYPES, aclText, stateAndTime, stateText, title, visible } from "./words.js";
 
 function Acls({ acls, heading }) {
   if (!acls.length) return null;
@@ -111,11 +111,13 @@ function CellOperations({ view, time, go, access }) {
 export function AskView({ view, go, time }) {
   const isAnyone = view.anyone !== undefined;
   const principal = isAnyone ? "" : view.principal || time?.caller;
-  const operation = view.operation || "READ";
   const isCluster = view.type === "CLUSTER";
   const isPrefix = view.prefix !== undefined && !isCluster;
   const name = isCluster ? "kafka-cluster" : view.name ?? "";
   const hasManyAnswers = isAnyone || isPrefix;
+  // One request has one operation.
+  const operations = hasManyAnswers ? [...OPERATIONS, ANY] : OPERATIONS;
+  const operation = operations.includes(view.operation) ? view.operation : "READ";
   const set = (field) => (event) => go({ [field]: event.target.value, first: null }, { replace: true });
   // An empty field means all principals.
   const setPrincipal = (event) => {
@@ -128,7 +130,7 @@ export function AskView({ view, go, time }) {
         aria-label="Principal" placeholder="anyone" onFocus=${(event) => event.target.select()}
         onInput=${setPrincipal} /></label>
       <label><select value=${operation} aria-label="Operation" onChange=${set("operation")}>
-        ${OPERATIONS.map((each) => html`<option value=${each}>${title(each)}</option>`)}
+        ${operations.map((each) => html`<option value=${each}>${each === ANY ? "any operation" : title(each)}</option>`)}
       </select></label>
       <label><select value=${view.type} aria-label="Resource type" onChange=${set("type")}>
         ${TYPES.map((each) => html`<option value=${each}>${title(each)}</option>`)}

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "./htm-preact.js";
 import { ZONES } from "./dates.js";
-import { OPERATIONS, TYPES } from "./words.js";
+import { ANY, OPERATIONS, TYPES } from "./words.js";
 
 const DEFAULTS = { view: "matrix", type: "TOPIC" };
 
@@ -84,7 +84,7 @@ export function checkedView(view, time) {
     const problem = view[name] === undefined ? null : offsetProblem(name, view[name], time);
     if (problem !== null) problems[name] = problem;
   }
-  for (const [name, known] of [["type", TYPES], ["operation", OPERATIONS], ["zone", Object.keys(ZONES)]]) {
+  for (const [name, known] of [["type", TYPES], ["operation", [...OPERATIONS, ANY]], ["zone", Object.keys(ZONES)]]) {
     if (view[name] !== undefined && !known.includes(view[name])) {
       problems[name] = `${name}=${view[name]} in the URL is not one of ${known.join(", ")}.`;
     }

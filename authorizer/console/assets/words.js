@@ -10,6 +10,9 @@ export const OPERATIONS = [
   "ALTER_CONFIGS", "IDEMPOTENT_WRITE", "CREATE_TOKENS", "DESCRIBE_TOKENS", "TWO_PHASE_COMMIT", "ALL",
 ];
 
+// In place of an operation: any one, with all operations of a principal in one row.
+export const ANY = "ANY";
+
 // The letters of each operation in a cell, and its color group.
 const CHIPS = {
   ALL: ["all", "all"],

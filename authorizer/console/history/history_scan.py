@@ -54,6 +54,10 @@ _IN_PROGRESS: Final = "the log is being read"
 _EVICTED: Final = "older states are not held in memory"
 
 
+def _log_error(before_offset: int, error: Exception) -> None:
+    _log.warning("console_past_unknown", before_offset=before_offset, error=str(error))
+
+
 class History(NamedTuple):
     """The states that are known now.
 
@@ -105,6 +109,7 @@ class HistoryScan:
         sources: Callable[[MetadataLog], Sequence[SnapshotSource]],
         pause: Callable[[], None],
         read_stored: Callable[[LogIdentity, HistoryState], StoredStates] | None = None,
+        on_error: Callable[[int, Exception], None] = _log_error,
     ) -> None:
         """Create it without states.
 
@@ -113,7 +118,9 @@ class HistoryScan:
             sources: returns the snapshots of the log.
             pause: called often during a scan; it may wait for requests in progress.
             read_stored: returns the stored states before a state.
+            on_error: receives the error that ends a scan, and the offset before which nothing is known.
         """
+        self._on_error = on_error
         self._open_log = open_log
         self._sources = sources
         self._pause = pause
@@ -200,7 +207,7 @@ class HistoryScan:
                 before, origin = self._state_before(log, first.end_offset)
                 part = scan_states(log, before, first.image, self._report_progress)
         except Exception as error:  # noqa: BLE001 - shown on the page: a thread has no caller
-            _log.warning("console_past_unknown", before_offset=first.end_offset, error=str(error))
+            self._on_error(first.end_offset, error)
             identity, origin, part = None, str(error), [first]
         with self._lock:
             if generation != self._generation or not self._states or self._states[0] is not first:

@@ -6,12 +6,13 @@ request reads only the changes of its principal and of ``User:*``.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from authorizer.analysis.blame import RequestSubject
 from authorizer.analysis.related_acls import related_to
@@ -20,15 +21,14 @@ from authorizer.console.history.history_json import decision_history_json
 from records.principal import WILDCARD_PRINCIPAL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
+    from authorizer.analysis.request_class import RequestClass
     from authorizer.analysis.witness import Witness
     from authorizer.console.history.history_states import Change, HistoryState
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.acl import AclOperation, ResourceType
-
-#: Time of one page; later requests of the page get no answer.
-LIMIT_S: Final = 2.0
+    from records.columns.acl_table import AclTable
 
 
 class AnswerAges:
@@ -51,33 +51,47 @@ class AnswerAges:
                     self._changes[principal].append((index, change))
 
     def since(
-        self, witnesses: Sequence[Witness], operation: AclOperation, settings: AuthorizerSettings
+        self,
+        requests: Collection[RequestClass],
+        settings: AuthorizerSettings,
+        *,
+        limit_s: float | None = None,
     ) -> Iterator[dict[str, Any] | None]:
-        """Yield for each request the state since which it has its answer; None if there is no time left.
+        """Yield for each class the state since which its witness has its answer, for all of its operations.
 
-        ``known`` is false if it had this answer in the first known state, which is then returned.
+        None if there is no time left. ``known`` is false if that is the first known state.
         """
-        deadline_s = time.monotonic() + LIMIT_S
+        deadline_s = math.inf if limit_s is None else time.monotonic() + limit_s
+        witnesses = {each.witness for each in requests}
         # With allow.everyone the ACLs of any principal matter.
         principals = None if settings.allow_everyone else {each.principal for each in witnesses}
         names = {self._resource_type: {(each.name, True) for each in witnesses}}
         initial = related_to(self._states[0].image.merged().columns, names, principals)
-        for witness in witnesses:
+        for each in requests:
             if time.monotonic() > deadline_s:
                 yield None
                 continue
-            arguments = decision_arguments(
-                witness.principal, witness.host, operation, witness.resource_type, witness.name
-            )
-            subject = RequestSubject(*arguments, settings)
-            related = self._states_of(None if principals is None else witness.principal)
-            turns = decision_history_json(subject, related, initial)["turns"]
-            if turns:
-                last = turns[-1]
-                yield {"known": True, "end_offset": last["end_offset"], "timestamp": last["timestamp"]}
-            else:
-                first = self._states[0]
-                yield {"known": False, "end_offset": first.end_offset, "timestamp": first.timestamp_ms}
+            related = self._states_of(None if principals is None else each.witness.principal)
+            ends = [self._since(each.witness, one, settings, related, initial) for one in each.operations]
+            yield max(ends, key=lambda end: (end["known"], end["end_offset"]))
+
+    def _since(
+        self,
+        witness: Witness,
+        operation: AclOperation,
+        settings: AuthorizerSettings,
+        related: Sequence[HistoryState],
+        initial: AclTable,
+    ) -> dict[str, Any]:
+        arguments = decision_arguments(
+            witness.principal, witness.host, operation, witness.resource_type, witness.name
+        )
+        turns = decision_history_json(RequestSubject(*arguments, settings), related, initial)["turns"]
+        if turns:
+            last = turns[-1]
+            return {"known": True, "end_offset": last["end_offset"], "timestamp": last["timestamp"]}
+        first = self._states[0]
+        return {"known": False, "end_offset": first.end_offset, "timestamp": first.timestamp_ms}
 
     def _states_of(self, principal: str | None) -> list[HistoryState]:
         """The first state, and those with changed ACLs of a principal (None: any): only these changes."""

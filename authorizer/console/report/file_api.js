@@ -1,7 +1,7 @@
 // Answers the console's requests from the data in this file, without a node.
 
 import { codeAt, headsOf, isMember, rowsOf } from "./matrix_table.js";
-import { offsetText, title } from "./words.js";
+import { ANY, offsetText, title } from "./words.js";
 
 export class RequestError extends Error {
   constructor(status, message) {
@@ -196,7 +196,7 @@ function isOtherAcl(acl, query) {
 function selected(lines, query, { whoOf, namesOf, isOther, teamOf, isOfEach = false }) {
   const has = (text, wanted) => !wanted || text.toLowerCase().includes(wanted.toLowerCase());
   // A class of every principal is one of each team.
-  const isOfTeam = (who) => !query.team || isMember(who, query.team, teamOf) || (isOfEach && who === "User:*");
+  const isOfTeam = (who) => !query.team || isMember(who, query.team, teamOf) || (isOfEach && (who === "User:*" || isEveryone(who)));
   const found = lines.filter((line) => has(whoOf(line), query.who) && isOfTeam(whoOf(line)) && has(namesOf(line), query.containing) && !isOther(line));
   const first = query.first ?? 0;
   return { found, first, page: found.slice(first, first + (query.count ?? found.length)) };
@@ -285,11 +285,38 @@ function decision(data, query) {
   return refuse("check", ...data.flags, ...atOffset(at), ...access, ...(host ? ["--host", host] : []), "--explain");
 }
 
-// For all names with a prefix, or for all principals.
-function allowed(data, { principal, operation, type, name, prefix, at_offset }) {
-  const set = asSet(data, at_offset ?? fileOffset(data));
+// Who may, for the rows and operations that the file lists.
+function allowed(data, query) {
+  const { principal, operation, type, name, prefix, at_offset: at } = query;
+  const set = asSet(data, at ?? fileOffset(data));
   if (principal) return refuse("what-can", ...set, "--principal", principal);
-  return refuse("who-can", ...set, "--operation", operation, ...resourceWords(type, prefix ? `${name}*` : name));
+  const isName = !prefix;
+  const isOfRow = (each) => each.type === type && each.text === name && each.is_name === isName;
+  const listed = data.allowed.find((each) => isOfRow(each) && each.operation === operation);
+  if (!listed || (at !== null && at !== undefined && at !== fileOffset(data))) {
+    const [rows, total] = data.allowedRows;
+    const words = operation === ANY ? [] : ["--operation", operation];
+    const hint = command("aclog", operation === ANY ? "report" : "who-can", ...set, ...words, ...resourceWords(type, prefix ? `${name}*` : name));
+    const known = rows < total ? `${rows.toLocaleString("en")} of the ${total.toLocaleString("en")}` : "the";
+    throw new RequestError(404, `This file lists who may for ${known} names and prefixes of the matrix, and for the operations of their ACLs. For this one: ${hint}`);
+  }
+  const { found, first, page } = selected(listed.classes, query, {
+    whoOf: ({ who }) => who,
+    teamOf: data.teams,
+    isOfEach: true,
+    namesOf: () => "",
+    isOther: () => false,
+  });
+  const { narrowedTo } = data.now.facts;
+  return {
+    end_offset: data.now.end_offset,
+    timestamp: data.now.timestamp,
+    principal: null,
+    total: found.length,
+    first,
+    classes: page,
+    ...(narrowedTo.length ? { restriction: narrowedTo } : {}),
+  };
 }
 
 // As `console/routes/name_search.py`; also names of the compared state.

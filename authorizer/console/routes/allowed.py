@@ -16,12 +16,13 @@ from authorizer.analysis.host_answers import NO_OPERATIONS, OPERATION_BITS, subt
 from authorizer.analysis.name_map import NameMap
 from authorizer.analysis.name_space import NAME_SPACES
 from authorizer.analysis.request_class import PrincipalSet, request_classes
-from authorizer.analysis.request_class_text import describe_hosts, describe_principal
+from authorizer.analysis.request_class_text import describe_hosts, describe_operations, describe_principal
 from authorizer.analysis.witness import decide_witness
 from authorizer.api.acl_json import acl_json
 from authorizer.console.history.history_json import state_offset_json
 from authorizer.console.history.since_when import AnswerAges
 from authorizer.console.routes.queries import AllowedQuery
+from authorizer.engine.index.masks import EVERYTHING
 from authorizer.sidecar.http.errors import invalid_request
 from authorizer.sidecar.http.request_decoding import decode_query
 from authorizer.sidecar.routes.query_requests import code_of
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from authorizer.analysis.name_space import Key
     from authorizer.analysis.request_class import NameSet, RequestClass
     from authorizer.analysis.teams import Teams
-    from authorizer.analysis.witness import Witness
     from authorizer.console.history.state_cache import StateCache
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.engine.index.acl_index import AclIndex
@@ -48,14 +48,18 @@ if TYPE_CHECKING:
 _NAMES_MAXIMUM: Final = 20
 # Maximum number of cached lists of allowed principals.
 _LISTS_MAXIMUM: Final = 4
+#: Time of *since when* of one page; later requests of the page get no answer.
+SINCE_LIMIT_S: Final = 2.0
+#: In place of an operation: any one, in one row for each principal.
+ANY_OPERATION: Final = "ANY"
 
 
 class _Access(NamedTuple):
-    """An operation on a name or prefix."""
+    """An operation on a name or prefix; None: any one."""
 
     resource_type: ResourceType
     names: Key
-    operation: AclOperation
+    operation: AclOperation | None
 
 
 class AllowedRoutes:
@@ -108,13 +112,10 @@ class AllowedRoutes:
                 classes = [each for each in classes if self._is_of_team(each[1].principals, query.team)]
             page = classes[query.first : query.first + query.count]
             acls = DecidingAcls(state.index.image.merged().columns, [each for _, each in page])
-            lines = [
-                _class_json(state, acls, each, access.operation, is_allowed=is_allowed)
-                for is_allowed, each in page
-            ]
+            lines = [class_json(state, acls, each, is_allowed=is_allowed) for is_allowed, each in page]
             if sees_all:
-                witnesses = [each.witness for _, each in page]
-                for line, since in zip(lines, self._since(state, access, witnesses), strict=True):
+                requests = [each for _, each in page]
+                for line, since in zip(lines, self._since(state, access, requests), strict=True):
                     line["since"] = since
             return answer | {"total": len(classes), "first": query.first, "classes": lines}
 
@@ -127,13 +128,14 @@ class AllowedRoutes:
     def _of_one(
         self, state: AuthorizerState, access: _Access, principal: str
     ) -> tuple[str, list[tuple[bool, RequestClass]]]:
-        """Return ``all``, ``some`` or ``none``; and the allowed classes, then the denied ones."""
+        """Return ``all``, ``some`` or ``none``; and the classes: allowed, then denied for one operation."""
         resource_type, names, operation = access
         (column,) = self._states.matrix(state, resource_type).columns([principal])
-        bit, space = OPERATION_BITS[operation], NAME_SPACES[resource_type]
+        bit = EVERYTHING if operation is None else OPERATION_BITS[operation]
+        space = NAME_SPACES[resource_type]
         allowed = below_prefix(column.answers, names, operation, resource_type)
-        everything = NameMap.of(NO_OPERATIONS, [(*names, bit)], space)
-        denied = everything.combined(allowed, subtract, space)
+        wanted = NameMap.of(NO_OPERATIONS, [(*names, NO_OPERATIONS if operation is None else bit)], space)
+        denied = wanted.combined(allowed, subtract, space)
         principals = PrincipalSet.of(principal)
         classes = [
             (is_allowed, requests)
@@ -141,23 +143,24 @@ class AllowedRoutes:
             for requests in request_classes(answers, principals, resource_type)
         ]
         cell = column.cell(names)
-        return "all" if cell.always & bit else "some" if cell.sometimes & bit else "none", classes
+        is_all = cell.always & bit == bit
+        return "all" if is_all else "some" if cell.sometimes & bit else "none", classes
 
     def _since(
-        self, state: AuthorizerState, access: _Access, witnesses: Sequence[Witness]
+        self, state: AuthorizerState, access: _Access, requests: Sequence[RequestClass]
     ) -> Iterator[dict[str, Any] | None]:
-        """Since when each request has its answer, as known at a state."""
+        """Since when the witnesses have their answers, as known at a state."""
         history = self._states.history()
         index = history.index_at(state.end_offset)
-        if index is None or not witnesses:
-            return iter([None] * len(witnesses))
+        if index is None or not requests:
+            return iter([None] * len(requests))
         states = history.states[: index + 1]
         key = states[0].image, states[-1].image, access.resource_type
         with self._lock:
             if self._ages is None or self._ages[0] != key:
                 self._ages = key, AnswerAges(states, access.resource_type)
             ages = self._ages[1]
-        return ages.since(witnesses, access.operation, state.settings)
+        return ages.since(requests, state.settings, limit_s=SINCE_LIMIT_S)
 
     def _allowed_principals(self, state: AuthorizerState, access: _Access) -> list[RequestClass]:
         """The classes of allowed principals, cached for the next page."""
@@ -177,7 +180,9 @@ class AllowedRoutes:
 
 
 def _access_of(query: AllowedQuery) -> _Access:
-    operation = code_of(AclOperation, query.operation, "operation")
+    operation = (
+        None if query.operation == ANY_OPERATION else code_of(AclOperation, query.operation, "operation")
+    )
     resource_type = code_of(ResourceType, query.type, "type")
     names = NAME_SPACES[resource_type].pattern(query.name, is_prefix=query.prefix)
     if names is None:
@@ -186,27 +191,33 @@ def _access_of(query: AllowedQuery) -> _Access:
     return _Access(resource_type, names, operation)
 
 
-def _class_json(
+def class_json(
     state: AuthorizerState,
     acls: DecidingAcls,
     requests: RequestClass,
-    operation: AclOperation,
     *,
     is_allowed: bool,
 ) -> dict[str, Any]:
-    """The class as text, with the decision of its witness, and the ACLs that decide its other requests."""
-    witness, decision = requests.witness, decide_witness(state, requests.witness, operation)
+    """Return the class as text, with the decision of its witness, and the ACLs of its other requests."""
+    witness, operation = requests.witness, requests.operations[0]
+    decision = decide_witness(state, witness, operation)
     deciding = acls.other_acls(requests, decision, is_allowed=is_allowed)
     return {
         "allowed": is_allowed,
         "who": describe_principal(requests),
+        "operations": describe_operations(requests),
         "names_total": len(requests.names),
         "names": [_names_json(each) for each in requests.names[:_NAMES_MAXIMUM]],
         "hosts": describe_hosts(requests),
         "decision": decision.to_json(),
         "other_acls": [*map(acl_json, deciding.acls)],
         "other_acls_complete": deciding.is_complete,
-        "witness": {"principal": witness.principal, "name": witness.name, "host": witness.host},
+        "witness": {
+            "principal": witness.principal,
+            "operation": operation.name,
+            "name": witness.name,
+            "host": witness.host,
+        },
     }
 
 

@@ -184,7 +184,7 @@ class AllowedQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """The names that a principal may access, or the principals that may access a name.
 
     Attributes:
-        operation: name of the operation.
+        operation: name of the operation; ``ANY``: each class has all of its operations.
         type: resource type.
         name: one name, or with ``prefix`` the prefix of all names.
         principal: the principal; empty: list all that are allowed.
