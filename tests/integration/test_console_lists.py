@@ -17,7 +17,7 @@ from authorizer.analysis.decision_changes import decision_changes_of_states
 from authorizer.node.node import Node
 from records.acl import AclOperation, ResourceType
 from records.entries import MetadataRecord
-from support.console_page import LOOKS, ColorScheme, assert_accessible, console_page
+from support.console_page import LOOKS, ColorScheme, assert_accessible, console_page, printed_text
 from support.dated_logs import added, date_ms, removed, write_dated_log
 from support.node_acls import acl, on_cluster
 from support.nodes import running_node
@@ -151,6 +151,55 @@ def test_pasted_changes_have_pages(page: Page, url: str) -> None:
     # Below the pages of the added ACLs.
     page.get_by_role("button", name="Next page").last.click()
     expect(page.locator(".flips li")).to_have_count(10)
+
+
+def test_printed_lists_have_all_lines(page: Page, url: str) -> None:
+    """And the page says so where it does not have them."""
+    total = 1 + MANY + len(OTHER) + 2
+    page.goto(f"{url}/#view=changes&first=100")
+    expect(page.locator(".changes li")).to_have_count(100)
+    page.emulate_media(media="print")
+    expect(page.locator(".part")).to_contain_text(f"it has lines 101 to 200 of {total}. The button Print")
+    expect(page.locator(".part")).to_contain_text("aclog report --log LOG --format print")
+    page.emulate_media(media="screen")
+    printed = printed_text(page, keys="Control+p")
+    assert "not complete" not in printed
+    for number in (0, MANY - 1):
+        assert f"User:payments.svc{number} " in printed
+    # After printing it is the page that it was.
+    expect(page.locator(".changes li")).to_have_count(100)
+    for view, last in (
+        ("compare&since=0", "User:payments.svc249"),
+        ("acls", "payments.t249"),
+        ("ask&anyone=yes&prefix=yes&operation=ANY", "User:payments.svc249"),
+    ):
+        page.goto("about:blank")
+        page.goto(f"{url}/#view={view}")
+        expect(page.locator(".pager")).to_contain_text(" of ")
+        printed = printed_text(page)
+        assert last in printed, view
+        assert "not complete" not in printed, view
+    # A view without a list is printed, too.
+    page.get_by_role("button", name="Node").click()
+    assert "Decisions" in printed_text(page)
+
+
+def test_the_printed_matrix_has_all_rows_and_columns(page: Page, url: str) -> None:
+    page.goto(f"{url}/#under=payments.")
+    expect(page.locator("table.matrix")).to_be_visible()
+    printed = printed_text(page)
+    # 249 principals are more than the columns of a page.
+    assert "it has 222 of 250 rows and 90 of" in printed
+    assert "payments.t1" in printed
+    page.goto("about:blank")
+    page.goto(f"{url}/#under=payments.&who=svc11")
+    expect(page.locator("table.matrix")).to_be_visible()
+    printed = printed_text(page)
+    assert "not complete" not in printed
+    for each in (*range(110, 120), 11, 200, 249):
+        assert f"payments.t{each}" in printed
+    for each in (*range(110, 120), 11):
+        assert f"svc{each}" in printed
 
 
 @pytest.mark.parametrize(

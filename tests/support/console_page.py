@@ -86,6 +86,21 @@ def shown_cells(page: Page) -> dict[tuple[str, str], str]:
     return cells
 
 
+def printed_text(page: Page, *, keys: str | None = None) -> str:
+    """The text that the page has when it prints itself, by its button or by keys."""
+    page.evaluate("window.print = () => { window.printed = true; }; window.printed = false;")
+    if keys is None:
+        page.get_by_role("button", name="Print", exact=True).click()
+    else:
+        page.keyboard.press(keys)
+    page.wait_for_function("window.printed")
+    page.emulate_media(media="print")
+    text = page.locator("main").inner_text()
+    page.emulate_media(media="screen")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    return text
+
+
 def assert_accessible(page: Page, name: str) -> None:
     """axe finds nothing serious, and nothing is wider than the window; saves a screenshot."""
     _SCREENSHOTS.mkdir(parents=True, exist_ok=True)

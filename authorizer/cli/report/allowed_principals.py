@@ -1,7 +1,7 @@
 """Who may: the answers of a report to the page's requests about the names and prefixes of its rows.
 
-A page in a file looks answers up. So they are computed for each row, and for each operation that an ACL of
-the row names, the widest rows first, up to a maximum number of classes.
+A page in a file looks answers up. So they are computed for each row, for any operation and for each one that
+an ACL of the row names, the widest rows first, up to a maximum number of classes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class AllowedPrincipals(NamedTuple):
 
     Attributes:
         answers: by row and operation.
-        rows: number of answered rows.
+        rows: number of rows with an answer for each operation.
         rows_total: number of rows.
         lines: the classes of each answer as the console's page shows them.
     """
@@ -66,23 +66,26 @@ class AllowedPrincipals(NamedTuple):
     ) -> AllowedPrincipals:
         """Compute the answers, with at most ``maximum`` classes; ``history`` None: not of a log."""
         by_depth = sorted(
-            (depth, at, row)
+            (depth, has_each, at, row)
             for at, matrix in enumerate(matrices)
             for row, depth in enumerate(_depths([each.key for each in matrix.rows]))
+            for has_each in (False, True)
         )
         departing = [each.principals_by_row() for each in matrices]
         answers: list[AllowedAnswer] = []
         count, rows = 0, 0
-        for _, at, row in by_depth:
+        for _, has_each, at, row in by_depth:
             if len(principals := departing[at][row]) > _PRINCIPALS_MAXIMUM:
                 continue
-            of_row = list(_answers(matrices[at], matrices[at].rows[row].key, principals, scope))
+            matrix, key = matrices[at], matrices[at].rows[row].key
+            operations = _named_operations(matrix, key, principals) if has_each else [None]
+            of_row = [_answer(matrix, key, each, principals, scope) for each in operations]
             count += sum(len(each.classes) for each in of_row)
             if count > maximum:
                 break
             answers += of_row
-            rows += 1
-        return cls(answers, rows, len(by_depth), _lines(answers, state, history))
+            rows += has_each
+        return cls(answers, rows, len(by_depth) // 2, _lines(answers, state, history))
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return the answers as `file_api.js` reads them."""
@@ -109,32 +112,35 @@ def _depths(keys: Sequence[Key]) -> Iterator[int]:
             enclosing.append(text)
 
 
-def _answers(
-    matrix: MatrixTable, key: Key, principals: Collection[str], scope: Scope
-) -> Iterator[AllowedAnswer]:
-    """The answers of a row, first that of any operation. ``principals`` differ from the others there."""
-    resource_type, usual = matrix.resource_type, matrix.column(None)
-    named = matrix.denied_operations(None, key) | usual.cell(key).sometimes
-    for each in principals:
+def _named_operations(matrix: MatrixTable, key: Key, principals: Collection[str]) -> list[AclOperation]:
+    """The operations that ACLs name for a row, of principals that are no super users."""
+    named = 0
+    for each in (None, *principals):
         if each not in matrix.super_users:
             named |= matrix.denied_operations(each, key) | matrix.column(each).cell(key).sometimes
-    for operation in (None, *operations_of(named)):
-        if scope.principals:
-            # Others, with ACLs of their own, are not in the scope.
-            classes = [
-                requests
-                for each in scope.principals
-                for requests in request_classes(
-                    below_prefix(matrix.column(each).answers, key, operation, resource_type),
-                    PrincipalSet.of(each),
-                    resource_type,
-                )
-            ]
-        else:
-            columns = ((each, matrix.column(each).answers) for each in principals)
-            known = matrix.known_principals
-            classes = list(permitted_among(usual.answers, columns, known, resource_type, key, operation))
-        yield AllowedAnswer(matrix, key, operation, classes)
+    return operations_of(named)
+
+
+def _answer(
+    matrix: MatrixTable,
+    key: Key,
+    operation: AclOperation | None,
+    principals: Collection[str],
+    scope: Scope,
+) -> AllowedAnswer:
+    """Who may; the ``principals`` are those that differ from the others on some name of the row."""
+    resource_type = matrix.resource_type
+    if not scope.principals:
+        columns = ((each, matrix.column(each).answers) for each in principals)
+        usual, known = matrix.column(None).answers, matrix.known_principals
+        classes = list(permitted_among(usual, columns, known, resource_type, key, operation))
+        return AllowedAnswer(matrix, key, operation, classes)
+    # Other principals, with ACLs of their own, are not in the scope.
+    classes = []
+    for each in scope.principals:
+        allowed = below_prefix(matrix.column(each).answers, key, operation, resource_type)
+        classes += request_classes(allowed, PrincipalSet.of(each), resource_type)
+    return AllowedAnswer(matrix, key, operation, classes)
 
 
 def _lines(

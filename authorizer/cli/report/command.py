@@ -99,6 +99,9 @@ def report_command(
     holds at most 200,000 ACLs and 2,000 changes, a print page and a PDF 20,000 of each; JSON and CSV have no
     limit. Restrict the report with --principal, or with the flag of a resource.
 
+    The page also has who may, and since when (from a log), for the names and prefixes of its matrix, the
+    widest first, up to 10,000 lines; it says for how many of them.
+
     \b
     JSON has one object on a line, in this order:
       {"report": {...}}                       which state, and what is left out

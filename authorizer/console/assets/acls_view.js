@@ -7,8 +7,9 @@ import { ChangePanel, withRemoval, without, isRemoved, refusalOf } from "./chang
 import { ErrorMessage } from "./error_message.js";
 import { numberOf, offsetOf } from "./view.js";
 import { ask } from "./api.js";
-import { Exports, aclColumns, isoDate } from "./export.js";
+import { Exports, aclColumns, isoDate, usePrintedList } from "./export.js";
 import { Pager } from "./pager.js";
+import { PRINTED_MAXIMUM, usePrinted } from "./print.js";
 import { time as timeOf } from "./dates.js";
 import { aclText, breakable, count, title, visible } from "./words.js";
 
@@ -20,8 +21,9 @@ function rowOf(acl) {
 
 export function AclsView({ view, go, time, refresh, change, setChange }) {
   const first = numberOf(view.first) ?? 0;
-  const query = { containing: view.text || null, at_offset: offsetOf(view.at), first, count: PAGE };
-  const { answer, error, busy } = useAnswer("console/v1/acls", query, [
+  const list = { containing: view.text || null, at_offset: offsetOf(view.at) };
+  const query = { ...list, first, count: PAGE };
+  const { answer: page, error, busy } = useAnswer("console/v1/acls", query, [
     JSON.stringify(query),
     offsetOf(view.at) === null ? time?.end_offset : time?.past?.first_end_offset,
   ]);
@@ -30,7 +32,12 @@ export function AclsView({ view, go, time, refresh, change, setChange }) {
     view.lint,
     offsetOf(view.at) === null ? time?.end_offset : time?.past?.first_end_offset,
   ]);
-  const findings = view.lint ? lint.answer : null;
+  const answer = usePrintedList(page, { send: ask, path: "console/v1/acls", query: list, list: "acls" });
+  // The findings of the printed ACLs, by id.
+  const found = usePrinted(lint.answer, () =>
+    view.lint ? ask("console/v1/findings", { ...list, first: 0, count: PRINTED_MAXIMUM }) : Promise.resolve({}),
+  );
+  const findings = view.lint ? found : null;
   const mayChange = refusalOf(view, time) === null;
   const mark = (acl) => (event) => setChange(event.target.checked ? withRemoval(change, acl) : without(change, acl));
   return html`<section aria-label="ACLs">
@@ -49,7 +56,7 @@ export function AclsView({ view, go, time, refresh, change, setChange }) {
     ${answer
       ? html`<div class="counts" aria-live="polite">
             <span>${count(answer.total, "ACL")}</span>
-            <${Exports} send=${ask} path="console/v1/acls" query=${{ containing: query.containing, at_offset: query.at_offset }}
+            <${Exports} send=${ask} path="console/v1/acls" query=${list}
               list="acls" name="acls" rowOf=${rowOf} endOffset=${answer.end_offset} />
             <${Pager} first=${first} size=${PAGE} total=${answer.total} onFirst=${(to) => go({ first: to })} />
           </div>

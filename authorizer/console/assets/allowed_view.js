@@ -3,7 +3,7 @@
 import { html } from "./htm-preact.js";
 import { ask } from "./api.js";
 import { time as timeOf } from "./dates.js";
-import { Exports, aclColumns, isoDate } from "./export.js";
+import { Exports, aclColumns, isoDate, usePrintedList } from "./export.js";
 import { TeamFilter } from "./list_filters.js";
 import { Pager } from "./pager.js";
 import { useAnswer } from "./use_answer.js";
@@ -12,6 +12,7 @@ import { numberOf, offsetOf, urlOffset } from "./view.js";
 import { ANY, aclText, breakable, count, decisionText, nameOf, stateAndTime, stateText, title, visible } from "./words.js";
 
 const PAGE = 50;
+const PATH = "console/v1/allowed";
 const SUMMARIES = {
   all: ["allowed", "✓ ALL NAMES, from every host"],
   some: ["some", "◐ SOME of the names, or from some hosts"],
@@ -87,11 +88,12 @@ export function AllowedView({ access, view, go, time }) {
   const list = { ...access, ...(access.principal ? {} : { who: view.who || null, team: view.team || null }), at_offset: offsetOf(view.at) };
   const first = numberOf(view.first) ?? 0;
   const query = { ...list, first, count: PAGE };
-  const { answer, error, busy } = useAnswer("console/v1/allowed", query, [
+  const { answer: page, error, busy } = useAnswer(PATH, query, [
     JSON.stringify(query),
     query.at_offset === null ? time?.end_offset : null,
     time?.past?.first_end_offset,
   ]);
+  const answer = usePrintedList(page, { send: ask, path: PATH, query: list, list: "classes", part: PAGE });
   if (!answer) return error ? html`<${ErrorMessage} error=${error} />` : html`<p class="notice">Computing…</p>`;
   const hasOperations = access.operation === ANY;
   const summaries = hasOperations && answer.summary !== "none" ? {} : SUMMARIES;
@@ -120,9 +122,10 @@ export function AllowedView({ access, view, go, time }) {
             ${time?.has_teams
               ? html`<span class="filters"><${TeamFilter} team=${view.team} onChange=${(team) => go({ team, first: null }, { replace: true })} /></span>`
               : null}`}
-      <${Exports} send=${ask} path="console/v1/allowed" query=${list} list="classes" name="allowed" part=${PAGE}
+      <${Exports} send=${ask} path=${PATH} query=${list} list="classes" name="allowed" part=${PAGE}
         rowOf=${rowOf} endOffset=${answer.end_offset} />
-      ${isPaged ? html`<${Pager} first=${first} size=${PAGE} total=${answer.total} onFirst=${(to) => go({ first: to })} />` : null}
+      ${isPaged ? html`<${Pager} first=${first} size=${PAGE} total=${answer.total} onFirst=${(to) => go({ first: to })}
+        command="aclog who-can --csv, and the export of this list, have all" />` : null}
     </div>
     ${view.sort && isPaged ? html`<p class="notice">Sorted within this page; an export has all.</p>` : null}
     <div class="scroll" tabindex="0" role="region" aria-label="Classes">

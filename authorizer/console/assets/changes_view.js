@@ -4,7 +4,7 @@ import { html } from "./htm-preact.js";
 import { ask } from "./api.js";
 import { useAnswer } from "./use_answer.js";
 import { ErrorMessage } from "./error_message.js";
-import { Exports, aclColumns, isoDate } from "./export.js";
+import { Exports, aclColumns, isoDate, usePrintedList } from "./export.js";
 import { ListFilters, filtersOf } from "./list_filters.js";
 import { Pager } from "./pager.js";
 import { time as timeOf } from "./dates.js";
@@ -49,11 +49,12 @@ export function ChangesView({ view, go, time }) {
   const oldest = view.order === "oldest";
   const list = { after: offsetOf(view.since) ?? -1, until, ...filtersOf(view), oldest_first: oldest || null };
   const query = { ...list, first, count: PAGE };
-  const { answer, error, busy } = useAnswer(PATH, query, [
+  const { answer: page, error, busy } = useAnswer(PATH, query, [
     JSON.stringify(query),
     until === null ? time.end_offset : null,
     time.past?.first_end_offset,
   ]);
+  const answer = usePrintedList(page, { send: ask, path: PATH, query: list, list: "changes" });
   const from = view.since === undefined ? "the first known state" : datedOffset(list.after, time.past);
   return html`<section aria-label="Changes">
     <${ListFilters} view=${view} go=${go} time=${time}>

@@ -1,7 +1,7 @@
 // Classes of requests whose decision changes, each with a witness and the deciding ACLs.
 
 import { html } from "./htm-preact.js";
-import { Exports } from "./export.js";
+import { Exports, usePrintedList } from "./export.js";
 import { Pager } from "./pager.js";
 import { count, decisionText, title, visible } from "./words.js";
 
@@ -39,7 +39,8 @@ function rowOf({ direction, who, what, witness, before, after, releases }) {
 }
 
 // `paged`: the request of the list and a function to its pages.
-export function DecisionChangeList({ answer, labels, kinds = KINDS, buttons, paged }) {
+export function DecisionChangeList({ answer: page, labels, kinds = KINDS, buttons, paged }) {
+  const answer = usePrintedList(page, { ...paged, list: "flips" });
   const { total, granted, revoked, flips, first, left_out: leftOut } = answer;
   return html`<p class="flipped-classes" aria-live="polite">
       <b>${total ? count(total, "class", "classes") : "No class"}</b> of requests changed${total

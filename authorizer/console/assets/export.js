@@ -2,19 +2,30 @@
 
 import { html, useState } from "./htm-preact.js";
 import { ErrorMessage } from "./error_message.js";
+import { PRINTED_MAXIMUM, usePrinted } from "./print.js";
 import { urlOffset } from "./view.js";
 
 // Number of lines in each request.
 const PART = 5000;
 
-// All lines of an answer's list, however many pages they are.
-export async function collect(send, path, query, list, part = PART) {
+// An answer with all lines of its list, however many pages they are, up to a maximum.
+export async function complete(send, path, query, list, { part = PART, maximum = Infinity } = {}) {
   const lines = [];
   for (;;) {
-    const answer = await send(path, { ...query, first: lines.length, count: part });
+    const answer = await send(path, { ...query, first: lines.length, count: Math.min(part, maximum - lines.length) });
     lines.push(...answer[list]);
-    if (lines.length >= answer.total || !answer[list].length) return lines;
+    if (lines.length >= Math.min(maximum, answer.total) || !answer[list].length) return { ...answer, first: 0, [list]: lines };
   }
+}
+
+// All lines of an answer's list.
+export async function collect(send, path, query, list, part = PART) {
+  return (await complete(send, path, query, list, { part }))[list];
+}
+
+// The answer of a list that is printed, or the one of its page.
+export function usePrintedList(answer, { send, path, query, list, part }) {
+  return usePrinted(answer, () => complete(send, path, query, list, { part, maximum: PRINTED_MAXIMUM }));
 }
 
 function quoted(value) {

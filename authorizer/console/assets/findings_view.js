@@ -4,7 +4,7 @@ import { html, useState } from "./htm-preact.js";
 import { ask } from "./api.js";
 import { ChangePanel, isRemoved, refusalOf, withRemoval, withRemovals, without } from "./change.js";
 import { ErrorMessage } from "./error_message.js";
-import { Exports, aclColumns, collect } from "./export.js";
+import { Exports, aclColumns, collect, usePrintedList } from "./export.js";
 import { Choice, ListFilters, filtersOf } from "./list_filters.js";
 import { Pager } from "./pager.js";
 import { useAnswer } from "./use_answer.js";
@@ -98,10 +98,11 @@ export function FindingsView({ view, go, time, refresh, change, setChange }) {
   const isAccepted = Boolean(view.accepted);
   const list = { ...filters, rule, severity, accepted: isAccepted || null, at_offset: at };
   const query = { ...list, first, count: PAGE };
-  const { answer, error, busy } = useAnswer(PATH, query, [
+  const { answer: page, error, busy } = useAnswer(PATH, query, [
     JSON.stringify(query),
     at === null ? time?.end_offset : time?.past?.first_end_offset,
   ]);
+  const answer = usePrintedList(page, { send: ask, path: PATH, query: list, list: "findings" });
   const mayChange = refusalOf(view, time) === null;
   const set = (changes) => go({ ...changes, first: null }, { replace: true });
   return html`<section aria-label="Findings">

@@ -14,6 +14,7 @@ import { FindingsView } from "./findings_view.js";
 import { MatrixView } from "./matrix_view.js";
 import { LABEL, NodeView } from "./node_view.js";
 import { Palette } from "./palette.js";
+import { PrintProvider, usePrint } from "./print.js";
 import { SignIn } from "./sign_in.js";
 import { TimeBar } from "./time_bar.js";
 import { ErrorMessage } from "./error_message.js";
@@ -86,8 +87,14 @@ function Console() {
   const [palette, setPalette] = useState({ last: 0, open: null });
   const openPalette = () => setPalette(({ last }) => ({ last: last + 1, open: last + 1 }));
   const closePalette = (number) => setPalette((now) => (now.open === number ? { ...now, open: null } : now));
+  const [printing, print, printError] = usePrint();
   useEffect(() => {
     const pressed = (event) => {
+      // The browser's command would print the loaded lines only.
+      if (event.key === "p" && (event.ctrlKey || event.metaKey) && time) {
+        event.preventDefault();
+        if (printing === null) print();
+      }
       const isControlK = event.key === "k" && (event.ctrlKey || event.metaKey);
       const isSlash = event.key === "/" && !event.target.closest("input, select, textarea");
       if ((!isControlK && !isSlash) || event.target.closest("dialog")) return;
@@ -113,6 +120,7 @@ function Console() {
       </nav>
       <button class="go-to" aria-keyshortcuts="/ Control+K" onClick=${openPalette}>Go to… <kbd>/</kbd></button>
       <${Copy} text=${location.href} what="link to this view" label="Copy link" />
+      <button class="print" disabled=${!time || printing !== null} onClick=${print}>Print</button>
       <label class="zone">Times in <select value=${view.zone ?? "utc"}
         onChange=${(event) => go({ zone: event.target.value === "utc" ? null : event.target.value })}>
         ${Object.entries(ZONES).map(([name, zone]) => html`<option value=${name}>${zone}${name === "local" ? " (browser)" : ""}</option>`)}
@@ -129,7 +137,9 @@ function Console() {
       ${isChangeStored ? null : html`<p class="notice" role="status">The change of the ACLs is too large for this browser's storage: a reload loses it.</p>`}
       <${Problems} problems=${problems} go=${go} />
       ${time
-        ? html`<${View} ...${{ view, go, time, refresh, change, setChange }} />`
+        ? html`${printing ? html`<p class="notice" role="status">Loading all lines to print…</p>` : null}
+            ${printError ? html`<${ErrorMessage} error=${printError} />` : null}
+            <${PrintProvider} value=${printing}><${View} ...${{ view, go, time, refresh, change, setChange }} /><//>`
         : error ? null : html`<p class="notice">Loading…</p>`}
     </main>
     ${palette.open ? html`<${Palette} key=${palette.open} views=${LABELS} time=${time} go=${go}

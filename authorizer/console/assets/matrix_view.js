@@ -1,6 +1,8 @@
 // Matrix of effective permissions: principals by resources, loaded window by window.
 
 import { html, useEffect, useMemo, useRef, useState } from "./htm-preact.js";
+import { ask } from "./api.js";
+import { PrintedPart, usePrinted } from "./print.js";
 import { useAnswer } from "./use_answer.js";
 import { ErrorMessage } from "./error_message.js";
 import { useGridFocus } from "./grid_focus.js";
@@ -8,6 +10,7 @@ import { Cell, Chip, shownOperations } from "./matrix_cell.js";
 import { numberOf, offsetOf } from "./view.js";
 import { TYPES, breakable, count, datedOffset, nameOf, title, visible } from "./words.js";
 
+const PATH = "console/v1/matrix";
 const ROW_PX = 36;
 // The table's height: a share of the window's, and at least six rows with their heads; as in console.css.
 const HEIGHT_SHARE = 0.62;
@@ -52,7 +55,6 @@ function Legend({ answer, view, time }) {
   const hasDenials = answer.denied?.some((row) => row.some(Boolean));
   const example = operations[0] ?? "READ";
   return html`<div class="legend">
-    <p class="printed">Printed are the loaded rows and the first columns: aclog report --format print has all.</p>
     <p>${operations.map((each) => html`<span><${Chip} operation=${each} kind="always" /> ${title(each)}</span>`)}</p>
     <p>
       <span><${Chip} operation=${example} kind="always" /> on all names of the row, from every host${view.teams ? ", for all members of a team" : ""}</span>
@@ -65,6 +67,46 @@ function Legend({ answer, view, time }) {
         : null}
     </p>
   </div>`;
+}
+
+// Columns of a printed table, and maximums of the printed matrix.
+const PRINTED_COLUMNS = 9;
+const PRINTED_COLUMNS_MAXIMUM = 90;
+const PRINTED_ROWS_MAXIMUM = 1000;
+const PRINTED_CELLS_MAXIMUM = 20_000;
+const WINDOW = 200;
+const TABLES = ["cells", "denied", "granted", "revoked"];
+
+// The answer with all rows and columns, up to the maximums.
+async function completeMatrix(query) {
+  const { rows, columns: heads } = await ask(PATH, { ...query, row: 0, rows: 1, column: 0, columns: 1 });
+  const columns = Math.max(1, Math.min(heads.total, PRINTED_COLUMNS_MAXIMUM));
+  const count = Math.min(rows.total, PRINTED_ROWS_MAXIMUM, Math.floor(PRINTED_CELLS_MAXIMUM / columns));
+  let found = null;
+  for (let row = 0; row < count; row += WINDOW) {
+    const part = await ask(PATH, { ...query, row, rows: Math.min(WINDOW, count - row), column: 0, columns });
+    if (found) {
+      found.rows.items.push(...part.rows.items);
+      for (const name of TABLES) found[name]?.push(...part[name]);
+    } else found = { ...part, isComplete: true };
+  }
+  return found;
+}
+
+// Some of the columns of an answer, as one that has no others.
+function columnsOf(answer, first) {
+  const part = (each) => each.slice(first, first + PRINTED_COLUMNS);
+  const items = part(answer.columns.items);
+  const tables = TABLES.filter((name) => answer[name]).map((name) => [name, answer[name].map(part)]);
+  return { ...answer, rows: { ...answer.rows, total: answer.rows.items.length }, columns: { total: items.length, first: 0, items }, ...Object.fromEntries(tables) };
+}
+
+// What a printed page lacks.
+function MatrixPart({ answer: { rows, columns, isComplete } }) {
+  const printedColumns = isComplete ? columns.items.length : Math.min(columns.items.length, PRINTED_COLUMNS);
+  if (rows.items.length === rows.total && printedColumns === columns.total) return null;
+  const of = (number, total) => `${number.toLocaleString("en")} of ${total.toLocaleString("en")}`;
+  return html`<${PrintedPart} printed=${`${of(rows.items.length, rows.total)} rows and ${of(printedColumns, columns.total)} columns`} />`;
 }
 
 // Space of columns that are not loaded.
@@ -109,10 +151,11 @@ export function MatrixView({ view, go, time }) {
     column,
     columns,
   };
-  const { answer, error, busy } = useAnswer("console/v1/matrix", query, [
+  const { answer: page, error, busy } = useAnswer(PATH, query, [
     JSON.stringify(query),
     offsetOf(view.at) === null ? time?.end_offset : time?.past?.first_end_offset,
   ]);
+  const answer = usePrinted(page, () => completeMatrix(query));
   const rows = answer?.rows;
   const who = answer?.columns;
   // The scroll position and the URL follow each other.
@@ -138,8 +181,7 @@ export function MatrixView({ view, go, time }) {
       operations: operations.length > 1 ? operations.join(",") : null,
     });
   // Rendered once per answer, because cells are slow to render.
-  const table = useMemo(
-    () => answer && html`<table class="matrix" role="grid" data-offset=${answer.end_offset - 1}>
+  const tableOf = (answer, { rows, columns: who } = answer) => html`<table class="matrix" role="grid" data-offset=${answer.end_offset - 1}>
       <thead>
         <tr>
           <th scope="col" tabindex="-1">${title(answer.type)}</th>
@@ -182,9 +224,12 @@ export function MatrixView({ view, go, time }) {
           <td style=${{ height: `${Math.max(0, rows.total - rows.first - rows.items.length) * ROW_PX}px` }}></td>
         </tr>
       </tbody>
-    </table>`,
-    [answer, px, view.operation],
-  );
+    </table>`;
+  const table = useMemo(() => {
+    if (!answer?.isComplete) return answer && tableOf(answer);
+    const firsts = answer.columns.items.map((_, at) => at).filter((at) => at % PRINTED_COLUMNS === 0);
+    return firsts.map((first) => tableOf(columnsOf(answer, first)));
+  }, [answer, px, view.operation]);
   return html`<section aria-label="Matrix">
     <form class="filters" onSubmit=${(event) => event.preventDefault()}>
       <label>Resources
@@ -227,6 +272,7 @@ export function MatrixView({ view, go, time }) {
                 onClick=${() => scrollToColumn(first + visibleColumns - 1)}>▶</button>
             </span>
           </div>
+          <${MatrixPart} answer=${answer} />
           <div class=${`scroll ${busy ? "busy" : ""}`} ref=${scrolled} role="region"
             aria-label="Rows" onFocusCapture=${focus.onFocus} onKeyDown=${focus.onKeyDown} onScroll=${(event) => {
               setTop(event.target.scrollTop);

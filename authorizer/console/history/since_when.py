@@ -12,7 +12,9 @@ from collections import defaultdict
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from authorizer.analysis.blame import RequestSubject
 from authorizer.analysis.related_acls import related_to
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
     from records.acl import AclOperation, ResourceType
     from records.columns.acl_table import AclTable
 
+# Maximum number of cached answers.
+_KNOWN_MAXIMUM: Final = 20_000
+
 
 class AnswerAges:
     """The changes of the ACLs on one resource type, by principal. Immutable."""
@@ -39,6 +44,7 @@ class AnswerAges:
         first = max((index for index, each in enumerate(states) if each.changes is None), default=0)
         self._states = states[first:]
         self._resource_type = resource_type
+        self._known: dict[tuple[object, ...], dict[str, Any]] = {}
         self._changes: defaultdict[str, list[tuple[int, Change]]] = defaultdict(list)
         for index, state in enumerate(self._states[1:], 1):
             for change in state.changes or ():
@@ -86,7 +92,28 @@ class AnswerAges:
         arguments = decision_arguments(
             witness.principal, witness.host, operation, witness.resource_type, witness.name
         )
-        turns = decision_history_json(RequestSubject(*arguments, settings), related, initial)["turns"]
+        subject = RequestSubject(*arguments, settings)
+        # Requests for two names that the same ACLs cover always had the same answer.
+        key = (
+            *(witness.principal, witness.host, operation, settings),
+            tuple(initial.id_of(row) for row in np.flatnonzero(subject.rows(initial)).tolist()),
+            tuple(
+                (state.end_offset, after.record.id)
+                for state in related
+                for _, after, _ in state.changes or ()
+                if after is not None and subject.is_related(after.record)
+            ),
+        )
+        if key not in self._known:
+            if len(self._known) >= _KNOWN_MAXIMUM:
+                self._known.clear()
+            self._known[key] = self._last_change(subject, related, initial)
+        return self._known[key]
+
+    def _last_change(
+        self, subject: RequestSubject, related: Sequence[HistoryState], initial: AclTable
+    ) -> dict[str, Any]:
+        turns = decision_history_json(subject, related, initial)["turns"]
         if turns:
             last = turns[-1]
             return {"known": True, "end_offset": last["end_offset"], "timestamp": last["timestamp"]}
