@@ -1,6 +1,7 @@
 // One cell of the matrix: chips of operations, as many as fit, and a text for screen readers.
 
 import { html } from "./htm-preact.js";
+import { useIsPrinting } from "./print.js";
 import { group, letters, operationsOf, title } from "./words.js";
 
 // Widths of the parts of a cell in pixels, somewhat more than those of usual fonts.
@@ -80,6 +81,7 @@ function operationToCheck(parts, before) {
 }
 
 export function Cell({ cell, denied, granted, revoked, names, inside, operation, onlyChanged, px, onOpen }) {
+  const isPrinting = useIsPrinting();
   if (cell === null) {
     const label = `${inside.toLocaleString("en")} principals are too many to aggregate: open the team`;
     return html`<td><button class="cell" tabindex="-1" title=${label} onClick=${() => onOpen(operation, [])}>
@@ -94,7 +96,8 @@ export function Cell({ cell, denied, granted, revoked, names, inside, operation,
     ({ kind, operation }) => !isChanged || !ALLOWED.includes(kind)
       || !parts.some((each) => each.kind === "granted" && each.operation === operation),
   );
-  const number = fitting(chips, px);
+  // On paper nothing opens.
+  const number = isPrinting ? chips.length : fitting(chips, px);
   return html`<td class=${isChanged ? "flipped" : ""}>
     <button class="cell" tabindex="-1" title=${label} onClick=${() => onOpen(operationToCheck(parts, operation), operationsShown(parts))}>
       <span class="hidden">${label}</span>

@@ -264,13 +264,13 @@ export function MatrixView({ view, go, time }) {
     ${answer
       ? html`<div class="counts" aria-live="polite">
             <span>${count(rows.total - 1, onlyChanged ? "changed row" : "row")}, ${count(who.total, view.teams ? "column" : "principal")}</span>
-            <span class="pager">
+            ${answer.isComplete ? null : html`<span class="pager">
               <button disabled=${first === 0} aria-label="Previous principals"
                 onClick=${() => scrollToColumn(first - visibleColumns + 1)}>◀</button>
               <span>${who.total ? first + 1 : 0}–${Math.min(who.total, first + visibleColumns)}</span>
               <button disabled=${first + visibleColumns > who.total} aria-label="Next principals"
                 onClick=${() => scrollToColumn(first + visibleColumns - 1)}>▶</button>
-            </span>
+            </span>`}
           </div>
           <${MatrixPart} answer=${answer} />
           <div class=${`scroll ${busy ? "busy" : ""}`} ref=${scrolled} role="region"
