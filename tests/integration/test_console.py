@@ -95,6 +95,10 @@ def test_marks_of_cells_are_explained_below_them(page: Page, url: str) -> None:
     expect(page.locator("table.matrix tbody th", has_text="payments.v1")).to_be_visible()
     expect(legend).not_to_contain_text("DENY")
     expect(legend).not_to_contain_text("hosts only")
+    # A cell of every operation on some names has the letters of each.
+    cells = "{ operations: ['ALL', 'READ', 'WRITE'], cells: [[[0, 7]]] }"
+    module = f"import('{url}/console/assets/matrix_cell.js')"
+    assert page.evaluate(f"{module}.then((each) => each.shownOperations({cells}))") == ["READ", "WRITE"]
 
 
 def test_chips_that_do_not_fit_are_counted(chromium: Browser, url: str) -> None:

@@ -119,7 +119,8 @@ export function shownOperations({ cells, denied, granted, revoked, operations: n
     if (operationsOf(each, names)[0] === "ALL") hasAll = true;
     else mask |= each;
   };
-  for (const row of cells) for (const cell of row) if (cell) cell.slice(0, 2).forEach(add);
+  // Of operations on some names each has its chip, as in the cell.
+  for (const row of cells) for (const cell of row) if (cell) [cell[0], cell[1] & ~cell[0] & ~1].forEach(add);
   for (const table of [granted, revoked]) for (const row of table ?? []) for (const cell of row) add(cell?.[1]);
   for (const row of denied ?? []) row.forEach(add);
   const found = operationsOf(mask & ~1, names);
