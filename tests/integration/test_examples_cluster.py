@@ -69,7 +69,8 @@ def is_alive(process: int) -> bool:
 )
 def test_an_interrupted_run_leaves_no_process(number: signal.Signals, when: str, tmp_path: Path) -> None:
     """Brokers and nodes end with it, however it ends; all but a kill takes the directories away, too."""
-    command = [sys.executable, "-m", "examples.cluster"]
+    # A run of tests in the background of a shell ignores these signals, and so would its children.
+    command = ["env", "--default-signal=INT,HUP", sys.executable, "-m", "examples.cluster"]
     env = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=env) as example:
         try:
