@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
@@ -22,38 +21,36 @@ from confluent_kafka.admin import (
 from authorizer.admin_server.server import AdminServer
 from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
-from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from support.admin_requests import (
     ask,
     replace_acls,
     request_frame,
     wait_for_group_coordinator,
-    without_request,
+)
+from support.java_admin import (
+    ACL,
+    DESCRIPTIONS,
+    EVERY,
+    READS,
+    TIMEOUTS,
+    WRITES,
+    answers,
+    changed,
+    comparable,
+    creation,
 )
 from support.kafka_broker import jar_broker
-from support.kafka_tools import run_program
 from support.nodes import SOON_S
 from support.sasl_clients import PASSWORD, PLAIN_MODULE
 from support.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("admin-against-kafka")]
 
-PROGRAM: Final = Path(__file__).parents[1] / "support" / "AskAdmin.java"
 NEWEST: Final = "4.4.0"
 #: Other releases of the client.
 OLDER: Final = ("3.9.2", "4.0.2", "4.3.1")
 SCRAM: Final = "SCRAM-SHA-256"
 SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
-EVERY: Final = ["ANY", None, "ANY", None, None, "ANY", "ANY"]
-ACL: Final = ["TOPIC", "orders", "LITERAL", "User:alice", "*", "READ", "ALLOW"]
-
-
-def changed(acl: list[Any], **changes: Any) -> list[Any]:
-    """With other values of some of its seven fields."""
-    fields = ("type", "name", "pattern", "principal", "host", "operation", "permission")
-    return [changes.get(field, value) for field, value in zip(fields, acl, strict=True)]
-
-
 ACLS: Final = (
     ACL,
     changed(ACL, name="ord", pattern="PREFIXED", permission="DENY"),
@@ -84,12 +81,6 @@ FILTERS: Final = (
     *(changed(EVERY, operation=each) for each in ("READ", "ALL", "DESCRIBE", "UNKNOWN")),
     *(changed(EVERY, permission=each) for each in ("ALLOW", "DENY", "UNKNOWN")),
     *(changed(EVERY, **{field: "UNKNOWN"}) for field in ("type", "pattern")),
-)
-DESCRIPTIONS: Final[tuple[dict[str, Any], ...]] = (
-    {"request": "describeCluster"},
-    {"request": "describeTopics", "names": ["orders"]},
-    {"request": "describeTopics", "names": ["orders", "payments", "unknown", "not a name", ""]},
-    {"request": "describeConsumerGroups", "names": ["team", "g", ""]},
 )
 REQUESTS: Final[tuple[dict[str, Any], ...]] = (
     {"request": "deleteAcls", "filters": [EVERY]},
@@ -125,13 +116,6 @@ RIGHTS: Final = {
         changed(ACL, principal="User:bob", type="GROUP", name="*", operation="DESCRIBE"),
     ),
 }
-#: What bob reads, and then writes: of all rights only "alter the cluster" allows it.
-READS: Final[tuple[dict[str, Any], ...]] = ({"request": "describeAcls", "filter": EVERY}, *DESCRIPTIONS)
-WRITES: Final[tuple[dict[str, Any], ...]] = (
-    {"request": "createAcls", "acls": [changed(ACL, name="created"), changed(ACL, principal="nobody")]},
-    {"request": "createAcls", "acls": []},
-    {"request": "deleteAcls", "filters": [changed(EVERY, name="created"), changed(EVERY, name="none")]},
-)
 
 
 class Pair(NamedTuple):
@@ -190,11 +174,7 @@ def logs_in(address: str) -> bool:
 
 def client_of(address: str, mechanism: str | None = None) -> dict[str, str]:
     """Properties of a client that is anonymous, or bob."""
-    client = {
-        "bootstrap.servers": address,
-        "request.timeout.ms": "20000",
-        "default.api.timeout.ms": "30000",
-    }
+    client = {"bootstrap.servers": address, **TIMEOUTS}
     if mechanism is not None:
         module = SCRAM_MODULE if mechanism == SCRAM else PLAIN_MODULE
         client |= {
@@ -203,16 +183,6 @@ def client_of(address: str, mechanism: str | None = None) -> dict[str, str]:
             "sasl.jaas.config": f'{module} required username="bob" password="{PASSWORD}";',
         }
     return client
-
-
-ClientRequests = tuple[Mapping[str, str], Sequence[Mapping[str, Any]]]
-
-
-def answers(version: str, *sent: ClientRequests) -> list[list[list[str]]]:
-    """The results of each client's requests, one client after the other."""
-    lines = [{**each, "client": client} for client, requests in sent for each in requests]
-    results = iter(run_program(PROGRAM, lines, version=version, timeout_s=180))
-    return [[next(results) for _ in requests] for _, requests in sent]
 
 
 def assert_same(
@@ -246,7 +216,7 @@ def test_a_user_with_these_rights_gets_the_same_results(
 ) -> None:
     replace_acls(pair.broker, pair.followed, [creation(acl) for acl in RIGHTS[rights]])
     of_broker, of_node = client_of(pair.broker_sasl, mechanism), client_of(pair.node_sasl, mechanism)
-    # Only controllers read what was just written.
+    # Only controllers read what was just written. Of all rights only "alter the cluster" allows it.
     reads, reads_of_node, writes, writes_of_node = answers(
         version, (of_broker, READS), (of_node, READS), (of_broker, WRITES), (of_node, WRITES)
     )
@@ -254,21 +224,3 @@ def test_a_user_with_these_rights_gets_the_same_results(
     assert_same(WRITES, comparable(writes_of_node), comparable(writes))
     assert str(reads).count("AuthorizationException") > 1, reads
     assert (": created" in str(writes[0])) == (rights == "alter the cluster"), writes
-
-
-def comparable(results: Sequence[Sequence[str]]) -> list[list[str]]:
-    return [[without_request(each) for each in result] for result in results]
-
-
-def creation(acl: Sequence[Any]) -> dict[str, Any]:
-    """The fields of CreateAcls, in their order."""
-    kind, name, pattern, principal, host, operation, permission = acl
-    return {
-        "resource_type": ResourceType[kind],
-        "resource_name": name,
-        "resource_pattern_type": PatternType[pattern],
-        "principal": principal,
-        "host": host,
-        "operation": AclOperation[operation],
-        "permission_type": AclPermissionType[permission],
-    }

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any, Final, NamedTuple
 
 import pytest
@@ -25,10 +26,19 @@ from confluent_kafka.admin import (
 from authorizer.admin_server.server import AdminServer
 from authorizer.configuration.load import load_config
 from authorizer.node.node import Node
-from support.admin_requests import EVERY, ask, decoded, request_frame
+from support import java_admin
+from support.admin_requests import (
+    EVERY,
+    ask,
+    decoded,
+    replace_acls,
+    request_frame,
+    wait_for_group_coordinator,
+)
 from support.certificates import Authority
 from support.client_programs import comparable, run_client
 from support.issuer import AUDIENCE, ISSUER, key_set, token
+from support.java_admin import changed, creation
 from support.kafka_broker import jar_broker
 from support.login import Login
 from support.nodes import SOON_S
@@ -61,7 +71,16 @@ ANY: Final = {
     **dict.fromkeys(("resource_name", "principal", "host")),
 }
 TOPICS, GROUPS = ["orders", "payments", "unknown"], ["g", "h"]
+LOGINS: Final = [
+    *((listener, each) for listener in ("OPEN", "SECURE") for each in MECHANISMS),
+    ("MUTUAL", ""),
+]
+#: Releases of Java's Admin.
+JAVA: Final = ("4.4.0", "3.9.2")
 OAUTH: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearer"
+
+
+TOKEN_URL: Final = "sasl.oauthbearer.token.endpoint.url"
 
 
 class Pair(NamedTuple):
@@ -91,6 +110,47 @@ class Pair(NamedTuple):
             answers = comparable(run_client(client, servers[listener], requests, login))
             found.append([{**each, "error": comparable_error(each.get("error") or "")} for each in answers])
         return found
+
+    def java_answers(
+        self, version: str, logins: Sequence[tuple[str, Login]], requests: Sequence[Mapping[str, Any]]
+    ) -> list[list[list[list[str]]]]:
+        """The broker's and the node's, of each login, from Java's Admin."""
+        found = []
+        for servers in (self.broker, self.node):
+            # The node may have what the broker was sent only when it has replayed it.
+            wait_until(lambda: len(set(self._counts())) == 1, "the same ACLs")
+            sent = [(self._java_client(servers[listener], login), requests) for listener, login in logins]
+            urls = [client[TOKEN_URL] for client, _ in sent if TOKEN_URL in client]
+            option = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={','.join(urls)}"
+            answers = java_admin.answers(version, *sent, options=[option])
+            found.append([java_admin.comparable(each) for each in answers])
+        return found
+
+    def _java_client(self, servers: str, login: Login) -> dict[str, str]:
+        """Properties of Java's clients, with PEM files as stores."""
+        client = {
+            **java_admin.TIMEOUTS,
+            "bootstrap.servers": servers,
+            "security.protocol": login.protocol,
+            "sasl.mechanism": login.mechanism,
+        }
+        for store, file in (("truststore", login.authority), ("keystore", login.certificate)):
+            if file:
+                client |= {f"ssl.{store}.type": "PEM", f"ssl.{store}.location": file}
+        if login.mechanism == "OAUTHBEARER":
+            with NamedTemporaryFile("w", dir=self.home, suffix=".jwt", delete=False) as saved:
+                saved.write(login.token)
+            client |= {
+                "sasl.jaas.config": f"{OAUTH}LoginModule required;",
+                "sasl.login.callback.handler.class": f"{OAUTH}LoginCallbackHandler",
+                TOKEN_URL: Path(saved.name).as_uri(),
+            }
+        elif login.mechanism:
+            module = PLAIN if login.mechanism == "PLAIN" else SCRAM
+            client["sasl.jaas.config"] = (
+                f'{module} required username="{login.user}" password="{login.password}";'
+            )
+        return client
 
     def set_acls(self, acls: Sequence[Mapping[str, Any]]) -> None:
         """Replace all, and wait until both have them."""
@@ -129,7 +189,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     with jar_broker(settings, version="4.4.0", listeners=LISTENERS, options=[option]) as broker:
         client = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
         _create_users(client)
-        wait_until(lambda: _has_coordinator(broker.bootstrap_servers), "a coordinator of groups")
+        wait_for_group_coordinator(broker.bootstrap_servers)
         for created in client.create_topics([NewTopic("orders", 1, 1), NewTopic("payments", 1, 1)]).values():
             created.result(SOON_S)
         protocols = {**LISTENERS, "PLAINTEXT": "PLAINTEXT"}
@@ -155,21 +215,13 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
             yield Pair(broker.more_servers, addresses, broker.bootstrap_servers, node, home)
 
 
-def _has_coordinator(address: str) -> bool:
-    # The first request creates the topic of groups.
-    key = {"key_type": 0, "coordinator_keys": ["g"]}
-    ask(address, request_frame("find_coordinator", 6, key))
-    answer = ask(address, request_frame("describe_groups", 0, {"groups": ["g"]}))
-    return bool(decoded("describe_groups", 0, answer).groups[0].error_code == 0)
-
-
 def _create_users(client: AdminClient) -> None:
     for user in ("admin", "few"):
         for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
             info = ScramCredentialInfo(mechanism, 4096)
             change = UserScramCredentialUpsertion(user, info, PASSWORD.encode(), b"salt")
-            for changed in client.alter_user_scram_credentials([change]).values():
-                changed.result(SOON_S)
+            for altered in client.alter_user_scram_credentials([change]).values():
+                altered.result(SOON_S)
 
 
 def _logins_of_a_broker(keys: Path) -> dict[str, str]:
@@ -204,10 +256,7 @@ def described(client: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize(
-    ("listener", "mechanism"),
-    [*((listener, each) for listener in ("OPEN", "SECURE") for each in MECHANISMS), ("MUTUAL", "")],
-)
+@pytest.mark.parametrize(("listener", "mechanism"), LOGINS)
 def test_a_super_user_gets_the_same_answers_by_any_login(
     pair: Pair, client: str, listener: str, mechanism: str
 ) -> None:
@@ -262,3 +311,49 @@ def test_a_wrong_login_has_a_brokers_error(pair: Pair, client: str, mechanism: s
     errors = [each["error"] for (each,) in pair.answers(client, requests, "SECURE", login)]
     broker, node = (re.sub(r"127\.0\.0\.1:\d+", "ADDRESS", each) for each in errors)
     assert node == broker != ""
+
+
+@pytest.mark.parametrize("version", JAVA)
+def test_javas_admin_gets_the_same_results_by_any_login(pair: Pair, version: str) -> None:
+    replace_acls(pair.plaintext, pair.followed, [])
+    acls = [java_admin.ACL, changed(java_admin.ACL, type="GROUP", name="team", permission="DENY")]
+    requests = [
+        {"request": "createAcls", "acls": acls},
+        *java_admin.READS,
+        {"request": "deleteAcls", "filters": [java_admin.EVERY]},
+    ]
+    logins = [(listener, pair.login(listener, mechanism, "admin")) for listener, mechanism in LOGINS]
+    broker, node = pair.java_answers(version, logins, requests)
+    for login, of_broker, of_node in zip(LOGINS, broker, node, strict=True):
+        assert of_node == of_broker, login
+        assert of_node == node[0], login
+    assert str(node[0][0]).count(": created") == len(acls), node[0][0]
+    assert "CLUSTER_ACTION" in str(node[0][2]), node[0][2]
+
+
+@pytest.mark.parametrize("version", JAVA)
+@pytest.mark.parametrize("on", ["the cluster", "a topic and a group"])
+def test_javas_admin_with_few_rights_gets_the_same_results(pair: Pair, on: str, version: str) -> None:
+    acls = [changed(java_admin.ACL, operation="ALTER"), changed(java_admin.ACL, type="GROUP", name="team")]
+    if on == "the cluster":
+        acls = [changed(java_admin.ACL, type="CLUSTER", name="kafka-cluster", operation="DESCRIBE")]
+    granted = [changed(acl, principal=user) for acl in acls for user in ("User:few", "User:CN=few")]
+    replace_acls(pair.plaintext, pair.followed, list(map(creation, granted)))
+    logins = [(listener, pair.login(listener, mechanism, "few")) for listener, mechanism in LOGINS]
+    broker, node = pair.java_answers(version, logins, [*java_admin.READS, *java_admin.WRITES])
+    for login, of_broker, of_node in zip(LOGINS, broker, node, strict=True):
+        assert of_node == of_broker, login
+        assert str(of_node).count("ClusterAuthorizationException") > 1, of_node
+        assert "TopicAuthorizationException" in str(of_node), of_node
+
+
+@pytest.mark.parametrize("version", JAVA)
+def test_javas_admin_has_a_brokers_error_after_a_wrong_login(pair: Pair, version: str) -> None:
+    """Not after a refused certificate: asyncio does not send the alert of TLS (CPython's issue 98078)."""
+    wrong = {each: replace(pair.login("SECURE", each, "admin"), password="wrong") for each in MECHANISMS}
+    wrong["OAUTHBEARER"] = replace(wrong["OAUTHBEARER"], token=token("another", sub="admin"))
+    logins = [("SECURE", login) for login in wrong.values()]
+    broker, node = pair.java_answers(version, logins, [{"request": "describeCluster"}])
+    for (_, login), of_broker, of_node in zip(logins, broker, node, strict=True):
+        assert of_node == of_broker, login
+        assert "SaslAuthenticationException" in str(of_node), (login, of_node)

@@ -47,6 +47,7 @@ def java_command(
     more_libs: Sequence[Path] = (),
     heap: str = "256m",
     log_level: str = "warn",
+    options: Sequence[str] = (),
 ) -> list[str]:
     """The command that runs a main class of Kafka; Kafka's logging goes to stderr."""
     return [
@@ -54,6 +55,7 @@ def java_command(
         f"-Xmx{heap}",
         *JVM_OPTIONS,
         *UTF_8,
+        *options,
         f"-Dorg.slf4j.simpleLogger.defaultLogLevel={log_level}",
         "-cp",
         os.pathsep.join(f"{each}/*" for each in (libs or kafka_libs(), *more_libs)),
@@ -181,12 +183,19 @@ def run_tools(
 
 
 def run_program(
-    program: Path, questions: Iterable[Any], *, version: str = KAFKA_VERSION, timeout_s: float = 120
+    program: Path,
+    questions: Iterable[Any],
+    *,
+    version: str = KAFKA_VERSION,
+    timeout_s: float = 120,
+    options: Sequence[str] = (),
 ) -> list[Any]:
     """Answers of a Java program of tests/support, which reads and writes JSON lines, on a release's jars."""
     more_libs = [kafka_libs(TOOLS_OF[version])] if version in TOOLS_OF else []
     done = subprocess.run(
-        java_command(str(program), libs=kafka_libs(version), more_libs=more_libs, log_level="off"),
+        java_command(
+            str(program), libs=kafka_libs(version), more_libs=more_libs, log_level="off", options=options
+        ),
         input="".join(json.dumps(question) + "\n" for question in questions),
         capture_output=True,
         text=True,
