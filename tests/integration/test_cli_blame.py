@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from authorizer.cli.main import cli
 from records.acl import AclPermissionType
 from records.batch import encode_batch
 from records.entries import (
@@ -20,16 +19,13 @@ from records.entries import (
 from records.ids import uuid_to_string
 from records.log.directory import DirectoryLog
 from support.acl_strategies import IDS
+from support.aclog_command import aclog
 from support.column_logs import frame_of
 from support.data import real_log
 from support.directory_logs import TIMESTAMP_MS, write_segment
 
 SMALL, TRIMMED = real_log("kraft-small"), real_log("kraft-trimmed")
 ALICE = ("--principal", "User:alice", "--operation", "Read", "--topic", "orders")
-
-
-def aclog(*args: object) -> Result:
-    return CliRunner().invoke(cli, [*map(str, args)])
 
 
 def blame(*args: object, code: int) -> Result:

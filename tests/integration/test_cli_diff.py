@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from msgspec.structs import replace
 
 from authorizer.api.acl_json import acl_json
-from authorizer.cli.main import cli
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.codecs.json import to_json
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from records.ids import METADATA_TOPIC_ID, Uuid
 from records.log.directory import DirectoryLog
 from support.acl_strategies import IDS
+from support.aclog_command import aclog
 from support.data import real_log
 from support.json_acls import acl, json_lines
 from support.kafka_authorizer import ask_kafka_authorizer
@@ -29,10 +29,6 @@ from support.kafka_tools import run_java
 from support.nodes import running_node, sidecar_of
 
 SMALL = real_log("kraft-small")
-
-
-def aclog(*args: object, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(cli, [*map(str, args)], input=stdin)
 
 
 def diff(before: object, after: object, *more: object, code: int, stdin: str | None = None) -> Result:

@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from authorizer.cli.main import cli
 from records.properties import escape_property, parse_properties
+from support.aclog_command import checked_aclog as aclog
 from support.pasted_commands import commands, section
 from support.sasl_clients import PASSWORD
 from support.secure_cluster import PLAIN, SecureCluster, secure_cluster
@@ -26,12 +27,6 @@ ROOT = Path(__file__).parents[2]
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureCluster]:
     with secure_cluster(tmp_path_factory.mktemp("first-hour")) as running:
         yield running
-
-
-def aclog(*args: object, code: int = 0) -> Result:
-    result = CliRunner().invoke(cli, [*map(str, args)])
-    assert result.exit_code == code, result.output
-    return result
 
 
 def check(*where: object, code: int = 0) -> Result:

@@ -9,9 +9,9 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from authorizer.cli.main import cli
+from support.aclog_command import checked_aclog as aclog
 from support.data import real_log
 
 LISTING = """\
@@ -42,12 +42,6 @@ def acls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "acls.txt"
     path.write_text(LISTING, encoding="utf-8")
     return path
-
-
-def aclog(*args: object, code: int = 0) -> Result:
-    result = CliRunner().invoke(cli, [*map(str, args)])
-    assert result.exit_code == code, result.output
-    return result
 
 
 def rows(result: Result) -> list[dict[str, Any]]:

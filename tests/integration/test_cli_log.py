@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from authorizer.cli.main import cli
 from records.ids import uuid_to_string
 from records.log.directory import DirectoryLog
 from records.log.directory.files import METADATA_LOG_DIRECTORY
+from support.aclog_command import aclog
 from support.data import REAL_LOGS, real_log, real_log_home
 from support.node_acls import topic_acl
 from support.nodes import create, running_node, sidecar_of
@@ -28,10 +27,6 @@ UNDERSTOOD = ACL_TYPES | {
     "ABORT_TRANSACTION_RECORD",
 }
 LOGS = [pytest.param(name, marks=pytest.mark.slow) if name == "kraft-large" else name for name in REAL_LOGS]
-
-
-def aclog(*args: object, stdin: bytes | str | None = None) -> Result:
-    return CliRunner().invoke(cli, [str(arg) for arg in args], input=stdin)
 
 
 def lines(text: str) -> list[dict[str, Any]]:

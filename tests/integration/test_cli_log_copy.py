@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from authorizer.cli.main import cli
 from records.acl import AclPermissionType
@@ -23,6 +23,7 @@ from records.log.directory import DirectoryLog
 from records.log.open import open_log
 from replay.load_image import load_image
 from replay.snapshot_source import CheckpointFiles
+from support.aclog_command import checked_aclog as aclog
 from support.data import real_log
 from support.kafka_broker import Broker, jar_broker, wait_until_ready
 from support.kafka_quorum import CONTROLLERS, KafkaQuorum
@@ -74,12 +75,6 @@ QuorumWriter.create = held
 from authorizer.cli.main import main
 main(sys.argv[3:])
 """
-
-
-def aclog(*args: object, code: int = 0) -> Result:
-    result = CliRunner().invoke(cli, [*map(str, args)])
-    assert result.exit_code == code, result.output
-    return result
 
 
 def copied(source: object, target: object, *flags: object) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import httpx
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from authorizer.cli.main import cli
+from support.aclog_command import aclog
 from support.kafka_broker import jar_broker
 from support.kafka_tools import run_java
 from support.nodes import running_node, sidecar_of
@@ -45,10 +45,6 @@ class Cluster(NamedTuple):
     listing: Path
     dump: Path
     stored_url: str
-
-
-def aclog(*args: object) -> Result:
-    return CliRunner().invoke(cli, [*map(str, args)])
 
 
 def kafka_acls(servers: str, *flags: str) -> subprocess.CompletedProcess[str]:

@@ -11,19 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import admin as kafka
 
-from authorizer.cli.main import cli
+from support.aclog_command import aclog
 from support.json_acls import acl
 from support.nodes import SOON_S
 from support.request_log import LoggingBroker, logging_broker
 from support.sasl_clients import sasl_client
-
-
-def aclog(*args: object, stdin: str | bytes | None = None) -> Result:
-    return CliRunner().invoke(cli, [*map(str, args)], input=stdin)
 
 
 def review(*args: object, code: int, stdin: str | None = None) -> list[dict[str, Any]]:

@@ -9,10 +9,9 @@ from unittest.mock import Mock
 
 import click
 import pytest
-from click.testing import CliRunner, Result
 
-from authorizer.cli.main import cli
 from snapshot.store.snapshot_store import SnapshotStore
+from support.aclog_command import aclog
 from support.cli_commands import command_at
 from support.nodes import running_node, sidecar_of
 
@@ -42,12 +41,6 @@ REFUSALS = {
     "acls": {"--acls": "--sidecar"},
 }
 SOURCES = ("--log", "--bootstrap-server", "--bootstrap-controller", "--sidecar", "--acls")
-
-
-def aclog(*args: object, code: int | None = None, stdin: str | None = None) -> Result:
-    result = CliRunner().invoke(cli, [*map(str, args)], input=stdin)
-    assert code is None or result.exit_code == code, result.output
-    return result
 
 
 @pytest.fixture(scope="module")

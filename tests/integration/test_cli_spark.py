@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
-from authorizer.cli.main import cli
 from authorizer.cli.spark.job_commands import SUBMIT_FILE
 from records.log.directory import DirectoryLog
 from snapshot.jobs.counts.count_tables import read_counts
+from support.aclog_command import aclog
 from support.data import real_log
 from support.kafka_broker import Broker
 from support.nodes import SOON_S
@@ -33,11 +32,6 @@ TIMEOUT_S = 300
 ROOT = Path(__file__).resolve().parents[2]
 ACLOG = [sys.executable, "-m", "authorizer.cli"]
 TIMES = re.compile(r"Spark started in [\d.]+ s and worked for [\d.]+ s")
-
-
-def aclog(*args: object) -> Result:
-    """On the tests' own session, which is there already."""
-    return CliRunner().invoke(cli, [str(arg) for arg in args])
 
 
 def lines(*args: object) -> list[dict[str, Any]]:

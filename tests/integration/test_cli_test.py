@@ -8,9 +8,8 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from click.testing import CliRunner, Result
 
-from authorizer.cli.main import cli
+from support.aclog_command import checked_aclog as aclog
 
 LISTING = """\
 Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=pii-, patternType=PREFIXED)`:
@@ -109,12 +108,6 @@ def expecting(tmp_path: Path, text: str) -> Path:
     path = tmp_path / "access.toml"
     path.write_text(text, encoding="utf-8")
     return path
-
-
-def aclog(*args: object, code: int = 0) -> Result:
-    result = CliRunner().invoke(cli, [*map(str, args)])
-    assert result.exit_code == code, result.output
-    return result
 
 
 def test_true_and_false_expectations_are_reported(tmp_path: Path, acls: Path) -> None:

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
-from authorizer.cli.main import cli
+from support.aclog_command import aclog
 from support.data import real_log
 from support.kafka_broker import HOST, Broker, free_ports, running_jvm
 from support.node_acls import topic_acl
@@ -26,10 +25,6 @@ from support.waiting import wait_until
 pytestmark = pytest.mark.integration
 
 QUESTION = ("--principal", "User:alice", "--operation", "Read", "--topic", "orders")
-
-
-def aclog(*args: object, stdin: bytes | str | None = None) -> Result:
-    return CliRunner().invoke(cli, [str(arg) for arg in args], input=stdin)
 
 
 def serve(*args: object) -> subprocess.CompletedProcess[str]:

@@ -7,17 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from authorizer.cli.main import cli
+from support.aclog_command import aclog
 
 pytestmark = pytest.mark.integration
 
 SAYS_HOW = "say which by aclog.kafka.version or --as"
-
-
-def aclog(*args: object) -> Result:
-    return CliRunner().invoke(cli, [*map(str, args)])
 
 
 def acl(

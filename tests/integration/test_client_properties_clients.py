@@ -9,10 +9,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from pyspark.sql import SparkSession
 
-from authorizer.cli.main import cli
+from support.aclog_command import checked_aclog as aclog
 from support.issuer import TokenEndpoint, token_endpoint
 from support.sasl_clients import PASSWORD
 from support.secure_cluster import PLAIN, SCRAM, SecureCluster, secure_cluster
@@ -42,12 +42,6 @@ def issuer() -> Iterator[TokenEndpoint]:
     """Its tokens are admin's."""
     with token_endpoint("admin") as endpoint:
         yield endpoint
-
-
-def aclog(*args: object, code: int = 0) -> Result:
-    result = CliRunner().invoke(cli, [*map(str, args)])
-    assert result.exit_code == code, result.output
-    return result
 
 
 def check(*where: object, code: int = 0) -> Result:

@@ -14,7 +14,6 @@ from typing import Any
 from urllib.error import HTTPError
 
 import pytest
-from click.testing import CliRunner, Result
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -25,7 +24,6 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from authorizer.cli.main import cli
 from authorizer.node.node import Node
 from records.entries import AccessControlEntryRecord, AclContent
 from records.errors import LogError, LogNotFoundError, LogReadOnlyError, LogRefusedError, LogUnreachableError
@@ -36,6 +34,7 @@ from records.log.protocol.brokers import Brokers
 from records.log.protocol.responses import DescribedCluster
 from records.log.protocol.settings import protocol_settings
 from replay.load_image import load_image
+from support.aclog_command import aclog
 from support.kafka_broker import Broker, free_ports, jar_broker
 from support.kafka_quorum import BROKER_NUMBER, KafkaQuorum
 from support.kafka_tools import run_java
@@ -47,10 +46,6 @@ from support.waiting import wait_until
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.xdist_group("broker")]
 
 QUICK: dict[str, Any] = {"kafka_acls_refresh_interval_ms": 100}
-
-
-def aclog(*args: object) -> Result:
-    return CliRunner().invoke(cli, [*map(str, args)])
 
 
 @pytest.fixture(scope="module")
