@@ -286,6 +286,7 @@ def test_sigterm_ends_all_jobs_with_code_0(spark: SparkSession, log: Path, tmp_p
                 metrics = response.read().decode()
             for name in jobs:
                 assert f'aclog_spark_query_active{{spark_job="{name}"}} 1.0' in metrics
+                assert f'aclog_spark_max_lag_seconds{{spark_job="{name}"}} 0.0' in metrics
             assert "kafka_server_authorizer_aclcount{" in metrics
             process.send_signal(signal.SIGTERM)
             assert process.wait(TIMEOUT_S) == 0

@@ -42,6 +42,7 @@ from snapshot.errors import SnapshotError, SparkJobError
 from snapshot.jobs.counts.count_tables import by_window, read_count_deltas, read_counts
 from snapshot.jobs.counts.counts_job import run_counts
 from snapshot.jobs.counts.plot import plot_counts
+from snapshot.jobs.running import query
 from snapshot.jobs.running.job import BatchReport, JobSettings
 from snapshot.jobs.running.progress_metrics import serve_metrics
 from snapshot.jobs.session import delta as delta_lake
@@ -308,6 +309,7 @@ def running(job: Job) -> Iterator[int]:
     """The job goes on in another thread, and serves metrics; the port."""
     ports: list[int] = []
     failures: list[BaseException] = []
+    control = query.RunControl()
     serving = threading.Event()
 
     def work() -> None:
@@ -316,7 +318,10 @@ def running(job: Job) -> Iterator[int]:
                 ports.append(metrics.port)
                 serving.set()
                 done = partial(metrics.done, "counts")
-                run_counts(job.spark, job.settings, job.output, done, add_metrics=metrics.add)
+                observed = replace(control, observer=metrics.queries["counts"])
+                run_counts(
+                    job.spark, job.settings, job.output, done, add_metrics=metrics.add, control=observed
+                )
         except BaseException as error:  # noqa: BLE001 - told by the test's own thread
             failures.append(error)
         finally:
@@ -329,10 +334,8 @@ def running(job: Job) -> Iterator[int]:
         assert failures == []
         yield ports[0]
     finally:
-        while worker.is_alive():
-            for query in job.spark.streams.active:
-                query.stop()
-            worker.join(0.2)
+        control.stop.set()
+        worker.join()
     assert failures == []
 
 
@@ -374,21 +377,17 @@ def test_a_running_job_serves_metrics(spark: SparkSession, tmp_path: Path) -> No
         named("aclog_spark_end_offset", spark_job="counts", cluster_id="c"),
         named("aclog_spark_lag_offsets", spark_job="counts", cluster_id="c"),
     )
+    batches, rows = (named(f"aclog_spark_{name}_total", spark_job="counts") for name in ("batches", "rows"))
     read, write = aclcount("ALLOW", "READ"), aclcount("ALLOW", "WRITE")
     with DirectoryLog.open(tmp_path / "log", mode="create", cluster_id="c") as log:
         log.append([acl(1), acl(2), acl(3, operation=4)])
         job = Job(spark, tmp_path / "out", tmp_path / "log", max_offsets=None)
         job.settings = replace(job.settings, interval_s=0.2)
         with running(job) as port:
-            found = wait_for(port, lambda found: found.get(end) == 3)
-            assert (found[read], found[write], found[lag]) == (2, 1, 0)
-            assert (
-                found[named("aclog_spark_batches_total", spark_job="counts")],
-                found[named("aclog_spark_rows_total", spark_job="counts")],
-            ) == (
-                1,
-                3,
-            )
+            # Spark reports a batch some time after the job has stored it.
+            found = wait_for(port, lambda found: found[batches] == 1)
+            assert (found[end], found[read], found[write], found[lag]) == (3, 2, 1, 0)
+            assert found[rows] == 3
             assert found[named("aclog_spark_batch_rows", spark_job="counts")] == 3
             assert found[named("aclog_spark_query_active", spark_job="counts")] == 1
             durations = {name for name in found if name.startswith("aclog_spark_batch_duration_seconds")}
@@ -401,14 +400,28 @@ def test_a_running_job_serves_metrics(spark: SparkSession, tmp_path: Path) -> No
             assert found[named("aclog_spark_processed_rows_per_second", spark_job="counts")] > 0
 
             log.append([RemoveAccessControlEntryRecord(acl_id(3)), acl(4)])
-            found = wait_for(port, lambda found: found.get(end) == 5)
-            assert (found[read], found[write]) == (3, 0)
-            assert found[named("aclog_spark_rows_total", spark_job="counts")] == 5
+            found = wait_for(port, lambda found: found[batches] == 2)
+            assert (found[end], found[read], found[write]) == (5, 3, 0)
+            assert found[rows] == 5
 
     # Before its first batch, a restarted job shows what the last one counted.
     with running(job) as port:
         found = wait_for(port, lambda found: read in found)
         assert (found[read], write in found) == (3, False)
+
+
+@pytest.mark.long
+def test_metrics_of_a_query_in_another_session(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with a checkpoint on S3."""
+    monkeypatch.setattr(query, "checkpoint_session", lambda _, checkpoint: (spark.newSession(), checkpoint))
+    with DirectoryLog.open(tmp_path / "log", mode="create", cluster_id="c") as log:
+        log.append([acl(1)])
+    job = Job(spark, tmp_path / "out", tmp_path / "log", max_offsets=None)
+    job.settings = replace(job.settings, interval_s=0.2)
+    with running(job) as port:
+        wait_for(port, lambda found: found.get(named("aclog_spark_batches_total", spark_job="counts")) == 1)
 
 
 @pytest.mark.long

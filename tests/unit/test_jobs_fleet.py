@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -183,6 +184,31 @@ def test_continuous_job_takes_a_new_log_and_tries_a_failing_one_again(
         ["c-a", "c-b", "c-c", "c-d"],
     ]
     assert runs.reported == [{"c-a": "a bad record"}, {}]
+
+
+def test_errors_without_a_log_are_the_jobs_only_if_one_follows_the_other(
+    logs: Directories, tmp_path: Path
+) -> None:
+    """A start that worked until the logs changed lies between these two."""
+
+    def appears(_ids: list[str]) -> None:
+        logs.create("d")
+        assert restarts[-1].wait(30)
+
+    def stopped(_ids: list[str]) -> None:
+        runs.control.stop.set()
+
+    restarts = list[threading.Event]()
+    runs = Runs(logs, tmp_path, broken, appears, broken, stopped, interval_s=1.0)
+    start = runs._start
+
+    def noted(settings: JobSettings, control: RunControl) -> None:
+        restarts.append(control.restart)
+        start(settings, control)
+
+    runs._start = noted  # type: ignore[method-assign]
+    runs.run()
+    assert len(runs.started) == 4
 
 
 def test_error_of_the_pattern_is_the_jobs(logs: Directories, tmp_path: Path) -> None:

@@ -131,6 +131,7 @@ class Fleet:
                     is_new, is_known = True, False
                     continue
             self._remove(logs)
+            is_known = True
             if not run_control.restart.is_set():
                 return
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
+    from pyspark.sql.streaming.listener import StreamingQueryListener
 
     from snapshot.fold import DeltaCounts
     from snapshot.jobs.folding.log_plan import LogPlan, LogResult
@@ -115,6 +116,9 @@ class JobObserver:
 
     #: Whether ``planned`` is wanted, which costs up to two small reads of each log that has new records.
     wants_backlogs: bool = False
+    #: Added to the session of the job's query if that is another than the job's: Spark reports a query to the
+    #: listeners of its session only.
+    listener: StreamingQueryListener | None = None
 
     def listed(self) -> None:
         """The topics of the job's pattern were listed."""

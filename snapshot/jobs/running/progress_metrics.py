@@ -121,6 +121,8 @@ def serve_metrics(
         ) from error
     metrics.port = server.server_port
     listener = _Listener(tuple(metrics.queries.values()))
+    for query in metrics.queries.values():
+        query.listener = listener
     try:
         spark.streams.addListener(listener)
         try:

@@ -142,7 +142,11 @@ def _run_query(
 ) -> None:
     """One start of the query, to its end; sets ``begun`` with its first batch."""
     with ExitStack() as on_exit, as_job_failure():
-        spark, checkpoint = checkpoint_session(spark, settings.checkpoint)
+        job_spark = spark
+        spark, checkpoint = checkpoint_session(job_spark, settings.checkpoint)
+        if spark is not job_spark and (listener := control.observer.listener) is not None:
+            spark.streams.addListener(listener)
+            on_exit.callback(spark.streams.removeListener, listener)
         store = SnapshotStore(settings.store)
         states = {log.identity.cluster_id: LogStates(log, store) for log in settings.logs}
         for log_states in states.values():
