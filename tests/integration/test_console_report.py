@@ -97,6 +97,8 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
         delete(running, "gone.v1")
         create(running, [acl("User:*", read, "pay.", prefixed=True), acl("User:d", read, "pay.v1")])
         create(running, [acl("User:c", write, "orders.eu.v1", deny=True, host="10.0.0.1")])
+        create(running, [acl("User:d", read, "brief.v1")])
+        delete(running, "brief.v1")
         create(
             running, [acl("User:c", read, "orders.", prefixed=True), acl("User:team-x.2", write, "pay.v1")]
         )
@@ -272,6 +274,10 @@ def test_who_may_and_since_when_are_those_of_the_node(
         for narrowed in ({"who": "USER:A"}, {"team": "User:team-"}, {"first": 2, "count": 3}):
             query = filtered | narrowed
             assert held(page, "allowed", **query) == client.get("allowed", params=query).json(), query
+        undone = {"after": since, "temporary": True}
+        ours = held(page, "changes", **undone)
+        assert ours["total"] == 2
+        assert ours == client.get("changes", params=undone).json()
         # The page marks what was granted in the period.
         page.goto("about:blank")
         page.goto(f"{report.as_uri()}#view=ask&anyone=yes&name=pay.&prefix=yes&operation=ANY&since={since}")

@@ -161,6 +161,20 @@ def test_an_auditor_needs_six_actions(page: Page, url: str, client: httpx.Client
     expect(page.locator(".flips li")).to_contain_text("User:left")
 
 
+def test_what_was_undone_in_the_period_is_listed(page: Page, url: str, client: httpx.Client) -> None:
+    """User:back was removed and added again; nothing else came back or went again."""
+    page.goto(f"{url}/#view=changes&since=6")
+    page.get_by_label("only what was undone in the period").check()
+    expect(page.locator(".total")).to_have_text("2 changes")
+    expect(page.locator(".changes li", has_text="ALLOW User:back")).to_have_count(2)
+    expect(page).to_have_url(re.compile("temporary=yes"))
+    # After its removal it was added once. Of all records User:left and the DENY came and went.
+    for after, total in ((7, 0), (-1, 4)):
+        query: dict[str, str | int] = {"after": after, "temporary": "true"}
+        found = client.get("/console/v1/changes", params=query).json()
+        assert found["total"] == total, found
+
+
 def test_the_table_is_sorted_and_filtered(page: Page, url: str) -> None:
     page.goto(f"{url}/#view=ask&anyone=yes&name=payments.&prefix=yes")
     page.get_by_role("button", name="Since when").click()

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import to_builtins
 
 from authorizer.analysis.lint_rules import RULES
-from authorizer.api.acl_json import applied_acl_json
+from authorizer.api.acl_json import applied_acl_json, content_json
 from authorizer.cli.rendering.output import json_line, shown
 from authorizer.console.history.history_json import state_offset_json
 from authorizer.console.report.bundle import script, style
 from authorizer.console.routes.decision_changes import ChangePage, decision_changes_json
+from authorizer.console.routes.list_filters import temporary_acls
 from authorizer.console.routes.queries import ListFilter
 from authorizer.engine.index.masks import OPERATIONS
 from records.ids import uuid_to_string
@@ -192,7 +193,13 @@ def _matrix_json(matrix: MatrixTable, cells: _Cells) -> dict[str, Any]:
 
 
 def _changes(report: Report) -> dict[str, Any]:
+    # Of all changes in the period, also of those that are not listed.
+    temporary = {frozenset(content_json(each).items()) for each in temporary_acls(report.source.states)}
     lines = list(report.changes())
+    for line in lines:
+        of_record = ("id", "offset", "timestamp")
+        content = {name: value for name, value in (line.get("acl") or {}).items() if name not in of_record}
+        line["temporary"] = frozenset(content.items()) in temporary
     return {"total": len(lines), "first": 0, "changes": lines}
 
 

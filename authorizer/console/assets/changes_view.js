@@ -47,7 +47,7 @@ export function ChangesView({ view, go, time }) {
   const first = numberOf(view.first) ?? 0;
   const until = offsetOf(view.at);
   const oldest = view.order === "oldest";
-  const list = { after: offsetOf(view.since) ?? -1, until, ...filtersOf(view), oldest_first: oldest || null };
+  const list = { after: offsetOf(view.since) ?? -1, until, ...filtersOf(view), oldest_first: oldest || null, temporary: Boolean(view.temporary) || null };
   const query = { ...list, first, count: PAGE };
   const { answer: page, error, busy } = useAnswer(PATH, query, [
     JSON.stringify(query),
@@ -62,6 +62,8 @@ export function ChangesView({ view, go, time }) {
         onChange=${(event) => go({ order: event.target.value, first: null }, { replace: true })}>
         <option value="">newest first</option><option value="oldest">oldest first</option>
       </select></label>
+      <label><input type="checkbox" checked=${Boolean(view.temporary)}
+        onChange=${(event) => go({ temporary: event.target.checked ? "yes" : null, first: null }, { replace: true })} /> only what was undone in the period</label>
     <//>
     <p>From ${from} to ${until === null ? "now" : datedOffset(until, time.past)}; choose the period below.</p>
     ${error ? html`<${ErrorMessage} error=${error} />` : null}

@@ -13,7 +13,7 @@ const PARAMETERS = {
   matrix: ["type", "under", "containing", "who", "teams", "team", "changed", "column", "operation"],
   ask: ["principal", "anyone", "operation", "type", "name", "prefix", "host", "operations", "who", "team", "sort", "first"],
   compare: ["with", "changes", "everything", "cluster", "effect", ...FILTERS],
-  changes: ["order", "effect", ...FILTERS],
+  changes: ["order", "effect", "temporary", ...FILTERS],
   acls: ["text", "lint", "first"],
   findings: ["rule", "severity", "accepted", ...FILTERS],
   node: [],

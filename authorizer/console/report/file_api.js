@@ -210,11 +210,12 @@ function changes(data, query) {
     whoOf: ({ acl }) => acl?.principal ?? "",
     teamOf: data.teams,
     namesOf: ({ acl }) => acl?.resourceName ?? "",
-    isOther: ({ acl, kind }) =>
+    isOther: ({ acl, kind, temporary }) =>
+      (query.temporary && !temporary) ||
       isOtherAcl(acl, query) ||
       (query.effect && kind !== "replaced" && ((kind === "added") === (acl?.permissionType === "ALLOW")) !== (query.effect === "granted")),
   });
-  return { total: found.length, first, changes: page };
+  return { total: found.length, first, changes: page.map(({ temporary, ...line }) => line) };
 }
 
 // Principals are written with their type and a colon, so none of them begins like this text.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from authorizer.analysis.teams import Teams
     from authorizer.console.history.history_states import Change, HistoryState
     from authorizer.console.routes.queries import AclFilter, ChangesQuery, ListFilter
-    from records.entries import AccessControlEntryRecord
+    from records.entries import AccessControlEntryRecord, AclContent
 
 
 class AclRecordFilter:
@@ -54,11 +54,12 @@ class AclRecordFilter:
 class ChangeFilter(AclRecordFilter):
     """A filter by effect, too."""
 
-    def __init__(self, query: ListFilter, teams: Teams) -> None:
-        """HttpError: 400, the operation or the resource type is unknown."""
+    def __init__(self, query: ListFilter, teams: Teams, among: set[AclContent] | None = None) -> None:
+        """``among``: the only selected ACLs. HttpError: 400, the operation or the resource type is unknown."""
         super().__init__(query, teams)
         self._effect = query.effect
-        self.selects_all = self.selects_all and not self._effect
+        self._among = among
+        self.selects_all = self.selects_all and not self._effect and among is None
 
     def selects(self, change: Change) -> bool:
         """Return whether one ACL of a change matches: the one before, or the one after."""
@@ -71,7 +72,8 @@ class ChangeFilter(AclRecordFilter):
         # An added ALLOW and a removed DENY grant.
         is_granted = bool(is_after) is (record.permission_type == AclPermissionType.ALLOW)
         has_effect = self._effect is None or (self._effect == "granted") is is_granted
-        return has_effect and self.selects_acl(record)
+        is_among = self._among is None or record.content in self._among
+        return has_effect and is_among and self.selects_acl(record)
 
     def selects_decision(self, change: DecisionChange) -> bool:
         """Return whether a class of requests matches; names are searched as they are listed.
@@ -91,9 +93,26 @@ class ChangeFilter(AclRecordFilter):
         )
 
 
+def temporary_acls(states: Sequence[HistoryState]) -> set[AclContent]:
+    """Return the ACLs that were added and removed again by these changes, or the reverse."""
+    first: dict[AclContent, bool] = {}
+    last: dict[AclContent, bool] = {}
+    for state in states:
+        pairs = [each.pair for each in state.changes or ()]
+        removed, added = (
+            {acl.record.content for pair in pairs if (acl := pair[side]) is not None} for side in (0, 1)
+        )
+        # An ACL that got another id is in both.
+        for content in removed ^ added:
+            first.setdefault(content, content in added)
+            last[content] = content in added
+    return {content for content, is_added in last.items() if is_added != first[content]}
+
+
 def acl_changes_json(states: Sequence[HistoryState], query: ChangesQuery, teams: Teams) -> dict[str, Any]:
     """Return a page of the changes that led to these states, and their number."""
-    found = _selected(states, ChangeFilter(query, teams), oldest_first=query.oldest_first)
+    temporary = temporary_acls(states) if query.temporary else None
+    found = _selected(states, ChangeFilter(query, teams, temporary), oldest_first=query.oldest_first)
     total, end, lines = 0, query.first + query.count, []
     for state, count in found:
         if total < end and total + count > query.first:

@@ -119,11 +119,13 @@ class ChangesQuery(ListFilter, kw_only=True):
         after: the first state.
         until: the second state; None: the current one.
         oldest_first: the order; else the newest first.
+        temporary: only changes of ACLs that the period ends with as it began (`temporary_acls`).
     """
 
     after: AtOffset = -1
     until: AtOffset | None = None
     oldest_first: bool = False
+    temporary: bool = False
     count: LineCount = 100
 
 
