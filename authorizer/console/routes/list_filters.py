@@ -55,7 +55,7 @@ class ChangeFilter(AclRecordFilter):
     """A filter by effect, too."""
 
     def __init__(self, query: ListFilter, teams: Teams, among: set[AclContent] | None = None) -> None:
-        """``among``: the only selected ACLs. HttpError: 400, the operation or the resource type is unknown."""
+        """``among``: the only ACLs. HttpError: 400, the operation or the resource type is unknown."""
         super().__init__(query, teams)
         self._effect = query.effect
         self._among = among
