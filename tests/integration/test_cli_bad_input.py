@@ -250,6 +250,14 @@ CASES = [
     (truncated_tail, CHECK, 0, "its last 85 bytes"),
     (truncated_tail, LISTING, 0, "its last 85 bytes"),
     (truncated_tail, DUMP, 0, "its last 85 bytes"),
+    *(
+        (truncated_tail, command, 0, "its last 85 bytes")
+        for command in (
+            "diff {log} {log}",
+            f"check --acls {{log}} {' '.join(QUESTION)}",
+            "snapshot create --log {log} --snapshots {store}",
+        )
+    ),
     (truncated_managed_tail, VERIFY_LOG, 4, "its last 12 bytes"),
     (truncated_managed_tail, CHECK, 0, "its last 12 bytes"),
     (own_tail_being_written, VERIFY_LOG, 0, "they are being written"),
