@@ -17,6 +17,7 @@ SparkJobError
 +-- LogsFailedError
 +-- PlotUnsupportedError
 +-- CheckpointForeignError    (I9)
++-- CheckpointClaimedError
 
 HistoryError
 +-- HistoryMissingError
@@ -93,6 +94,10 @@ class PlotUnsupportedError(SparkJobError):
 
 class CheckpointForeignError(SparkJobError):
     """The checkpoint belongs to other logs than those that the job follows."""
+
+
+class CheckpointClaimedError(SparkJobError):
+    """Another job uses the checkpoint, or has taken it over."""
 
 
 class LogsFailedError(SparkJobError):

@@ -153,6 +153,10 @@ class Storage:
         except FileNotFoundError as error:
             raise SnapshotError(f"cannot write and read {self._shown}: {error}") from error
 
+    def local_path(self, path: str) -> Path | None:
+        """The path on the local disk; None for another file system."""
+        return Path(self._absolute(path)) if self._is_local else None
+
     def _modified_s(self, target: str, path: str) -> float | None:
         try:
             with self._translated("access", path):

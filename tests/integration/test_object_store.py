@@ -12,10 +12,13 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pytest
+from deltalake import DeltaTable
 
 import support.spark  # noqa: F401 - names the directories of jars
 from records.log.directory import DirectoryLog
@@ -388,6 +391,76 @@ def test_everything_on_the_object_store_survives_kills(server: S3Server, tmp_pat
     assert merged.returncode == 0, merged.stderr
     assert any(json.loads(line)["merged"] for line in merged.stdout.splitlines())
     assert_tables_are_of(local / "history", log)
+
+
+def stopped(pid: int) -> list[int]:
+    """A process and those that it started, the JVM and Python's workers, after SIGSTOP to each."""
+    os.kill(pid, signal.SIGSTOP)
+    found = [pid]
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has just ended
+            if int(stat.read_text().rpartition(")")[2].split()[1]) == pid:
+                found += stopped(int(stat.parent.name))
+    return found
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("how", ["paused", "taken over"])
+def test_two_jobs_on_one_checkpoint_write_no_wrong_state(
+    server: S3Server, url: str, tmp_path: Path, how: str
+) -> None:
+    """The second is refused while the first runs. The first ends when it finds that another took over.
+
+    Paused in the middle of a publication, it goes on when the other one has written more.
+    """
+    log = write_log(tmp_path / "log", 1, 8, "c")
+    command = [
+        *ACLOG, "spark", "all", "--log", f"file:{log}", "--snapshots", f"{url}/snapshots",
+        "--counts", f"{url}/counts", "--history", f"{url}/history", "--format", "delta",
+        "--max-offsets", "8", "--shards", "2", "--master", "local[2]",
+    ]  # fmt: skip
+    local = server.root / url.removeprefix("s3://")
+    publications = local / "history" / "tables" / "_publications"
+    first = subprocess.Popen(
+        [*command, "--interval", "1"], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    paused: list[int] = []
+    try:
+        while first.poll() is None and not list(publications.glob("*.json")):
+            time.sleep(0.05)  # polls without a deadline; the job ends with the test
+        if how == "paused":
+            paused = stopped(first.pid)
+            assert len(paused) > 1
+        else:
+            refused = subprocess.run(
+                [*command, "--once"], cwd=ROOT, capture_output=True, text=True, check=False
+            )
+            assert refused.returncode == 3, refused.stderr
+            assert f"is in use by process {first.pid} on " in refused.stderr
+            assert first.poll() is None
+        write_log(log, 2, 5, "c")
+        options = ["--once", *(["--take-over"] if how == "taken over" else [])]
+        second = subprocess.run([*command, *options], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert second.returncode == 0, second.stderr
+        assert ("waiting up to 20 s" in second.stderr) == (how == "paused")
+        for pid in paused:
+            os.kill(pid, signal.SIGCONT)
+        _, output = first.communicate(timeout=TIMEOUT_S)
+        assert first.returncode == 3, output
+        assert "this job has lost its checkpoint" in output
+    finally:
+        for pid in paused:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+        first.kill()
+        first.communicate()
+    for job in ("snapshots", "counts/state", "history/state"):
+        compared = answer("log", "verify", "--log", log, "--with", f"{url}/{job}")["comparison"]
+        assert compared["equal"], job
+    assert_tables_are_of(local / "history", log)
+    counted = DeltaTable(str(local / "counts" / "counts_by_time")).to_pyarrow_table()
+    with DirectoryLog.open(log) as opened:
+        assert pc.sum(counted["delta"]).as_py() == len(load_image(opened).image)
 
 
 @pytest.mark.long

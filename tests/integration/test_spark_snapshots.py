@@ -7,9 +7,10 @@ import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from records.batch import encode_batch
 from records.codecs.kraft import encode_frame
@@ -28,6 +29,7 @@ from replay.snapshot_source import CheckpointFiles, StoredSnapshots
 from snapshot.digest import digest_to_string
 from snapshot.errors import SparkJobError
 from snapshot.jobs.running.job import BatchReport
+from snapshot.jobs.running.micro_batch import MicroBatches
 from snapshot.jobs.snapshots.snapshots_job import run_snapshots
 from snapshot.store.layout import shard_part_name
 from support.data import real_log
@@ -127,6 +129,24 @@ def test_empty_batches_and_logs_give_empty_snapshots(spark: SparkSession, tmp_pa
     assert job.run(max_offsets=20) == [(3, 23), (23, 26)]
     _, full, same = job.manifests()
     assert same.parts == full.parts
+
+
+def test_a_replaced_file_of_offsets_does_not_change_a_batch(spark: SparkSession, tmp_path: Path) -> None:
+    """Another job on the checkpoint may write it: the state ends where the batch's rows end."""
+    log_directory = tmp_path / "log"
+    end = written(log_directory, [[acl(number)] for number in range(6)])
+    job = SnapshotsJob(spark, tmp_path, [log_directory], shards=1)
+    planned = tmp_path / "checkpoint" / "offsets" / "0"
+    run = MicroBatches.run
+
+    def replaced(batches: MicroBatches, rows: DataFrame, batch_id: int) -> None:
+        text = planned.read_text()
+        assert f'"offset": {end}' in text
+        planned.write_text(text.replace(f'"offset": {end}', f'"offset": {end - 2}'))
+        run(batches, rows, batch_id)
+
+    with patch.object(MicroBatches, "run", replaced):
+        assert job.run() == [(0, end)]
 
 
 @pytest.mark.long

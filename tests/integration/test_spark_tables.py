@@ -116,10 +116,10 @@ def test_the_tables_have_every_change_once_after_failures_at_any_point(
     log, other = (write_log(tmp_path / name, 1, 8, name) for name in ("it's", "č"))
     run(spark, tmp_path, [log, other], access_analysis=None)
     steps = [
-        (delta_tables, "put_publication", "before"),
+        (delta_tables, "begin_publication", "before"),
         (DeltaHistory, "_append", "after"),
         (DeltaHistory, "_merge_periods", "after"),
-        (delta_tables, "put_publication", "after"),
+        (delta_tables, "begin_publication", "after"),
     ]
     for at, (owner, name, when) in enumerate(steps):
         if at:

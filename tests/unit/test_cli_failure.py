@@ -37,6 +37,7 @@ from records.errors import (
 )
 from replay.errors import LogChangedError
 from snapshot.errors import (
+    CheckpointClaimedError,
     SnapshotCorruptError,
     SnapshotForeignError,
     SnapshotMissingError,
@@ -60,6 +61,7 @@ ERRORS = [
     (LogAuthenticationError("wrong password"), ExitCode.USAGE),
     (LogOutcomeUnknownError("committing"), ExitCode.NOT_READY),
     (SparkBusyError("no Python"), ExitCode.NOT_READY),
+    (CheckpointClaimedError("in use"), ExitCode.NOT_READY),
     (LogChangedError("truncated"), ExitCode.NOT_READY),
     (SparkJobError("stopped"), ExitCode.BAD_DATA),
     (DecodeError("bad"), ExitCode.BAD_DATA),

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 import pytest
 
@@ -16,7 +15,12 @@ from authorizer.engine.decisions.state import AuthorizerSettings
 from snapshot.errors import SnapshotCorruptError, SparkJobError
 from snapshot.jobs.changes.change_table import CONTENT
 from snapshot.jobs.changes.tables import access_rows
-from snapshot.jobs.changes.tables.publication import last_publication, next_publication, put_publication
+from snapshot.jobs.changes.tables.publication import (
+    begin_publication,
+    end_publication,
+    last_publication,
+    next_publication,
+)
 from snapshot.jobs.changes.tables.schema import TABLES
 from snapshot.store.storage import Storage
 
@@ -39,16 +43,20 @@ def test_a_publication_continues_the_one_before(tmp_path: Path) -> None:
     assert last_publication(storage) is None
     first = next_publication(None, {"a": 5, "b": 7})
     assert first.ranges == {"a": (None, 5), "b": (None, 7)}
-    put_publication(storage, first)
+    assert begin_publication(storage, first)
     assert last_publication(storage) == first
     for table in TABLES:
         (tmp_path / "tables" / table.name).mkdir()
     second = next_publication(first, {"a": 9})
     assert (second.writer, second.number, second.ranges) == (first.writer, 2, {"a": (5, 9)})
-    put_publication(storage, second)
+    assert begin_publication(storage, second)
     assert len(storage.files("tables/_publications")) == 2
     assert last_publication(storage) == second
-    put_publication(storage, msgspec.structs.replace(second, is_complete=True))
+    assert begin_publication(storage, second)
+    assert not begin_publication(storage, next_publication(first, {"a": 8}))
+    assert last_publication(storage) == second
+    complete = end_publication(storage, second)
+    assert (complete.is_complete, last_publication(storage)) == (True, complete)
     assert len(storage.files("tables/_publications")) == 1
     assert next_publication(second, {"b": 8}).ranges == {"b": (7, 8)}
 
@@ -62,9 +70,9 @@ def test_tables_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SparkJobError, match=rf"_publications is missing, but there are tables. {again}"):
         last_publication(storage)
     first = next_publication(None, {"a": 5})
-    put_publication(storage, first)
+    assert begin_publication(storage, first)
     second = next_publication(first, {"a": 6})
-    put_publication(storage, second)
+    assert begin_publication(storage, second)
     (tmp_path / "tables" / "acl_counts").rmdir()
     with pytest.raises(SparkJobError, match=rf"has no table acl_counts: .* {again}"):
         last_publication(storage)

@@ -199,6 +199,7 @@ def job_settings(flags: JobFlags, workspace: Workspace, jobs: Sequence[Job]) -> 
         shards=flags.shards or SHARDS_DEFAULT,
         interval_s=None if flags.once else interval_s,
         max_offsets=flags.max_offsets,
+        take_over=flags.take_over,
         kafka_options=_kafka_options(flags),
     )
     return {

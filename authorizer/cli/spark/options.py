@@ -89,6 +89,12 @@ _batches = shared(
         "directory]",
     ),
     click.option(
+        "--take-over",
+        is_flag=True,
+        help="Take the checkpoint from a job that uses it, without waiting; that job ends. For a checkpoint "
+        "on an object store; a local one is free when that job's process ends.",
+    ),
+    click.option(
         "--once", is_flag=True, help="Process the available records, then end. The next run continues there."
     ),
     click.option(
@@ -205,6 +211,7 @@ class JobFlags(SparkFlags):
     kafka_options: tuple[tuple[str, str], ...]
     kafka_properties: str | None
     checkpoint: str | None
+    take_over: bool
     once: bool
     interval_s: float | None
     max_offsets: int | None

@@ -24,7 +24,7 @@ from snapshot.jobs.changes.change_messages import messages_of
 from snapshot.jobs.changes.change_table import net_changes
 from snapshot.jobs.changes.coverage import Coverage, put_coverage, read_coverage
 from snapshot.jobs.changes.tables.delta_tables import DeltaHistory
-from snapshot.jobs.running.job import JobObserver
+from snapshot.jobs.running.job import JobObserver, claimed
 from snapshot.jobs.running.query import run_job
 from snapshot.jobs.sources.log_failures import LogFailures
 from snapshot.store.storage import Storage
@@ -86,6 +86,7 @@ def run_changes(
         extends
             beyond the start of a new checkpoint.
         LogError: the topic does not exist or cannot be written to.
+        CheckpointClaimedError: another job uses the checkpoint, or has taken it over.
         SparkJobError: see run_job.
     """
     failures = LogFailures(is_collecting=settings.isolates_logs)
@@ -95,25 +96,27 @@ def run_changes(
     failures.check()
     if to_topic is not None:
         open_exactly_once_producer(to_topic.url, name=_feed_name(output, ""), client=to_topic.client)
-    sink = ChangesSink(
-        output,
-        compacting=frozenset(log.identity.cluster_id for log in settings.logs if log.topic is not None),
-        may_find_leftovers=_may_come_again(Storage(settings.checkpoint)),
-        to_topic=to_topic,
-    )
     committed = on_batch
-    if access_analysis is not None:
-        tables = DeltaHistory(spark, output, access_analysis)
-        observer = JobObserver() if control is None else control.observer
-        with observer.publication():
-            tables.catch_up()
-
-        def committed(report: BatchReport) -> None:
+    with claimed(settings, None if control is None else control.stop) as claim:
+        sink = ChangesSink(
+            output,
+            compacting=frozenset(log.identity.cluster_id for log in settings.logs if log.topic is not None),
+            may_find_leftovers=_may_come_again(Storage(settings.checkpoint)),
+            to_topic=to_topic,
+        )
+        if access_analysis is not None:
+            tables = DeltaHistory(spark, output, access_analysis, claim)
+            observer = JobObserver() if control is None else control.observer
             with observer.publication():
-                tables.publish({log.cluster_id: log.end for log in report.logs})
-            on_batch(report)
+                tables.catch_up()
 
-    run_job(spark, replace(settings, store=state_url(output)), sink, committed, control=control)
+            def committed(report: BatchReport) -> None:
+                with observer.publication():
+                    tables.publish({log.cluster_id: log.end for log in report.logs})
+                on_batch(report)
+
+        settings = replace(settings, store=state_url(output), claim=claim)
+        run_job(spark, settings, sink, committed, control=control)
 
 
 def _check_coverage(storage: Storage, log: FollowedLog) -> None:

@@ -15,6 +15,7 @@ from snapshot.jobs.counts.count_files import CountFiles, state_store
 from snapshot.jobs.counts.count_metrics import AclCountMetric
 from snapshot.jobs.counts.count_rows import AclKind, CountRows, count_rows, counted_from
 from snapshot.jobs.counts.delta_lake import DeltaTables
+from snapshot.jobs.running.job import claimed
 from snapshot.jobs.running.query import run_job
 from snapshot.jobs.session.delta import require_delta
 from snapshot.store.snapshot_store import SnapshotStore
@@ -53,31 +54,34 @@ def run_counts(
         control: see run_job.
 
     Raises:
+        CheckpointClaimedError: another job uses the checkpoint, or has taken it over.
         SparkJobError: Delta is missing, there are counts but no states to continue, or see run_job.
     """
     settings = replace(settings, store=state_store(output))
-    tables: CountTables
-    if table_format == "delta":
-        require_delta(spark)
-        tables = DeltaTables(spark, output)
-    else:
-        tables = CountFiles(output)
-    sink = CountsSink(tables)
-    metric = AclCountMetric()
+    with claimed(settings, None if control is None else control.stop) as claim:
+        settings = replace(settings, claim=claim)
+        tables: CountTables
+        if table_format == "delta":
+            require_delta(spark)
+            tables = DeltaTables(spark, output, claim)
+        else:
+            tables = CountFiles(output)
+        sink = CountsSink(tables)
+        metric = AclCountMetric()
 
-    def committed(report: BatchReport) -> None:
-        for log in report.logs:
-            metric.publish(log.cluster_id, sink.counts(log.cluster_id))
-        on_batch(report)
+        def committed(report: BatchReport) -> None:
+            for log in report.logs:
+                metric.publish(log.cluster_id, sink.counts(log.cluster_id))
+            on_batch(report)
 
-    if add_metrics is not None:
-        ends = SnapshotStore(settings.store).newest_complete_ends()
-        for log in settings.logs:
-            cluster_id = log.identity.cluster_id
-            if cluster_id in ends:
-                metric.publish(cluster_id, tables.counts_at(cluster_id, ends[cluster_id]))
-        add_metrics(metric)
-    run_job(spark, settings, sink, committed, control=control)
+        if add_metrics is not None:
+            ends = SnapshotStore(settings.store).newest_complete_ends()
+            for log in settings.logs:
+                cluster_id = log.identity.cluster_id
+                if cluster_id in ends:
+                    metric.publish(cluster_id, tables.counts_at(cluster_id, ends[cluster_id]))
+            add_metrics(metric)
+        run_job(spark, settings, sink, committed, control=control)
 
 
 class CountTables(Protocol):

@@ -1,13 +1,17 @@
 """The count tables as tables of Delta Lake (session.delta).
 
 Each batch is one commit to each table. It replaces the rows of an earlier attempt at the same offsets, so
-that a repeated batch, also with another end, is in the table once. Delta's txnVersion would skip the
-repeated batch.
+that a repeated batch, also with another end, is in the table once.
+
+Delta skips a commit whose version of the job's transactions is not above that of the table. The version has
+the epoch of the checkpoint's owner, then the number of the commit in this run: so a job that has lost its
+checkpoint cannot replace rows of the next owner, and a repeated batch is not skipped.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import count
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
@@ -22,12 +26,18 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from snapshot.jobs.running.claim import CheckpointClaim
+
+_COMMITS_MAX: Final = 2**32
+
 
 class DeltaTables:
-    """Both tables below ``output``, a URL that Hadoop supports. One job writes to them."""
+    """Both tables below ``output``, a URL that Hadoop supports. The owner of a checkpoint writes to them."""
 
-    def __init__(self, spark: SparkSession, output: str) -> None:
+    def __init__(self, spark: SparkSession, output: str, claim: CheckpointClaim) -> None:
         self._spark = spark
+        self._claim = claim
+        self._versions = count(claim.owner.epoch * _COMMITS_MAX)
         self._output = output.rstrip("/")
 
     def counts_at(self, cluster_id: str, end: int) -> Mapping[AclKind, int]:
@@ -54,12 +64,15 @@ class DeltaTables:
             f"(cluster_id = {_literal(rows.cluster_id)} AND end_offset > {rows.start})" for rows in batch
         )
         for table, columns in ((COUNTS_BY_TIME, "deltas"), (COUNTS, "counts")):
+            self._claim.check()
             added = pa.concat_tables([_with_partition(getattr(rows, columns), rows) for rows in batch])
             (
                 self._spark.createDataFrame(added)
                 .write.format("delta")
                 .mode("overwrite")
                 .option("replaceWhere", again)
+                .option("txnAppId", f"aclog-{self._claim.owner.checkpoint_id}")
+                .option("txnVersion", next(self._versions))
                 .partitionBy("cluster_id", "date")
                 .save(f"{self._output}/{table}")
             )

@@ -1,7 +1,8 @@
-"""The offsets of a micro-batch in each log, from Spark's offset log in the checkpoint.
+"""The offsets of a micro-batch in each log, from the running query.
 
-Spark writes ``<checkpoint>/offsets/<batch>`` before the batch runs: a version, metadata, and for each source
-in the plan's order a line with the batch's end offset. A batch begins where the previous one ended.
+They are not read from ``<checkpoint>/offsets/<batch>``, because another job may replace that file. The query
+gives them in the file's format: a version, metadata, and for each source in the plan's order a line with the
+batch's end offset. A batch begins where the previous one ended.
 
     v1
     {"batchWatermarkMs":0,"batchTimestampMs":1795222871590,"conf":{...}}
@@ -12,6 +13,7 @@ in the plan's order a line with the batch's end offset. A batch begins where the
 from __future__ import annotations
 
 import json
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from snapshot.jobs.sources.logs import FollowedLog
 
@@ -56,21 +59,21 @@ class PlannedOffsets:
     ranges: Mapping[str, tuple[int, int]]
 
 
-class OffsetLog:
-    """Spark's offset log in a checkpoint, read through Hadoop, which supports the same URLs as Spark."""
+class QueryOffsets:
+    """The offsets of a query's current batch.
 
-    def __init__(self, spark: SparkSession, checkpoint: str) -> None:
-        jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - pyspark has no public API for Hadoop's files
-        self._io = jvm.org.apache.commons.io.IOUtils
-        self._path = jvm.org.apache.hadoop.fs.Path
-        self._offsets = f"{checkpoint.rstrip('/')}/offsets"
-        root = self._path(self._offsets)
-        self._files = root.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())  # noqa: SLF001
+    Attributes:
+        query: set when Spark has started it, which may be after the start of its first batch.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - pyspark has no public API for offsets
+        self.query: Future[StreamingQuery] = Future()
 
     def planned(
         self, batch_id: int, logs: Sequence[FollowedLog], starts: Mapping[str, int]
     ) -> PlannedOffsets:
-        """The offset ranges of a batch.
+        """The offset ranges of the current batch. Call it while the batch runs.
 
         Args:
             batch_id: Spark's number of it.
@@ -78,10 +81,20 @@ class OffsetLog:
             starts: first offsets by cluster id, for logs that no earlier batch had.
 
         Raises:
-            SparkJobError: the offset log does not match these logs.
+            SparkJobError: the query's offsets do not match these logs.
         """
-        planned = parse_ends(self._read(batch_id), logs)
-        before = parse_ends(self._read(batch_id - 1), logs).ends if batch_id else {}
+        execution: Any = self.query.result()._jsq.streamingQuery()  # noqa: SLF001
+        batch = execution.getLatestExecutionContext()
+        if batch.batchId() != batch_id:
+            raise SparkJobError(f"Spark runs batch {batch.batchId()} instead of {batch_id}")
+
+        def ends(offsets: Any) -> PlannedEnds:
+            stream = self._jvm.java.io.ByteArrayOutputStream()
+            by_source = offsets.toOffsetSeq(execution.sources(), batch.offsetSeqMetadata())
+            execution.offsetLog().serialize(by_source, stream)
+            return parse_ends(stream.toString("UTF-8"), logs)
+
+        planned, before = ends(batch.endOffsets()), ends(batch.startOffsets()).ends
         ranges = {
             cluster_id: (before.get(cluster_id, starts[cluster_id]), end)
             for cluster_id, end in planned.ends.items()
@@ -90,16 +103,9 @@ class OffsetLog:
             planned.timestamp_ms, {log: (start, end) for log, (start, end) in ranges.items() if start < end}
         )
 
-    def _read(self, batch_id: int) -> str:
-        stream = self._files.open(self._path(f"{self._offsets}/{batch_id}"))
-        try:
-            return str(self._io.toString(stream, "UTF-8"))
-        finally:
-            stream.close()
-
 
 def parse_ends(text: str, logs: Sequence[FollowedLog]) -> PlannedEnds:
-    """Parse one file of the offset log.
+    """Parse offsets in the format of one file of Spark's offset log.
 
     Raises:
         SparkJobError: it does not match a query on these logs.

@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from records.errors import LogError, LogUnreachableError
-from snapshot.errors import LogsFailedError, SparkBusyError, SparkJobError
+from snapshot.errors import CheckpointClaimedError, LogsFailedError, SparkBusyError, SparkJobError
+from snapshot.jobs.running.job import claimed
 from snapshot.jobs.sources.log_failures import LogFailures
 from snapshot.jobs.sources.logs import fleet_checkpoint, require_distinct_clusters, sources_of
 
@@ -99,6 +100,15 @@ class Fleet:
             LogsFailedError: all logs fail.
             AclogError: an error that is not of one log.
         """
+        with claimed(settings, control.stop) as claim:
+            self._run(replace(settings, claim=claim), start, control)
+
+    def _run(
+        self,
+        settings: JobSettings,
+        start: Callable[[JobSettings, RunControl], None],
+        control: RunControl,
+    ) -> None:
         is_new, is_known = False, True
         while not control.stop.is_set():
             names = self._listed(control)
@@ -118,7 +128,7 @@ class Fleet:
                         self._add(error.failures)
                         is_known = True
                         continue
-                    if isinstance(error, SparkBusyError) or (
+                    if isinstance(error, (CheckpointClaimedError, SparkBusyError)) or (
                         isinstance(error, LogUnreachableError) and len(sources_of(logs)) == 1
                     ):
                         raise

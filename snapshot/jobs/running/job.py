@@ -6,7 +6,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
+from snapshot.jobs.running.claim import CheckpointClaim
+
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
@@ -35,6 +38,8 @@ class JobSettings:
         max_offsets: limit of one batch; None: no limit.
         isolates_logs: errors of single logs are collected, and raised as one LogsFailedError before anything
             of the batch is committed.
+        take_over: see CheckpointClaim.
+        claim: of ``checkpoint``, or of the fleet's; None: the job makes one.
         kafka_options: client settings of Spark's Kafka source, without the prefix ``kafka.``.
     """
 
@@ -46,7 +51,28 @@ class JobSettings:
     interval_s: float | None = None
     max_offsets: int | None = None
     isolates_logs: bool = False
+    take_over: bool = False
+    claim: CheckpointClaim | None = None
     kafka_options: Mapping[str, str] = field(default_factory=dict)
+
+
+@contextmanager
+def claimed(settings: JobSettings, stop: threading.Event | None = None) -> Iterator[CheckpointClaim]:
+    """The claim of a job's checkpoint: that of the settings, or a new one for the block.
+
+    Raises:
+        CheckpointClaimedError: another job uses the checkpoint.
+        SparkJobError: an owner's file is damaged.
+        SnapshotError: the checkpoint cannot be read or written.
+    """
+    if settings.claim is not None:
+        yield settings.claim
+        return
+    claim = CheckpointClaim(settings.checkpoint, take_over=settings.take_over, stop=stop)
+    try:
+        yield claim
+    finally:
+        claim.release()
 
 
 class JobSink(Protocol):

@@ -27,7 +27,7 @@ from snapshot.jobs.folding.log_fold import LogFold, fold_logs
 from snapshot.jobs.folding.log_plan import LogPlan, LogSummary, log_result
 from snapshot.jobs.folding.schema import FOLDED
 from snapshot.jobs.planning.log_states import LogStates
-from snapshot.jobs.planning.planned_offsets import OffsetLog, PlannedOffsets
+from snapshot.jobs.planning.planned_offsets import PlannedOffsets, QueryOffsets
 from snapshot.jobs.running.job import BatchReport, LogReport
 from snapshot.jobs.sources.log_failures import LogFailures, for_logs
 from snapshot.jobs.sources.topic_source import read_topic
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from snapshot.jobs.folding.log_plan import LogResult
     from snapshot.jobs.planning.first_offsets import FirstOffsets
+    from snapshot.jobs.running.claim import CheckpointClaim
     from snapshot.jobs.running.job import JobObserver, JobSettings, JobSink
     from snapshot.jobs.sources.logs import FollowedLog
 
@@ -53,7 +54,8 @@ class MicroBatches:
         sink: its outputs.
         first_offsets: of the job.
         states: of each log, by cluster id.
-        offsets: Spark's offset log.
+        offsets: of the query's current batch.
+        claim: of the job's checkpoint.
         on_batch: called with each batch that changed a state or its end offset.
         observer: takes the backlog of each log in a batch.
     """
@@ -64,7 +66,8 @@ class MicroBatches:
         sink: JobSink,
         first_offsets: FirstOffsets,
         states: Mapping[str, LogStates],
-        offsets: OffsetLog,
+        offsets: QueryOffsets,
+        claim: CheckpointClaim,
         on_batch: Callable[[BatchReport], None],
         observer: JobObserver,
     ) -> None:
@@ -73,6 +76,7 @@ class MicroBatches:
         self._first_offsets = first_offsets
         self._states = states
         self._offsets = offsets
+        self._claim = claim
         self._on_batch = on_batch
         self._observer = observer
         self._store = SnapshotStore(settings.store)
@@ -85,12 +89,15 @@ class MicroBatches:
 
         Raises:
             LogsFailedError: of single logs, if the job isolates them; nothing is committed.
+            CheckpointClaimedError: another job has taken over the checkpoint.
             SparkJobError: a log cannot be continued; the text says why.
             AclogError: a log or the store cannot be used, or a record cannot be decoded.
             PySparkException: the action failed; the text has the cause.
         """
         with self._lock:
             started_at_s = time.monotonic()
+            # The checkpoint has the offsets of this batch. So a job that takes over from now on repeats it.
+            self._claim.check()
             planned = self._offsets.planned(batch_id, self._settings.logs, self._first_offsets.starts)
             failures = LogFailures(is_collecting=self._settings.isolates_logs)
             plans = self._plans(planned, failures)
@@ -99,7 +106,9 @@ class MicroBatches:
                 return
             results = self._fold(rows, plans, failures)
             failures.check()
+            self._claim.check()
             self._sink.commit(results)
+            self._claim.check()
             reports = tuple(for_logs(self._commit, results))
             elapsed_ms = (time.monotonic() - started_at_s) * 1000
         self._on_batch(BatchReport(batch_id=batch_id, logs=reports, elapsed_ms=elapsed_ms))

@@ -18,9 +18,9 @@ from pyspark.sql import DataFrame
 from snapshot.errors import SparkBusyError, SparkJobError
 from snapshot.jobs.planning.first_offsets import read_first_offsets
 from snapshot.jobs.planning.log_states import LogStates
-from snapshot.jobs.planning.planned_offsets import OffsetLog
+from snapshot.jobs.planning.planned_offsets import QueryOffsets
 from snapshot.jobs.running.failure import as_job_failure
-from snapshot.jobs.running.job import JobObserver
+from snapshot.jobs.running.job import JobObserver, claimed
 from snapshot.jobs.running.micro_batch import MicroBatches
 from snapshot.jobs.session.s3a import checkpoint_session
 from snapshot.jobs.sources.log_failures import LogFailures
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from snapshot.jobs.running.claim import CheckpointClaim
     from snapshot.jobs.running.job import BatchReport, JobSettings, JobSink
 
 # Standard logging: without configuration, warnings go to stderr, and stdout has only the batches.
@@ -112,6 +113,7 @@ def run_job(
         control: of the jobs that run with this one; None: SIGINT and SIGTERM stop the job.
 
     Raises:
+        CheckpointClaimedError: another job uses the checkpoint, or has taken it over.
         SparkJobError: the job cannot start or continue; also for errors inside Spark, with the cause's text.
         AclogError: an error on the driver.
     """
@@ -119,17 +121,18 @@ def run_job(
         with _stopped_by_signals() as own_control:
             run_job(spark, settings, sink, on_batch, control=own_control)
         return
-    for start in count(1):
-        begun = threading.Event()
-        try:
-            _run_query(spark, settings, sink, on_batch, begun, control)
-        except SparkBusyError as error:
-            if begun.is_set() or start == _STARTS_MAX:
-                raise
-            _log.warning("%s; the job is started again", error)
-            control.observer.failed()
-        else:
-            return
+    with claimed(settings, control.stop) as claim:
+        for start in count(1):
+            begun = threading.Event()
+            try:
+                _run_query(spark, settings, sink, on_batch, begun, control, claim)
+            except SparkBusyError as error:
+                if begun.is_set() or start == _STARTS_MAX:
+                    raise
+                _log.warning("%s; the job is started again", error)
+                control.observer.failed()
+            else:
+                return
 
 
 def _run_query(
@@ -139,6 +142,7 @@ def _run_query(
     on_batch: Callable[[BatchReport], None],
     begun: threading.Event,
     control: RunControl,
+    claim: CheckpointClaim,
 ) -> None:
     """One start of the query, to its end; sets ``begun`` with its first batch."""
     with ExitStack() as on_exit, as_job_failure():
@@ -158,8 +162,9 @@ def _run_query(
             lambda log: states[log.identity.cluster_id].choose_start(keep=settings.keep),
             LogFailures(is_collecting=settings.isolates_logs),
         )
+        offsets = QueryOffsets(spark)
         micro_batches = MicroBatches(
-            settings, sink, first_offsets, states, OffsetLog(spark, checkpoint), on_batch, control.observer
+            settings, sink, first_offsets, states, offsets, claim, on_batch, control.observer
         )
         failures: list[BaseException] = []
 
@@ -182,11 +187,12 @@ def _run_query(
                 else:
                     writer = writer.trigger(processingTime=f"{int(settings.interval_s * 1000)} milliseconds")
                 query = writer.start()
+                offsets.query.set_result(query)
                 on_exit.callback(query.stop)
                 while not query.lastProgress and not _has_ended(query, control, micro_batches):
-                    pass
+                    claim.raise_if_lost()
             while not _has_ended(query, control, micro_batches):
-                pass
+                claim.raise_if_lost()
         except PySparkException as error:
             if control.is_stopping:
                 return

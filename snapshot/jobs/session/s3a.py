@@ -1,8 +1,9 @@
 """Object storage of S3 for Spark: Hadoop's S3A, its jars with their checksums, and its settings.
 
 Users write ``s3://`` for all paths. The snapshot store uses s3fs, Spark uses Hadoop; both take the endpoint,
-the region and the credentials that s3fs finds (``AWS_...``, profiles, fsspec's configuration). One job at a
-time may write a checkpoint or tables there (docs/adr/0019-s3-one-writer.md).
+the region and the credentials that s3fs finds (``AWS_...``, profiles, fsspec's configuration). S3A
+cannot refuse a second writer (docs/adr/0019-s3-one-writer.md), so a job claims its checkpoint
+(running/claim.py).
 
 The jars are downloaded once, when Spark uses an s3:// path first, into ``~/.cache/aclog/s3a-jars/<version>``,
 or are in the directory that ACLOG_S3A_JARS names. They are the 14 MB of the AWS SDK that S3A uses; Hadoop

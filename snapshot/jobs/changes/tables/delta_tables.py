@@ -12,7 +12,6 @@ import time
 from functools import reduce
 from typing import TYPE_CHECKING, Final, TypeVar
 
-import msgspec
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.storagelevel import StorageLevel
@@ -24,9 +23,10 @@ from snapshot.jobs.changes.tables.access_rows import access_rows
 from snapshot.jobs.changes.tables.publication import (
     TABLES_DIRECTORY,
     Publication,
+    begin_publication,
+    end_publication,
     last_publication,
     next_publication,
-    put_publication,
 )
 from snapshot.jobs.changes.tables.rows import change_rows, count_rows, period_rows
 from snapshot.jobs.changes.tables.schema import (
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from snapshot.jobs.changes.tables.access_rows import AccessAnalysis
     from snapshot.jobs.changes.tables.schema import Table
+    from snapshot.jobs.running.claim import CheckpointClaim
 
 _CHANGE: Final = f"{CHANGE}, cluster_id: string, date: string"
 _T = TypeVar("_T")
@@ -63,30 +64,42 @@ class DeltaHistory:
         spark: the session, with Delta.
         output: directory of the history, a URL that both Hadoop and fsspec support, or a local path.
         analysis: of access_changes.
+        claim: of the job's checkpoint.
 
     Raises:
         SparkJobError: there is no Delta, or the tables are incomplete.
         SnapshotError: the history cannot be read.
     """
 
-    def __init__(self, spark: SparkSession, output: str, analysis: AccessAnalysis) -> None:
+    def __init__(
+        self, spark: SparkSession, output: str, analysis: AccessAnalysis, claim: CheckpointClaim
+    ) -> None:
         require_delta(spark)
         # A session apart: Delta takes a transaction's id and version from its settings.
         self._spark = spark.newSession()
         self._spark.conf.set("spark.sql.session.timeZone", "UTC")
         self._output = output.rstrip("/")
         self._analysis = analysis
+        self._claim = claim
         self._storage = Storage(output)
         self._last = last_publication(self._storage)
 
     def catch_up(self) -> None:
-        """Complete an interrupted publication, and publish everything that is committed."""
+        """Complete an interrupted publication, and publish everything that is committed.
+
+        Raises:
+            CheckpointClaimedError: another job has taken over the checkpoint.
+        """
         if self._last is not None and not self._last.is_complete:
             self._write(self._last)
         self.publish(SnapshotStore(state_url(self._output)).newest_complete_ends())
 
     def publish(self, ends: Mapping[str, int]) -> None:
-        """Publish the committed changes of these clusters up to these ends."""
+        """Publish the committed changes of these clusters up to these ends.
+
+        Raises:
+            CheckpointClaimedError: another job has taken over the checkpoint.
+        """
         publication = next_publication(self._last, ends)
         advanced = {
             cluster_id: end
@@ -96,10 +109,16 @@ class DeltaHistory:
         if not advanced:
             return
         publication = next_publication(self._last, advanced)
-        put_publication(self._storage, publication)
-        self._write(publication)
+        if begin_publication(self._storage, publication):
+            self._write(publication)
+        else:
+            # A job from which this one has taken over began it later.
+            self._last = last_publication(self._storage)
+            self.catch_up()
 
     def _write(self, publication: Publication) -> None:
+        # The publication is stored: a job that takes over from now on repeats it.
+        self._claim.check()
         for table in TABLES if publication.number == 1 else ():
             self._spark.sql(create_table(table, f"{self._output}/{TABLES_DIRECTORY}/{table.name}"))
         ranges = publication.ranges
@@ -129,12 +148,12 @@ class DeltaHistory:
             for key in settings:
                 self._spark.conf.unset(key)
             changes.unpersist()
-        complete = msgspec.structs.replace(publication, is_complete=True)
-        put_publication(self._storage, complete)
-        self._last = complete
+        self._claim.check()
+        self._last = end_publication(self._storage, publication)
 
     def _append(self, table: Table, rows: DataFrame) -> None:
         def write() -> None:
+            self._claim.check()
             rows.repartition(*PARTITIONS).write.format("delta").mode("append").save(self._path(table))
 
         retried(write)
@@ -152,8 +171,13 @@ class DeltaHistory:
             "valid_to_time = period.valid_to_time "
             "WHEN NOT MATCHED THEN INSERT *"
         )
+
+        def merge() -> None:
+            self._claim.check()
+            self._spark.sql(statement)
+
         try:
-            retried(lambda: self._spark.sql(statement))
+            retried(merge)
         finally:
             self._spark.catalog.dropTempView("aclog_periods")
 

@@ -97,11 +97,29 @@ def last_publication(storage: Storage) -> Publication | None:
     return last
 
 
-def put_publication(storage: Storage, publication: Publication) -> None:
-    """Write the file; a complete one replaces those before it."""
-    storage.put(_path(publication.number), msgspec.json.encode(publication) + b"\n")
-    if publication.is_complete and publication.number > 1:
+def begin_publication(storage: Storage, publication: Publication) -> bool:
+    """Store a publication before the tables are written; False if another job has begun one of its number."""
+    path = _path(publication.number)
+    if storage.put_new(path, _encoded(publication)):
+        return True
+    try:
+        # A put whose response was lost has created the file.
+        return storage.read(path) == _encoded(publication)
+    except FileNotFoundError:
+        return False  # the next one is complete
+
+
+def end_publication(storage: Storage, publication: Publication) -> Publication:
+    """Store that all tables have it, and remove the one before it."""
+    complete = msgspec.structs.replace(publication, is_complete=True)
+    storage.put(_path(publication.number), _encoded(complete))
+    if publication.number > 1:
         storage.remove(_path(publication.number - 1))
+    return complete
+
+
+def _encoded(publication: Publication) -> bytes:
+    return msgspec.json.encode(publication) + b"\n"
 
 
 def _path(number: int) -> str:
