@@ -16,9 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import pyarrow.compute as pc
 import pytest
-from deltalake import DeltaTable
 
 import support.spark  # noqa: F401 - names the directories of jars
 from records.log.directory import DirectoryLog
@@ -405,7 +403,7 @@ def stopped(pid: int) -> list[int]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("how", ["paused", "taken over"])
+@pytest.mark.parametrize("how", ["paused", "taken-over"])
 def test_two_jobs_on_one_checkpoint_write_no_wrong_state(
     server: S3Server, url: str, tmp_path: Path, how: str
 ) -> None:
@@ -415,34 +413,41 @@ def test_two_jobs_on_one_checkpoint_write_no_wrong_state(
     """
     log = write_log(tmp_path / "log", 1, 8, "c")
     command = [
-        *ACLOG, "spark", "all", "--log", f"file:{log}", "--snapshots", f"{url}/snapshots",
-        "--counts", f"{url}/counts", "--history", f"{url}/history", "--format", "delta",
-        "--max-offsets", "8", "--shards", "2", "--master", "local[2]",
+        *ACLOG, "spark", "changes", "--log", f"file:{log}", "--output", url, "--format", "delta",
+        "--max-offsets", "8", "--shards", "1", "--master", "local[2]",
     ]  # fmt: skip
-    local = server.root / url.removeprefix("s3://")
-    publications = local / "history" / "tables" / "_publications"
-    first = subprocess.Popen(
-        [*command, "--interval", "1"], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
+    publications = server.root / url.removeprefix("s3://") / "tables" / "_publications"
+
+    def start() -> subprocess.Popen[str]:
+        job = subprocess.Popen([*command, "--interval", "1"], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+        while job.poll() is None and not list(publications.glob("*.json")):
+            time.sleep(0.05)  # polls without a deadline; the job ends with the test
+        return job
+
+    def run_once(*options: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [*command, "--once", *options], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        return run_once(*options) if "the machine is too busy" in done.stderr and done.returncode else done
+
+    first = start()
+    while first.poll() is not None:
+        _, output = first.communicate()
+        assert "the machine is too busy" in output
+        first = start()
     paused: list[int] = []
     try:
-        while first.poll() is None and not list(publications.glob("*.json")):
-            time.sleep(0.05)  # polls without a deadline; the job ends with the test
         if how == "paused":
             paused = stopped(first.pid)
             assert len(paused) > 1
         else:
-            refused = subprocess.run(
-                [*command, "--once"], cwd=ROOT, capture_output=True, text=True, check=False
-            )
+            refused = run_once()
             assert refused.returncode == 3, refused.stderr
             assert f"is in use by process {first.pid} on " in refused.stderr
             assert first.poll() is None
         write_log(log, 2, 5, "c")
-        options = ["--once", *(["--take-over"] if how == "taken over" else [])]
-        second = subprocess.run([*command, *options], cwd=ROOT, capture_output=True, text=True, check=False)
+        second = run_once(*(["--take-over"] if how == "taken-over" else []))
         assert second.returncode == 0, second.stderr
-        assert ("waiting up to 20 s" in second.stderr) == (how == "paused")
         for pid in paused:
             os.kill(pid, signal.SIGCONT)
         _, output = first.communicate(timeout=TIMEOUT_S)
@@ -454,13 +459,8 @@ def test_two_jobs_on_one_checkpoint_write_no_wrong_state(
                 os.kill(pid, signal.SIGCONT)
         first.kill()
         first.communicate()
-    for job in ("snapshots", "counts/state", "history/state"):
-        compared = answer("log", "verify", "--log", log, "--with", f"{url}/{job}")["comparison"]
-        assert compared["equal"], job
-    assert_tables_are_of(local / "history", log)
-    counted = DeltaTable(str(local / "counts" / "counts_by_time")).to_pyarrow_table()
-    with DirectoryLog.open(log) as opened:
-        assert pc.sum(counted["delta"]).as_py() == len(load_image(opened).image)
+    assert answer("log", "verify", "--log", log, "--with", f"{url}/state")["comparison"]["equal"]
+    assert_tables_are_of(server.root / url.removeprefix("s3://"), log)
 
 
 @pytest.mark.long

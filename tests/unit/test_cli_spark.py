@@ -42,6 +42,7 @@ NOTHING_GIVEN: dict[str, Any] = {
     "kafka_options": (),
     "kafka_properties": None,
     "checkpoint": None,
+    "take_over": False,
     "once": False,
     "interval_s": None,
     "max_offsets": None,
@@ -226,13 +227,14 @@ def test_flags_become_settings(tmp_path: Path) -> None:
         max_offsets=100,
         shards=4,
         checkpoint=str(tmp_path / "mine"),
+        take_over=True,
         kafka_properties=str(properties),
         kafka_options=(("client.id", "from-flag"),),
     )
     settings = settings_of(flags, tmp_path / "store")
     assert [log.identity.cluster_id for log in settings.logs] == ["one", "two"]
     assert (settings.interval_s, settings.max_offsets, settings.shards) == (None, 100, 4)
-    assert settings.checkpoint == f"file://{tmp_path}/mine"
+    assert (settings.checkpoint, settings.take_over) == (f"file://{tmp_path}/mine", True)
     assert settings.kafka_options == {"client.id": "from-flag", "ssl.protocol": "TLSv1.3"}
 
 
