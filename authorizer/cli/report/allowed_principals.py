@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from authorizer.engine.decisions.state import AuthorizerState
     from records.acl import AclOperation
 
-#: Principals of a row beyond which it is not answered.
-_PRINCIPALS_MAXIMUM: Final = 1_000
+#: Principals of a row beyond which it is not answered: for any operation, and for each one.
+_PRINCIPALS_MAXIMUM: Final = 1_000, 100
 # Classes whose changes are selected together.
 _BATCH: Final = 200
 
@@ -45,7 +45,7 @@ class AllowedPrincipals(NamedTuple):
 
     Attributes:
         answers: by row and operation.
-        rows: number of rows with an answer for each operation.
+        rows: number of rows with an answer for any operation; fewer have one for each.
         rows_total: number of rows.
         lines: the classes of each answer as the console's page shows them.
     """
@@ -66,7 +66,8 @@ class AllowedPrincipals(NamedTuple):
     ) -> AllowedPrincipals:
         """Compute the answers, with at most ``maximum`` classes; ``history`` None: not of a log."""
         by_depth = sorted(
-            (depth, has_each, at, row)
+            # Rows that are one step narrower come before the single operations.
+            (depth + has_each, has_each, at, row)
             for at, matrix in enumerate(matrices)
             for row, depth in enumerate(_depths([each.key for each in matrix.rows]))
             for has_each in (False, True)
@@ -75,7 +76,7 @@ class AllowedPrincipals(NamedTuple):
         answers: list[AllowedAnswer] = []
         count, rows = 0, 0
         for _, has_each, at, row in by_depth:
-            if len(principals := departing[at][row]) > _PRINCIPALS_MAXIMUM:
+            if len(principals := departing[at][row]) > _PRINCIPALS_MAXIMUM[has_each]:
                 continue
             matrix, key = matrices[at], matrices[at].rows[row].key
             operations = _named_operations(matrix, key, principals) if has_each else [None]
@@ -84,7 +85,7 @@ class AllowedPrincipals(NamedTuple):
             if count > maximum:
                 break
             answers += of_row
-            rows += has_each
+            rows += not has_each
         return cls(answers, rows, len(by_depth) // 2, _lines(answers, state, history))
 
     def to_json(self) -> list[dict[str, Any]]:

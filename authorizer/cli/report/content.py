@@ -205,7 +205,8 @@ def gather(
         if allowed.rows < allowed.rows_total:
             left_out.append(
                 f"who may, and since when, is listed for {allowed.rows:,} of {allowed.rows_total:,} names "
-                "and prefixes: restrict the report with --topic 'NAME*' or another resource's flag, or use "
+                "and prefixes, and by operation for fewer: restrict the report with "
+                "--topic 'NAME*' or another resource's flag, or use "
                 "`aclog who-can`"
             )
     changes = sum(len(each.changes or ()) for each in source.states)
