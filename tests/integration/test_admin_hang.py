@@ -80,6 +80,7 @@ def test_livez_of_one_process_fails_while_it_hangs(tmp_path: Path) -> None:
 def test_no_sign_of_life_is_sent_while_another_loop_hangs(silent_s: float, *, is_sent: bool) -> None:
     """Neither systemd's watchdog nor the supervisor gets one."""
     load = LoadLimiter(config_of())
+    load.connections.by_listener["http"] = 1
     load.other_loop = pulse = LoopPulse()
     signs: list[bool] = []
 

@@ -479,6 +479,7 @@ def test_the_event_loop_measures_its_lateness() -> None:
 
     async def hold_up() -> None:
         load = Seen(config_of(sidecar_overload_late_ms=100))
+        load.connections.by_listener["http"] = 1
         watching = asyncio.create_task(load.watch(ServerMetrics({}).loop_delays))
         for _ in range(5):
             asyncio.get_running_loop().call_soon(time.sleep, 0.4)
@@ -489,6 +490,25 @@ def test_the_event_loop_measures_its_lateness() -> None:
 
     asyncio.run(hold_up())
     assert seen.index(True) > 0
+
+
+@pytest.mark.parametrize("connections", [0, 1])
+def test_the_event_loop_is_checked_less_often_without_connections(
+    connections: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that an idle node takes less CPU."""
+    monkeypatch.setattr("authorizer.sidecar.http.limits._CHECK_INTERVAL_S", 0.001)
+    monkeypatch.setattr("authorizer.sidecar.http.limits._IDLE_CHECK_INTERVAL_S", 2 * SOON_S)
+
+    async def has_checked() -> bool:
+        load, checked = LoadLimiter(config_of()), asyncio.Event()
+        load.connections.by_listener["http"] = connections
+        watching = asyncio.create_task(load.watch(ServerMetrics({}).loop_delays, checked.set))
+        await asyncio.wait((asyncio.create_task(checked.wait()),), timeout=SOON_S if connections else 0.05)
+        watching.cancel()
+        return checked.is_set()
+
+    assert asyncio.run(has_checked()) == bool(connections)
 
 
 def test_a_single_delay_refuses_nothing() -> None:

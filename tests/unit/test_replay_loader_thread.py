@@ -262,6 +262,23 @@ def test_a_loader_at_the_end_of_the_log_waits_without_another_read() -> None:
         assert log.calls[at - 1] == calls[0]
 
 
+def test_an_idle_log_is_waited_for_several_times_before_it_is_read_again() -> None:
+    """A read takes much more CPU than a wait; a new publisher is updated between two reads."""
+    log = RecordingLog()
+    log.append([acl_named("a")])
+    with running(Loader(log)) as loader:
+        assert loader.wait_until_ready(TIMEOUT_S)
+        late = Witness(lambda: log.history)
+        loader.add_publisher(late)
+        waits = ("wait", 1), ("wait", 1), ("wait", 1)
+
+        def has_waited() -> bool:
+            return waits in zip(log.calls, log.calls[1:], log.calls[2:], strict=False)
+
+        wait_until(has_waited, "three waits in a row")
+        wait_until(lambda: late.ready)
+
+
 class RecordingLog(SimLog):
     """Keeps the reads and waits, with their offsets."""
 

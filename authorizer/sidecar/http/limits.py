@@ -44,6 +44,8 @@ WAITING_OF_IN_FLIGHT: Final = 10
 #: A smaller body is decoded in a millisecond or two, whatever its contents.
 _UNCOUNTED_BYTES: Final = 64 * 1024
 _CHECK_INTERVAL_S: Final = 0.1
+#: Without connections no request is late.
+_IDLE_CHECK_INTERVAL_S: Final = 0.5
 #: No sign of life is sent while another loop of the process has not run for longer.
 _OTHER_SILENCE_MAX_S: Final = 1.0
 
@@ -192,8 +194,10 @@ class LoadLimiter(Collector):
             notify: reports that the event loops run; by default to systemd's watchdog.
         """
         while True:
-            due_s = time.monotonic() + _CHECK_INTERVAL_S
-            await asyncio.sleep(_CHECK_INTERVAL_S)
+            is_idle = not any(self.connections.by_listener.values())
+            interval_s = _IDLE_CHECK_INTERVAL_S if is_idle else _CHECK_INTERVAL_S
+            due_s = time.monotonic() + interval_s
+            await asyncio.sleep(interval_s)
             # uvloop rounds to milliseconds, so it may be early.
             late_s = max(time.monotonic() - due_s, 0)
             delays.add(late_s)

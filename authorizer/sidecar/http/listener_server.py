@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import uvicorn
-
 from authorizer.listeners.acceptor import Acceptor
+from authorizer.sidecar.http.stoppable_server import StoppableServer
 
 if TYPE_CHECKING:
     import asyncio
     import socket
     import ssl
 
+    import uvicorn
+
     from authorizer.listeners.connection_limiter import Admission
     from authorizer.listeners.listener import Listener
     from authorizer.sidecar.http.limits import LoadLimiter
 
 
-class ListenerServer(uvicorn.Server):
+class ListenerServer(StoppableServer):
     """Creates SidecarProtocols, and closes their connections at shutdown."""
 
     def __init__(

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import uvicorn
 
+from authorizer.sidecar.http.stoppable_server import StoppableServer
+
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Coroutine, Sequence
@@ -23,7 +25,7 @@ class Served:
     """A socket and its server."""
 
     socket: socket.socket
-    server: uvicorn.Server
+    server: StoppableServer
 
 
 class ServerThread:
@@ -74,7 +76,7 @@ class ServerThread:
     def remove(self, served: Served) -> None:
         """Stop one server. Thread-safe."""
         self.served.remove(served)
-        served.server.should_exit = True
+        served.server.stop()
 
     def wait(self) -> NoReturn:
         """Block while the servers run; a signal's exception is raised."""
@@ -92,7 +94,7 @@ class ServerThread:
         """
         if self._thread is not None:
             for each in tuple(self.served):
-                each.server.should_exit = True
+                each.server.stop()
             end_streams()
             self._thread.join()
             self._thread = None
@@ -122,7 +124,7 @@ class ServerThread:
             first = [self._begin(each) for each in tuple(self.served)]
             await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
             for each in self.served:
-                each.server.should_exit = True
+                each.server.stop()
             while self._serving:
                 await asyncio.wait(self._serving)
             for task in background:
@@ -134,7 +136,7 @@ class ServerThread:
         await asyncio.sleep(0)
 
 
-def private_server(app: object, grace_s: int) -> uvicorn.Server:
+def private_server(app: object, grace_s: int) -> StoppableServer:
     """Return a server for other processes of the same sidecar.
 
     Args:
@@ -151,4 +153,4 @@ def private_server(app: object, grace_s: int) -> uvicorn.Server:
         timeout_graceful_shutdown=grace_s,
     )
     config.load()
-    return uvicorn.Server(config)
+    return StoppableServer(config)

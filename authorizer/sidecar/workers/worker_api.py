@@ -29,10 +29,10 @@ from authorizer.sidecar.routes.acl_bodies import bindings_of, filters_of, plan_o
 from authorizer.sidecar.routes.request_state import results_and_end
 
 if TYPE_CHECKING:
-    import uvicorn
     from starlette.requests import Request
 
     from authorizer.node.node import Node
+    from authorizer.sidecar.http.stoppable_server import StoppableServer
     from authorizer.sidecar.workers.hosted_nodes import HostedNodes
     from authorizer.sidecar.workers.metric_archive import MetricArchive
 
@@ -50,7 +50,7 @@ class WorkerApi:
         self._nodes = nodes
         self._counts = counts
 
-    def server(self, grace_s: int) -> uvicorn.Server:
+    def server(self, grace_s: int) -> StoppableServer:
         """``grace_s``: seconds for the requests in flight when the worker stops."""
         routes = [Route(READINESS_PATH, self._readiness), Route(METRICS_PATH, self._metrics)]
         for prefix in ("", f"{CLUSTERS_PATH}{{cluster}}"):

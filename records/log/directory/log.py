@@ -33,6 +33,7 @@ from records.log.directory.files import (
 )
 from records.log.directory.high_watermark import read_high_watermark
 from records.log.directory.identity import identity_stamp, is_managed, read_identity
+from records.log.directory.quiet_files import QuietFiles
 from records.log.directory.reader import SegmentReader
 from records.log.directory.segments import FilesChangedError, Segments
 from records.log.directory.tail import SETTLE_S, LastCompleteBatch
@@ -90,6 +91,7 @@ class DirectoryLog(LogDefaults):
         self._changed = threading.Condition()
         self._is_closed = False
         self._poll_s = _POLL_MIN_S
+        self._quiet_files = QuietFiles()
 
     @classmethod
     def open(
@@ -324,11 +326,30 @@ class DirectoryLog(LogDefaults):
         if self._writer is not None:
             return self._writer.end_offset > offset
         try:
-            return self._on_files(lambda: self._committed_end() != offset or self._reader.is_diverged(offset))
+            return self._on_files(lambda: self._is_changed(offset))
         except LogError:
             if self._is_closed:
                 return False
             raise
+
+    def _is_changed(self, offset: int) -> bool:
+        """Whether another process has changed the log at or before ``offset``."""
+        paths = self._changing_paths()
+        if paths and self._quiet_files.are_quiet(offset, paths):
+            return False
+        is_changed = self._committed_end() != offset or self._reader.is_diverged(offset)
+        if paths and not is_changed:
+            self._quiet_files.record_check()
+        return is_changed
+
+    def _changing_paths(self) -> list[Path]:
+        """The files that change with the log; none: it also depends on the cluster, or on the time."""
+        if self._cluster_end is not None or self._segments.is_empty:
+            return []
+        paths = [self._directory, self._segments.last.path]
+        if self._is_recorded:
+            return [*paths, self._directory / HIGH_WATERMARK_FILE]
+        return paths if self._last_complete_batch.trailing_bytes() is None else []
 
     def _read(self, offset: int, max_bytes: int, read: Callable[[int, int, int], list[_T]]) -> list[_T]:
         end_offset = self._committed_end()

@@ -1,0 +1,107 @@
+"""A reader of an idle directory log: few complete checks, and every change is found by the next one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from records.log.directory import DirectoryLog
+from records.log.directory import segments as segments_module
+from records.log.directory.quiet_files import QuietFiles
+from support.directory_logs import acls
+from support.waiting import wait_until
+
+
+class Checks:
+    """A clock, and the result of one check of a file at its time."""
+
+    def __init__(self, path: Path) -> None:
+        self.now_s = 100.0
+        self._files, self._path = QuietFiles(lambda: self.now_s), path
+
+    def is_needed(self, after_s: float, *, offset: int = 5, is_changed: bool = False) -> bool:
+        self.now_s += after_s
+        if self._files.are_quiet(offset, [self._path]):
+            return False
+        if not is_changed:
+            self._files.record_check()
+        return True
+
+
+@pytest.fixture
+def checks(tmp_path: Path) -> Checks:
+    path = tmp_path / "file"
+    path.write_bytes(b"1")
+    os.utime(path, ns=(1, 1))
+    return Checks(path)
+
+
+def test_equal_files_need_a_complete_check_each_second(checks: Checks) -> None:
+    """The first one comes within a tick of the file system's clock, and does not count."""
+    pauses_s = (0.0, 0.01, 0.05, 0.5, 0.49, 0.02, 0.98)
+    assert [checks.is_needed(pause_s) for pause_s in pauses_s] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+        True,
+        False,
+    ]
+
+
+@pytest.mark.parametrize("change", ["size", "time", "offset"])
+def test_a_change_needs_a_complete_check(checks: Checks, tmp_path: Path, change: str) -> None:
+    assert [checks.is_needed(pause_s) for pause_s in (0.0, 0.05, 0.05)] == [True, True, False]
+    path, offset = tmp_path / "file", 5
+    match change:
+        case "size":
+            path.write_bytes(b"12")
+            os.utime(path, ns=(1, 1))
+        case "time":
+            os.utime(path, ns=(1, 2))
+        case _:
+            offset = 6
+    assert checks.is_needed(0.05, offset=offset)
+
+
+def test_a_check_that_found_a_change_or_failed_does_not_count(checks: Checks) -> None:
+    assert [checks.is_needed(pause_s, is_changed=True) for pause_s in (0.0, 0.05, 0.05)] == [True, True, True]
+
+
+@pytest.mark.parametrize("is_managed", [True, False])
+def test_a_reader_of_an_idle_log_lists_it_rarely_and_finds_each_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_managed: bool
+) -> None:
+    """An append, a new segment, and a file in the directory; a broker's log has no files of aclog."""
+    listings: list[Path] = []
+    original = segments_module.list_directory
+    monkeypatch.setattr(
+        segments_module, "list_directory", lambda path: (listings.append(path), original(path))[1]
+    )
+    directory = tmp_path / "log"
+    with DirectoryLog.open(directory, mode="create", segment_bytes=1000) as writer:
+        end = writer.append(acls(0, 1))
+        if not is_managed:
+            for name in ("aclog.properties", "high-watermark"):
+                (directory / name).unlink()
+        with DirectoryLog.open(directory) as reader:
+            assert reader.is_cluster_metadata_log is not is_managed
+
+            def is_quiet() -> bool:
+                before = len(listings)
+                assert not reader.wait(end, 0)
+                return len(listings) == before
+
+            segments = 1
+            while segments < 3:  # an append to a segment, and to a new one
+                wait_until(is_quiet)
+                next_end = writer.append(acls(0, 1))
+                assert reader.wait(end, 0)
+                end = next_end
+                segments = len(list(directory.glob("*.log")))
+            wait_until(is_quiet)
+            (directory / "other").touch()
+            assert not is_quiet()
