@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import Result
 
 from records.acl import AclPermissionType
@@ -112,6 +113,53 @@ def test_blame_finds_an_acl_by_id_and_by_content(tmp_path: Path) -> None:
     by_content = rows("--log", log, *acl_arguments, "--resource-pattern-type", "prefixed", code=0)
     assert [row["flip"] for row in by_content[1:-1]] == ["added", None]
     assert [each["offset"] for each in by_content[-1]["by"]] == [1]
+
+
+@pytest.mark.parametrize(
+    ("subject", "notes"),
+    [
+        (
+            ("--principal", "user:Alice", "--operation", "Read", "--topic", "ordesr"),
+            (
+                "no ACL names user:Alice, and principals are case-sensitive; did you mean User:alice?",
+                "no ACL names topic ordesr; did you mean orders?",
+            ),
+        ),
+        (("--principal", "User:alice", "--operation", "Write", "--topic", "orders"), ()),
+        (ALICE, ()),
+        (
+            ("--allow-principal", "User:alcie", "--operation", "Read", "--topic", "orders"),
+            ("no ACL names User:alcie; did you mean User:alice?",),
+        ),
+        (("--deny-principal", "User:*", "--operation", "Read", "--topic", "*"), ()),
+        (
+            ("--id", uuid_to_string(IDS[7])),
+            (f"this history has no ACL with the id {uuid_to_string(IDS[7])}",),
+        ),
+        (("--id", uuid_to_string(IDS[0])), ()),
+    ],
+)
+def test_a_subject_that_no_acl_names_has_notes(
+    tmp_path: Path, subject: tuple[str, ...], notes: tuple[str, ...]
+) -> None:
+    """As those of `aclog check`, unless the answer has a history."""
+    log = a_log(tmp_path / "log", [acl(0)])
+    is_in_force = subject in (ALICE, ("--id", uuid_to_string(IDS[0])))
+    result = blame("--log", log, *subject, "--json", code=0 if is_in_force else 1)
+    assert result.stderr.splitlines() == [f"note: {each}" for each in notes]
+
+
+def test_a_request_whose_acls_were_removed_has_its_history_and_no_note(tmp_path: Path) -> None:
+    log = a_log(tmp_path / "log", [acl(0)], [RemoveAccessControlEntryRecord(IDS[0])])
+    assert blame("--log", log, *ALICE, code=1).stderr == ""
+
+
+def test_an_acls_principal_without_a_type_is_refused(tmp_path: Path) -> None:
+    log = a_log(tmp_path / "log", [acl(0)])
+    result = blame(
+        "--log", log, "--allow-principal", "alice", "--operation", "Read", "--topic", "orders", code=2
+    )
+    assert "User:alice" in result.stderr
 
 
 def test_records_before_a_trimmed_log_are_reported_as_unknown() -> None:

@@ -50,6 +50,35 @@ def acls(tmp_path: Path) -> Path:
     return path
 
 
+def notes_of(result: Result) -> list[str]:
+    """The notes but those about settings."""
+    return [each for each in result.stderr.splitlines() if "is unknown here" not in each]
+
+
+def test_allowed_requests_that_no_acl_names_have_notes(acls: Path) -> None:
+    """As those of `aclog check`: the lines may be of another cluster. Denied requests need no note."""
+    lines = [
+        line("User:alice", "READ", "orders"),
+        line("user:ALICE", "READ", "oders"),
+        line("User:mallory", "READ", "secret", allowed=False),
+    ]
+    result = aclog("review", "--requests", "-", "--acls", acls, "--json", stdin="".join(lines))
+    assert result.exit_code == 1, result.output
+    assert notes_of(result) == [
+        "note: no ACL names user:ALICE, and principals are case-sensitive; did you mean User:alice?",
+        "note: no ACL names topic oders; did you mean orders?",
+    ]
+
+
+def test_a_review_prints_five_notes_about_requests(acls: Path) -> None:
+    lines = [line("User:alice", "READ", "orders")]
+    lines += [line(f"User:stranger{number}", "READ", "orders") for number in range(8)]
+    result = aclog("review", "--requests", "-", "--acls", acls, "--json", stdin="".join(lines))
+    notes = notes_of(result)
+    assert notes[0] == "note: no ACL names User:stranger0"
+    assert (len(notes), notes[-1]) == (6, "note: 3 more such notes are not shown")
+
+
 def removed(found: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
     return {
         (each["resourceName"], each["principal"], each["operation"])

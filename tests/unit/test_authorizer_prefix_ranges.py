@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 
 from authorizer.engine.index.covers import NO_COVER, Cover, single_cover
 from authorizer.engine.index.masks import HostMasks, PatternLeaf
@@ -35,5 +36,7 @@ def test_the_garbage_collector_does_not_track_ranges() -> None:
     prefixes = stored({f"p{number}": 1 if number % 2 else hosts for number in range(100)})
     ranges = PrefixRanges.of(prefixes.values(), NO_COVER)
     gc.collect()
-    held = (hosts, prefixes, *prefixes.values(), ranges, ranges.bounds, ranges.covers)
+    # Since 3.14 every dictionary is tracked, as one object.
+    tracked = prefixes if sys.version_info < (3, 14) else 0
+    held = (hosts, tracked, *prefixes.values(), ranges, ranges.bounds, ranges.covers)
     assert not any(map(gc.is_tracked, held))

@@ -22,7 +22,8 @@ SLOW_STDLIB = {"asyncio", "email", "http.client", "multiprocessing", "ssl", "url
 #: Not needed for help and completion.
 OF_HELP = {"click", "msgspec", "typing_extensions"}
 #: Not needed to read a directory and decide on its state.
-OF_A_DECISION = OF_HELP | {"cramjam", "google_crc32c", "immutables", "numpy"}
+OF_A_DECISION = OF_HELP | {"cramjam", "google_crc32c", "numpy"}
+OF_A_DECISION |= {"immutables" if sys.version_info < (3, 14) else "rpds"}
 
 RUN = """
 import json, os, sys
@@ -60,7 +61,8 @@ def modules_after(*commands: list[str], environ: dict[str, str] | None = None) -
 def third_parties(modules: set[str]) -> set[str]:
     """Top-level names of third-party modules, without those that begin with an underscore."""
     names = {name.partition(".")[0] for name in modules} - OURS - set(sys.stdlib_module_names)
-    return {name for name in names if not name.startswith("_")}
+    # Debian's Python has a sitecustomize.
+    return {name for name in names if not name.startswith("_") and name != "sitecustomize"}
 
 
 def test_the_list_of_commands_imports_none_of_them() -> None:

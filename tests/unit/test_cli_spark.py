@@ -160,7 +160,9 @@ def test_java_home_counts_before_path(tmp_path: Path, monkeypatch: pytest.Monkey
     """As in Spark's scripts: a JAVA_HOME without Java is an error even if PATH has one."""
     assert shutil.which("java") is not None
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert missing_requirement() is not None
+    assert missing_requirement() == (
+        f"JAVA_HOME is {tmp_path}, where bin/java is missing (without JAVA_HOME that of PATH is used)"
+    )
 
 
 def test_under_spark_submit_no_java_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -367,6 +369,56 @@ def test_blame_reports_a_missing_history_before_java_is_looked_for(tmp_path: Pat
     done = aclog("blame", "--history", tmp_path / "nowhere", *request)
     assert done.exit_code == ExitCode.USAGE, done.output
     assert f"--history {tmp_path / 'nowhere'} does not exist" in done.stderr
+
+
+@pytest.mark.usefixtures("no_java")
+@pytest.mark.parametrize(
+    ("flag", "value", "message"),
+    [
+        (
+            "--master",
+            "spark://127.0.0.1:1x",
+            "Spark has no master `spark://127.0.0.1:1x`: local[4], spark://",
+        ),
+        ("--master", "127.0.0.1:7077", "spark://HOST:PORT"),
+        ("--master", "local[two]", "local[4]"),
+        (
+            "--packages",
+            "hadoop-azure",
+            "`hadoop-azure` is not GROUP:NAME:VERSION, such as org.apache.hadoop:",
+        ),
+        ("--packages", "a:b:1,c:d", "`c:d` is not GROUP:NAME:VERSION"),
+    ],
+)
+def test_a_wrong_master_or_package_is_reported_before_java_is_looked_for(
+    flag: str, value: str, message: str, tmp_path: Path
+) -> None:
+    """Spark itself prints a trace of Java's stack."""
+    log = created_log(tmp_path / "log")
+    job = "spark", "changes", "--log", log, "--output", tmp_path / "out", "--once"
+    done = aclog(*job, flag, value)
+    assert done.exit_code == ExitCode.USAGE, done.output
+    assert message in " ".join(done.stderr.split())
+
+
+@pytest.mark.usefixtures("no_java")
+@pytest.mark.parametrize(
+    ("flag", "value"),
+    [
+        ("--master", "local"),
+        ("--master", "local[*]"),
+        ("--master", "local[4,2]"),
+        ("--master", "local-cluster[1,1,1024]"),
+        ("--master", "spark://a:7077,b:7077"),
+        ("--master", "yarn"),
+        ("--master", "k8s://https://10.0.0.1:6443"),
+        ("--packages", "a:b:1, c:d:2"),
+    ],
+)
+def test_a_master_and_packages_of_spark_are_accepted(flag: str, value: str, tmp_path: Path) -> None:
+    log = created_log(tmp_path / "log")
+    job = "spark", "changes", "--log", log, "--output", tmp_path / "out", "--once"
+    assert "Java" in aclog(*job, flag, value).stderr
 
 
 @pytest.mark.usefixtures("no_java")

@@ -42,12 +42,12 @@ _subject_options: Final = shared(
     click.option("--principal", type=PRINCIPAL, help="The answer: may this principal do the operation?"),
     click.option(
         "--allow-principal",
-        metavar="TYPE:NAME",
+        type=PRINCIPAL,
         help="The answer: is the ACL in force that allows it to this principal?",
     ),
     click.option(
         "--deny-principal",
-        metavar="TYPE:NAME",
+        type=PRINCIPAL,
         help="The answer: is the ACL in force that denies it to this principal?",
     ),
     click.option("--id", "acl_id", metavar="ID", help="The answer: is the ACL with this id in force?"),
@@ -100,8 +100,8 @@ def blame_command(
 
     The answer is whether a principal may do an operation, or whether an ACL is in force. Prints every change
     of it, oldest first: the records that caused it, with offset and time, and the deciding ACL or rule before
-    and after. Then prints the answer now, with each ACL that gives it. Exit code 0: the answer is yes now; 1:
-    it is no.
+    and after. Then prints the answer now, with each ACL that gives it. If it never changed, a note says if no
+    ACL names the principal or the resource. Exit code 0: the answer is yes now; 1: it is no.
 
     A log is read from its start; if it was trimmed, from the oldest checkpoint or snapshot; with --from, from
     the state at that offset. A compacted topic lacks records, so answers in between are unknown; a history
@@ -120,6 +120,7 @@ def blame_command(
       aclog blame --history DIR --id u5Hxq0mDQ8WDiSU5EuFUwA --json
     """
     from authorizer.analysis.history import AnswerHistory
+    from authorizer.cli.blame.notes import note_unknown_subject
     from authorizer.cli.blame.report import Report
 
     spark = SparkFlags(**{flag: flags.pop(flag) for flag in ("master", "packages", "spark_conf")})
@@ -137,6 +138,8 @@ def blame_command(
             if change is not None:
                 report.change(step, change)
         report.end(answers.answer)
+        if not report.has_changes:
+            note_unknown_subject(workspace, source, subject, answers.answer)
     if not answers.answer.holds:
         raise click.exceptions.Exit(ExitCode.NO)
 
@@ -145,8 +148,8 @@ def _subject(
     workspace: Workspace,
     *,
     principal: KafkaPrincipal | None,
-    allow_principal: str | None,
-    deny_principal: str | None,
+    allow_principal: KafkaPrincipal | None,
+    deny_principal: KafkaPrincipal | None,
     acl_id: str | None,
     operation: AclOperation | None,
     host: str | None,
@@ -184,7 +187,7 @@ def _subject(
             int(resource_type),
             name,
             int(resource_pattern_type),
-            allow_principal or deny_principal or "",
+            str(allow_principal or deny_principal),
             host or _ANY_HOST,
             int(operation),
             int(permission),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from records.ids import Uuid
     from records.log.base import MetadataLog
     from replay.snapshot_source import SnapshotSource
+    from snapshot.image import AclsImage
     from snapshot.metadata_image import MetadataImage
 
 
@@ -46,6 +47,8 @@ class NamedHistory(HistorySource[Step], Protocol):
     def end(self) -> int: ...
     @property
     def is_complete(self) -> bool: ...
+    def last_image(self) -> AclsImage | None:
+        """Load all ACLs at the end; None if the history has only those of the subject."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,7 @@ class LogHistory:
     log: MetadataLog
     beginning: Beginning
     subject: Subject
+    sources: Sequence[SnapshotSource]
 
     @classmethod
     def open(
@@ -63,10 +67,11 @@ class LogHistory:
         """Find the first state; ``first``: the offset to begin with, None for the earliest possible one."""
         note_guess(log)
         if not first:
-            return cls(log, first_state(log, [*sources, CheckpointFiles(log)], SystemClock()), subject)
+            beginning = first_state(log, [*sources, CheckpointFiles(log)], SystemClock())
+            return cls(log, beginning, subject, sources)
         end = log.high_watermark()
         image = load_state(log, sources, at_offset=first - 1, with_offsets=True).image
-        return cls(log, Beginning(image=image, origin=f"offset {first}", end=end), subject)
+        return cls(log, Beginning(image=image, origin=f"offset {first}", end=end), subject, sources)
 
     @property
     def name(self) -> str:
@@ -91,6 +96,9 @@ class LogHistory:
     @property
     def metadata(self) -> MetadataImage:
         return self.beginning.image.metadata
+
+    def last_image(self) -> AclsImage:
+        return load_state(self.log, self.sources).image
 
     def initial_acls(self) -> Sequence[AppliedAcl]:
         table = self.beginning.image.merged().columns

@@ -30,6 +30,8 @@ class Report:
         self._history = history
         self._subject = subject
         self._as_json = as_json
+        #: Whether a change or missing records were printed.
+        self.has_changes = False
         # The last record that changed the answer.
         self._since: Change | NewRelease | None = None
         # No record is missing from this offset on.
@@ -61,6 +63,7 @@ class Report:
 
     def unknown(self, first: int, end: int) -> None:
         """Print that records are missing, so that the answers between two offsets are unknown."""
+        self.has_changes = True
         self._known_from, self._since = end, None
         if self._as_json:
             print_json({"unknownFrom": first, "endOffset": end})
@@ -72,6 +75,7 @@ class Report:
 
     def change(self, step: HistoryStep, change: AnswerChange) -> None:
         """Print a change of the answer, or of the ACLs that decide it."""
+        self.has_changes = True
         if change.is_decision_change and step.unknown_from is None:
             self._since = change.changes[-1]
         direction = None

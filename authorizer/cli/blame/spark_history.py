@@ -83,6 +83,9 @@ class SparkHistory:
     def metadata(self) -> MetadataImage:
         return MetadataImage.EMPTY
 
+    def last_image(self) -> None:
+        return None
+
     def initial_acls(self) -> Sequence[AppliedAcl]:
         if self.is_complete:
             return ()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from authorizer.analysis.review import Review
     from authorizer.cli.acl_sources.acl_source import AclSet
-    from authorizer.engine.decisions.state import AuthorizerSettings
+    from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
 
 
 #: How to log what a review needs.
@@ -82,7 +82,30 @@ def review_set(acls: AclSet, settings: AuthorizerSettings, traffic: Traffic, *, 
     for why in unknown_release(state):
         raise Failure(f"cannot review {acls.name}: {why}", ExitCode.USAGE)
     with Progress("requests") as progress:
-        return review(acls.table(), state, traffic, minimizes_count=fewest, on_progress=progress.at)
+        found = review(acls.table(), state, traffic, minimizes_count=fewest, on_progress=progress.at)
+    _note_unknown_requests(state, found)
+    return found
+
+
+#: Requests that notes are searched for: one takes up to 0.1 s, where many names are compared.
+_REQUESTS_MAX: Final = 20
+_NOTES_MAX: Final = 5
+
+
+def _note_unknown_requests(state: AuthorizerState, found: Review) -> None:
+    """Print notes about requests that were allowed, and whose principal or resource no ACL names now."""
+    from authorizer.analysis.witness import decision_arguments
+    from authorizer.cli.request_notes import request_notes
+
+    denied_now = (each.request for each in found.changed_decisions if not each.is_allowed_now)
+    notes = {}
+    for request in islice(denied_now, _REQUESTS_MAX):
+        context, action = decision_arguments(*request)
+        notes.update(dict.fromkeys(request_notes(state, context.principal, action, is_allowed=False)))
+    for each in islice(notes, _NOTES_MAX):
+        note(f"note: {each}")
+    if len(notes) > _NOTES_MAX:
+        note(f"note: {len(notes) - _NOTES_MAX} more such notes are not shown")
 
 
 #: Lines between two progress reports.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -32,6 +33,50 @@ class _PairType(click.ParamType):  # type: ignore[type-arg]  # not generic in cl
 
 
 PAIR: Final = _PairType()
+
+# As org.apache.spark.SparkMasterRegex and SparkContext.createTaskScheduler.
+_MASTER: Final = re.compile(
+    r"local|local\[(\*|[0-9]+)(, *[0-9]+)?\]|local-cluster\[.+\]|yarn|k8s://.+"
+    r"|spark://[^,/]+:[0-9]+(,[^,/]+:[0-9]+)*"
+)
+
+
+#: Group, name and version.
+_COORDINATES: Final = 3
+
+
+class _MasterType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
+    """Where Spark runs; Spark itself reports a wrong one by a trace of Java's stack."""
+
+    name = "URL"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if _MASTER.fullmatch(value) is None:
+            self.fail(
+                f"Spark has no master `{value}`: local[4], spark://HOST:PORT[,HOST:PORT...], yarn or "
+                "k8s://HOST:PORT",
+                param,
+                ctx,
+            )
+        return value
+
+
+class _PackagesType(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
+    """Coordinates of Maven packages, with commas."""
+
+    name = "GROUP:NAME:VERSION,..."
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        for package in value.split(","):
+            parts = package.split(":")
+            if len(parts) != _COORDINATES or not all(part.strip() for part in parts):
+                self.fail(
+                    f"`{package}` is not GROUP:NAME:VERSION, such as org.apache.hadoop:hadoop-azure:3.5.0",
+                    param,
+                    ctx,
+                )
+        return value
+
 
 _logs = shared(
     click.option(
@@ -120,11 +165,14 @@ _batches = shared(
 spark_options: Final = shared(
     click.option(
         "--master",
+        type=_MasterType(),
         metavar="URL",
-        help="Where Spark runs: local[4], yarn, k8s://...  [default: this machine, or that of spark-submit]",
+        help="Where Spark runs: local[4], spark://HOST:PORT, yarn, k8s://...  [default: this machine, or "
+        "that of spark-submit]",
     ),
     click.option(
         "--packages",
+        type=_PackagesType(),
         metavar="GROUP:NAME:VERSION,...",
         help="Packages for Spark: a file system, or another Kafka connector than the default one.",
     ),

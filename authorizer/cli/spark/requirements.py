@@ -32,6 +32,8 @@ def missing_requirement() -> str | None:
         return None
     java = _java()
     if java is None:
+        if home := os.environ.get("JAVA_HOME"):
+            return f"JAVA_HOME is {home}, where bin/java is missing (without JAVA_HOME that of PATH is used)"
         return f"Java {JAVA_MIN} or newer is not on PATH, nor in JAVA_HOME"
     try:
         printed = subprocess.run(  # noqa: S603 - the user's own Java
