@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import Result
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import admin as kafka
 
@@ -59,14 +60,14 @@ def test_allowed_requests_that_no_acl_names_have_notes(acls: Path) -> None:
     """As those of `aclog check`: the lines may be of another cluster. Denied requests need no note."""
     lines = [
         line("User:alice", "READ", "orders"),
-        line("user:ALICE", "READ", "oders"),
+        line("user:ALICE", "READ", "0rders"),
         line("User:mallory", "READ", "secret", allowed=False),
     ]
     result = aclog("review", "--requests", "-", "--acls", acls, "--json", stdin="".join(lines))
     assert result.exit_code == 1, result.output
     assert notes_of(result) == [
         "note: no ACL names user:ALICE, and principals are case-sensitive; did you mean User:alice?",
-        "note: no ACL names topic oders; did you mean orders?",
+        "note: no ACL names topic 0rders; did you mean orders?",
     ]
 
 

@@ -61,6 +61,32 @@ def test_a_failed_start_of_spark_is_explained(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+def test_a_master_out_of_reach_is_named_without_javas_stack(tmp_path: Path) -> None:
+    """Spark tries it for a minute."""
+    done = subprocess.run(
+        job(tmp_path, "--master", "spark://127.0.0.1:1"),
+        capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "All masters are unresponsive" in done.stderr
+    assert "Error: Spark does not start with the master spark://127.0.0.1:1: " in done.stderr
+    assert "py4j" not in done.stderr
+
+
+@pytest.mark.long
+def test_a_package_that_no_repository_has_is_named_without_javas_stack(tmp_path: Path) -> None:
+    """Also where no repository can be reached."""
+    done = subprocess.run(
+        job(tmp_path, "--packages", "org.nowhere:nothing:1.0"),
+        capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "Error: Spark cannot fetch org.nowhere:nothing:1.0: no repository has this version" in done.stderr
+    assert "Correct --packages" in done.stderr
+    assert "SparkSubmit" not in done.stderr
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("seconds_later", [0.5, 4.0])
 def test_sigterm_ends_a_job_silently(tmp_path: Path, seconds_later: float) -> None:
     """It goes to every process of the group, as from a terminal, `timeout` or an init system.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -78,6 +79,8 @@ def test_a_connector_of_the_users_is_respected(key: str, value: str, monkeypatch
 def test_spark_logs_only_errors_unless_logging_is_configured(nothing_given: Path) -> None:
     options = own_jvm({"spark.driver.extraJavaOptions": "-Xss4m"}, needs_kafka=False)
     assert options["spark.driver.extraJavaOptions"].startswith("-Xss4m -Dlog4j2.configurationFile=file:///")
+    file = Path(urlsplit(options["spark.driver.extraJavaOptions"].partition("File=")[2]).path)
+    assert "rootLogger.level = error" in file.read_text(encoding="utf-8")
     user_settings = {"spark.driver.extraJavaOptions": "-Dlog4j2.configurationFile=mine"}
     assert own_jvm(user_settings, needs_kafka=False) == {}
     (nothing_given / "log4j2.properties").touch()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from records.log.directory import DirectoryLog
-from records.log.directory import segments as segments_module
+from records.log.directory.files import Listing, list_directory
 from records.log.directory.quiet_files import QuietFiles
 from support.directory_logs import acls
 from support.waiting import wait_until
@@ -77,10 +77,12 @@ def test_a_reader_of_an_idle_log_lists_it_rarely_and_finds_each_change(
 ) -> None:
     """An append, a new segment, and a file in the directory; a broker's log has no files of aclog."""
     listings: list[Path] = []
-    original = segments_module.list_directory
-    monkeypatch.setattr(
-        segments_module, "list_directory", lambda path: (listings.append(path), original(path))[1]
-    )
+
+    def counted(path: Path) -> Listing:
+        listings.append(path)
+        return list_directory(path)
+
+    monkeypatch.setattr("records.log.directory.segments.list_directory", counted)
     directory = tmp_path / "log"
     with DirectoryLog.open(directory, mode="create", segment_bytes=1000) as writer:
         end = writer.append(acls(0, 1))

@@ -9,6 +9,7 @@ them are shown if Spark does not start. Standard output belongs to the command.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 from collections import deque
@@ -18,13 +19,16 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 
-from snapshot.errors import SparkJobError
+from snapshot.errors import SparkJarsError, SparkJobError
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
 
 #: Prefix of log lines, see log4j2.properties.
 _LOG_PREFIX: Final = b"spark: "
+_JAVA_FRAME: Final = b"\tat "
+# Ivy's line about a package of spark.jars.packages.
+_UNRESOLVED: Final = re.compile(r"unresolved dependency: ([^#\s]+)#([^;\s]+);([^:\s]+)")
 _WITHHELD_LINES_MAX: Final = 200
 _END_TIMEOUT_S: Final = 5.0
 
@@ -37,6 +41,7 @@ def start_jvm(conf: SparkConf, *, shows_output: bool) -> None:
         shows_output: withhold nothing, for debugging and for users who configure Spark's logging.
 
     Raises:
+        SparkJarsError: a package cannot be fetched.
         SparkJobError: it does not start; with its output.
     """
     if SparkContext._gateway is not None:  # noqa: SLF001 - no public API
@@ -48,7 +53,13 @@ def start_jvm(conf: SparkConf, *, shows_output: bool) -> None:
         gateway = launch(conf, {"start_new_session": True, "stdout": writing, "stderr": writing})
         SparkContext._ensure_initialized(gateway=gateway, conf=conf)  # noqa: SLF001
     except (PySparkException, OSError) as error:
-        raise SparkJobError(f"Spark does not start: {error}{output.withheld(writing)}") from error
+        text = output.withheld(writing)
+        if missing := sorted({":".join(found) for found in _UNRESOLVED.findall(text)}):
+            raise SparkJarsError(
+                f"Spark cannot fetch {', '.join(missing)}: no repository has this version, or none answers. "
+                "Correct --packages, or name the jars by --conf spark.jars=FILE,..."
+            ) from error
+        raise SparkJobError(f"Spark does not start: {error}{text}") from error
     os.close(writing)
 
 
@@ -68,7 +79,7 @@ class _Output(threading.Thread):
                 if self._shows_output or line.startswith(_LOG_PREFIX):
                     sys.stderr.write(line.decode(errors="replace"))
                     sys.stderr.flush()
-                else:
+                elif not line.startswith(_JAVA_FRAME):  # a stack hides the reason
                     self._withheld.append(line)
 
     def withheld(self, writing: int) -> str:

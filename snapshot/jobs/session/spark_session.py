@@ -160,6 +160,13 @@ def _started(app_name: str, settings: Mapping[str, str]) -> SparkSession:
     except (PySparkException, OSError) as error:
         # The JVM has printed the cause to stderr.
         raise SparkJobError(f"Spark does not start: {error}") from error
+    except Exception as error:
+        if not type(error).__module__.startswith("py4j."):
+            raise
+        # pyspark has no class for it. The second line is the exception of Java, the others are its stack.
+        reason = "".join(str(error).splitlines()[1:2]).removeprefix(": ") or str(error)
+        where = f" with the master {settings[_MASTER]}" if _MASTER in settings else ""
+        raise SparkJobError(f"Spark does not start{where}: {reason}") from error
 
 
 def _submitted() -> dict[str, str]:

@@ -135,7 +135,8 @@ def query(spark: SparkSession, statement: str) -> tuple[list[str], list[tuple[An
             raise HistoryQueryError(f"two columns are named {min(twice)}: rename one with AS")
         return names, [tuple(row.asDict(recursive=True).values()) for row in found.collect()]
     except (AnalysisException, ParseException) as error:
-        reason = str(error).partition("\n\nJVM")[0].strip()
+        # Without Spark's plan of the statement.
+        reason = str(error).partition("\n\nJVM")[0].partition(";\n'")[0].strip()
         raise HistoryQueryError(f"Spark does not accept this query: {reason}") from error
 
 
