@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from authorizer.analysis.nested_patterns import NO_PATTERN, NestedPatterns, last_keys
 from authorizer.api.ip_network import address_of, network_of
 from records.acl import WILDCARD
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 #: The host of an ACL for every host; others are numbered from 0.
 EVERY_HOST: Final = -1
-#: Enclosing pattern where there is none.
-NO_PATTERN: Final = -1
 # Patterns with more ACLs get a table of them by host.
 _FEW_ACLS: Final = 16
 
@@ -35,14 +34,19 @@ class DecidingRows:
 
     Attributes:
         keys: by row, the key of its pattern (see `patterns.PatternRows`).
+        last_keys: by row, the last key that its pattern covers; an array.
         masks: by row, the mask of its operation.
         hosts: by row, the code of its host.
+        host_codes: the same as an array.
         wider: by host, the networks that contain it.
         narrower: by network, the hosts and networks in it.
         networks: by host, its network or address; empty if no host is a network.
     """
 
-    __slots__ = ("hosts", "keys", "masks", "narrower", "networks", "principals", "texts", "types", "wider")
+    __slots__ = (
+        *("host_codes", "hosts", "keys", "last_keys", "masks", "narrower", "networks", "principals"),
+        *("texts", "types", "wider"),
+    )
 
     def __init__(self, rows: PatternRows, *, networks: bool) -> None:
         codes = np.arange(len(rows.host_texts))
@@ -52,8 +56,10 @@ class DecidingRows:
         self.networks: dict[int, Network] = {}
         if networks:
             self._relate(rows.host_texts, codes)
-        self.hosts: list[int] = codes[rows.hosts].tolist()
+        self.host_codes = codes[rows.hosts]
+        self.hosts: list[int] = self.host_codes.tolist()
         self.keys: list[int] = rows.keys.tolist()
+        self.last_keys = last_keys(rows.keys, rows.texts)
         self.masks: list[int] = rows.masks.tolist()
         self.types: list[int] = rows.types.tolist()
         self.principals: list[int] = rows.principals.tolist()
@@ -87,23 +93,27 @@ class AclForest:
     ) -> None:
         """Arrange the ACLs with these numbers; ``is_shared``: principals share a tree."""
         principals = np.zeros_like(numbers) if is_shared else rows.principals[numbers]
-        types, keys = rows.types[numbers], rows.keys[numbers]
-        order = np.lexsort((numbers, keys, principals, types))
+        keys = rows.keys[numbers]
+        groups = rows.types[numbers] * (len(rows.principal_texts) + 1) + principals
+        patterns = NestedPatterns(groups, keys, acls.last_keys[numbers])
+        order, firsts = patterns.order, patterns.order[patterns.starts]
         self.acls = acls
         #: The ACLs in the order of their patterns.
         self.numbers: list[int] = numbers[order].tolist()
         self.masks = rows.masks[numbers][order]
-        group = (types * (len(rows.principal_texts) + 1) + principals)[order]
-        begins = (np.diff(group, prepend=-1) != 0) | (np.diff(keys[order], prepend=-1) != 0)
-        starts = np.flatnonzero(begins)
-        #: By pattern: its key, and the start of its ACLs.
-        self.keys: list[int] = keys[order][starts].tolist()
-        self.starts: list[int] = [*starts.tolist(), len(order)]
-        firsts = np.flatnonzero(np.diff(group[starts], prepend=-1)).tolist()
+        #: By pattern: its key, the start of its ACLs, and the longest prefix around it, or ``NO_PATTERN``.
+        self.keys: list[int] = keys[firsts].tolist()
+        self.starts: list[int] = [*patterns.starts.tolist(), len(order)]
+        self.outer: list[int] = patterns.outer.tolist()
+        group_starts = np.flatnonzero(np.diff(groups[firsts], prepend=-1))
         # One more than there are: the last code is that of a principal without ACLs.
         self._principals = len(rows.principal_texts) + 1
         self._ranges = dict(
-            zip(group[starts][firsts].tolist(), pairwise((*firsts, len(starts))), strict=True)
+            zip(
+                groups[firsts][group_starts].tolist(),
+                pairwise((*group_starts.tolist(), len(firsts))),
+                strict=True,
+            )
         )
         self._trees: dict[int, AclTree] = {}
 
@@ -115,54 +125,17 @@ class AclForest:
             found = self._trees[group] = AclTree(self, *self._ranges.get(group, (0, 0)))
         return found
 
-    def ranges(self) -> Iterator[tuple[int, int, AclTree]]:
-        """Yield each type and principal with its tree; trees that are created for this are not stored."""
-        for group, (first, end) in self._ranges.items():
-            tree = self._trees.get(group) or AclTree(self, first, end)
-            yield *divmod(group, self._principals), tree
-
 
 class AclTree:
-    """The ACLs of one resource type, of one principal or of all.
+    """The ACLs of one resource type, of one principal or of all: the patterns from ``first`` to ``end``."""
 
-    Attributes:
-        first: the number of the first pattern.
-        outer: by pattern, from ``first`` on, the longest prefix around it, or ``NO_PATTERN``.
-    """
-
-    __slots__ = ("_by_host", "_every_host", "_forest", "_named", "end", "first", "outer")
+    __slots__ = ("_by_host", "_forest", "end", "first")
 
     def __init__(self, forest: AclForest, first: int, end: int) -> None:
         self._forest = forest
         self.first = first
         self.end = end
-        self.outer: list[int] = []
-        # The mask for every host of a pattern and those around it; and by pattern the masks of named hosts.
-        self._every_host: list[int] = []
-        self._named: dict[int, dict[int, int]] = {}
         self._by_host: dict[int, dict[int, list[int]]] = {}
-        keys, starts, numbers, acls = forest.keys, forest.starts, forest.numbers, forest.acls
-        texts, hosts, masks = acls.texts, acls.hosts, acls.masks
-        # Not by `enclosing_prefixes`, which would need a tuple for each key.
-        open_prefixes: list[tuple[str, int]] = []
-        for pattern in range(first, end):
-            key = keys[pattern]
-            name = texts[key >> 1]
-            while open_prefixes and not name.startswith(open_prefixes[-1][0]):
-                open_prefixes.pop()
-            outer = open_prefixes[-1][1] if open_prefixes else NO_PATTERN
-            self.outer.append(outer)
-            combined_mask = self._every_host[outer - first] if open_prefixes else 0
-            for number in numbers[starts[pattern] : starts[pattern + 1]]:
-                host = hosts[number]
-                if host == EVERY_HOST:
-                    combined_mask |= masks[number]
-                else:
-                    named = self._named.setdefault(pattern, {})
-                    named[host] = named.get(host, 0) | masks[number]
-            self._every_host.append(combined_mask)
-            if not key & 1:
-                open_prefixes.append((name, pattern))
 
     def acls_of(self, pattern: int) -> list[int]:
         """Return the ACLs of a pattern."""
@@ -180,23 +153,8 @@ class AclTree:
             acls_here = keys[pattern]
             if acls_here == key or (not acls_here & 1 and name.startswith(texts[acls_here >> 1])):
                 return pattern
-            pattern = self.outer[pattern - self.first]
+            pattern = self._forest.outer[pattern]
         return NO_PATTERN
-
-    def combined_mask(self, pattern: int, host: int) -> int:
-        """Return the mask for a host of a pattern and those around it."""
-        if pattern == NO_PATTERN:
-            return 0
-        combined_mask = self._every_host[pattern - self.first]
-        if host != EVERY_HOST and self._named:
-            while pattern != NO_PATTERN:
-                if pattern in self._named:
-                    named = self._named[pattern]
-                    combined_mask |= named.get(host, 0)
-                    for wider in self._forest.acls.wider.get(host, ()):
-                        combined_mask |= named.get(wider, 0)
-                pattern = self.outer[pattern - self.first]
-        return combined_mask
 
     def covering(self, key: int, host: int) -> list[int]:
         """Return the ACLs for the host or every host that cover the key; narrowest patterns first."""
@@ -204,7 +162,7 @@ class AclTree:
         pattern = self.pattern_around(key)
         while pattern != NO_PATTERN:
             found += self._of_host(pattern, host)
-            pattern = self.outer[pattern - self.first]
+            pattern = self._forest.outer[pattern]
         return found
 
     def covering_in_part(self, key: int, host: int) -> Iterator[int]:
@@ -215,7 +173,7 @@ class AclTree:
             by_host = self._hosts_at(pattern)
             for each in narrower:
                 yield from by_host.get(each, ())
-            pattern = self.outer[pattern - self.first]
+            pattern = self._forest.outer[pattern]
 
     def overlapping(self, key: int, host: int, bits: int) -> Iterator[int]:
         """Yield the ACLs with some of these bits that share a name with the key, and match the host.
@@ -233,7 +191,7 @@ class AclTree:
             for number in candidates:
                 if acls.masks[number] & bits and (host == EVERY_HOST or acls.hosts[number] in shared):
                     yield number
-            pattern = self.outer[pattern - self.first]
+            pattern = self._forest.outer[pattern]
         for position in self._below(key, bits):
             number = self._forest.numbers[position]
             if host == EVERY_HOST or acls.hosts[number] in shared:
@@ -276,9 +234,10 @@ class AclTree:
         """The ACLs of a pattern by host."""
         by_host = self._by_host.get(pattern)
         if by_host is None:
-            by_host = self._by_host[pattern] = {}
+            by_host = {}
             for number in self.acls_of(pattern):
                 by_host.setdefault(self._forest.acls.hosts[number], []).append(number)
+            self._by_host[pattern] = by_host  # when it is complete: several threads may read the tree
         return by_host
 
 

@@ -20,7 +20,7 @@ The rules:
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from authorizer.engine.index.pattern_keys import PATTERNS, PERMISSIONS
 from records.acl import WILDCARD, PatternType, ResourceType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -73,6 +73,20 @@ class Finding(NamedTuple):
     def severity(self) -> str:
         """``warning`` for a defect, else ``info``."""
         return "warning" if self.is_defect else "info"
+
+
+class FoundRow(NamedTuple):
+    """A finding without its ACL and its proof, which `Lint.finding` adds: few of many are shown.
+
+    Attributes:
+        rule: see the module.
+        row: the row of the ACL in `Lint.acls`.
+        removable: with the proof; None if the rule does not make an ACL removable.
+    """
+
+    rule: Rule
+    row: int
+    removable: RemovableAcl | None
 
 
 class Lint:
@@ -118,52 +132,74 @@ class Lint:
 
     def findings(self) -> Iterator[Finding]:
         """Yield all findings by rule; those of one rule in the order of the ACLs."""
+        return map(self.finding, self.found_rows())
+
+    def found_rows(self) -> Iterator[FoundRow]:
+        """Yield the same as `findings`, without proofs."""
         reported: set[int] = set()
-        for rule, has_finding, reason_of in self._other_rules():
-            # A removable ACL has another finding.
-            for row in np.flatnonzero(has_finding & ~self._is_removable).tolist():
-                if self._acceptance(rule, row) is None:
-                    reported.add(row)
-                    yield self._other_finding(rule, row, reason_of)
-                else:
-                    self.accepted += 1
-        found: dict[Rule, list[RemovableAcl]] = {rule: [] for rule in RULES}
+        for found, acceptance in self._other_rows():
+            if acceptance is None:
+                reported.add(found.row)
+                yield found
+            else:
+                self.accepted += 1
+        by_rule: dict[Rule, list[RemovableAcl]] = {rule: [] for rule in RULES}
         idle = (each for each in self._kept_denies if each.row not in reported)
         for each in (*self.removable, *idle):
-            found[each.rule].append(each)
-        for same in found.values():
-            yield from map(self._finding, sorted(same, key=attrgetter("row")))
+            by_rule[each.rule].append(each)
+        for rule, same in by_rule.items():
+            for each in sorted(same, key=attrgetter("row")):
+                yield FoundRow(rule, each.row, each)
 
-    def accepted_findings(self) -> Iterator[tuple[Finding, str]]:
+    def accepted_rows(self) -> Iterator[tuple[FoundRow, str]]:
         """Yield the findings that the rules accept, each with the reason in the rules."""
-        for rule, has_finding, reason_of in self._other_rules():
-            for row in np.flatnonzero(has_finding & ~self._is_removable).tolist():
-                acceptance = self._acceptance(rule, row)
-                if acceptance is not None:
-                    yield self._other_finding(rule, row, reason_of), acceptance
+        for found, acceptance in self._other_rows():
+            if acceptance is not None:
+                yield found, acceptance
         for each in sorted(self._accepted_removable, key=attrgetter("row")):
-            yield self._finding(each), self._acceptance(each.rule, each.row) or ""
+            yield FoundRow(each.rule, each.row, each), self._acceptance(each.rule, each.row) or ""
 
-    def _other_finding(
-        self, rule: Rule, row: int, reason_of: Callable[[AccessControlEntryRecord], str]
-    ) -> Finding:
-        acl = self._record(row)
-        return Finding(rule, acl, self._ids(row), reason_of(acl), is_defect=self._rules.is_defect(rule))
+    def _other_rows(self) -> Iterator[tuple[FoundRow, str | None]]:
+        """The findings by other rules, and the reason in the rules of those that they accept."""
+        for rule, has_finding in self._other_rules():
+            # A removable ACL has another finding.
+            for row in np.flatnonzero(has_finding & ~self._is_removable).tolist():
+                yield FoundRow(rule, row, None), self._acceptance(rule, row)
 
-    def _finding(self, removable_acl: RemovableAcl) -> Finding:
-        acl = self._record(removable_acl.row)
-        by = tuple(map(self._record, removable_acl.by))
+    def is_removable(self, found: FoundRow) -> bool:
+        """Return whether the ACL can be removed together with the other removable ACLs."""
+        return bool(self._is_removable[found.row])
+
+    def is_defect(self, found: FoundRow) -> bool:
+        """Return whether it is a defect; else it is information."""
+        return self._rules.is_defect(found.rule)
+
+    def finding(self, found: FoundRow) -> Finding:
+        """Return the finding with its ACL and its proof."""
+        rule, row, removable = found
+        acl, is_defect = self._record(row), self.is_defect(found)
+        if removable is None:
+            return Finding(rule, acl, self._ids(row), _OTHER_REASONS[rule](acl), is_defect=is_defect)
+        by = tuple(map(self._record, removable.by))
         return Finding(
-            removable_acl.rule,
+            rule,
             acl,
-            self._ids(removable_acl.row),
-            _REASONS[removable_acl.rule](acl, by),
+            self._ids(row),
+            _REASONS[removable.rule](acl, by),
             by,
-            is_removable=bool(self._is_removable[removable_acl.row]),
-            is_defect=self._rules.is_defect(removable_acl.rule),
-            is_independent=removable_acl.is_independent,
-            keeps_by_resource_type=removable_acl.keeps_by_resource_type,
+            is_removable=self.is_removable(found),
+            is_defect=is_defect,
+            is_independent=removable.is_independent,
+            keeps_by_resource_type=removable.keeps_by_resource_type,
         )
+
+    def ids_of(self, found: FoundRow) -> tuple[Uuid, ...]:
+        """Return all ids of the ACL of a finding."""
+        return self._ids(found.row)
+
+    def records_of(self, found: Sequence[FoundRow]) -> Iterator[AccessControlEntryRecord]:
+        """Yield the ACL of each finding."""
+        return self.acls.records(np.array([each.row for each in found], np.int64))
 
     def needed(self) -> AclTable:
         """Return the ACLs without the removable ones."""
@@ -191,14 +227,12 @@ class Lint:
             return None
         return self._rules.acceptance(rule, self._record(row))
 
-    def _other_rules(
-        self,
-    ) -> Iterator[tuple[Rule, npt.NDArray[np.bool_], Callable[[AccessControlEntryRecord], str]]]:
-        """The rules that do not make an ACL removable, the ACLs that have a finding, and its reason."""
-        yield "duplicate", self._is_duplicate(), _duplicate
-        yield "unknown-code", self._has_unknown_code(), _unknown_code
-        yield "principal-type", self._has_unused_type(), _unused_type
-        yield "topic-gone", self._is_on_no_topic(), _on_no_topic
+    def _other_rules(self) -> Iterator[tuple[Rule, npt.NDArray[np.bool_]]]:
+        """The rules that do not make an ACL removable, and the ACLs that have a finding."""
+        yield "duplicate", self._is_duplicate()
+        yield "unknown-code", self._has_unknown_code()
+        yield "principal-type", self._has_unused_type()
+        yield "topic-gone", self._is_on_no_topic()
 
     def _is_duplicate(self) -> npt.NDArray[np.bool_]:
         is_duplicate = np.zeros(len(self.acls), np.bool_)
@@ -304,4 +338,10 @@ _REASONS = {
     "broader-twin": _has_twin,
     "redundant": _redundant,
     "idle-deny": _idle,
+}
+_OTHER_REASONS: Final[Mapping[Rule, Callable[[AccessControlEntryRecord], str]]] = {
+    "duplicate": _duplicate,
+    "unknown-code": _unknown_code,
+    "principal-type": _unused_type,
+    "topic-gone": _on_no_topic,
 }

@@ -150,16 +150,15 @@ def _has_clients(hosts: TextColumn, *, networks: bool) -> npt.NDArray[np.bool_]:
 
 def _keys(table: AclTable, is_included: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int64], list[str]]:
     """The key of each row, -1 if no resource can have the name; and the sorted texts."""
-    texts = sorted({"", CLUSTER_NAME, *table.names.texts})
+    names = table.names.texts
+    texts = sorted({"", CLUSTER_NAME, *names})
     ranks = {text: rank for rank, text in enumerate(texts)}
     keys = np.full(len(table), -1, np.int64)
     is_prefix = table.pattern_types != LITERAL_PATTERN
     for resource_type, space in NAME_SPACES.items():
         rows = np.flatnonzero(is_included & (table.resource_types == int(resource_type)))
         distinct, inverse = np.unique(table.names.codes[rows] * 2 + is_prefix[rows], return_inverse=True)
-        patterns = (
-            space.pattern(table.names.texts[each >> 1], is_prefix=each & 1) for each in distinct.tolist()
-        )
+        patterns = (space.pattern(names[each >> 1], is_prefix=each & 1) for each in distinct.tolist())
         found = [-1 if each is None else 2 * ranks[each[0]] + each[1] for each in patterns]
         keys[rows] = np.array(found, np.int64)[inverse]
     return keys, texts

@@ -20,12 +20,14 @@ The rest is irreducible: a needed ACL stays needed when others are removed. Exce
 
 from __future__ import annotations
 
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import numpy as np
 
 from authorizer.analysis.acl_comparison import has_network_host
-from authorizer.analysis.acl_tree import EVERY_HOST, AclForest, AclTree, DecidingRows
+from authorizer.analysis.acl_masks import AclMasks, masks_of_others
+from authorizer.analysis.acl_tree import EVERY_HOST, AclForest, DecidingRows
 from authorizer.analysis.host_tree import AddressMask, covering_acls
 from authorizer.analysis.ineffective_acls import ineffective_field
 from authorizer.analysis.patterns import PatternRows
@@ -43,6 +45,8 @@ from records.principal import WILDCARD_PRINCIPAL
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    import numpy.typing as npt
+
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.columns.acl_table import AclTable
     from records.entries import AccessControlEntryRecord
@@ -56,24 +60,57 @@ RemovalRule = Literal["dead", "super-user", "shadowed", "broader-twin", "redunda
 # The literal `*` and the empty prefix: the empty text sorts first.
 _EVERY_NAME: Final = 0
 _ALLOW_ALL: Final = ALLOW_MASKS[int(AclOperation.ALL)]
+# Of DENYs; None: neither is clear without the ACLs that were removed before.
+_CLEAR_RULES: Final[tuple[RemovalRule | None, ...]] = (None, "redundant", "idle-deny")
 
 
-class RemovableAcl(NamedTuple):
-    """An ACL that can be removed.
+class Proof(NamedTuple):
+    """Why an ACL can be removed.
+
+    Attributes:
+        by: the rows of the ACLs that are the reason; empty if there are none.
+        keeps_by_resource_type: whether the answers of authorize-by-resource-type surely stay the same.
+    """
+
+    by: tuple[int, ...]
+    keeps_by_resource_type: bool
+
+
+class RemovableAcl:
+    """An ACL that can be removed. Its proof is computed when it is read: few of many are shown.
 
     Attributes:
         row: its row in the table.
         rule: see `RemovalRule`.
-        by: the rows of the ACLs that are the reason; empty if there are none.
-        keeps_by_resource_type: whether the answers of authorize-by-resource-type surely stay the same.
         is_independent: whether it can be removed first; if not, ``by`` is an ALLOW to remove before it.
     """
 
-    row: int
-    rule: RemovalRule
-    by: tuple[int, ...]
-    keeps_by_resource_type: bool
-    is_independent: bool = True
+    __slots__ = ("_proof", "is_independent", "row", "rule")
+
+    def __init__(
+        self, row: int, rule: RemovalRule, proof: Proof | Callable[[], Proof], *, is_independent: bool = True
+    ) -> None:
+        self.row = row
+        self.rule = rule
+        self.is_independent = is_independent
+        self._proof = proof
+
+    @property
+    def proof(self) -> Proof:
+        proof = self._proof
+        if not isinstance(proof, Proof):
+            self._proof = proof = proof()
+        return proof
+
+    @property
+    def by(self) -> tuple[int, ...]:
+        """See `Proof`."""
+        return self.proof.by
+
+    @property
+    def keeps_by_resource_type(self) -> bool:
+        """See `Proof`."""
+        return self.proof.keeps_by_resource_type
 
 
 def find_removable(
@@ -114,51 +151,78 @@ class _Search:
         codes = {each: code for code, each in enumerate(rows.principal_texts)}
         self._no_principal = len(codes)
         self._wildcard = codes.get(WILDCARD_PRINCIPAL, self._no_principal)
-        self._removed: set[int] = set()
+        # In the order of their removal: a later proof must not use ACLs that were removed before.
+        self._removed: dict[int, int] = {}
         # Resource types with ACLs for impossible names, which authorize-by-resource-type reads.
         self._types_with_impossible_names: set[int] = set()
 
     def __iter__(self) -> Iterator[RemovableAcl]:
         yield from self._ineffective()
         for number in self._super_user_rows.tolist():
-            found = self._removable(self._row_of[number], "super-user", (), keeps_by_resource_type=True)
+            row = self._row_of[number]
+            found = RemovableAcl(row, "super-user", self._proof(row, (), keeps_by_resource_type=True))
             if self._try_remove(found):
                 yield found
         is_allow = self._rows.masks & EVERYTHING != 0
-        candidates = dict(self._candidate_allows())
+        self._denying = self._considered[~is_allow[self._considered]]
         is_retained = is_allow.copy()
-        is_retained[[*candidates]] = False
-        self._denies = AclForest(
-            self._rows, self._acls, self._considered[~is_allow[self._considered]], is_shared=False
-        )
-        self._allows = AclForest(
-            self._rows, self._acls, self._considered[is_retained[self._considered]], is_shared=False
-        )
-        for number, is_denied in candidates.items():
-            found = self._allow(number, is_denied=is_denied)
+        candidates, is_shadowed = self._candidate_allows()
+        is_retained[candidates] = False
+        self._allowing = self._considered[is_retained[self._considered]]
+        rules = self._rules_of(candidates, is_shadowed)
+        for number, rule in zip(candidates.tolist(), rules, strict=True):
+            found = RemovableAcl(self._row_of[number], rule, partial(self._prove_allow, number, rule))
             if self._keeps(found):
                 is_retained[number] = True
                 if self._covers is not None:
                     self._covers.restore(found.row)
             else:
                 yield found
-        of_networks = [each for each in self._allows.numbers if self._acls.hosts[each] in self._acls.narrower]
-        for number in sorted(of_networks, key=self._breadth):
-            combination = self._allow_covered_in_parts(number)
-            if combination is not None and self._try_remove(combination):
-                self._removed.add(number)
-                is_retained[number] = False
-                yield combination
+        if self._acls.narrower:
+            is_network = np.isin(self._acls.host_codes[self._allowing], [*self._acls.narrower])
+            for number in self._narrow_first(self._allowing[is_network]).tolist():
+                combination = self._allow_covered_in_parts(number)
+                if combination is not None and self._try_remove(combination):
+                    self._removed[number] = len(self._removed)
+                    is_retained[number] = False
+                    yield combination
         allows = self._not_super_users[is_allow[self._not_super_users]]
-        retained, removed = allows[is_retained[allows]], allows[~is_retained[allows]]
-        self._retained_allows, self._removed_allows = (
-            tuple(AclForest(self._rows, self._acls, each, is_shared=is_shared) for is_shared in (False, True))
-            for each in (retained, removed)
+        self._retained, self._no_more_retained = allows[is_retained[allows]], allows[~is_retained[allows]]
+        for number, clear_rule in self._candidate_denies():
+            match clear_rule:
+                case "redundant":
+                    prove = partial(self._prove_deny, number, len(self._removed))
+                    deny: RemovableAcl | None = RemovableAcl(self._row_of[number], clear_rule, prove)
+                case "idle-deny":
+                    deny = self._idle_deny(number, None, is_read_by_type=False)
+                case _:
+                    deny = self._deny(number)
+            if deny is not None and self._try_remove(deny):
+                self._removed[number] = len(self._removed)
+                yield deny
+
+    @cached_property
+    def _denies(self) -> AclForest:
+        return AclForest(self._rows, self._acls, self._denying, is_shared=False)
+
+    @cached_property
+    def _allows(self) -> AclForest:
+        """The ALLOWs that prove that others are removable."""
+        return AclForest(self._rows, self._acls, self._allowing, is_shared=False)
+
+    @cached_property
+    def _retained_allows(self) -> tuple[AclForest, AclForest]:
+        return self._by_principal_and_shared(self._retained)
+
+    @cached_property
+    def _removed_allows(self) -> tuple[AclForest, AclForest]:
+        return self._by_principal_and_shared(self._no_more_retained)
+
+    def _by_principal_and_shared(self, numbers: npt.NDArray[np.int64]) -> tuple[AclForest, AclForest]:
+        one, other = (
+            AclForest(self._rows, self._acls, numbers, is_shared=is_shared) for is_shared in (False, True)
         )
-        for number in sorted(self._denies.numbers, key=self._breadth):
-            if (idle := self._deny(number)) is not None and self._try_remove(idle):
-                self._removed.add(number)
-                yield idle
+        return one, other
 
     def _try_remove(self, found: RemovableAcl) -> bool:
         """Whether it is removed: it is not the last ACL of its names, and the caller does not keep it."""
@@ -181,66 +245,105 @@ class _Search:
             ) == "name" and is_considered(record)
             if is_read_by_type:
                 self._types_with_impossible_names.add(record.resource_type)
-            found = self._removable(row, "dead", (), keeps_by_resource_type=not is_read_by_type)
+            proof = self._proof(row, (), keeps_by_resource_type=not is_read_by_type)
+            found = RemovableAcl(row, "dead", proof)
             if self._try_remove(found):
                 yield found
 
-    def _candidate_allows(self) -> Iterator[tuple[int, bool]]:
-        """The removable ALLOWs, and whether a DENY denies some of what each allows."""
-        forest = AclForest(self._rows, self._acls, self._considered, is_shared=False)
-        for resource_type, principal, tree in forest.ranges():
-            wildcard = self._no_principal if principal == self._wildcard else self._wildcard
-            wildcard_tree = forest.tree(resource_type, wildcard)
-            for pattern in range(tree.first, tree.end):
-                for number, is_denied in self._removable_at(
-                    pattern, tree, wildcard_tree, forest.keys[pattern]
-                ):
-                    row = self._row_of[number]
-                    if self._covers is not None:
-                        if not self._covers.is_covered_without(row):
-                            continue
-                        self._covers.remove(row)
-                    yield number, is_denied
+    def _candidate_allows(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """The removable ALLOWs, and whether DENYs deny all that each allows."""
+        rows, numbers = self._rows, self._considered
+        acls = AclMasks(rows, self._acls, numbers, self._wildcard)
+        around = acls.around(numbers, includes_same=False)[acls.patterns.order]
+        patterns, ordered = acls.patterns, numbers[acls.patterns.order]
+        # Of ACLs that differ only in the operation, those with the fewest operations are removed first.
+        order = np.lexsort((np.bitwise_count(rows.masks[ordered]), patterns.of_rows))
+        ordered, masks = ordered[order], rows.masks[ordered[order]]
+        is_removable, others = _removable_by_others(masks, patterns.starts, around)
+        found = np.flatnonzero(is_removable)
+        allowed = masks[found] & EVERYTHING
+        is_shadowed = allowed & ~denied_operations(others[found]) == 0
+        numbers = ordered[found]
+        # In the order of patterns: with `_covers` the last ACLs of a name are kept.
+        first = (
+            np.minimum.reduceat(ordered, patterns.starts)[patterns.of_rows[found]] if len(found) else found
+        )
+        order = np.lexsort((first, rows.keys[numbers], rows.principals[numbers], rows.types[numbers]))
+        numbers, is_shadowed = numbers[order], is_shadowed[order]
+        if self._covers is not None:
+            is_covered = np.array([self._remove_if_covered(each) for each in numbers.tolist()], np.bool_)
+            numbers, is_shadowed = numbers[is_covered], is_shadowed[is_covered]
+        return numbers, is_shadowed
 
-    def _removable_at(
-        self, pattern: int, tree: AclTree, wildcard_tree: AclTree, key: int
-    ) -> Iterator[tuple[int, bool]]:
-        masks, hosts = self._acls.masks, self._acls.hosts
-        numbers = tree.acls_of(pattern)
-        outer, pattern_around = tree.outer[pattern - tree.first], wildcard_tree.pattern_around(key)
-        by_host: dict[int, list[int]] = {}
-        every = 0
-        for number in numbers:
-            host = hosts[number]
-            by_host.setdefault(host, []).append(number)
-            if host == EVERY_HOST:
-                every |= masks[number]
-        for host, numbers_of_host in by_host.items():
-            combined_mask = tree.combined_mask(outer, host) | wildcard_tree.combined_mask(
-                pattern_around, host
-            )
-            if host != EVERY_HOST:
-                combined_mask |= every
-                for wider in self._acls.wider.get(host, ()):
-                    for number in by_host.get(wider, ()):
-                        combined_mask |= masks[number]
-            if len(numbers_of_host) == 1:
-                (number,) = numbers_of_host
-                allowed = masks[number] & EVERYTHING
-                if allowed and not allowed & ~decided_operations(combined_mask):
-                    yield number, bool(allowed & denied_operations(combined_mask))
-                continue
-            # Of ACLs that differ only in the operation, those with the fewest operations are removed first.
-            retained = sorted(numbers_of_host, key=lambda each: (masks[each].bit_count(), each))
-            for number in tuple(retained):
-                other_mask = combined_mask
-                for each in retained:
-                    if each != number:
-                        other_mask |= masks[each]
-                allowed = masks[number] & EVERYTHING
-                if allowed and not allowed & ~decided_operations(other_mask):
-                    retained.remove(number)
-                    yield number, bool(allowed & denied_operations(other_mask))
+    def _rules_of(
+        self, numbers: npt.NDArray[np.int64], is_shadowed: npt.NDArray[np.bool_]
+    ) -> list[RemovalRule]:
+        """The rule of each removable ALLOW."""
+        rows = self._rows
+        allows = AclMasks(rows, self._acls, self._allowing, self._wildcard)
+        has_twin = (
+            (rows.principals[numbers] != self._wildcard) & allows.have(numbers, principal=self._wildcard)
+            | (self._acls.host_codes[numbers] != EVERY_HOST) & allows.have(numbers, host=EVERY_HOST)
+            | (rows.keys[numbers] != _EVERY_NAME) & allows.have(numbers, key=_EVERY_NAME)
+            | (rows.masks[numbers] != _ALLOW_ALL) & allows.have(numbers, mask=_ALLOW_ALL)
+        )
+        found: list[RemovalRule] = np.select(
+            (is_shadowed, has_twin), ("shadowed", "broader-twin"), "redundant"
+        ).tolist()
+        return found
+
+    def _remove_if_covered(self, number: int) -> bool:
+        """Count an ACL as removed for `AllowEveryoneCoverage`, unless it is the last one of its names."""
+        row, covers = self._row_of[number], self._covers
+        if covers is None or not covers.is_covered_without(row):
+            return False
+        covers.remove(row)
+        return True
+
+    def _candidate_denies(self) -> Iterator[tuple[int, RemovalRule | None]]:
+        """The DENYs that may be removable, the narrowest first, each with its rule if that is clear."""
+        numbers, rows, acls = self._narrow_first(self._denying), self._rows, self._acls
+        if not len(numbers):
+            return
+        retained = AclMasks(
+            rows, acls, self._retained[np.isin(self._retained, self._considered)], self._wildcard
+        )
+        every_host = AclMasks(
+            rows,
+            acls,
+            np.sort(np.concatenate((self._retained, self._no_more_retained))),
+            self._wildcard,
+            by_host=False,
+        )
+        denied = denied_operations(rows.masks[numbers])
+        broader, same = self._masks_of_other_denies(numbers)
+        undenied = denied & ~denied_operations(broader | same)
+        has_parts = np.isin(acls.host_codes[numbers], [*acls.narrower])
+        # It is the only DENY of what an ALLOW at its pattern allows.
+        is_required = undenied & retained.around(numbers, includes_same=True) != 0
+        is_exact = (undenied != 0) & ~has_parts
+        is_idle = (
+            is_exact
+            & (rows.keys[numbers] & 1 != 0)
+            & (rows.principals[numbers] != self._wildcard)
+            & (denied & every_host.around(numbers, includes_same=True) == 0)
+        )
+        # A broader DENY is checked later: none of them is removed yet.
+        is_redundant = denied & ~denied_operations(broader) == 0
+        rules = np.select((is_redundant, is_idle), (1, 2), 0)
+        is_candidate = is_redundant | ~(is_exact & is_required)
+        for number, rule in zip(numbers[is_candidate].tolist(), rules[is_candidate].tolist(), strict=True):
+            yield number, _CLEAR_RULES[rule]
+
+    def _masks_of_other_denies(
+        self, numbers: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The union of the masks of broader DENYs, and of those that differ in the operation only."""
+        denies = AclMasks(self._rows, self._acls, self._denying, self._wildcard)
+        ordered = self._denying[denies.patterns.order]
+        same = np.zeros(len(self._rows.masks), np.int64)
+        same[ordered] = masks_of_others(self._rows.masks[ordered], denies.patterns.starts)
+        return denies.around(numbers, includes_same=False), same[numbers]
 
     def _covering(self, number: int, forest: AclForest) -> list[int]:
         """The ACLs of a forest that are no narrower than this one, the broadest last."""
@@ -250,23 +353,21 @@ class _Search:
         found = forest.tree(resource_type, principal_code).covering(key, host)
         if principal_code != self._wildcard:
             found += forest.tree(resource_type, self._wildcard).covering(key, host)
-        return [each for each in found if each != number and each not in self._removed] if found else found
+        return [each for each in found if each != number]
 
-    def _allow(self, number: int, *, is_denied: bool) -> RemovableAcl:
-        """The proof that an ALLOW is removable: by DENYs, and by retained ALLOWs."""
-        masks = self._acls.masks
-        allowed = masks[number] & EVERYTHING
-        denies = self._covering(number, self._denies) if is_denied else []
-        shadows = self._choose(allowed, denies)
-        if shadows is not None:
-            return self._removable_by(number, "shadowed", shadows, denies)
+    def _prove_allow(self, number: int, rule: RemovalRule) -> Proof:
+        """The proof that an ALLOW is removable: by DENYs, and by ALLOWs that are not removable."""
+        allowed = self._acls.masks[number] & EVERYTHING
+        denies = self._covering(number, self._denies)
+        if rule == "shadowed":
+            return self._proof_by(number, self._choose(allowed, denies) or [], denies)
         allows = self._covering(number, self._allows)
-        twin = next((each for each in reversed(allows) if self._is_twin(each, number)), None)
-        if twin is not None:
-            return self._removable_by(number, "broader-twin", [twin], [*allows, *denies])
+        if rule == "broader-twin":
+            twin = next(each for each in reversed(allows) if self._is_twin(each, number))
+            return self._proof_by(number, [twin], [*allows, *denies])
         # ALLOWs are chosen first, DENYs for the rest.
         chosen = self._choose(allowed, [*denies, *allows])
-        return self._removable_by(number, "redundant", chosen or [], [*allows, *denies])
+        return self._proof_by(number, chosen or [], [*allows, *denies])
 
     def _allow_covered_in_parts(self, number: int) -> RemovableAcl | None:
         """The proof that ACLs for parts of a network make an ALLOW removable, or None."""
@@ -299,11 +400,22 @@ class _Search:
                     found.append(AddressMask(pattern, decided_operations(acls.masks[number]), number))
         return found
 
+    def _other_denies(self, number: int, removed: int) -> list[int]:
+        """The DENYs that are no narrower than one, without the first ``removed`` ones that were removed."""
+        order = self._removed
+        return [each for each in self._covering(number, self._denies) if order.get(each, removed) >= removed]
+
+    def _prove_deny(self, number: int, removed: int) -> Proof:
+        """The proof that a DENY is redundant."""
+        other_acls = self._other_denies(number, removed)
+        chosen = self._choose(denied_operations(self._acls.masks[number]), other_acls)
+        return self._proof_by(number, chosen or [], other_acls)
+
     def _deny(self, number: int) -> RemovableAcl | None:
         """The proof that a DENY is removable, or None."""
         acls = self._acls
         denied_bits = denied_operations(acls.masks[number])
-        other_acls = self._covering(number, self._denies)
+        other_acls = self._other_denies(number, len(self._removed))
         chosen = self._choose(denied_bits, other_acls)
         if chosen is not None:
             return self._removable_by(number, "redundant", chosen, other_acls)
@@ -315,7 +427,7 @@ class _Search:
             )
             if combination is not None:
                 return self._removable_by(number, "redundant", sorted(combination), other_acls)
-        is_read_by_type = acls.types[number] in self._types_with_impossible_names
+        is_read_by_type = False
         for allow in self._overlapping(number, denied_bits, self._retained_allows):
             if self._is_only_deny_of(number, allow):
                 return None
@@ -328,11 +440,15 @@ class _Search:
             ),
             None,
         )
-        by = () if first is None else (self._row_of[first],)
-        idle = self._removable(
-            self._row_of[number], "idle-deny", by, keeps_by_resource_type=not is_read_by_type
-        )
-        return idle._replace(is_independent=first is None)
+        return self._idle_deny(number, first, is_read_by_type=is_read_by_type)
+
+    def _idle_deny(self, number: int, allow: int | None, *, is_read_by_type: bool) -> RemovableAcl:
+        """A DENY that denies nothing, or only what a removable ALLOW allows."""
+        row = self._row_of[number]
+        by = () if allow is None else (self._row_of[allow],)
+        is_read_by_type = is_read_by_type or self._acls.types[number] in self._types_with_impossible_names
+        proof = self._proof(row, by, keeps_by_resource_type=not is_read_by_type)
+        return RemovableAcl(row, "idle-deny", proof, is_independent=allow is None)
 
     def _overlapping(self, number: int, bits: int, allows: tuple[AclForest, ...]) -> Iterator[int]:
         """The ALLOWs of any of these operations that share a name, a host and a principal with a DENY."""
@@ -399,7 +515,9 @@ class _Search:
     def _removable_by(
         self, number: int, rule: RemovalRule, chosen: list[int], other_acls: Iterable[int]
     ) -> RemovableAcl:
-        row = self._row_of[number]
+        return RemovableAcl(self._row_of[number], rule, self._proof_by(number, chosen, other_acls))
+
+    def _proof_by(self, number: int, chosen: list[int], other_acls: Iterable[int]) -> Proof:
         record = self._record(number)
         required_bits = explicit_operations(self._acls.masks[number]) if is_considered(record) else 0
         for each in other_acls:
@@ -408,33 +526,67 @@ class _Search:
             ):
                 required_bits &= ~explicit_operations(self._acls.masks[each])
         by = tuple(self._row_of[each] for each in chosen)
-        return self._removable(row, rule, by, keeps_by_resource_type=not required_bits)
+        return self._proof(self._row_of[number], by, keeps_by_resource_type=not required_bits)
 
-    def _removable(
-        self, row: int, rule: RemovalRule, by: tuple[int, ...], *, keeps_by_resource_type: bool
-    ) -> RemovableAcl:
+    def _proof(self, row: int, by: tuple[int, ...], *, keeps_by_resource_type: bool) -> Proof:
         # Authorize-by-resource-type requests an impossible name of the cluster, which may be open to every
         # principal.
         is_cluster_probed = (
             self._covers is not None and self._table.resource_types[row] == ResourceType.CLUSTER
         )
-        return RemovableAcl(
-            row, rule, by, keeps_by_resource_type=keeps_by_resource_type and not is_cluster_probed
-        )
+        return Proof(by, keeps_by_resource_type and not is_cluster_probed)
 
     def _record(self, number: int) -> AccessControlEntryRecord:
         return self._table.acl(self._row_of[number]).record
 
-    def _breadth(self, number: int) -> tuple[bool, bool, int, bool, int, int, int]:
-        """Sort key: narrow ACLs before broad ones."""
-        acls = self._acls
-        key, mask = acls.keys[number], acls.masks[number]
-        return (
-            acls.principals[number] == self._wildcard,
-            not key & 1,
-            -len(acls.texts[key >> 1]),
-            acls.hosts[number] == EVERY_HOST,
-            -len(acls.wider.get(acls.hosts[number], ())),
-            mask.bit_count(),
-            number,
+    def _narrow_first(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Sort narrow ACLs before broad ones."""
+        rows, acls = self._rows, self._acls
+        keys, masks, hosts = rows.keys[numbers], rows.masks[numbers], acls.host_codes[numbers]
+        lengths = np.fromiter(map(len, rows.texts), np.int64, len(rows.texts))
+        wider = np.zeros(len(rows.host_texts) + 1, np.int64)  # the last one is `EVERY_HOST`
+        for host, around in acls.wider.items():
+            wider[host] = len(around)
+        order = np.lexsort(
+            (
+                numbers,
+                np.bitwise_count(masks),
+                -wider[hosts],
+                hosts == EVERY_HOST,
+                -lengths[keys >> 1],
+                keys & 1 == 0,
+                rows.principals[numbers] == self._wildcard,
+            )
         )
+        return numbers[order]
+
+
+def _removable_by_others(
+    masks: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], around: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
+    """Which ALLOWs are removable if those of a pattern are removed in order, and the masks of the others.
+
+    Args:
+        masks: of ACLs, by pattern.
+        starts: by pattern.
+        around: by ACL, the masks of broader ACLs.
+    """
+    is_removable, others = np.zeros(len(masks), np.bool_), around.copy()
+    sizes = np.diff(starts, append=len(masks))
+    # The ACLs with the same position in their patterns, at a time.
+    positions: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
+    patterns = np.flatnonzero(sizes)
+    while len(patterns):
+        positions.append((patterns, starts[patterns] + len(positions)))
+        patterns = patterns[sizes[patterns] > len(positions)]
+    later = np.zeros(len(starts), np.int64)
+    for patterns, at in reversed(positions):
+        others[at] |= later[patterns]
+        later[patterns] |= masks[at]
+    retained = np.zeros(len(starts), np.int64)
+    for patterns, at in positions:
+        others[at] |= retained[patterns]
+        allowed = masks[at] & EVERYTHING
+        is_removable[at] = (allowed != 0) & (allowed & ~(others[at] | denied_operations(others[at])) == 0)
+        retained[patterns] |= np.where(is_removable[at], 0, masks[at])
+    return is_removable, others

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from authorizer.analysis.acl_tree import NO_PATTERN, AclForest, AclTree, DecidingRows
-from authorizer.analysis.name_space import NAME_SPACES
+from authorizer.analysis.nested_patterns import NO_PATTERN, NestedPatterns, last_keys
 from authorizer.analysis.patterns import PatternRows
 from authorizer.api.ip_network import EXACT_HOSTS
 from authorizer.engine.index.masks import ALLOW_BITS, EXPLICIT_REQUEST_BITS, OPERATIONS, denied_operations
@@ -65,27 +64,21 @@ class AllowEveryoneCoverage:
 
     def __init__(self, table: AclTable) -> None:
         rows = PatternRows.of(table, networks=EXACT_HOSTS, only_deciding=False)
-        forest = AclForest(
-            rows, DecidingRows(rows, networks=False), np.arange(len(rows.positions)), is_shared=True
+        patterns = NestedPatterns(rows.types, rows.keys, last_keys(rows.keys, rows.texts))
+        self._outer: list[int] = patterns.outer.tolist()
+        self._counts: list[int] = np.diff(patterns.starts, append=len(patterns.order)).tolist()
+        self._patterns: dict[int, int] = dict(
+            zip(rows.positions[patterns.order].tolist(), patterns.of_rows.tolist(), strict=True)
         )
-        positions = rows.positions.tolist()
-        self._patterns: dict[int, tuple[AclTree, int]] = {}
-        self._counts: dict[int, int] = {}
-        for resource_type in NAME_SPACES:
-            tree = forest.tree(resource_type)
-            for pattern in range(tree.first, tree.end):
-                numbers = tree.acls_of(pattern)
-                self._counts[pattern] = len(numbers)
-                self._patterns.update((positions[number], (tree, pattern)) for number in numbers)
 
     def is_covered_without(self, row: int) -> bool:
         """Return whether other ACLs cover all names of the ACL."""
         if row not in self._patterns:
             return True
-        tree, pattern = self._patterns[row]
+        pattern = self._patterns[row]
         if self._counts[pattern] > 1:
             return True
-        while (pattern := tree.outer[pattern - tree.first]) != NO_PATTERN:
+        while (pattern := self._outer[pattern]) != NO_PATTERN:
             if self._counts[pattern]:
                 return True
         return False
@@ -93,9 +86,9 @@ class AllowEveryoneCoverage:
     def remove(self, row: int) -> None:
         """Count the ACL as removed."""
         if row in self._patterns:
-            self._counts[self._patterns[row][1]] -= 1
+            self._counts[self._patterns[row]] -= 1
 
     def restore(self, row: int) -> None:
         """Count a removed ACL again."""
         if row in self._patterns:
-            self._counts[self._patterns[row][1]] += 1
+            self._counts[self._patterns[row]] += 1

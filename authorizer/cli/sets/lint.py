@@ -18,7 +18,7 @@ from authorizer.cli.rendering.output import Waiting, note
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from authorizer.analysis.lint import Finding, Lint
+    from authorizer.analysis.lint import FoundRow, Lint
     from authorizer.analysis.lint_rules import LintRules
 
 #: Read from the working directory.
@@ -156,14 +156,14 @@ def lint_command(
             topics=acls.image.metadata.known_topics,
         )
     by_rule: dict[str, list[str]] = {}
-    findings = lint.findings()
+    found_rows = lint.found_rows()
     if junit is not None:
-        findings = _collected(findings, by_rule)
+        found_rows = _collected(lint, found_rows, by_rule)
     program = acls.editing_command
     if as_json:
-        is_clean = print_json_lines(lint, findings, program)
+        is_clean = print_json_lines(lint, found_rows, program)
     else:
-        is_clean = print_text(lint, findings, limit, program)
+        is_clean = print_text(lint, found_rows, limit, program)
     if changes is not None:
         _write_changes(lint, changes)
         note_next_steps(changes)
@@ -173,11 +173,14 @@ def lint_command(
         raise click.exceptions.Exit(ExitCode.NO)
 
 
-def _collected(findings: Iterable[Finding], by_rule: dict[str, list[str]]) -> Iterator[Finding]:
+def _collected(
+    lint: Lint, found_rows: Iterable[FoundRow], by_rule: dict[str, list[str]]
+) -> Iterator[FoundRow]:
     from authorizer.cli.rendering.acls import acl_line
 
-    for each in findings:
-        by_rule.setdefault(each.rule, []).append(f"{acl_line(each.acl)}: {each.reason}")
+    for each in found_rows:
+        finding = lint.finding(each)
+        by_rule.setdefault(each.rule, []).append(f"{acl_line(finding.acl)}: {finding.reason}")
         yield each
 
 

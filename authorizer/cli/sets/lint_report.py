@@ -18,7 +18,7 @@ from records.ids import uuid_to_string
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from authorizer.analysis.lint import Finding, Lint
+    from authorizer.analysis.lint import Finding, FoundRow, Lint
 
 # Most words are repeated many times.
 _quoted: Final = lru_cache(1 << 12)(shlex.quote)
@@ -54,12 +54,12 @@ def finding_json(finding: Finding, program: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def print_json_lines(lint: Lint, findings: Iterable[Finding], program: Sequence[str]) -> bool:
+def print_json_lines(lint: Lint, found_rows: Iterable[FoundRow], program: Sequence[str]) -> bool:
     """Print all findings and a summary; returns whether there is no defect."""
     counts: Counter[str] = Counter()
     is_clean = True
     with JsonLines() as lines:
-        for finding in findings:
+        for finding in map(lint.finding, found_rows):
             counts[finding.rule] += 1
             is_clean = is_clean and not finding.is_defect
             lines.write(finding_json(finding, program))
@@ -75,18 +75,19 @@ def print_json_lines(lint: Lint, findings: Iterable[Finding], program: Sequence[
     return is_clean
 
 
-def print_text(lint: Lint, findings: Iterable[Finding], limit: int, program: Sequence[str]) -> bool:
+def print_text(lint: Lint, found_rows: Iterable[FoundRow], limit: int, program: Sequence[str]) -> bool:
     """Print at most ``limit`` findings of each rule and a summary; returns whether there is no defect."""
     counts: Counter[str] = Counter()
     informative: set[str] = set()
-    for finding in findings:
-        if not counts[finding.rule]:
-            step(finding.rule if finding.is_defect else f"{finding.rule} (information, no defect)")
-        counts[finding.rule] += 1
-        if not finding.is_defect:
-            informative.add(finding.rule)
-        if not limit or counts[finding.rule] <= limit:
-            _print(finding, program)
+    for found in found_rows:
+        is_defect = lint.is_defect(found)
+        if not counts[found.rule]:
+            step(found.rule if is_defect else f"{found.rule} (information, no defect)")
+        counts[found.rule] += 1
+        if not is_defect:
+            informative.add(found.rule)
+        if not limit or counts[found.rule] <= limit:
+            _print(lint.finding(found), program)
     answer("")
     for rule in RULES:
         if counts[rule]:

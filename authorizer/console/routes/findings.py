@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from authorizer.analysis.files.lint_file import parse_rules
 from authorizer.analysis.files.parsing import FileFormatError
-from authorizer.analysis.lint import Finding, Lint
+from authorizer.analysis.lint import Finding, FoundRow, Lint
 from authorizer.analysis.lint_rules import RULES, LintRules
 from authorizer.api.acl_json import acl_json
 from authorizer.configuration.keys.names import CONSOLE_LINT_RULES
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from records.ids import Uuid
     from snapshot.image import AclsImage
 
-#: Maximum number of ACLs that are linted for a page, which takes seconds.
+#: Maximum number of ACLs that are linted for a page, which takes a second.
 ACLS_MAXIMUM: Final = 200_000
 
 
@@ -33,16 +34,14 @@ class Findings(NamedTuple):
     """The findings of a state.
 
     Attributes:
-        acls: number of distinct ACLs.
-        removable: how many of them can be removed together.
-        found: all findings, by rule.
+        lint: the state.
+        found: all findings, by rule, without their proofs: only those of a page are computed.
         accepted: those that the rules accept, and why.
     """
 
-    acls: int
-    removable: int
-    found: list[Finding]
-    accepted: list[tuple[Finding, str]]
+    lint: Lint
+    found: list[FoundRow]
+    accepted: list[tuple[FoundRow, str]]
 
     @classmethod
     def of(cls, image: AclsImage, settings: AuthorizerSettings, rules: LintRules) -> Findings:
@@ -53,32 +52,38 @@ class Findings(NamedTuple):
             rules,
             topics=image.metadata.known_topics,
         )
-        found = [*lint.findings()]
-        return cls(len(lint.acls), len(lint.removable), found, [*lint.accepted_findings()])
+        return cls(lint, [*lint.found_rows()], [*lint.accepted_rows()])
 
     def page(self, query: LintQuery, teams: Teams) -> dict[str, Any]:
         """Return a page of the selected findings, and the number of all of them by rule."""
-        acl_filter = AclRecordFilter(query, teams)
+        lint = self.lint
         shown = self.accepted if query.accepted else [(each, None) for each in self.found]
         selected = [
             (each, accepted)
             for each, accepted in shown
             if query.rule in (None, each.rule)
-            and query.severity in (None, each.severity)
-            and (each.is_removable or not query.can_go)
-            and acl_filter.selects_acl(each.acl)
+            and query.severity in (None, "warning" if lint.is_defect(each) else "info")
+            and (not query.can_go or lint.is_removable(each))
         ]
+        acl_filter = AclRecordFilter(query, teams)
+        if not acl_filter.selects_all:
+            acls = lint.records_of([each for each, _ in selected])
+            selected = [*compress(selected, map(acl_filter.selects_acl, acls))]
         counts = Counter(each.rule for each, _ in shown)
+        page = [
+            (lint.finding(each), accepted)
+            for each, accepted in selected[query.first : query.first + query.count]
+        ]
         return {
-            "acls": self.acls,
-            "can_go": self.removable,
+            "acls": len(lint.acls),
+            "can_go": len(lint.removable),
             "accepted": len(self.accepted),
             "rules": {rule: counts[rule] for rule in RULES},
             "total": len(selected),
             "first": query.first,
             "findings": [
                 {"acl": acl_json(each.acl), **_finding_json(each), "accepted": accepted}
-                for each, accepted in selected[query.first : query.first + query.count]
+                for each, accepted in page
             ],
         }
 
@@ -121,10 +126,10 @@ class FindingsCache:
 def findings_by_acl(findings: Findings, acl_ids: Container[Uuid]) -> dict[Uuid, list[dict[str, Any]]]:
     """Return the findings about some ACLs, by ACL id."""
     by_id: dict[Uuid, list[dict[str, Any]]] = {}
-    for finding in findings.found:
-        for acl_id in finding.ids:
+    for found in findings.found:
+        for acl_id in findings.lint.ids_of(found):
             if acl_id in acl_ids:
-                by_id.setdefault(acl_id, []).append(_finding_json(finding))
+                by_id.setdefault(acl_id, []).append(_finding_json(findings.lint.finding(found)))
     return by_id
 
 

@@ -24,7 +24,7 @@ Source: StandardAuthorizerData.findResult; the rules are stated in `engine.decis
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
@@ -40,6 +40,12 @@ from records.acl import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+
+    import numpy as np
+    import numpy.typing as npt
+
+
+_Mask = TypeVar("_Mask", int, "npt.NDArray[np.int64]")
 
 
 class NetworkMasks(msgspec.Struct, gc=False):
@@ -188,7 +194,7 @@ def allowed_operations(mask: int) -> int:
     return mask & ~(mask >> _DENY_SHIFT) & EVERYTHING
 
 
-def denied_operations(mask: int) -> int:
+def denied_operations(mask: _Mask) -> _Mask:
     """Return the bits of the operations that a mask denies, at the positions of `allowed_operations`."""
     return mask >> _DENY_SHIFT
 
