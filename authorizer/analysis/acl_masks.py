@@ -126,11 +126,11 @@ def masks_of_others(masks: Numbers, starts: Numbers) -> Numbers:
     """Return for each ACL of a pattern the union of the masks of its other ACLs; ``starts``: by pattern."""
     if not len(masks):
         return masks
-    several = np.zeros(len(starts), np.int64)
+    shared = np.zeros(len(starts), np.int64)
     for bit in range(_MASK_BITS):
-        several |= (np.add.reduceat(masks >> bit & 1, starts) > 1).astype(np.int64) << bit
+        shared |= (np.add.reduceat(masks >> bit & 1, starts) > 1).astype(np.int64) << bit
     sizes = np.diff(starts, append=len(masks))
-    others: Numbers = (
-        np.repeat(several, sizes) | np.repeat(np.bitwise_or.reduceat(masks, starts), sizes) & ~masks
+    around: Numbers = (
+        np.repeat(shared, sizes) | np.repeat(np.bitwise_or.reduceat(masks, starts), sizes) & ~masks
     )
-    return others
+    return around

@@ -259,10 +259,10 @@ class _Search:
         # Of ACLs that differ only in the operation, those with the fewest operations are removed first.
         order = np.lexsort((np.bitwise_count(rows.masks[ordered]), patterns.of_rows))
         ordered, masks = ordered[order], rows.masks[ordered[order]]
-        is_removable, others = _removable_by_others(masks, patterns.starts, around)
+        is_removable, other_masks = _removable_by_others(masks, patterns.starts, around)
         found = np.flatnonzero(is_removable)
         allowed = masks[found] & EVERYTHING
-        is_shadowed = allowed & ~denied_operations(others[found]) == 0
+        is_shadowed = allowed & ~denied_operations(other_masks[found]) == 0
         numbers = ordered[found]
         # In the order of patterns: with `_covers` the last ACLs of a name are kept.
         first = (
@@ -564,14 +564,14 @@ class _Search:
 def _removable_by_others(
     masks: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], around: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
-    """Which ALLOWs are removable if those of a pattern are removed in order, and the masks of the others.
+    """Which ALLOWs are removable if those of a pattern are removed in order, and the masks of all others.
 
     Args:
         masks: of ACLs, by pattern.
         starts: by pattern.
         around: by ACL, the masks of broader ACLs.
     """
-    is_removable, others = np.zeros(len(masks), np.bool_), around.copy()
+    is_removable, other_masks = np.zeros(len(masks), np.bool_), around.copy()
     sizes = np.diff(starts, append=len(masks))
     # The ACLs with the same position in their patterns, at a time.
     positions: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
@@ -581,12 +581,14 @@ def _removable_by_others(
         patterns = patterns[sizes[patterns] > len(positions)]
     later = np.zeros(len(starts), np.int64)
     for patterns, at in reversed(positions):
-        others[at] |= later[patterns]
+        other_masks[at] |= later[patterns]
         later[patterns] |= masks[at]
     retained = np.zeros(len(starts), np.int64)
     for patterns, at in positions:
-        others[at] |= retained[patterns]
+        other_masks[at] |= retained[patterns]
         allowed = masks[at] & EVERYTHING
-        is_removable[at] = (allowed != 0) & (allowed & ~(others[at] | denied_operations(others[at])) == 0)
+        is_removable[at] = (allowed != 0) & (
+            allowed & ~(other_masks[at] | denied_operations(other_masks[at])) == 0
+        )
         retained[patterns] |= np.where(is_removable[at], 0, masks[at])
-    return is_removable, others
+    return is_removable, other_masks

@@ -132,7 +132,7 @@ def test_the_rule_of_each_removable_allow_is_that_of_its_definition() -> None:
         records = drawn_set(seed, hosts=(WILDCARD, "10.0.0.1"))
         found = find_removable(table_of(records), settings)
         removed = {each.row for each in found}
-        kept = [record for row, record in enumerate(records) if row not in removed]
+        retained = [record for row, record in enumerate(records) if row not in removed]
 
         def is_no_narrower(one: AccessControlEntryRecord, other: AccessControlEntryRecord) -> bool:
             return (
@@ -153,7 +153,7 @@ def test_the_rule_of_each_removable_allow_is_that_of_its_definition() -> None:
             allowed = acl_mask(record.operation, record.permission_type) & EVERYTHING
             twins = [
                 other
-                for other in kept
+                for other in retained
                 if other.permission_type == AclPermissionType.ALLOW
                 and is_no_narrower(other, record)
                 and differing_wildcards(other, record) == [True]
@@ -181,4 +181,4 @@ def differing_wildcards(one: AccessControlEntryRecord, other: AccessControlEntry
         (key_of(one), key_of(other), ("", False)),
         (one.operation, other.operation, AclOperation.ALL),
     )
-    return [mine == wildcard for mine, its, wildcard in fields if mine != its]
+    return [first == wildcard for first, second, wildcard in fields if first != second]
