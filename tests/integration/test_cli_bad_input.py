@@ -34,7 +34,7 @@ from records.log.directory import DirectoryLog
 from support.data import real_log
 
 SEGMENT = "00000000000000000000.log"
-QUESTION = ("--principal", "User:u7", "--operation", "Read", "--topic", "t7")
+REQUEST = ("--principal", "User:u7", "--operation", "Read", "--topic", "t7")
 
 
 def record(number: int) -> AccessControlEntryRecord:
@@ -217,7 +217,7 @@ def mistyped_config(world: World) -> Iterator[None]:
 
 
 LISTING = "acls --list --log {log}"
-CHECK = "check --log {log} " + " ".join(QUESTION)
+CHECK = "check --log {log} " + " ".join(REQUEST)
 VERIFY_LOG = "log verify --log {log}"
 DUMP = "log dump --log {log}"
 VERIFY_STORE = "snapshot verify --snapshots {store}"
@@ -254,7 +254,7 @@ CASES = [
         (truncated_tail, command, 0, "its last 85 bytes")
         for command in (
             "diff {log} {log}",
-            f"check --acls {{log}} {' '.join(QUESTION)}",
+            f"check --acls {{log}} {' '.join(REQUEST)}",
             "snapshot create --log {log} --snapshots {store}",
         )
     ),
@@ -342,7 +342,7 @@ def test_invalid_bytes_do_not_suggest_a_newer_aclog(arrange: Arrange, world: Wor
 def test_a_damaged_snapshot_does_not_change_the_answer(arrange: Arrange, world: World) -> None:
     """check falls back to the log and says on stderr which snapshot it skipped."""
     with arrange(world):
-        args = ["check", "--log", str(world.log), "--snapshots", str(world.store), *QUESTION]
+        args = ["check", "--log", str(world.log), "--snapshots", str(world.store), *REQUEST]
         result = CliRunner().invoke(cli, args)
     assert (result.exit_code, result.stdout.split()[0]) == (0, "ALLOWED")
     assert "skipped" in result.stderr
