@@ -65,7 +65,7 @@ def opened_change(page: Page, url: str) -> Locator:
 def add(page: Page, principal: str, operation: str, name: str, pattern: str = "LITERAL") -> None:
     form = page.get_by_role("form", name="Add an ACL")
     form.get_by_label("Principal").fill(principal)
-    form.get_by_label("Operation", exact=True).select_option(operation)
+    form.get_by_label("Operation").select_option(operation)
     form.get_by_label("Pattern").select_option(pattern)
     form.get_by_label("Name").fill(name)
     form.get_by_role("button").click()

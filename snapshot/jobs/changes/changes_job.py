@@ -26,6 +26,7 @@ from snapshot.jobs.changes.coverage import Coverage, put_coverage, read_coverage
 from snapshot.jobs.changes.tables.delta_tables import DeltaHistory
 from snapshot.jobs.running.job import JobObserver, claimed
 from snapshot.jobs.running.query import run_job
+from snapshot.jobs.session.delta import require_delta
 from snapshot.jobs.sources.log_failures import LogFailures
 from snapshot.store.storage import Storage
 
@@ -83,12 +84,13 @@ def run_changes(
 
     Raises:
         HistoryForeignError: ``output`` has the history of another log of the same cluster, or one that
-        extends
-            beyond the start of a new checkpoint.
+            extends beyond the start of a new checkpoint.
         LogError: the topic does not exist or cannot be written to.
         CheckpointClaimedError: another job uses the checkpoint, or has taken it over.
         SparkJobError: see run_job.
     """
+    if access_analysis is not None:
+        require_delta(spark)
     failures = LogFailures(is_collecting=settings.isolates_logs)
     for log in settings.logs:
         with failures.collect(log.identity.cluster_id):

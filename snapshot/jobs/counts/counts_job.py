@@ -57,15 +57,14 @@ def run_counts(
         CheckpointClaimedError: another job uses the checkpoint, or has taken it over.
         SparkJobError: Delta is missing, there are counts but no states to continue, or see run_job.
     """
+    if table_format == "delta":
+        require_delta(spark)
     settings = replace(settings, store=state_store(output))
     with claimed(settings, None if control is None else control.stop) as claim:
         settings = replace(settings, claim=claim)
-        tables: CountTables
-        if table_format == "delta":
-            require_delta(spark)
-            tables = DeltaTables(spark, output, claim)
-        else:
-            tables = CountFiles(output)
+        tables: CountTables = (
+            DeltaTables(spark, output, claim) if table_format == "delta" else CountFiles(output)
+        )
         sink = CountsSink(tables)
         metric = AclCountMetric()
 

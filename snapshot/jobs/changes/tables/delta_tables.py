@@ -38,7 +38,6 @@ from snapshot.jobs.changes.tables.schema import (
     TABLES,
 )
 from snapshot.jobs.folding.schema import CHANGE
-from snapshot.jobs.session.delta import require_delta
 from snapshot.store.snapshot_store import SnapshotStore
 from snapshot.store.storage import Storage
 
@@ -67,14 +66,13 @@ class DeltaHistory:
         claim: of the job's checkpoint.
 
     Raises:
-        SparkJobError: there is no Delta, or the tables are incomplete.
+        SparkJobError: the tables are incomplete.
         SnapshotError: the history cannot be read.
     """
 
     def __init__(
         self, spark: SparkSession, output: str, analysis: AccessAnalysis, claim: CheckpointClaim
     ) -> None:
-        require_delta(spark)
         # A session apart: Delta takes a transaction's id and version from its settings.
         self._spark = spark.newSession()
         self._spark.conf.set("spark.sql.session.timeZone", "UTC")
