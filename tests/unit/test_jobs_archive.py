@@ -71,7 +71,7 @@ def test_python_without_packages_imports_from_the_archive(packed: Path, tmp_path
     command = [sys.executable, "-I", "-S", "-c", code, str(tmp_path / DIRECTORY)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == f'{distribution("aclog").version} ["{tmp_path / DIRECTORY}/records/acl.py"]\n'
-    assert (tmp_path / DIRECTORY / "snapshot" / "jobs" / "log4j2.properties").is_file()
+    assert (tmp_path / DIRECTORY / "snapshot" / "jobs" / "session" / "log4j2.properties").is_file()
 
 
 def test_packages_are_those_of_the_tasks() -> None:
