@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -91,12 +92,16 @@ class AclMasks:
         )
         keys = rows.keys[numbers] if key is None else np.full(size, key)
         masks = rows.masks[numbers] if mask is None else np.full(size, mask)
-        patterns, order = self.patterns, self.patterns.order
-        ordered = rows.masks[self.numbers[order]]
-        here = (patterns.of_rows << _MASK_BITS) | ordered
-        found = patterns.exact(groups, keys)
-        is_found: npt.NDArray[np.bool_] = (found != NO_PATTERN) & np.isin((found << _MASK_BITS) | masks, here)
+        found = self.patterns.exact(groups, keys)
+        is_equal = np.isin((found << _MASK_BITS) | masks, self._patterns_and_masks)
+        is_found: npt.NDArray[np.bool_] = (found != NO_PATTERN) & is_equal
         return is_found
+
+    @cached_property
+    def _patterns_and_masks(self) -> Numbers:
+        """A number for each pattern and mask of the ACLs."""
+        masks = self._rows.masks[self.numbers[self.patterns.order]]
+        return np.unique((self.patterns.of_rows << _MASK_BITS) | masks)
 
     def _hosts(self, numbers: Numbers) -> Numbers:
         return self._acls.host_codes[numbers] if self._by_host else np.full(len(numbers), EVERY_HOST)

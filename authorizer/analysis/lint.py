@@ -71,8 +71,8 @@ class Finding(NamedTuple):
 
     @property
     def severity(self) -> str:
-        """``warning`` for a defect, else ``info``."""
-        return "warning" if self.is_defect else "info"
+        """See `Lint.severity`."""
+        return _severity(is_defect=self.is_defect)
 
 
 class FoundRow(NamedTuple):
@@ -174,6 +174,10 @@ class Lint:
         """Return whether it is a defect; else it is information."""
         return self._rules.is_defect(found.rule)
 
+    def severity(self, found: FoundRow) -> str:
+        """Return ``warning`` for a defect, else ``info``."""
+        return _severity(is_defect=self.is_defect(found))
+
     def finding(self, found: FoundRow) -> Finding:
         """Return the finding with its ACL and its proof."""
         rule, row, removable = found
@@ -264,6 +268,10 @@ class Lint:
 
     def _ids(self, row: int) -> tuple[Uuid, ...]:
         return self._distinct.ids.get(row) or (self.acls.id_of(row),)
+
+
+def _severity(*, is_defect: bool) -> str:
+    return "warning" if is_defect else "info"
 
 
 def _duplicate(_: AccessControlEntryRecord) -> str:

@@ -60,8 +60,6 @@ RemovalRule = Literal["dead", "super-user", "shadowed", "broader-twin", "redunda
 # The literal `*` and the empty prefix: the empty text sorts first.
 _EVERY_NAME: Final = 0
 _ALLOW_ALL: Final = ALLOW_MASKS[int(AclOperation.ALL)]
-# Of DENYs; None: neither is clear without the ACLs that were removed before.
-_CLEAR_RULES: Final[tuple[RemovalRule | None, ...]] = (None, "redundant", "idle-deny")
 
 
 class Proof(NamedTuple):
@@ -172,10 +170,8 @@ class _Search:
         rules = self._rules_of(candidates, is_shadowed)
         for number, rule in zip(candidates.tolist(), rules, strict=True):
             found = RemovableAcl(self._row_of[number], rule, partial(self._prove_allow, number, rule))
-            if self._keeps(found):
+            if self._is_kept(found):
                 is_retained[number] = True
-                if self._covers is not None:
-                    self._covers.restore(found.row)
             else:
                 yield found
         if self._acls.narrower:
@@ -192,7 +188,7 @@ class _Search:
             match clear_rule:
                 case "redundant":
                     prove = partial(self._prove_deny, number, len(self._removed))
-                    deny: RemovableAcl | None = RemovableAcl(self._row_of[number], clear_rule, prove)
+                    deny: RemovableAcl | None = RemovableAcl(self._row_of[number], "redundant", prove)
                 case "idle-deny":
                     deny = self._idle_deny(number, None, is_read_by_type=False)
                 case _:
@@ -226,12 +222,23 @@ class _Search:
 
     def _try_remove(self, found: RemovableAcl) -> bool:
         """Whether it is removed: it is not the last ACL of its names, and the caller does not keep it."""
-        if (self._covers is not None and not self._covers.is_covered_without(found.row)) or self._keeps(
-            found
-        ):
+        return self._remove_if_covered(found.row) and not self._is_kept(found)
+
+    def _remove_if_covered(self, row: int) -> bool:
+        """Count an ACL as removed for `AllowEveryoneCoverage`, unless it is the last one of its names."""
+        if self._covers is None:
+            return True
+        if not self._covers.is_covered_without(row):
+            return False
+        self._covers.remove(row)
+        return True
+
+    def _is_kept(self, found: RemovableAcl) -> bool:
+        """Whether the caller keeps an ACL that counts as removed; then it counts as kept."""
+        if not self._keeps(found):
             return False
         if self._covers is not None:
-            self._covers.remove(found.row)
+            self._covers.restore(found.row)
         return True
 
     def _ineffective(self) -> Iterator[RemovableAcl]:
@@ -271,7 +278,8 @@ class _Search:
         order = np.lexsort((first, rows.keys[numbers], rows.principals[numbers], rows.types[numbers]))
         numbers, is_shadowed = numbers[order], is_shadowed[order]
         if self._covers is not None:
-            is_covered = np.array([self._remove_if_covered(each) for each in numbers.tolist()], np.bool_)
+            rows_of = map(self._row_of.__getitem__, numbers.tolist())
+            is_covered = np.array([*map(self._remove_if_covered, rows_of)], np.bool_)
             numbers, is_shadowed = numbers[is_covered], is_shadowed[is_covered]
         return numbers, is_shadowed
 
@@ -292,16 +300,11 @@ class _Search:
         ).tolist()
         return found
 
-    def _remove_if_covered(self, number: int) -> bool:
-        """Count an ACL as removed for `AllowEveryoneCoverage`, unless it is the last one of its names."""
-        row, covers = self._row_of[number], self._covers
-        if covers is None or not covers.is_covered_without(row):
-            return False
-        covers.remove(row)
-        return True
+    def _candidate_denies(self) -> Iterator[tuple[int, str]]:
+        """The DENYs that may be removable, the narrowest first, each with its rule.
 
-    def _candidate_denies(self) -> Iterator[tuple[int, RemovalRule | None]]:
-        """The DENYs that may be removable, the narrowest first, each with its rule if that is clear."""
+        The rule is empty where it depends on the ACLs that were removed before.
+        """
         numbers, rows, acls = self._narrow_first(self._denying), self._rows, self._acls
         if not len(numbers):
             return
@@ -330,10 +333,9 @@ class _Search:
         )
         # A broader DENY is checked later: none of them is removed yet.
         is_redundant = denied & ~denied_operations(broader) == 0
-        rules = np.select((is_redundant, is_idle), (1, 2), 0)
+        rules = np.select((is_redundant, is_idle), ("redundant", "idle-deny"), "")
         is_candidate = is_redundant | ~(is_exact & is_required)
-        for number, rule in zip(numbers[is_candidate].tolist(), rules[is_candidate].tolist(), strict=True):
-            yield number, _CLEAR_RULES[rule]
+        yield from zip(numbers[is_candidate].tolist(), rules[is_candidate].tolist(), strict=True)
 
     def _masks_of_other_denies(
         self, numbers: npt.NDArray[np.int64]

@@ -27,6 +27,12 @@ def job(directory: Path, *flags: str) -> list[str]:
     ]  # fmt: skip
 
 
+def run_job(directory: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        job(directory, *flags), capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+
+
 def descendants(pid: int) -> list[tuple[int, str]]:
     """Processes below one, with their command lines."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
@@ -43,7 +49,7 @@ def descendants(pid: int) -> list[tuple[int, str]]:
 @pytest.mark.long
 def test_a_job_prints_only_aclogs_lines(tmp_path: Path) -> None:
     """On standard error nothing at all: the JVM's warning about its modules helps nobody."""
-    done = subprocess.run(job(tmp_path), capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    done = run_job(tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     summary, times = done.stdout.splitlines()
     assert (summary.split(":")[0], times.split()[:2]) == ("counts", ["Spark", "started"])
@@ -51,10 +57,7 @@ def test_a_job_prints_only_aclogs_lines(tmp_path: Path) -> None:
 
 def test_a_failed_start_of_spark_is_explained(tmp_path: Path) -> None:
     """The JVM's own words, though it has them on standard output, which is for the job's lines."""
-    done = subprocess.run(
-        job(tmp_path, "--conf", "spark.driver.memory=1"),
-        capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
-    )  # fmt: skip
+    done = run_job(tmp_path, "--conf", "spark.driver.memory=1")
     assert (done.returncode, done.stdout) == (4, "")
     assert "Error: Spark does not start" in done.stderr
     assert "Too small maximum heap" in done.stderr
@@ -63,10 +66,7 @@ def test_a_failed_start_of_spark_is_explained(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_master_out_of_reach_is_named_without_javas_stack(tmp_path: Path) -> None:
     """Spark tries it for a minute."""
-    done = subprocess.run(
-        job(tmp_path, "--master", "spark://127.0.0.1:1"),
-        capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
-    )  # fmt: skip
+    done = run_job(tmp_path, "--master", "spark://127.0.0.1:1")
     assert (done.returncode, done.stdout) == (4, "")
     assert "All masters are unresponsive" in done.stderr
     assert "Error: Spark does not start with the master spark://127.0.0.1:1: " in done.stderr
@@ -76,10 +76,7 @@ def test_a_master_out_of_reach_is_named_without_javas_stack(tmp_path: Path) -> N
 @pytest.mark.long
 def test_a_package_that_no_repository_has_is_named_without_javas_stack(tmp_path: Path) -> None:
     """Also where no repository can be reached."""
-    done = subprocess.run(
-        job(tmp_path, "--packages", "org.nowhere:nothing:1.0"),
-        capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
-    )  # fmt: skip
+    done = run_job(tmp_path, "--packages", "org.nowhere:nothing:1.0")
     assert (done.returncode, done.stdout) == (3, "")
     assert "Error: Spark cannot fetch org.nowhere:nothing:1.0: no repository has this version" in done.stderr
     assert "Correct --packages" in done.stderr

@@ -256,3 +256,8 @@ def test_older_checkpoints_of_a_fleet_are_removed(tmp_path: Path) -> None:
         CheckpointForeignError, match="of a job with several logs, which continued in fleet-3"
     ):
         bind_checkpoint(checkpoint, [one, two, three])
+    # The number decides, not the order of the names, if an older directory could not be removed.
+    for number in (9, 10):
+        (Path(checkpoint) / f"fleet-{number}").mkdir()
+    with pytest.raises(CheckpointForeignError, match=r"which continued in fleet-10:"):
+        bind_checkpoint(checkpoint, [one])

@@ -102,12 +102,7 @@ class MetadataHandler:
                 found.append(topic_values(ErrorCode.topic_authorization_failed, name, topic_id))
             else:
                 known_id = known.by_name.get(topic)
-                code = ErrorCode.none
-                if not is_topic_name(topic):
-                    code = ErrorCode.invalid_topic_exception
-                elif known_id is None:
-                    code = ErrorCode.unknown_topic_or_partition
-                found.append(topic_values(code, topic, known_id, operations[topic]))
+                found.append(topic_values(topic_code(topic, known_id), topic, known_id, operations[topic]))
         return found
 
     def _allows(
@@ -128,6 +123,14 @@ def _topic_id(topic: Any) -> Uuid | None:
     """The id that a request names; older versions have none."""
     found = getattr(topic, "topic_id", None)
     return None if found is None else Uuid(found.bytes)
+
+
+def topic_code(name: str, known_id: Uuid | None) -> ErrorCode:
+    """The error of a topic that the sender may describe; ``known_id``: None if it does not exist."""
+    if known_id is not None:
+        return ErrorCode.none
+    is_valid = is_topic_name(name)
+    return ErrorCode.unknown_topic_or_partition if is_valid else ErrorCode.invalid_topic_exception
 
 
 def topic_values(

@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Any
 from kio.schema.errors import ErrorCode
 
 from authorizer.admin_server.api import Api
-from authorizer.admin_server.handlers.metadata import topic_values
+from authorizer.admin_server.handlers.metadata import topic_code, topic_values
 from authorizer.api.errors import InvalidRequestError
 from records.acl import AclOperation, ResourceType
-from records.topic_name import is_topic_name
 
 if TYPE_CHECKING:
     from authorizer.admin_server.handlers.cluster_node import ClusterNode
     from authorizer.admin_server.request import AdminRequest
     from authorizer.admin_server.values_encoder import Values
-    from records.ids import Uuid
 
 
 class TopicPartitionsHandler:
@@ -60,7 +58,7 @@ class TopicPartitionsHandler:
         described = [name for name, is_allowed in zip(names, allowed, strict=True) if is_allowed]
         operations = self._cluster.operations_of_each(request, ResourceType.TOPIC, described)
         found = [
-            topic_values(_code(name, topic_id), name, topic_id, each)
+            topic_values(topic_code(name, topic_id), name, topic_id, each)
             for name, each in zip(described, operations, strict=True)
             for topic_id in (known.by_name.get(name),)
         ]
@@ -75,10 +73,3 @@ class TopicPartitionsHandler:
         """The same error for each named topic."""
         topics = [topic_values(code, each.name, is_internal=False) for each in body.topics]
         return {"topics": topics, "next_cursor": None}
-
-
-def _code(name: str, topic_id: Uuid | None) -> ErrorCode:
-    if topic_id is not None:
-        return ErrorCode.none
-    is_valid = is_topic_name(name)
-    return ErrorCode.unknown_topic_or_partition if is_valid else ErrorCode.invalid_topic_exception

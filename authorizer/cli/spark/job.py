@@ -173,7 +173,7 @@ def run(flags: JobFlags, workspace: Workspace, jobs: Sequence[Job]) -> None:
 
 
 def job_settings(flags: JobFlags, workspace: Workspace, jobs: Sequence[Job]) -> dict[str, JobSettings]:
-    """The settings of jobs on the same logs, by their names. Opens each log once."""
+    """The settings of jobs on the same logs, by their names. Opens each named log."""
     from snapshot.jobs.running.job import SHARDS_DEFAULT, JobSettings
     from snapshot.jobs.sources.log_failures import LogFailures
     from snapshot.jobs.sources.logs import require_distinct_clusters, resolve_logs

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
+from functools import cache
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
@@ -45,6 +46,8 @@ class AnswerAges:
         self._states = states[first:]
         self._resource_type = resource_type
         self._known: dict[tuple[object, ...], dict[str, Any]] = {}
+        # By number, the states with changed brokers.
+        self._brokers = [(index, None) for index, each in enumerate(self._states) if index and each.brokers]
         self._changes: defaultdict[str, list[tuple[int, Change]]] = defaultdict(list)
         for index, state in enumerate(self._states[1:], 1):
             for change in state.changes or ():
@@ -73,11 +76,12 @@ class AnswerAges:
         principals = None if settings.allow_everyone else {each.principal for each in witnesses}
         names = {self._resource_type: {(each.name, True) for each in witnesses}}
         initial = related_to(self._states[0].image.merged().columns, names, principals)
+        states_of = cache(self._states_of)
         for each in requests:
             if time.monotonic() > deadline_s:
                 yield None
                 continue
-            related = self._states_of(None if principals is None else each.witness.principal)
+            related = states_of(None if principals is None else each.witness.principal)
             ends = [self._since(each.witness, one, settings, related, initial) for one in each.operations]
             yield max(ends, key=lambda end: (end["known"], end["end_offset"]))
 
@@ -123,8 +127,7 @@ class AnswerAges:
     def _states_of(self, principal: str | None) -> list[HistoryState]:
         """The first state, and those with changed ACLs of a principal (None: any): only these changes."""
         groups = self._changes if principal is None else {principal, WILDCARD_PRINCIPAL}
-        brokers = ((index, None) for index, each in enumerate(self._states) if index and each.brokers)
-        found = merge(brokers, *(self._changes.get(each, ()) for each in groups), key=itemgetter(0))
+        found = merge(self._brokers, *(self._changes.get(each, ()) for each in groups), key=itemgetter(0))
         first = self._states[0]._replace(changes=(), brokers=())
         return [
             first,

@@ -62,7 +62,7 @@ class Findings(NamedTuple):
             (each, accepted)
             for each, accepted in shown
             if query.rule in (None, each.rule)
-            and query.severity in (None, "warning" if lint.is_defect(each) else "info")
+            and query.severity in (None, lint.severity(each))
             and (not query.can_go or lint.is_removable(each))
         ]
         acl_filter = AclRecordFilter(query, teams)

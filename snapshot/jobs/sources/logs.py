@@ -159,10 +159,10 @@ def bind_checkpoint(checkpoint_url: str, logs: Sequence[FollowedLog]) -> None:
         SnapshotError: the checkpoint cannot be read or written.
     """
     storage, sources = Storage(checkpoint_url), _bound_sources(logs)
-    if fleet := _fleet_names(storage):
+    if number := max(_fleet_numbers(storage), default=0):
         raise CheckpointForeignError(
             f"{storage.shown('')} is the checkpoint of a job with several logs, which continued in "
-            f"{fleet[-1]}: Spark's position beside it is old. Start with another --checkpoint; the job "
+            f"{_FLEET}{number}: Spark's position beside it is old. Start with another --checkpoint; the job "
             "continues the snapshots in the store"
         )
     bound = _read_binding(storage)
@@ -197,8 +197,8 @@ def fleet_checkpoint(
         SnapshotError: it cannot be read or written.
     """
     root = Storage(checkpoint_url)
-    names = _fleet_names(root)
-    number = max((int(name.removeprefix(_FLEET)) for name in names), default=0)
+    numbers = _fleet_numbers(root)
+    number = max(numbers, default=0)
     bound = _read_binding(Storage(_fleet_url(checkpoint_url, number)))
     of_bound = [] if bound is None else [log for source in bound.sources for log in source]
     known = ({} if bound is None else bound.known) | {log.cluster_id: log.topic_id for log in of_bound}
@@ -227,14 +227,15 @@ def fleet_checkpoint(
         # Nothing refers to an older one: the newest binding has all that is known, and the stored states say
         # where the job continues.
         with suppress(SnapshotError):
-            for name in names:
-                if int(name.removeprefix(_FLEET)) < number:
-                    root.remove_tree(name)
+            for older in numbers:
+                if older < number:
+                    root.remove_tree(f"{_FLEET}{older}")
     return url, usable
 
 
-def _fleet_names(storage: Storage) -> list[str]:
-    return [name for name in storage.directories("") if _FLEET_NAME.fullmatch(name)]
+def _fleet_numbers(storage: Storage) -> list[int]:
+    names = storage.directories("")
+    return [int(name.removeprefix(_FLEET)) for name in names if _FLEET_NAME.fullmatch(name)]
 
 
 def _fleet_url(checkpoint_url: str, number: int) -> str:
