@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from prometheus_client import CollectorRegistry
 
-    from authorizer.analysis.plan import PlanMutator
+    from authorizer.analysis.plans.plan import PlanMutator
     from authorizer.api.authorizer_api import Endpoint
     from authorizer.node.writing.acl_mutator import RemoteWriter
     from records.log.base import Freshness, LogIdentity, MetadataLog

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from authorizer.analysis.retained_tables import count_to_evict
+from authorizer.analysis.history.retained_tables import count_to_evict
 from authorizer.engine.decisions.state import AuthorizerState
 from replay.manifest import ReloadManifest
 

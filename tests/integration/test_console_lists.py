@@ -12,8 +12,8 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from authorizer.analysis.acl_comparison import ChangedAcls
-from authorizer.analysis.decision_changes import decision_changes_of_states
+from authorizer.analysis.permissions.acl_comparison import ChangedAcls
+from authorizer.analysis.permissions.decision_changes import decision_changes_of_states
 from authorizer.node.node import Node
 from records.acl import AclOperation, ResourceType
 from records.entries import MetadataRecord

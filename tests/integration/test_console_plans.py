@@ -14,7 +14,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from authorizer.analysis.decision_changes import decision_changes_by
+from authorizer.analysis.permissions.decision_changes import decision_changes_by
 from authorizer.node.fleet import Fleet
 from authorizer.node.node import Node
 from records.acl import (

@@ -19,11 +19,11 @@ import pytest
 from click.testing import CliRunner, Result
 from playwright.sync_api import Browser, Page, expect
 
-from authorizer.analysis.decision_changes import decision_changes_between
-from authorizer.analysis.effective_permissions import EffectivePermissions
-from authorizer.analysis.host_answers import masks_by_host, operations_of
-from authorizer.analysis.matrix import Matrix
-from authorizer.analysis.name_map import NameMap
+from authorizer.analysis.matrix.matrix import Matrix
+from authorizer.analysis.permissions.decision_changes import decision_changes_between
+from authorizer.analysis.permissions.effective_permissions import EffectivePermissions
+from authorizer.analysis.request_space.host_answers import masks_by_host, operations_of
+from authorizer.analysis.request_space.name_map import NameMap
 from authorizer.api.ip_network import EXACT_HOSTS
 from authorizer.cli.main import cli
 from authorizer.cli.report import command, content

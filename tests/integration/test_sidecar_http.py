@@ -15,7 +15,7 @@ import pytest
 import uvicorn
 from structlog.testing import capture_logs
 
-from authorizer.analysis.effective_permissions import EffectivePermissions
+from authorizer.analysis.permissions.effective_permissions import EffectivePermissions
 from authorizer.api.audit_levels import AUDIT_LOGGER_NAME
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.load import load_config

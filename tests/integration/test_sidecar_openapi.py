@@ -13,8 +13,8 @@ import httpx
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
-from authorizer.analysis.acl_comparison import ChangedAcls
-from authorizer.analysis.plan import AclPlan, PlanOrigin
+from authorizer.analysis.permissions.acl_comparison import ChangedAcls
+from authorizer.analysis.plans.plan import AclPlan, PlanOrigin
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.configuration.load import load_config
 from authorizer.engine.decisions.state import AuthorizerSettings

@@ -22,7 +22,7 @@ from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from authorizer.analysis.witness import Witness, decide_witness
+from authorizer.analysis.permissions.witness import Witness, decide_witness
 from authorizer.api.kafka_version import KafkaVersion
 from authorizer.cli.main import cli
 from authorizer.cli.spark.access_analysis import SettingsAnalysis

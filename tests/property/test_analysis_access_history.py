@@ -11,10 +11,10 @@ import numpy as np
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from authorizer.analysis.access_history import AccessStep, AclPeriods, Bounds, access_steps
-from authorizer.analysis.acl_comparison import ChangedAcls
-from authorizer.analysis.decision_changes import DecisionChange, decision_changes_by
-from authorizer.analysis.witness import Witness, decide_witness
+from authorizer.analysis.history.access_history import AccessStep, AclPeriods, Bounds, access_steps
+from authorizer.analysis.permissions.acl_comparison import ChangedAcls
+from authorizer.analysis.permissions.decision_changes import DecisionChange, decision_changes_by
+from authorizer.analysis.permissions.witness import Witness, decide_witness
 from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
 from records.acl import AclOperation, ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl

@@ -8,11 +8,11 @@ from itertools import product
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from authorizer.analysis.decision_changes import decision_changes_between
-from authorizer.analysis.effective_permissions import EffectivePermissions
-from authorizer.analysis.host_answers import Answer, answer_of, subtract
-from authorizer.analysis.host_tree import mask_at, minimal_host_masks
-from authorizer.analysis.removable_acls import find_removable
+from authorizer.analysis.lint.removable_acls import find_removable
+from authorizer.analysis.permissions.decision_changes import decision_changes_between
+from authorizer.analysis.permissions.effective_permissions import EffectivePermissions
+from authorizer.analysis.request_space.host_answers import Answer, answer_of, subtract
+from authorizer.analysis.request_space.host_tree import mask_at, minimal_host_masks
 from authorizer.api.ip_network import host_matches
 from authorizer.api.kafka_version import KafkaVersion
 from authorizer.engine.decisions.state import AuthorizerSettings

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from authorizer.analysis.matrix import Cell, Matrix, Row, combine_cells, group_principals, outline
-from authorizer.analysis.matrix_changes import MatrixChanges
+from authorizer.analysis.matrix.matrix import Cell, Matrix, Row, combine_cells, group_principals, outline
+from authorizer.analysis.matrix.matrix_changes import MatrixChanges
 from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.engine.index.masks import EVERYTHING
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType

@@ -9,14 +9,14 @@ from string import ascii_lowercase, digits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from authorizer.analysis.access_queries import permissions_of, permitted_principals
-from authorizer.analysis.acl_comparison import ChangedAcls
-from authorizer.analysis.decision_changes import decision_changes_between
-from authorizer.analysis.effective_permissions import EffectivePermissions
-from authorizer.analysis.host_answers import masks_by_host, operations_of
-from authorizer.analysis.name_map import NameMap
-from authorizer.analysis.name_space import NAME_SPACES, Key, NameSpace
-from authorizer.analysis.request_class import NameSet, RequestClass
+from authorizer.analysis.permissions.acl_comparison import ChangedAcls
+from authorizer.analysis.permissions.decision_changes import decision_changes_between
+from authorizer.analysis.permissions.effective_permissions import EffectivePermissions
+from authorizer.analysis.permissions.request_class import NameSet, RequestClass
+from authorizer.analysis.queries.access_queries import permissions_of, permitted_principals
+from authorizer.analysis.request_space.host_answers import masks_by_host, operations_of
+from authorizer.analysis.request_space.name_map import NameMap
+from authorizer.analysis.request_space.name_space import NAME_SPACES, Key, NameSpace
 from authorizer.engine.decisions.state import AuthorizerSettings
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.columns.acl_table import AclTable, AppliedAcl

@@ -7,11 +7,11 @@ from random import Random
 import numpy as np
 import pytest
 
-from authorizer.analysis.acl_masks import AclMasks
-from authorizer.analysis.acl_tree import EVERY_HOST, DecidingRows
-from authorizer.analysis.nested_patterns import NO_PATTERN, NestedPatterns, last_keys
-from authorizer.analysis.patterns import PatternRows
-from authorizer.analysis.removable_acls import find_removable
+from authorizer.analysis.lint.acl_masks import AclMasks
+from authorizer.analysis.lint.acl_tree import EVERY_HOST, DecidingRows
+from authorizer.analysis.lint.removable_acls import find_removable
+from authorizer.analysis.request_space.nested_patterns import NO_PATTERN, NestedPatterns, last_keys
+from authorizer.analysis.request_space.patterns import PatternRows
 from authorizer.api.ip_network import NETWORK_HOSTS
 from authorizer.api.kafka_version import KafkaVersion
 from authorizer.engine.decisions.state import AuthorizerSettings

@@ -7,9 +7,9 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from authorizer.analysis.acl_comparison import ChangedAcls
-from authorizer.analysis.effective_permissions import EffectivePermissions
-from authorizer.analysis.plan import AclPlan, PlanOrigin, with_replacements
+from authorizer.analysis.permissions.acl_comparison import ChangedAcls
+from authorizer.analysis.permissions.effective_permissions import EffectivePermissions
+from authorizer.analysis.plans.plan import AclPlan, PlanOrigin, with_replacements
 from authorizer.api.authorizer_api import Action, AuthorizationResult, RequestContext
 from authorizer.engine.decisions.authorize import decide
 from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState

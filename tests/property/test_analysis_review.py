@@ -8,10 +8,10 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizer.analysis.decision_changes import decision_changes_between
-from authorizer.analysis.effective_permissions import EffectivePermissions
-from authorizer.analysis.minimal_cover import EXACT_ACLS, minimal_cover, narrowest_cover
-from authorizer.analysis.review import Review, review
+from authorizer.analysis.permissions.decision_changes import decision_changes_between
+from authorizer.analysis.permissions.effective_permissions import EffectivePermissions
+from authorizer.analysis.reviews.minimal_cover import EXACT_ACLS, minimal_cover, narrowest_cover
+from authorizer.analysis.reviews.review import Review, review
 from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
 from authorizer.engine.index.acl_index import AclIndex
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType

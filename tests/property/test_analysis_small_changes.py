@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import random
 
-from authorizer.analysis.acl_comparison import ChangedAcls
-from authorizer.analysis.decision_changes import (
+from authorizer.analysis.permissions.acl_comparison import ChangedAcls
+from authorizer.analysis.permissions.decision_changes import (
     DecisionChange,
     decision_changes_between,
     decision_changes_by,
     decision_changes_of_states,
 )
-from authorizer.analysis.effective_permissions import EffectivePermissions
+from authorizer.analysis.permissions.effective_permissions import EffectivePermissions
 from authorizer.api.kafka_version import NEWEST
 from authorizer.engine.decisions.state import AuthorizerSettings
 from records.acl import AclOperation, ResourceType

@@ -7,8 +7,8 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from authorizer.analysis.decision_changes import decision_changes_between
-from authorizer.analysis.effective_permissions import EffectivePermissions
+from authorizer.analysis.permissions.decision_changes import decision_changes_between
+from authorizer.analysis.permissions.effective_permissions import EffectivePermissions
 from authorizer.api.authorizer_api import Action, AuthorizationResult, RequestContext
 from authorizer.api.ip_address import host_address
 from authorizer.api.kafka_version import KafkaVersion

@@ -12,7 +12,7 @@ from functools import cache
 from itertools import product
 from typing import NamedTuple
 
-from authorizer.analysis.request_class import NameSet, RequestClass
+from authorizer.analysis.permissions.request_class import NameSet, RequestClass
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.entries import AccessControlEntryRecord
 from support import naive

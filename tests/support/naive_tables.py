@@ -9,8 +9,8 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from authorizer.analysis.acl_comparison import ChangedAcls
-from authorizer.analysis.decision_changes import decision_changes_by
+from authorizer.analysis.permissions.acl_comparison import ChangedAcls
+from authorizer.analysis.permissions.decision_changes import decision_changes_by
 from authorizer.engine.decisions.state import AuthorizerSettings
 from records.columns.acl_table import AclTable
 from records.entries import AccessControlEntryRecord

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from authorizer.analysis.effective_permissions import EffectivePermissions
-from authorizer.analysis.lint import Finding, Lint
-from authorizer.analysis.lint_rules import AcceptedAcls, LintRules
+from authorizer.analysis.lint.findings import Finding, Lint
+from authorizer.analysis.lint.rules import AcceptedAcls, LintRules
+from authorizer.analysis.permissions.effective_permissions import EffectivePermissions
 from authorizer.api.kafka_version import KafkaVersion
 from authorizer.engine.decisions.state import AuthorizerSettings
 from benchmarks.shapes.drawing import Workload

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from authorizer.analysis.teams import PrincipalGroup, Teams
+from authorizer.analysis.matrix.teams import PrincipalGroup, Teams
 from authorizer.api.errors import ConfigError
 from authorizer.configuration.keys.names import CONSOLE_TEAMS
 from authorizer.configuration.load import load_config

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from authorizer.analysis.blame import (
+from authorizer.analysis.history.blame import (
     AclSubject,
     AnswerChange,
     Change,

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from authorizer.analysis.acl_comparison import ChangedAcls
-from authorizer.analysis.plan import AclPlan, PlanOrigin, PlanResult
+from authorizer.analysis.permissions.acl_comparison import ChangedAcls
+from authorizer.analysis.plans.plan import AclPlan, PlanOrigin, PlanResult
 from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
 from authorizer.api.errors import (
     AuthorizerNotReadyError,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from authorizer.analysis.effective_permissions import EffectivePermissions
+from authorizer.analysis.permissions.effective_permissions import EffectivePermissions
 from authorizer.api.errors import AuthorizerNotReadyError
 from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.node.effective_permissions_digest import KnownDigest, NodePermissionsDigest

@@ -13,10 +13,10 @@ from typing import Any, cast
 import pytest
 from starlette.requests import Request
 
-from authorizer.analysis.acl_comparison import ChangedAcls
-from authorizer.analysis.decision_changes import decision_changes_by, widest_change
-from authorizer.analysis.effective_permissions import EffectivePermissions
-from authorizer.analysis.plan import AclPlan, PlanOrigin
+from authorizer.analysis.permissions.acl_comparison import ChangedAcls
+from authorizer.analysis.permissions.decision_changes import decision_changes_by, widest_change
+from authorizer.analysis.permissions.effective_permissions import EffectivePermissions
+from authorizer.analysis.plans.plan import AclPlan, PlanOrigin
 from authorizer.api.acl_json import content_from_json
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.console.process.console_proxy import ConsoleProxy

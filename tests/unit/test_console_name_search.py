@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from authorizer.analysis.matrix import Matrix
-from authorizer.analysis.teams import Teams
+from authorizer.analysis.matrix.matrix import Matrix
+from authorizer.analysis.matrix.teams import Teams
 from authorizer.console.routes.name_search import found_names
 from authorizer.engine.decisions.state import AuthorizerSettings
 from records.acl import AclOperation, ResourceType

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from authorizer.analysis.matrix import Matrix
-from authorizer.analysis.teams import Teams
+from authorizer.analysis.matrix.matrix import Matrix
+from authorizer.analysis.matrix.teams import Teams
 from authorizer.console.history.background import Prefetcher
 from authorizer.console.history.state_cache import StateCache
 from authorizer.console.routes.matrix_window import compute_first_view, window

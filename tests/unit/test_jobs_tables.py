@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from authorizer.analysis.access_history import Bounds
+from authorizer.analysis.history.access_history import Bounds
 from authorizer.cli.spark.access_analysis import SettingsAnalysis
 from authorizer.engine.decisions.state import AuthorizerSettings
 from snapshot.errors import SnapshotCorruptError, SparkJobError

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from authorizer.analysis.acl_comparison import ChangedAcls
-from authorizer.analysis.plan import AclPlan, PlanOrigin, application_body
+from authorizer.analysis.permissions.acl_comparison import ChangedAcls
+from authorizer.analysis.plans.plan import AclPlan, PlanOrigin, application_body
 from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.node.writing.acl_control import RECORDS_PER_OPERATION_MAX
 from authorizer.sidecar.http.errors import HttpError

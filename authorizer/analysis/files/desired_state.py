@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from authorizer.analysis.acl_comparison import ChangedAcls
 from authorizer.analysis.files.acl_file import parse_acls
 from authorizer.analysis.files.change_file import parse_steps
 from authorizer.analysis.files.parsing import line_error
-from authorizer.analysis.plan import with_replacements
+from authorizer.analysis.permissions.acl_comparison import ChangedAcls
+from authorizer.analysis.plans.plan import with_replacements
 from authorizer.api.errors import ApiError
 from authorizer.engine.acl_validation import matching_records, validate_binding
 from records.acl import PatternType, ResourceType
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from authorizer.analysis.files.acl_file import NumberedAcl
     from authorizer.analysis.files.change_file import Step
     from authorizer.analysis.files.parsing import Line
-    from authorizer.analysis.name_space import Key
+    from authorizer.analysis.request_space.name_space import Key
     from records.entries import AccessControlEntryRecord, AclContent
 
 

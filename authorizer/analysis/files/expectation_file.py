@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from authorizer.analysis.expectations import Expectation
 from authorizer.analysis.files.parsing import RESOURCES, FileFormatError, parse_names
+from authorizer.analysis.queries.expectations import Expectation
 from records.acl import CLUSTER_NAME, AclOperation
 from records.principal import WILDCARD_PRINCIPAL, parse_kafka_principal
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import msgspec
 
 from authorizer.analysis.files.parsing import FileFormatError
-from authorizer.analysis.lint_rules import RULES, USUAL_TYPES, AcceptedAcls, LintRules, Rule
+from authorizer.analysis.lint.rules import RULES, USUAL_TYPES, AcceptedAcls, LintRules, Rule
 from records.acl import ResourceType
 
 

@@ -9,7 +9,7 @@ from records.acl import ResourceType
 from records.errors import AclogError, DecodeError
 
 if TYPE_CHECKING:
-    from authorizer.analysis.name_space import Key
+    from authorizer.analysis.request_space.name_space import Key
 
 #: A line that is not empty, with its number.
 Line = tuple[int, str]

@@ -10,7 +10,7 @@ from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerStat
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from authorizer.analysis.plan import AclPlan, PlanOrigin, PlanResult
+    from authorizer.analysis.plans.plan import AclPlan, PlanOrigin, PlanResult
     from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
     from records.acl import AclBinding, AclBindingFilter, ResourcePatternFilter
     from records.columns.acl_table import AclTable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from authorizer.analysis.plan import PlanOrigin, PlanResult
+from authorizer.analysis.plans.plan import PlanOrigin, PlanResult
 from authorizer.cli.acl_sources.acl_source import AclSet
 from authorizer.cli.acl_sources.named_acls import NamedAcls
 from authorizer.cli.failure import ExitCode, Failure
@@ -17,7 +17,7 @@ from records.ids import uuid_to_string
 from records.log.open import open_cluster_acls, polled_servers
 
 if TYPE_CHECKING:
-    from authorizer.analysis.plan import AclPlan
+    from authorizer.analysis.plans.plan import AclPlan
     from authorizer.cli.workspace import Workspace
     from records.columns.acl_table import AclTable
 

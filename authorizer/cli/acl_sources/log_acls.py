@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from authorizer.analysis.plan import PlanOrigin, PlanResult
+from authorizer.analysis.plans.plan import PlanOrigin, PlanResult
 from authorizer.cli.acl_sources.acl_source import AclSet
 from authorizer.cli.failure import ExitCode, Failure, WriteAttempt, write_attempt
 from authorizer.cli.rendering.output import note
@@ -27,7 +27,7 @@ from snapshot.image import AclsImage
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from authorizer.analysis.plan import AclPlan
+    from authorizer.analysis.plans.plan import AclPlan
     from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
     from authorizer.cli.acl_sources.node_acls import NodeAcls
     from authorizer.cli.workspace import Workspace

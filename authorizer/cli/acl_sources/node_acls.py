@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
-from authorizer.analysis.plan import PlanOrigin, PlanResult, application_body
+from authorizer.analysis.plans.plan import PlanOrigin, PlanResult, application_body
 from authorizer.api.errors import (
     SidecarAnswerError,
     SidecarError,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from authorizer.analysis.plan import AclPlan
+    from authorizer.analysis.plans.plan import AclPlan
     from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
     from authorizer.api.http.answers.acls import AclList, CreationResults, DeletionResults, PlanOutcomes
     from records.acl import AclBinding, ResourcePatternFilter

@@ -14,7 +14,7 @@ from authorizer.cli.sidecar import CREDENTIALS
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from authorizer.analysis.plan import AclPlan
+    from authorizer.analysis.plans.plan import AclPlan
 
 
 _BEGINNING: Final = re.compile(rb'\s*\{\s*"aclogPlan"')
@@ -37,7 +37,7 @@ def read_plan(path: Path) -> AclPlan:
         OSError: it cannot be read.
         PlanUnreadableError: it is not a plan, or it was modified.
     """
-    from authorizer.analysis.plan import AclPlan
+    from authorizer.analysis.plans.plan import AclPlan
 
     text = path.read_bytes()
     if _CHANGES_BEGINNING.match(text):

@@ -32,7 +32,7 @@ from records.ids import uuid_from_string
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from authorizer.analysis.blame import AclSubject, RequestSubject
+    from authorizer.analysis.history.blame import AclSubject, RequestSubject
     from authorizer.cli.blame.log_history import NamedHistory
     from records.principal import KafkaPrincipal
 
@@ -119,7 +119,7 @@ def blame_command(
       aclog blame --log DIR --from 1200 --id u5Hxq0mDQ8WDiSU5EuFUwA
       aclog blame --history DIR --id u5Hxq0mDQ8WDiSU5EuFUwA --json
     """
-    from authorizer.analysis.history import AnswerHistory
+    from authorizer.analysis.history.history import AnswerHistory
     from authorizer.cli.blame.notes import note_unknown_subject
     from authorizer.cli.blame.report import Report
 
@@ -157,7 +157,7 @@ def _subject(
     **resource: Any,
 ) -> RequestSubject | AclSubject:
     """The request or the ACL whose answer the history shows."""
-    from authorizer.analysis.blame import AclSubject
+    from authorizer.analysis.history.blame import AclSubject
 
     flags = {
         "--principal": principal,
@@ -203,7 +203,7 @@ def _request_subject(
     resource_type: Any,
     name: str,
 ) -> RequestSubject:
-    from authorizer.analysis.blame import RequestSubject
+    from authorizer.analysis.history.blame import RequestSubject
     from authorizer.api.authorizer_api import Action, RequestContext
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.acl import ResourcePattern

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from authorizer.analysis.history import HistorySource
+from authorizer.analysis.history.history import HistorySource
 from authorizer.cli.rendering.output import Progress
 from authorizer.cli.workspace import load_state, note_guess, note_trailing
 from replay.clock import SystemClock
@@ -17,7 +17,7 @@ from replay.steps import Beginning, Step, first_state, steps
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from authorizer.analysis.blame import Subject
+    from authorizer.analysis.history.blame import Subject
     from records.columns.acl_table import AppliedAcl
     from records.ids import Uuid
     from records.log.base import MetadataLog

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from authorizer.analysis.blame import RequestSubject
+from authorizer.analysis.history.blame import RequestSubject
 from authorizer.cli.rendering.output import note, shown
 from authorizer.cli.request_notes import principal_note, request_notes, resource_note
 from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
@@ -15,7 +15,7 @@ from records.principal import EVERYONE, parse_kafka_principal
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from authorizer.analysis.blame import AclSubject, SubjectAnswer
+    from authorizer.analysis.history.blame import AclSubject, SubjectAnswer
     from authorizer.cli.blame.log_history import NamedHistory
     from authorizer.cli.workspace import Workspace
 

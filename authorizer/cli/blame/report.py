@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.analysis.blame import NewRelease, RequestSubject
-from authorizer.analysis.history import change_json
+from authorizer.analysis.history.blame import NewRelease, RequestSubject
+from authorizer.analysis.history.history import change_json
 from authorizer.api.acl_json import applied_acl_json
 from authorizer.cli.rendering.acls import acl_line
 from authorizer.cli.rendering.output import answer, note, print_fact, print_json, shown, utc
@@ -13,8 +13,8 @@ from authorizer.cli.rendering.terminal import bad, good
 from records.ids import uuid_to_string
 
 if TYPE_CHECKING:
-    from authorizer.analysis.blame import AclSubject, AnswerChange, Change, SubjectAnswer
-    from authorizer.analysis.history import HistoryStep
+    from authorizer.analysis.history.blame import AclSubject, AnswerChange, Change, SubjectAnswer
+    from authorizer.analysis.history.history import HistoryStep
     from authorizer.cli.blame.log_history import NamedHistory
     from records.columns.acl_table import AppliedAcl
 

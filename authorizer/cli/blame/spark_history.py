@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from authorizer.analysis.blame import AclSubject, RequestSubject
+from authorizer.analysis.history.blame import AclSubject, RequestSubject
 from authorizer.cli.rendering.output import note
 from authorizer.cli.spark.job import note_start, spark_session_of
 from authorizer.cli.spark.locations import located, require_history

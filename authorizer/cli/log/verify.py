@@ -217,7 +217,7 @@ def _report(
 
 def _permissions_json(image: AclsImage, workspace: Workspace, *, per_principal: bool) -> dict[str, Any]:
     """Digests of the effective permissions, which are equal if every request has the same answer."""
-    from authorizer.analysis.effective_permissions import EffectivePermissions
+    from authorizer.analysis.permissions.effective_permissions import EffectivePermissions
     from authorizer.engine.decisions.state import AuthorizerSettings
 
     settings = AuthorizerSettings.from_configs(workspace.config.properties).with_version_of(image)

@@ -26,7 +26,7 @@ from authorizer.cli.rendering.output import answer, print_json
 from authorizer.cli.workspace import Workspace
 
 if TYPE_CHECKING:
-    from authorizer.analysis.plan import PlanResult
+    from authorizer.analysis.plans.plan import PlanResult
 
 
 @click.command("apply", cls=Command, pair=BROKERS_OF_A_DIRECTORY)
@@ -78,7 +78,7 @@ def apply_command(
       aclog apply plan.json --sidecar http://127.0.0.1:8180 --token-file admin.token
       aclog apply plan.json --bootstrap-server HOST:9092 --command-config client.properties
     """
-    from authorizer.analysis.plan_checks import ALL_PERCENT
+    from authorizer.analysis.plans.plan_checks import ALL_PERCENT
     from authorizer.cli.acl_sources.plan_file import read_plan
 
     acl_plan = read_plan(plan)
@@ -95,7 +95,7 @@ def apply_command(
 
 
 def _print(end_offset: int | None, result: PlanResult, *, as_json: bool) -> None:
-    from authorizer.analysis.plan_checks import PlanCounts
+    from authorizer.analysis.plans.plan_checks import PlanCounts
     from authorizer.api.acl_json import acl_json
 
     removed, added = len(result.removed), len(result.added)

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from authorizer.analysis.files.desired_state import Scope
-    from authorizer.analysis.name_space import Key
-    from authorizer.analysis.plan_checks import PlanCounts, PlanWarning
+    from authorizer.analysis.plans.plan_checks import PlanCounts, PlanWarning
+    from authorizer.analysis.request_space.name_space import Key
     from authorizer.cli.sets.diff_report import Report
 
 
@@ -128,10 +128,10 @@ def plan_command(
       aclog plan changes.txt --log DIR --requests /var/log/kafka/kafka-authorizer.log
       aclog plan wanted.csv --topic 'pii-*' --bootstrap-server HOST:9092 --command-config client.properties
     """
-    from authorizer.analysis.decision_changes import decision_changes_by
     from authorizer.analysis.files.desired_state import DesiredStateFile
-    from authorizer.analysis.plan import AclPlan
-    from authorizer.analysis.plan_checks import PlanCounts, denied_traffic_warnings, plan_warnings
+    from authorizer.analysis.permissions.decision_changes import decision_changes_by
+    from authorizer.analysis.plans.plan import AclPlan
+    from authorizer.analysis.plans.plan_checks import PlanCounts, denied_traffic_warnings, plan_warnings
     from authorizer.cli.acl_sources.acl_source import AclSet
     from authorizer.cli.acl_sources.plan_file import is_plan, write_plan
     from authorizer.cli.reviews.options import read_requests

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from authorizer.analysis.access_queries import below_prefix, permitted_among
-from authorizer.analysis.deciding_acls import DecidingAcls
-from authorizer.analysis.host_answers import operations_of
-from authorizer.analysis.request_class import PrincipalSet, RequestClass, request_classes
+from authorizer.analysis.permissions.request_class import PrincipalSet, RequestClass, request_classes
+from authorizer.analysis.queries.access_queries import below_prefix, permitted_among
+from authorizer.analysis.queries.deciding_acls import DecidingAcls
+from authorizer.analysis.request_space.host_answers import operations_of
 from authorizer.console.history.since_when import AnswerAges
 from authorizer.console.routes.allowed import ANY_OPERATION, class_json
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from authorizer.analysis.name_space import Key
+    from authorizer.analysis.request_space.name_space import Key
     from authorizer.cli.report.matrix_table import MatrixTable
     from authorizer.cli.report.scope import Scope
     from authorizer.console.history.history_scan import History

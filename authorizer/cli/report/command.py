@@ -29,7 +29,7 @@ from authorizer.cli.workspace import Workspace, is_log
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from authorizer.analysis.lint_rules import LintRules
+    from authorizer.analysis.lint.rules import LintRules
     from authorizer.cli.report.content import Report
     from authorizer.cli.report.source import Source
     from records.principal import KafkaPrincipal
@@ -124,7 +124,7 @@ def report_command(
       aclog report --log kafka://HOST:9092/acls --topic 'pii-*' --format print --output pii.html
       aclog report --acls acls.txt --principal User:alice --format json --output - | jq .
     """
-    from authorizer.analysis.teams import Teams
+    from authorizer.analysis.matrix.teams import Teams
     from authorizer.cli.report.content import gather
     from authorizer.cli.report.scope import Scope
     from authorizer.engine.decisions.state import AuthorizerSettings

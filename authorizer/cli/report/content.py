@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import to_builtins
 
-from authorizer.analysis.decision_changes import DecisionChange, decide_changes
-from authorizer.analysis.effective_permissions import EffectivePermissions
-from authorizer.analysis.matrix import Matrix
+from authorizer.analysis.matrix.matrix import Matrix
+from authorizer.analysis.permissions.decision_changes import DecisionChange, decide_changes
+from authorizer.analysis.permissions.effective_permissions import EffectivePermissions
 from authorizer.api.authorizer_api import Action, RequestContext
 from authorizer.api.http.answers.decisions import KafkaRelease
 from authorizer.cli.acl_sources.acl_source import AclSet
@@ -31,8 +31,8 @@ from snapshot.restore import restore_image
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from authorizer.analysis.lint_rules import LintRules
-    from authorizer.analysis.teams import Teams
+    from authorizer.analysis.lint.rules import LintRules
+    from authorizer.analysis.matrix.teams import Teams
     from authorizer.api.kafka_version import VersionInForce
     from authorizer.cli.report.scope import Scope
     from authorizer.cli.report.source import Source

@@ -6,8 +6,7 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.analysis.host_answers import masks_by_host, operations_of
-from authorizer.analysis.request_class_text import (
+from authorizer.analysis.permissions.request_class_text import (
     describe_hosts,
     describe_names,
     describe_operation_set,
@@ -15,6 +14,7 @@ from authorizer.analysis.request_class_text import (
     describe_principal,
     describe_witness,
 )
+from authorizer.analysis.request_space.host_answers import masks_by_host, operations_of
 from authorizer.api.acl_json import applied_acl_json
 from authorizer.cli.rendering.acls import decided_by
 from authorizer.cli.rendering.output import json_line, shown, utc
@@ -23,7 +23,7 @@ from snapshot.files.csv_cell import cell_of_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from authorizer.analysis.host_answers import Answer
+    from authorizer.analysis.request_space.host_answers import Answer
     from authorizer.cli.report.content import Report
 
 #: Stands for all principals without a column.

@@ -7,19 +7,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from authorizer.analysis.access_queries import answers_for
-from authorizer.analysis.matrix import Column, Matrix, key_range, newly_allowed, outline, sorted_distinct
-from authorizer.analysis.name_map import PrefixLookup
-from authorizer.analysis.name_space import NAME_SPACES
+from authorizer.analysis.matrix.matrix import (
+    Column,
+    Matrix,
+    key_range,
+    newly_allowed,
+    outline,
+    sorted_distinct,
+)
+from authorizer.analysis.queries.access_queries import answers_for
+from authorizer.analysis.request_space.name_map import PrefixLookup
+from authorizer.analysis.request_space.name_space import NAME_SPACES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from authorizer.analysis.effective_permissions import EffectivePermissions
-    from authorizer.analysis.host_answers import Answer
-    from authorizer.analysis.matrix import Cell
-    from authorizer.analysis.name_map import NameMap
-    from authorizer.analysis.name_space import Key
+    from authorizer.analysis.matrix.matrix import Cell
+    from authorizer.analysis.permissions.effective_permissions import EffectivePermissions
+    from authorizer.analysis.request_space.host_answers import Answer
+    from authorizer.analysis.request_space.name_map import NameMap
+    from authorizer.analysis.request_space.name_space import Key
     from authorizer.cli.report.scope import Scope
     from records.acl import ResourceType
 

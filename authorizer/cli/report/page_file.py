@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import to_builtins
 
-from authorizer.analysis.lint_rules import RULES
+from authorizer.analysis.lint.rules import RULES
 from authorizer.api.acl_json import applied_acl_json, content_json
 from authorizer.cli.rendering.output import json_line, shown
 from authorizer.console.history.history_json import state_offset_json
@@ -28,7 +28,7 @@ from records.ids import uuid_to_string
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from authorizer.analysis.matrix import Cell
+    from authorizer.analysis.matrix.matrix import Cell
     from authorizer.cli.report.content import Report
     from authorizer.cli.report.matrix_table import MatrixTable
     from authorizer.engine.decisions.state import AuthorizerState

@@ -9,13 +9,13 @@ import unicodedata
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.analysis.host_answers import masks_by_host, operations_of
-from authorizer.analysis.request_class_text import (
+from authorizer.analysis.permissions.request_class_text import (
     describe_class,
     describe_operation_set,
     describe_principal,
     describe_witness,
 )
+from authorizer.analysis.request_space.host_answers import masks_by_host, operations_of
 from authorizer.api.acl_json import acl_json, applied_acl_json
 from authorizer.api.acl_text import literal_text, pattern_text
 from authorizer.cli.rendering.output import utc
@@ -23,8 +23,8 @@ from authorizer.cli.rendering.output import utc
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from authorizer.analysis.host_answers import Answer
-    from authorizer.analysis.name_space import Key
+    from authorizer.analysis.request_space.host_answers import Answer
+    from authorizer.analysis.request_space.name_space import Key
     from authorizer.cli.report.content import Report
     from authorizer.cli.report.matrix_table import MatrixTable
     from authorizer.engine.decisions.decision import Decision

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from authorizer.analysis.name_space import NAME_SPACES
-from authorizer.analysis.related_acls import related_to
+from authorizer.analysis.permissions.related_acls import related_to
+from authorizer.analysis.request_space.name_space import NAME_SPACES
 from authorizer.engine.index.pattern_keys import LITERAL_PATTERN
 from records.acl import ResourceType
 from records.principal import WILDCARD_PRINCIPAL
@@ -13,8 +13,8 @@ from records.principal import WILDCARD_PRINCIPAL
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from authorizer.analysis.name_space import Key
-    from authorizer.analysis.request_class import RequestClass
+    from authorizer.analysis.permissions.request_class import RequestClass
+    from authorizer.analysis.request_space.name_space import Key
     from records.columns.acl_table import AclTable
     from records.entries import AccessControlEntryRecord
 

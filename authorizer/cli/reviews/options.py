@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    from authorizer.analysis.review import Review
+    from authorizer.analysis.reviews.review import Review
     from authorizer.cli.acl_sources.acl_source import AclSet
     from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
 
@@ -65,7 +65,7 @@ def review_set(acls: AclSet, settings: AuthorizerSettings, traffic: Traffic, *, 
         Failure: nothing was allowed in the window, so every ACL would seem to be unneeded; or ACLs have
             networks as hosts, and the release that decided is unknown.
     """
-    from authorizer.analysis.review import review
+    from authorizer.analysis.reviews.review import review
     from authorizer.engine.decisions.notes import unknown_release
 
     if not traffic.has_allowed:
@@ -94,7 +94,7 @@ _NOTES_MAX: Final = 5
 
 def _note_unknown_requests(state: AuthorizerState, found: Review) -> None:
     """Print notes about requests that were allowed, and whose principal or resource no ACL names now."""
-    from authorizer.analysis.witness import decision_arguments
+    from authorizer.analysis.permissions.witness import decision_arguments
     from authorizer.cli.request_notes import request_notes
 
     denied_now = (each.request for each in found.changed_decisions if not each.is_allowed_now)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from authorizer.analysis.review import RequestCounts, Review
+    from authorizer.analysis.reviews.review import RequestCounts, Review
     from authorizer.cli.acl_sources.acl_source import AclSet
     from records.entries import AccessControlEntryRecord
     from records.request_line import Request

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from authorizer.analysis.request_class_text import (
+from authorizer.analysis.permissions.request_class_text import (
     describe_class,
     describe_hosts,
     describe_names,
@@ -19,7 +19,7 @@ from authorizer.analysis.request_class_text import (
     describe_principal,
     describe_witness,
 )
-from authorizer.analysis.witness import decide_witness
+from authorizer.analysis.permissions.witness import decide_witness
 from authorizer.api.acl_json import acl_json
 from authorizer.cli.rendering.acls import acl_line, decided_by
 from authorizer.cli.rendering.output import answer, print_json, shown
@@ -28,8 +28,8 @@ from snapshot.files.csv_cell import cell_of_text
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from authorizer.analysis.deciding_acls import DecidingAcls
-    from authorizer.analysis.request_class import RequestClass
+    from authorizer.analysis.permissions.request_class import RequestClass
+    from authorizer.analysis.queries.deciding_acls import DecidingAcls
     from authorizer.engine.decisions.state import AuthorizerState
 
 _CSV_HEADER: Final = ("principal", "operations", "resourceType", "names", "hosts", "decidedBy")

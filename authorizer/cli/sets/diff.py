@@ -67,9 +67,9 @@ def diff_command(*, named: tuple[str, ...], releases: tuple[str, ...], as_json: 
       aclog diff --bootstrap-server HOST:9092 --command-config client.properties wanted-acls.txt
       kafka-acls --bootstrap-server HOST:9092 --list | aclog diff - kafka://HOST:9092/acls --json
     """
-    from authorizer.analysis.acl_comparison import ChangedAcls, principals_with_networks
-    from authorizer.analysis.decision_changes import decision_changes_between, decision_changes_by
-    from authorizer.analysis.effective_permissions import EffectivePermissions
+    from authorizer.analysis.permissions.acl_comparison import ChangedAcls, principals_with_networks
+    from authorizer.analysis.permissions.decision_changes import decision_changes_between, decision_changes_by
+    from authorizer.analysis.permissions.effective_permissions import EffectivePermissions
     from authorizer.cli.acl_sources.named_acls import NamedAcls
     from authorizer.cli.sets.diff_report import Report
     from authorizer.engine.decisions.notes import unknown_release

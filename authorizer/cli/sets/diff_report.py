@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from authorizer.analysis.decision_changes import decide_changes
-from authorizer.analysis.request_class_text import describe_class, describe_principal, describe_witness
+from authorizer.analysis.permissions.decision_changes import decide_changes
+from authorizer.analysis.permissions.request_class_text import (
+    describe_class,
+    describe_principal,
+    describe_witness,
+)
 from authorizer.api.acl_json import acl_json
 from authorizer.cli.rendering.acls import decided_by, print_changed_acls
 from authorizer.cli.rendering.output import answer, print_fact, shown
@@ -15,8 +19,8 @@ from authorizer.cli.rendering.terminal import bad, good
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from authorizer.analysis.acl_comparison import ChangedAcls
-    from authorizer.analysis.decision_changes import DecisionChange
+    from authorizer.analysis.permissions.acl_comparison import ChangedAcls
+    from authorizer.analysis.permissions.decision_changes import DecisionChange
     from authorizer.cli.acl_sources.acl_source import AclSet
     from authorizer.engine.decisions.decision import Decision
     from authorizer.engine.decisions.state import AuthorizerSettings

@@ -18,8 +18,8 @@ from authorizer.cli.rendering.output import Waiting, note
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from authorizer.analysis.lint import FoundRow, Lint
-    from authorizer.analysis.lint_rules import LintRules
+    from authorizer.analysis.lint.findings import FoundRow, Lint
+    from authorizer.analysis.lint.rules import LintRules
 
 #: Read from the working directory.
 _USUAL_FILE: Final = Path(".aclog-lint.toml")
@@ -134,8 +134,8 @@ def lint_command(
     """
     from authorizer.analysis.files.lint_file import parse_rules
     from authorizer.analysis.files.parsing import FileFormatError
-    from authorizer.analysis.lint import Lint
-    from authorizer.analysis.lint_rules import LintRules
+    from authorizer.analysis.lint.findings import Lint
+    from authorizer.analysis.lint.rules import LintRules
     from authorizer.cli.sets.lint_report import print_json_lines, print_text
 
     if rules is None and _USUAL_FILE.is_file():
@@ -185,7 +185,7 @@ def _collected(
 
 
 def _write_junit(path: Path, applied: LintRules, by_rule: dict[str, list[str]]) -> None:
-    from authorizer.analysis.lint_rules import RULES
+    from authorizer.analysis.lint.rules import RULES
     from authorizer.cli.rendering.junit import write_junit
 
     rules = filter(applied.is_defect, RULES)

@@ -7,7 +7,7 @@ from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.analysis.lint_rules import RULES
+from authorizer.analysis.lint.rules import RULES
 from authorizer.api.acl_json import acl_json
 from authorizer.cli.rendering.acls import acl_line
 from authorizer.cli.rendering.output import JsonLines, answer, shown, step
@@ -18,7 +18,7 @@ from records.ids import uuid_to_string
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from authorizer.analysis.lint import Finding, FoundRow, Lint
+    from authorizer.analysis.lint.findings import Finding, FoundRow, Lint
 
 # Most words are repeated many times.
 _quoted: Final = lru_cache(1 << 12)(shlex.quote)

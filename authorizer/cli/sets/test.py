@@ -15,7 +15,7 @@ from authorizer.cli.rendering.output import Waiting, answer, print_json, shown
 from authorizer.cli.rendering.terminal import bad, good
 
 if TYPE_CHECKING:
-    from authorizer.analysis.request_class import RequestClass
+    from authorizer.analysis.permissions.request_class import RequestClass
 
 
 @click.command("test", cls=Command)
@@ -55,10 +55,10 @@ def test_command(*, file: Path, as_json: bool, junit: Path | None) -> None:
       aclog test access.toml --acls wanted-acls.txt --junit report.xml
       aclog test access.toml --acls plan.json          # before it is applied
     """
-    from authorizer.analysis.acl_comparison import has_network_host
-    from authorizer.analysis.expectations import violations
     from authorizer.analysis.files.expectation_file import parse_tests
     from authorizer.analysis.files.parsing import FileFormatError
+    from authorizer.analysis.permissions.acl_comparison import has_network_host
+    from authorizer.analysis.queries.expectations import violations
     from authorizer.cli.rendering.junit import write_junit
 
     try:
@@ -97,7 +97,11 @@ def test_command(*, file: Path, as_json: bool, junit: Path | None) -> None:
 
 def sentence(request_class: RequestClass) -> str:
     """The principals and the class of requests, with one example."""
-    from authorizer.analysis.request_class_text import describe_class, describe_principal, describe_witness
+    from authorizer.analysis.permissions.request_class_text import (
+        describe_class,
+        describe_principal,
+        describe_witness,
+    )
 
     principal, text = describe_principal(request_class), describe_class(request_class)
     return f"{principal}: {text}; such as {describe_witness(request_class)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.analysis.access_history import AclPeriods, access_steps, needs_all_principals
+from authorizer.analysis.history.access_history import AclPeriods, access_steps, needs_all_principals
 from records.acl import PatternType
 from records.principal import WILDCARD_PRINCIPAL
 from snapshot.jobs.changes.tables.schema import OMITTED
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from authorizer.analysis.access_history import AccessStep, Bounds
-    from authorizer.analysis.name_space import Key
-    from authorizer.analysis.request_class import NameSet, RequestClass
+    from authorizer.analysis.history.access_history import AccessStep, Bounds
+    from authorizer.analysis.permissions.request_class import NameSet, RequestClass
+    from authorizer.analysis.request_space.name_space import Key
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.columns.acl_table import AclTable
 

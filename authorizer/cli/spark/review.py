@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from authorizer.analysis.review import Review
+    from authorizer.analysis.reviews.review import Review
     from authorizer.cli.acl_sources.acl_source import AclSet
     from authorizer.cli.reviews.report import Report
     from authorizer.engine.decisions.state import AuthorizerSettings

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from authorizer.analysis.history import AnswerHistory, change_json
+from authorizer.analysis.history.history import AnswerHistory, change_json
 from authorizer.api.acl_json import applied_acl_json
 from records.entries import RemoveAccessControlEntryRecord
 from records.log_batch import LogRecord
@@ -14,7 +14,7 @@ from records.log_batch import LogRecord
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from authorizer.analysis.blame import RequestSubject
+    from authorizer.analysis.history.blame import RequestSubject
     from authorizer.console.history.history_states import Change, HistoryState
     from authorizer.engine.decisions.state import AuthorizerState
     from records.columns.acl_table import AclTable, AppliedAcl

@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from authorizer.analysis.blame import RequestSubject
-from authorizer.analysis.related_acls import related_to
-from authorizer.analysis.witness import decision_arguments
+from authorizer.analysis.history.blame import RequestSubject
+from authorizer.analysis.permissions.related_acls import related_to
+from authorizer.analysis.permissions.witness import decision_arguments
 from authorizer.console.history.history_json import decision_history_json
 from records.principal import WILDCARD_PRINCIPAL
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from authorizer.analysis.request_class import RequestClass
-    from authorizer.analysis.witness import Witness
+    from authorizer.analysis.permissions.request_class import RequestClass
+    from authorizer.analysis.permissions.witness import Witness
     from authorizer.console.history.history_states import Change, HistoryState
     from authorizer.engine.decisions.state import AuthorizerSettings
     from records.acl import AclOperation, ResourceType

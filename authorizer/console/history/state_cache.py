@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from authorizer.analysis.matrix import Matrix
+from authorizer.analysis.matrix.matrix import Matrix
 from authorizer.api.http.error_code import ErrorCode
 from authorizer.console.history.background import ScanThread
 from authorizer.console.history.history_scan import HistoryScan

@@ -61,7 +61,7 @@ export function isMember(principal, team, teamOf) {
   return found === undefined ? principal.startsWith(team) : found === team;
 }
 
-// As `analysis/teams.py`: teams by name, then principals without one by their common start.
+// As `analysis/matrix/teams.py`: teams by name, then principals without one by their common start.
 function groupsOf(selected, under, teamOf) {
   const inTeams = selected.filter(({ text }) => text in teamOf);
   if (under && inTeams.length) return inTeams.map((each) => ({ text: each.text, inside: [each] }));

@@ -10,14 +10,18 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from authorizer.analysis.access_queries import below_prefix, permitted_principals
-from authorizer.analysis.deciding_acls import DecidingAcls
-from authorizer.analysis.host_answers import NO_OPERATIONS, OPERATION_BITS, subtract
-from authorizer.analysis.name_map import NameMap
-from authorizer.analysis.name_space import NAME_SPACES
-from authorizer.analysis.request_class import PrincipalSet, request_classes
-from authorizer.analysis.request_class_text import describe_hosts, describe_operations, describe_principal
-from authorizer.analysis.witness import decide_witness
+from authorizer.analysis.permissions.request_class import PrincipalSet, request_classes
+from authorizer.analysis.permissions.request_class_text import (
+    describe_hosts,
+    describe_operations,
+    describe_principal,
+)
+from authorizer.analysis.permissions.witness import decide_witness
+from authorizer.analysis.queries.access_queries import below_prefix, permitted_principals
+from authorizer.analysis.queries.deciding_acls import DecidingAcls
+from authorizer.analysis.request_space.host_answers import NO_OPERATIONS, OPERATION_BITS, subtract
+from authorizer.analysis.request_space.name_map import NameMap
+from authorizer.analysis.request_space.name_space import NAME_SPACES
 from authorizer.api.acl_json import acl_json
 from authorizer.console.history.history_json import state_offset_json
 from authorizer.console.history.since_when import AnswerAges
@@ -35,9 +39,9 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from authorizer.analysis.name_space import Key
-    from authorizer.analysis.request_class import NameSet, RequestClass
-    from authorizer.analysis.teams import Teams
+    from authorizer.analysis.matrix.teams import Teams
+    from authorizer.analysis.permissions.request_class import NameSet, RequestClass
+    from authorizer.analysis.request_space.name_space import Key
     from authorizer.console.history.state_cache import StateCache
     from authorizer.engine.decisions.state import AuthorizerState
     from authorizer.engine.index.acl_index import AclIndex

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from authorizer.analysis.blame import RequestSubject
-from authorizer.analysis.name_space import NAME_SPACES
-from authorizer.analysis.teams import Teams
+from authorizer.analysis.history.blame import RequestSubject
+from authorizer.analysis.matrix.teams import Teams
+from authorizer.analysis.request_space.name_space import NAME_SPACES
 from authorizer.api.acl_json import applied_acl_json
 from authorizer.api.cluster_name import CLUSTERS_PATH
 from authorizer.console.history.history_json import (

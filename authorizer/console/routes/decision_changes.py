@@ -6,20 +6,23 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from authorizer.analysis.acl_comparison import ChangedAcls
-from authorizer.analysis.decision_changes import decision_changes_between, decision_changes_of_states
-from authorizer.analysis.effective_permissions import EffectivePermissions, never_cancelled
-from authorizer.analysis.request_class_text import describe_class, describe_principal
-from authorizer.analysis.witness import decide_witness, state_for_witnesses
+from authorizer.analysis.permissions.acl_comparison import ChangedAcls
+from authorizer.analysis.permissions.decision_changes import (
+    decision_changes_between,
+    decision_changes_of_states,
+)
+from authorizer.analysis.permissions.effective_permissions import EffectivePermissions, never_cancelled
+from authorizer.analysis.permissions.request_class_text import describe_class, describe_principal
+from authorizer.analysis.permissions.witness import decide_witness, state_for_witnesses
 from authorizer.console.routes.list_filters import ChangeFilter
 from records.columns.acl_table import AclTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from authorizer.analysis.decision_changes import DecisionChange
-    from authorizer.analysis.teams import Teams
-    from authorizer.analysis.witness import Witness
+    from authorizer.analysis.matrix.teams import Teams
+    from authorizer.analysis.permissions.decision_changes import DecisionChange
+    from authorizer.analysis.permissions.witness import Witness
     from authorizer.api.kafka_version import KafkaVersion
     from authorizer.console.history.history_scan import History
     from authorizer.console.history.history_states import HistoryState

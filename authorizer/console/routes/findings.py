@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from authorizer.analysis.files.lint_file import parse_rules
 from authorizer.analysis.files.parsing import FileFormatError
-from authorizer.analysis.lint import Finding, FoundRow, Lint
-from authorizer.analysis.lint_rules import RULES, LintRules
+from authorizer.analysis.lint.findings import Finding, FoundRow, Lint
+from authorizer.analysis.lint.rules import RULES, LintRules
 from authorizer.api.acl_json import acl_json
 from authorizer.configuration.keys.names import CONSOLE_LINT_RULES
 from authorizer.console.routes.list_filters import AclRecordFilter
@@ -20,7 +20,7 @@ from authorizer.sidecar.http.errors import invalid_request
 if TYPE_CHECKING:
     from collections.abc import Container
 
-    from authorizer.analysis.teams import Teams
+    from authorizer.analysis.matrix.teams import Teams
     from authorizer.console.routes.queries import LintQuery
     from authorizer.engine.decisions.state import AuthorizerSettings, AuthorizerState
     from records.ids import Uuid

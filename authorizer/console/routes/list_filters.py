@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from authorizer.analysis.request_class_text import describe_names
+from authorizer.analysis.permissions.request_class_text import describe_names
 from authorizer.console.history.history_json import change_entries
 from authorizer.sidecar.routes.query_requests import code_of
 from records.acl import AclOperation, AclPermissionType, ResourceType
@@ -13,8 +13,8 @@ from records.principal import WILDCARD_PRINCIPAL
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from authorizer.analysis.decision_changes import DecisionChange
-    from authorizer.analysis.teams import Teams
+    from authorizer.analysis.matrix.teams import Teams
+    from authorizer.analysis.permissions.decision_changes import DecisionChange
     from authorizer.console.history.history_states import Change, HistoryState
     from authorizer.console.routes.queries import AclFilter, ChangesQuery, ListFilter
     from records.entries import AccessControlEntryRecord, AclContent

@@ -6,20 +6,20 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, Final
 
-from authorizer.analysis.matrix import Cell, Row, combine_cells, outline, sorted_distinct
-from authorizer.analysis.matrix_changes import MatrixChanges
-from authorizer.analysis.teams import PrincipalGroup, Teams
+from authorizer.analysis.matrix.matrix import Cell, Row, combine_cells, outline, sorted_distinct
+from authorizer.analysis.matrix.matrix_changes import MatrixChanges
+from authorizer.analysis.matrix.teams import PrincipalGroup, Teams
 from authorizer.console.routes.queries import MatrixQuery
 from authorizer.engine.index.masks import OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from authorizer.analysis.matrix import Column, Matrix
+    from authorizer.analysis.matrix.matrix import Column, Matrix
 
 #: Maximum number of principals that a window aggregates by team: with a million ACLs it takes seconds.
 MEMBERS_MAXIMUM: Final = 200
-#: Operations by bit, as in `analysis.host_answers`.
+#: Operations by bit, as in `analysis.request_space.host_answers`.
 _OPERATIONS: Final = [operation.name for operation in OPERATIONS]
 
 # The first request of a page of usual size: it opens with the topics.

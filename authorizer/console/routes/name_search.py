@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from authorizer.analysis.matrix import Matrix
-    from authorizer.analysis.name_space import Key
-    from authorizer.analysis.teams import Teams
+    from authorizer.analysis.matrix.matrix import Matrix
+    from authorizer.analysis.matrix.teams import Teams
+    from authorizer.analysis.request_space.name_space import Key
 
 #: Maximum number of words of a text that are searched; each is searched in all names.
 WORDS_MAXIMUM: Final = 3

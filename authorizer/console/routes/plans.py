@@ -11,12 +11,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from authorizer.analysis.acl_comparison import ChangedAcls
-from authorizer.analysis.decision_changes import decision_changes_by, widest_change
 from authorizer.analysis.files.desired_state import DesiredStateFile, Scope
-from authorizer.analysis.plan import AclPlan, PlanOrigin, with_replacements
-from authorizer.analysis.plan_checks import PlanCounts, plan_warnings
-from authorizer.analysis.witness import state_for_witnesses
+from authorizer.analysis.permissions.acl_comparison import ChangedAcls
+from authorizer.analysis.permissions.decision_changes import decision_changes_by, widest_change
+from authorizer.analysis.permissions.witness import state_for_witnesses
+from authorizer.analysis.plans.plan import AclPlan, PlanOrigin, with_replacements
+from authorizer.analysis.plans.plan_checks import PlanCounts, plan_warnings
 from authorizer.api.acl_json import acl_json, content_from_json
 from authorizer.api.errors import ApiError
 from authorizer.console.history.history_json import state_offset_json
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from authorizer.analysis.decision_changes import DecisionChange
-    from authorizer.analysis.plan_checks import PlanWarning
-    from authorizer.analysis.teams import Teams
+    from authorizer.analysis.matrix.teams import Teams
+    from authorizer.analysis.permissions.decision_changes import DecisionChange
+    from authorizer.analysis.plans.plan_checks import PlanWarning
     from authorizer.api.http.acl_requests import NewAcl
     from authorizer.console.history.state_cache import StateCache
     from authorizer.engine.decisions.state import AuthorizerState

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from authorizer.analysis.lint_rules import Rule
+from authorizer.analysis.lint.rules import Rule
 from authorizer.api.http.acl_requests import NewAcl
 from authorizer.sidecar.routes.query_requests import DecisionRequest
 

@@ -35,8 +35,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import structlog
 
-from authorizer.analysis.plan import PlanMutator, PlanResult
-from authorizer.analysis.plan_checks import MAX_REMOVED_PERCENT
+from authorizer.analysis.plans.plan import PlanMutator, PlanResult
+from authorizer.analysis.plans.plan_checks import MAX_REMOVED_PERCENT
 from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
 from authorizer.api.errors import (
     ApiError,
@@ -69,7 +69,7 @@ from replay.manifest import ReloadManifest
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from authorizer.analysis.plan import AclPlan
+    from authorizer.analysis.plans.plan import AclPlan
     from authorizer.api.kafka_version import KafkaVersion
     from authorizer.node.writing.acl_control import FindAcl
     from records.acl import AclBinding, AclBindingFilter

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from authorizer.analysis.effective_permissions import never_cancelled
-from authorizer.analysis.plan import PlanResult
-from authorizer.analysis.plan_checks import MAX_REMOVED_PERCENT, PlanCounts
+from authorizer.analysis.permissions.effective_permissions import never_cancelled
+from authorizer.analysis.plans.plan import PlanResult
+from authorizer.analysis.plans.plan_checks import MAX_REMOVED_PERCENT, PlanCounts
 from authorizer.engine.acl_validation import validate_binding
 from authorizer.node.writing.acl_control import Change
 from records.entries import AccessControlEntryRecord, RemoveAccessControlEntryRecord
@@ -23,7 +23,7 @@ from records.ids import content_uuid, uuid_to_string
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from authorizer.analysis.plan import AclPlan
+    from authorizer.analysis.plans.plan import AclPlan
     from authorizer.engine.acl_validation import HostRules
     from records.entries import AclRecord
     from records.ids import Uuid

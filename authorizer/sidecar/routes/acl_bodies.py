@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from authorizer.analysis.plan import PlanApplication
+from authorizer.analysis.plans.plan import PlanApplication
 from authorizer.api.errors import PlanUnreadableError
 from authorizer.api.http.acl_requests import ACLS_PATH, PLANS_PATH, AclCreation, AclDeletion, AclFilter
 from authorizer.api.http.error_code import ErrorCode

@@ -23,7 +23,7 @@ import msgspec
 import structlog
 from starlette.responses import Response, StreamingResponse
 
-from authorizer.analysis.plan import PlanApplication, PlanResult
+from authorizer.analysis.plans.plan import PlanApplication, PlanResult
 from authorizer.api.authorizer_api import AclCreateResult, AclDeleteResult
 from authorizer.api.http.acl_requests import ACLS_PATH, PLANS_PATH, AclCreation, AclDeletion
 from authorizer.api.http.answers.acls import (

@@ -1,0 +1,235 @@
+"""Access changes of a history: what each change of ACLs granted and revoked, within bounds.
+
+The work on a change grows with the related principals times the related ACLs for ``User:*``. A change, or a
+range of a history, that would take more than its bound is not analysed completely, and says so.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from authorizer.analysis.permissions.acl_comparison import ChangedAcls
+from authorizer.analysis.permissions.decision_changes import decision_changes_for
+from authorizer.analysis.permissions.related_acls import related_rows
+from authorizer.analysis.permissions.request_class import PrincipalSet
+from authorizer.analysis.permissions.witness import unnamed_principal
+from records.principal import WILDCARD_PRINCIPAL
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from authorizer.analysis.permissions.decision_changes import DecisionChange
+    from authorizer.analysis.request_space.name_space import Key
+    from authorizer.engine.decisions.state import AuthorizerSettings
+    from records.acl import ResourceType
+    from records.columns.acl_table import AclTable
+
+# Work of a principal beside its ACLs, and rows that are filtered by name for one unit of work.
+_PRINCIPAL_WORK = 100
+_ROWS_FILTERED = 256
+
+
+class AclPeriods(NamedTuple):
+    """ACLs, and the offsets between which each was in force.
+
+    Attributes:
+        begins: inclusive.
+        ends: exclusive; beyond every offset while in force.
+    """
+
+    table: AclTable
+    begins: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+
+    def take(self, rows: npt.NDArray[np.intp]) -> AclPeriods:
+        """Return some of the rows."""
+        return AclPeriods(self.table.take(rows), self.begins[rows], self.ends[rows])
+
+    def in_force(self, offset: int) -> AclTable:
+        """Return the ACLs after the record at an offset."""
+        return self.table.take(np.flatnonzero((self.begins <= offset) & (self.ends > offset)))
+
+
+class Bounds(NamedTuple):
+    """Bounds of an analysis. A unit of work takes some 10 µs.
+
+    Attributes:
+        work: of all changes.
+        change_work: of one change.
+        classes: of one change.
+    """
+
+    work: int = 5_000_000
+    change_work: int = 100_000
+    classes: int = 1_000
+
+
+class AccessStep(NamedTuple):
+    """What the change at one offset granted and revoked.
+
+    Attributes:
+        offset: of the change.
+        principals: of the changed ACLs, sorted.
+        changes: the classes; if principals are omitted, those of principals without related ACLs.
+        omitted_principals: number of principals that were not analysed; all that have no related ACLs count
+            as one.
+        omitted_classes: number of classes that are not in ``changes``.
+    """
+
+    offset: int
+    principals: tuple[str, ...]
+    changes: Sequence[DecisionChange]
+    omitted_principals: int = 0
+    omitted_classes: int = 0
+
+
+def access_steps(
+    periods: AclPeriods, first: int, settings: AuthorizerSettings, bounds: Bounds | None = None
+) -> Iterator[AccessStep]:
+    """Yield a step for each offset, from ``first`` on, at which ACLs began or ended.
+
+    Changes for ``User:*`` come first, so that they are the last ones to be omitted.
+
+    Args:
+        periods: all that include ``first`` - 1 or a later offset: for all principals if
+            `needs_all_principals`, else for the changed principals and ``User:*``.
+        first: offset of the first change.
+        settings: super users, and the answer where no ACL covers a name.
+        bounds: None: the default ones.
+    """
+    bounds = bounds or Bounds()
+    remaining = bounds.work
+    rows_by_offset = _changed_rows(periods, first)
+    rows_of = _PrincipalRows(periods.table)
+    for affected, offsets in _by_affected(periods.table, rows_by_offset, settings):
+        names = _names(periods.table.take(np.concatenate([rows_by_offset[offset] for offset in offsets])))
+        chosen = periods if affected is None else periods.take(rows_of(affected))
+        chosen = chosen.take(related_rows(chosen.table, names, affected))
+        for offset in offsets:
+            changed = periods.table.take(rows_by_offset[offset])
+            names = _names(changed)
+            related = chosen.take(related_rows(chosen.table, names, affected))
+            work = _work(related) + len(chosen.table) // _ROWS_FILTERED
+            step = _Step(offset, changed, related, affected)
+            if work > remaining:
+                yield step.omitted(bounds)
+            elif work > bounds.change_work:
+                remaining -= _PRINCIPAL_WORK
+                yield step.of_unlisted(settings, bounds)
+            else:
+                remaining -= work
+                yield step.analysed(settings, bounds)
+
+
+def needs_all_principals(changed: Collection[str], settings: AuthorizerSettings) -> bool:
+    """Return whether changed ACLs for these principals may change the answers to any principal."""
+    return settings.allow_everyone or WILDCARD_PRINCIPAL in changed
+
+
+class _Step(NamedTuple):
+    """One change, with the related ACLs before and after it."""
+
+    offset: int
+    changed: AclTable
+    related: AclPeriods
+    affected: frozenset[str] | None
+
+    def analysed(self, settings: AuthorizerSettings, bounds: Bounds) -> AccessStep:
+        return self._step(self._changes(self.affected, settings), bounds)
+
+    def of_unlisted(self, settings: AuthorizerSettings, bounds: Bounds) -> AccessStep:
+        """The changes of principals without related ACLs only."""
+        known = self._related_principals()
+        example = unnamed_principal({*known, *settings.super_users})
+        unlisted = PrincipalSet(None, (), example)
+        changes = []
+        for change in self._changes(frozenset(), settings):
+            requests = change.request_class
+            if requests.principals.principal is None:
+                witness = requests.witness._replace(principal=example)
+                requests = requests._replace(principals=unlisted, witness=witness)
+                changes.append(change._replace(request_class=requests))
+        return self._step(changes, bounds, omitted_principals=len(known))
+
+    def omitted(self, bounds: Bounds) -> AccessStep:
+        # All principals without related ACLs count as one.
+        omitted = len(self._related_principals()) + 1 if self.affected is None else len(self.affected)
+        return self._step([], bounds, omitted_principals=omitted)
+
+    def _related_principals(self) -> set[str]:
+        return {*self.related.table.principals.texts} - {WILDCARD_PRINCIPAL}
+
+    def _changes(
+        self, affected: Collection[str] | None, settings: AuthorizerSettings
+    ) -> list[DecisionChange]:
+        before, after = (self.related.in_force(offset) for offset in (self.offset - 1, self.offset))
+        return decision_changes_for(affected, before, after, settings)
+
+    def _step(
+        self, changes: Sequence[DecisionChange], bounds: Bounds, *, omitted_principals: int = 0
+    ) -> AccessStep:
+        return AccessStep(
+            self.offset,
+            tuple(sorted(self.changed.principals.texts)),
+            changes[: bounds.classes],
+            omitted_principals,
+            max(0, len(changes) - bounds.classes),
+        )
+
+
+def _changed_rows(periods: AclPeriods, first: int) -> Mapping[int, npt.NDArray[np.intp]]:
+    """The rows of the ACLs that begin or end at each offset."""
+    found: defaultdict[int, list[int]] = defaultdict(list)
+    last = np.iinfo(np.int64).max
+    for offsets in (periods.begins, periods.ends):
+        rows = np.flatnonzero((offsets >= first) & (offsets < last))
+        for row, offset in zip(rows.tolist(), offsets[rows].tolist(), strict=True):
+            found[offset].append(row)
+    return {offset: np.array(found[offset], np.intp) for offset in sorted(found)}
+
+
+def _by_affected(
+    table: AclTable,
+    rows_by_offset: Mapping[int, npt.NDArray[np.intp]],
+    settings: AuthorizerSettings,
+) -> Iterator[tuple[frozenset[str] | None, list[int]]]:
+    """The offsets by the affected principals; None: all, first."""
+    groups: defaultdict[frozenset[str], list[int]] = defaultdict(list)
+    for offset, rows in rows_by_offset.items():
+        texts, codes = table.principals.texts, np.unique(table.principals.codes[rows])
+        principals = frozenset(texts[code] for code in codes.tolist())
+        groups[frozenset() if needs_all_principals(principals, settings) else principals].append(offset)
+    for principals in sorted(groups, key=sorted):
+        yield principals or None, groups[principals]
+
+
+class _PrincipalRows:
+    """The rows of some principals and of ``User:*``, without a scan of the table for each."""
+
+    def __init__(self, table: AclTable) -> None:
+        codes = table.principals.codes
+        self._codes = {text: code for code, text in enumerate(table.principals.texts)}
+        self._rows = np.argsort(codes, kind="stable")
+        self._bounds = np.searchsorted(codes[self._rows], np.arange(len(self._codes) + 1))
+
+    def __call__(self, principals: Collection[str]) -> npt.NDArray[np.intp]:
+        codes = [self._codes[each] for each in (*principals, WILDCARD_PRINCIPAL) if each in self._codes]
+        return np.concatenate([self._rows[self._bounds[code] : self._bounds[code + 1]] for code in codes])
+
+
+def _names(changed: AclTable) -> Mapping[ResourceType, Collection[Key]]:
+    """The names and prefixes of the changed ACLs."""
+    return ChangedAcls(changed, changed.take(np.array([], np.intp))).names
+
+
+def _work(related: AclPeriods) -> int:
+    principals = related.table.principals
+    counts = np.bincount(principals.codes, minlength=len(principals.texts))
+    texts = principals.texts
+    wildcards = int(counts[texts.index(WILDCARD_PRINCIPAL)]) if WILDCARD_PRINCIPAL in texts else 0
+    return len(related.table) + (wildcards + _PRINCIPAL_WORK) * len(texts)

@@ -1,0 +1,1 @@
+"""Findings in a set of ACLs: removable, ineffective and suspicious ACLs."""

@@ -1,0 +1,355 @@
+"""Lint: findings about single ACLs of a set, with reasons, and the removable ACLs.
+
+The rules:
+
+- ``duplicate``: the ACL exists under several ids, and is in force until all are removed.
+- ``unknown-code``: its pattern type or permission type is unknown, and means PREFIXED or DENY.
+- ``principal-type``: no principal has this type.
+- ``topic-gone``: its topic does not exist, if the log knows the topics. An ACL may be created before its
+  topic.
+- ``dead``: no request can match it.
+- ``super-user``: its principal is a super user, who is allowed everything anyway.
+- ``shadowed``: an ALLOW whose requests are all denied.
+- ``broader-twin``: an ALLOW with an equal one for every host, name, operation or principal. Either it is
+  redundant, or the broad one is a mistake.
+- ``redundant``: other ACLs have all its effects.
+- ``idle-deny``: a DENY whose requests no ALLOW allows: a guard against future ALLOWs, which is kept unless
+  the rules are strict.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from authorizer.analysis.lint.ineffective_acls import ineffective_reason
+from authorizer.analysis.lint.removable_acls import RemovableAcl, find_removable
+from authorizer.analysis.lint.rules import RULES, LintRules, Rule
+from authorizer.analysis.permissions.acl_comparison import DistinctAcls
+from authorizer.engine.decisions.rules import allows
+from authorizer.engine.index.pattern_keys import PATTERNS, PERMISSIONS
+from records.acl import WILDCARD, PatternType, ResourceType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from authorizer.engine.decisions.state import AuthorizerSettings
+    from records.columns.acl_table import AclTable
+    from records.entries import AccessControlEntryRecord
+    from records.ids import Uuid
+
+
+class Finding(NamedTuple):
+    """A finding about one ACL.
+
+    Attributes:
+        rule: see the module.
+        acl: the ACL.
+        ids: all ids of the ACL.
+        reason: a text.
+        by: the other ACLs that are the reason.
+        is_removable: whether it can be removed together with the other removable ACLs.
+        is_defect: whether it is a defect; else it is information.
+        is_independent: whether it can be removed first; else ``by`` is an ALLOW to remove before it.
+        keeps_by_resource_type: whether the answers of authorize-by-resource-type (KIP-679) are known to be
+            the same without it.
+    """
+
+    rule: Rule
+    acl: AccessControlEntryRecord
+    ids: tuple[Uuid, ...]
+    reason: str
+    by: tuple[AccessControlEntryRecord, ...] = ()
+    is_removable: bool = False
+    is_defect: bool = True
+    is_independent: bool = True
+    keeps_by_resource_type: bool = True
+
+    @property
+    def severity(self) -> str:
+        """See `Lint.severity`."""
+        return _severity(is_defect=self.is_defect)
+
+
+class FoundRow(NamedTuple):
+    """A finding without its ACL and its proof, which `Lint.finding` adds: few of many are shown.
+
+    Attributes:
+        rule: see the module.
+        row: the row of the ACL in `Lint.acls`.
+        removable: with the proof; None if the rule does not make an ACL removable.
+    """
+
+    rule: Rule
+    row: int
+    removable: RemovableAcl | None
+
+
+class Lint:
+    """The findings about a set of ACLs.
+
+    Attributes:
+        acls: the set without repeats.
+        removable: the ACLs that can be removed together, without those that the rules accept, and without
+            DENYs that are information only.
+        accepted: how many findings the rules accept.
+    """
+
+    def __init__(
+        self,
+        table: AclTable,
+        settings: AuthorizerSettings,
+        rules: LintRules,
+        *,
+        keeps_by_type: bool = False,
+        topics: Container[str] | None = None,
+    ) -> None:
+        """Check a set of ACLs.
+
+        Args:
+            table: the ACLs, in any order, with repeats.
+            settings: the super users, and the answer where no ACL covers a name.
+            rules: the enabled rules; ACLs that they accept are kept.
+            keeps_by_type: whether to keep an ACL, without a finding, if the answers of
+                authorize-by-resource-type may change without it.
+            topics: the existing topics, if known.
+        """
+        self._rules = rules
+        self._topics = topics
+        self._keep_by_type = keeps_by_type
+        self._distinct = DistinctAcls.of(table)
+        self.acls = self._distinct.table
+        self.accepted = 0
+        self._kept_denies: list[RemovableAcl] = []
+        self._accepted_removable: list[RemovableAcl] = []
+        self.removable = find_removable(self.acls, settings, self._keeps)
+        self._is_removable = np.zeros(len(self.acls), np.bool_)
+        self._is_removable[[each.row for each in self.removable]] = True
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield all findings by rule; those of one rule in the order of the ACLs."""
+        return map(self.finding, self.found_rows())
+
+    def found_rows(self) -> Iterator[FoundRow]:
+        """Yield the same as `findings`, without proofs."""
+        reported: set[int] = set()
+        for found, acceptance in self._other_rows():
+            if acceptance is None:
+                reported.add(found.row)
+                yield found
+            else:
+                self.accepted += 1
+        by_rule: dict[Rule, list[RemovableAcl]] = {rule: [] for rule in RULES}
+        idle = (each for each in self._kept_denies if each.row not in reported)
+        for each in (*self.removable, *idle):
+            by_rule[each.rule].append(each)
+        for rule, same in by_rule.items():
+            for each in sorted(same, key=attrgetter("row")):
+                yield FoundRow(rule, each.row, each)
+
+    def accepted_rows(self) -> Iterator[tuple[FoundRow, str]]:
+        """Yield the findings that the rules accept, each with the reason in the rules."""
+        for found, acceptance in self._other_rows():
+            if acceptance is not None:
+                yield found, acceptance
+        for each in sorted(self._accepted_removable, key=attrgetter("row")):
+            yield FoundRow(each.rule, each.row, each), self._acceptance(each.rule, each.row) or ""
+
+    def _other_rows(self) -> Iterator[tuple[FoundRow, str | None]]:
+        """The findings by other rules, and the reason in the rules of those that they accept."""
+        for rule, has_finding in self._other_rules():
+            # A removable ACL has another finding.
+            for row in np.flatnonzero(has_finding & ~self._is_removable).tolist():
+                yield FoundRow(rule, row, None), self._acceptance(rule, row)
+
+    def is_removable(self, found: FoundRow) -> bool:
+        """Return whether the ACL can be removed together with the other removable ACLs."""
+        return bool(self._is_removable[found.row])
+
+    def is_defect(self, found: FoundRow) -> bool:
+        """Return whether it is a defect; else it is information."""
+        return self._rules.is_defect(found.rule)
+
+    def severity(self, found: FoundRow) -> str:
+        """Return ``warning`` for a defect, else ``info``."""
+        return _severity(is_defect=self.is_defect(found))
+
+    def finding(self, found: FoundRow) -> Finding:
+        """Return the finding with its ACL and its proof."""
+        rule, row, removable = found
+        acl, is_defect = self._record(row), self.is_defect(found)
+        if removable is None:
+            return Finding(rule, acl, self._ids(row), _OTHER_REASONS[rule](acl), is_defect=is_defect)
+        by = tuple(map(self._record, removable.by))
+        return Finding(
+            rule,
+            acl,
+            self._ids(row),
+            _REASONS[removable.rule](acl, by),
+            by,
+            is_removable=self.is_removable(found),
+            is_defect=is_defect,
+            is_independent=removable.is_independent,
+            keeps_by_resource_type=removable.keeps_by_resource_type,
+        )
+
+    def ids_of(self, found: FoundRow) -> tuple[Uuid, ...]:
+        """Return all ids of the ACL of a finding."""
+        return self._ids(found.row)
+
+    def records_of(self, found: Sequence[FoundRow]) -> Iterator[AccessControlEntryRecord]:
+        """Yield the ACL of each finding."""
+        return self.acls.records(np.array([each.row for each in found], np.int64))
+
+    def needed(self) -> AclTable:
+        """Return the ACLs without the removable ones."""
+        return self.acls.take(np.flatnonzero(~self._is_removable))
+
+    def removable_records(self) -> Iterator[AccessControlEntryRecord]:
+        """Yield the removable ACLs, in order."""
+        return self.acls.records(np.flatnonzero(self._is_removable))
+
+    def _keeps(self, removable_acl: RemovableAcl) -> bool:
+        if self._keep_by_type and not removable_acl.keeps_by_resource_type:
+            return True
+        if self._acceptance(removable_acl.rule, removable_acl.row) is not None:
+            self.accepted += 1
+            self._accepted_removable.append(removable_acl)
+            return True
+        is_kept = not self._rules.is_defect(removable_acl.rule)
+        if is_kept:
+            self._kept_denies.append(removable_acl)
+        return is_kept
+
+    def _acceptance(self, rule: Rule, row: int) -> str | None:
+        # Without such rules no record needs to be created.
+        if not (self._rules.off or self._rules.accepted):
+            return None
+        return self._rules.acceptance(rule, self._record(row))
+
+    def _other_rules(self) -> Iterator[tuple[Rule, npt.NDArray[np.bool_]]]:
+        """The rules that do not make an ACL removable, and the ACLs that have a finding."""
+        yield "duplicate", self._is_duplicate()
+        yield "unknown-code", self._has_unknown_code()
+        yield "principal-type", self._has_unused_type()
+        yield "topic-gone", self._is_on_no_topic()
+
+    def _is_duplicate(self) -> npt.NDArray[np.bool_]:
+        is_duplicate = np.zeros(len(self.acls), np.bool_)
+        is_duplicate[[*self._distinct.ids]] = True
+        return is_duplicate
+
+    def _has_unknown_code(self) -> npt.NDArray[np.bool_]:
+        acls = self.acls
+        return ~(np.isin(acls.pattern_types, PATTERNS) & np.isin(acls.permission_types, PERMISSIONS))
+
+    def _has_unused_type(self) -> npt.NDArray[np.bool_]:
+        used = self._rules.principal_types
+        is_unused = [
+            ":" in text and text.partition(":")[0] not in used for text in self.acls.principals.texts
+        ]
+        return np.array(is_unused, np.bool_)[self.acls.principals.codes]
+
+    def _is_on_no_topic(self) -> npt.NDArray[np.bool_]:
+        acls, topics = self.acls, self._topics
+        if topics is None:
+            return np.zeros(len(acls), np.bool_)
+        is_missing = [name != WILDCARD and name not in topics for name in acls.names.texts]
+        is_topic = (acls.resource_types == ResourceType.TOPIC) & (acls.pattern_types == PatternType.LITERAL)
+        found: npt.NDArray[np.bool_] = is_topic & np.array(is_missing, np.bool_)[acls.names.codes]
+        return found
+
+    def _record(self, row: int) -> AccessControlEntryRecord:
+        return self.acls.acl(row).record
+
+    def _ids(self, row: int) -> tuple[Uuid, ...]:
+        return self._distinct.ids.get(row) or (self.acls.id_of(row),)
+
+
+def _severity(*, is_defect: bool) -> str:
+    return "warning" if is_defect else "info"
+
+
+def _duplicate(_: AccessControlEntryRecord) -> str:
+    return "it exists under several ids, and is in force until all of them are removed"
+
+
+def _unknown_code(acl: AccessControlEntryRecord) -> str:
+    meanings = []
+    if acl.pattern_type not in PATTERNS:
+        meanings.append(f"the pattern type {acl.pattern_type} is read as PREFIXED")
+    if acl.permission_type not in PERMISSIONS:
+        meanings.append(f"the permission type {acl.permission_type} is read as DENY")
+    return " and ".join(meanings)
+
+
+def _unused_type(acl: AccessControlEntryRecord) -> str:
+    kind = acl.principal.partition(":")[0]
+    return f"no principal has the type `{kind}`, unless `principal_types` of the rules has it"
+
+
+def _on_no_topic(acl: AccessControlEntryRecord) -> str:
+    return f"there is no topic {acl.resource_name}: it was deleted, or does not exist yet"
+
+
+def _ineffective(acl: AccessControlEntryRecord, _: Sequence[AccessControlEntryRecord]) -> str:
+    return ineffective_reason(acl)
+
+
+def _of_super_user(acl: AccessControlEntryRecord, _: Sequence[AccessControlEntryRecord]) -> str:
+    return f"{acl.principal} is a super user, who is allowed everything"
+
+
+def _shadowed(_: AccessControlEntryRecord, by: Sequence[AccessControlEntryRecord]) -> str:
+    return f"all that it allows is denied by {_count(by)}"
+
+
+def _has_twin(acl: AccessControlEntryRecord, by: Sequence[AccessControlEntryRecord]) -> str:
+    (twin,) = by
+    if twin.principal != acl.principal:
+        scope = "to every principal"
+    elif twin.host != acl.host:
+        scope = "from every host"
+    elif twin.operation != acl.operation:
+        scope = "for every operation"
+    else:
+        scope = "on every name"
+    return f"the same is allowed {scope}: this ACL is redundant, or that one is too broad"
+
+
+def _redundant(acl: AccessControlEntryRecord, by: Sequence[AccessControlEntryRecord]) -> str:
+    if not allows(acl):
+        return f"all that it denies is denied by {_count(by)}"
+    if all(map(allows, by)):
+        return f"all that it allows is allowed by {_count(by)}"
+    return f"all that it allows is allowed or denied by {_count(by)}"
+
+
+def _idle(_: AccessControlEntryRecord, by: Sequence[AccessControlEntryRecord]) -> str:
+    if by:
+        return "only removable ALLOWs, such as this one, allow what it denies: keep it while they exist"
+    return "no ALLOW allows what it denies: it changes no answer, and is a guard against future ALLOWs"
+
+
+def _count(by: Sequence[AccessControlEntryRecord]) -> str:
+    return "one other ACL" if len(by) == 1 else f"{len(by)} other ACLs"
+
+
+_REASONS = {
+    "dead": _ineffective,
+    "super-user": _of_super_user,
+    "shadowed": _shadowed,
+    "broader-twin": _has_twin,
+    "redundant": _redundant,
+    "idle-deny": _idle,
+}
+_OTHER_REASONS: Final[Mapping[Rule, Callable[[AccessControlEntryRecord], str]]] = {
+    "duplicate": _duplicate,
+    "unknown-code": _unknown_code,
+    "principal-type": _unused_type,
+    "topic-gone": _on_no_topic,
+}

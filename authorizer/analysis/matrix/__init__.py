@@ -1,0 +1,1 @@
+"""The matrix of principals and resource patterns, its changes and its teams."""

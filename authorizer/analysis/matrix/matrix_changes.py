@@ -1,0 +1,74 @@
+"""MatrixChanges: the rows and the principals of a matrix with a cell that differs from another state's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from authorizer.analysis.matrix.matrix import key_range
+from authorizer.analysis.permissions.related_acls import changed_principals
+from authorizer.analysis.request_space.host_answers import NO_OPERATIONS
+from records.principal import WILDCARD_PRINCIPAL
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from authorizer.analysis.matrix.matrix import Column, Matrix, Row
+    from authorizer.analysis.request_space.name_space import Key
+
+
+class MatrixChanges:
+    """See the module."""
+
+    def __init__(self, before: Matrix, after: Matrix, principals: Collection[str | None]) -> None:
+        """Compare the columns of ``principals``."""
+        affected = _affected(before, after, principals)
+        pairs = after.changes_since(before, affected)
+        self._columns = [
+            (principal, column)
+            for principal, pair in zip(affected, pairs, strict=True)
+            for column in pair
+            if _has_any(column)
+        ]
+
+    def principals(self, names: Key) -> frozenset[str | None]:
+        """Return those with a change on some of the names; None: all principals without ACLs."""
+        return frozenset(principal for principal, column in self._columns if column.cell(names).sometimes)
+
+    def rows(self, rows: Sequence[Row]) -> list[Row]:
+        """Return the sorted rows with a changed cell, and the first one, which is for all of them."""
+        first, *below = rows
+        keys = [row.key for row in below]
+        numbers = {key: number for number, key in enumerate(keys)}
+        changed: set[int] = set()
+        for _, column in self._columns:
+            if column.answers.default != NO_OPERATIONS:
+                changed.update(_with_change(column, keys, 0, len(keys)))
+            for name, is_name, answer in column.answers.entries:
+                if answer == NO_OPERATIONS:
+                    continue
+                enclosing: list[Key] = [(name[:length], False) for length in range(len(name) + 1)]
+                changed.update(numbers[key] for key in (*enclosing, (name, is_name)) if key in numbers)
+                if not is_name:
+                    changed.update(_with_change(column, keys, *key_range(keys, name)))
+        return [first, *(below[number] for number in sorted(changed))]
+
+
+def _affected(before: Matrix, after: Matrix, principals: Collection[str | None]) -> list[str | None]:
+    """The principals whose answers may differ."""
+    changed = changed_principals(before.index, after.index)
+    if (
+        changed is None
+        or WILDCARD_PRINCIPAL in changed
+        or before.settings != after.settings
+        or after.settings.allow_everyone
+    ):
+        return list(principals)
+    return [each for each in principals if each in changed]
+
+
+def _has_any(column: Column) -> bool:
+    return column.answers.default != NO_OPERATIONS or bool(column.answers.entries)
+
+
+def _with_change(column: Column, keys: Sequence[Key], first: int, end: int) -> Iterator[int]:
+    return (number for number in range(first, end) if column.cell(keys[number]).sometimes)

@@ -1,0 +1,178 @@
+"""Classes of requests with equal answers: all combinations of principals, operations, names and hosts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from authorizer.analysis.permissions.witness import (
+    UNNAMED_HOSTS,
+    Witness,
+    free_address,
+    shortest_name,
+    unnamed_principal,
+)
+from authorizer.analysis.request_space.host_answers import Answer, masks_by_host, operations_of
+from authorizer.analysis.request_space.host_tree import network_of_host, outermost
+from authorizer.analysis.request_space.name_space import NAME_SPACES
+from authorizer.api.ip_network import network_of
+from authorizer.engine.index.prefix_ranges import enclosing_prefixes
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from ipaddress import IPv4Network, IPv6Network
+
+    from authorizer.analysis.request_space.name_map import NameMap
+    from authorizer.analysis.request_space.name_space import Key
+    from authorizer.api.ip_network import Network
+    from records.acl import AclOperation, ResourceType
+
+
+class NameSet(NamedTuple):
+    """One name; or all names with a prefix, without the excluded names and prefixes."""
+
+    text: str
+    is_name: bool
+    excluded: tuple[Key, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        if self.is_name:
+            return {"name": self.text}
+        return {
+            "prefix": self.text,
+            "except": [{"name" if is_name else "prefix": text} for text, is_name in self.excluded],
+        }
+
+
+class HostSet(NamedTuple):
+    """One host, the hosts of a network, or all hosts (None), without the excluded hosts and networks."""
+
+    host: str | None
+    excluded: tuple[str, ...] = ()
+
+    def example(self) -> str | None:
+        """Return one of the hosts; None if there is none."""
+        return self._first(UNNAMED_HOSTS if self.host is None else (network_of_host(self.host),))
+
+    def example_in(self, network: IPv4Network | IPv6Network) -> str | None:
+        """Return one of the hosts in the network; None if there is none."""
+        requested, covered = (
+            network_of(str(network)),
+            None if self.host is None else network_of_host(self.host),
+        )
+        if covered is None:
+            return self._first((requested,))
+        if requested is None or not (covered.is_within(requested) or requested.is_within(covered)):
+            return None
+        return self._first((max(covered, requested, key=lambda each: each.length),))
+
+    def _first(self, networks: Iterable[Network | None]) -> str | None:
+        if self.host is not None and "/" not in self.host:
+            return self.host
+        return free_address(networks, self.excluded)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON; ``*`` means every host."""
+        excluded = {"except": list(self.excluded)} if self.host is None or self.excluded else {}
+        return {"host": self.host or "*"} | excluded
+
+
+class PrincipalSet(NamedTuple):
+    """One principal, or all principals without the excluded ones.
+
+    Attributes:
+        principal: ``Type:name``; None for all that are not in ``excluded``.
+        excluded: principals with ACLs that change an answer; their classes are listed separately.
+        example: one of the principals, ``Type:name``.
+    """
+
+    principal: str | None
+    excluded: tuple[str, ...]
+    example: str
+
+    @classmethod
+    def of(cls, principal: str) -> PrincipalSet:
+        return cls(principal, (), principal)
+
+    @classmethod
+    def all_but(cls, excluded: Iterable[str], known: Collection[str]) -> PrincipalSet:
+        """Return all principals but ``excluded``; the example is none of the ``known`` ones."""
+        return cls(None, tuple(excluded), unnamed_principal(known))
+
+
+class RequestClass(NamedTuple):
+    """All combinations of these principals, operations, names and hosts, and one of them as the witness."""
+
+    principals: PrincipalSet
+    resource_type: ResourceType
+    operations: tuple[AclOperation, ...]
+    names: tuple[NameSet, ...]
+    hosts: HostSet
+    witness: Witness
+
+    def to_json(self, operation: AclOperation) -> dict[str, Any]:
+        """Return it as JSON, for one of the operations."""
+        witness, principals = self.witness, self.principals
+        return {
+            "witness": {
+                "principal": witness.principal,
+                "host": witness.host,
+                "operation": operation.name,
+                "resourceType": witness.resource_type.name,
+                "resourceName": witness.name,
+            },
+            "principal": "*" if principals.principal is None else principals.principal,
+            "principalsExcept": list(principals.excluded),
+            "resourceType": self.resource_type.name,
+            "operation": operation.name,
+            "names": [names.to_json() for names in self.names],
+            "hosts": self.hosts.to_json(),
+        }
+
+
+def request_classes(
+    allowed: NameMap[Answer], principals: PrincipalSet, resource_type: ResourceType
+) -> Iterator[RequestClass]:
+    """Yield the allowed requests; names with the same operations and hosts are one class.
+
+    Classes without a possible name or host are omitted.
+    """
+    names_by_answer: dict[tuple[int, HostSet], list[NameSet]] = {}
+    for names, answer in _name_sets(allowed):
+        (_, (other_mask,)), *named = masks_by_host(answer)
+        keys = [host for host, _ in named if host is not None]
+        for hosts, mask in [
+            (_host_set(None, keys), other_mask),
+            *((_host_set(host, keys), mask) for host, (mask,) in named),
+        ]:
+            if mask:
+                names_by_answer.setdefault((mask, hosts), []).append(names)
+    for (mask, hosts), found in names_by_answer.items():
+        name, host = shortest_name(found, NAME_SPACES[resource_type]), hosts.example()
+        if name is not None and host is not None:
+            witness = Witness(principals.example, host, resource_type, name)
+            operations = tuple(operations_of(mask))
+            yield RequestClass(principals, resource_type, operations, tuple(found), hosts, witness)
+
+
+def _host_set(host: str | None, keys: Sequence[str]) -> HostSet:
+    """The hosts with the answer of one host or network (None: of all others), without narrower keys."""
+    network = None if host is None else network_of_host(host)
+    if network is None:
+        return HostSet(host, () if host is not None else tuple(outermost(keys)))
+    if "/" not in str(host):
+        return HostSet(host)
+    narrower = [
+        key for key in keys if key != host and (inner := network_of_host(key)) and inner.is_within(network)
+    ]
+    return HostSet(host, tuple(outermost(narrower)))
+
+
+def _name_sets(answers: NameMap[Answer]) -> Iterator[tuple[NameSet, Answer]]:
+    """Each prefix and name of the map, a prefix without the keys directly below it."""
+    entries = (("", False, answers.default), *answers.entries)
+    below: list[list[Key]] = [[] for _ in entries]
+    for (text, is_name, _), enclosing in zip(entries[1:], enclosing_prefixes(entries)[1:], strict=True):
+        below[enclosing].append((text, is_name))
+    for (text, is_name, answer), excluded in zip(entries, below, strict=True):
+        yield NameSet(text, is_name, tuple(excluded)), answer

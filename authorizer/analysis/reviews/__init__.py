@@ -1,0 +1,1 @@
+"""Access reviews: unused ACLs, and the narrowest ACLs for the requests that were seen."""
