@@ -24,8 +24,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("console")]
 READ, WRITE = AclOperation.READ, AclOperation.WRITE
 #: The team is not the start of the name.
 PATTERN = "User:(?:svc-|job-)?([a-z]+)[.-].*"
+NAME_PATTERN = "(?:raw-)?([a-z]+).*"
 OLD_WRITE = acl("User:job-pay.batch", WRITE, "orders.v1")
-SINCE = 7
+SINCE = 8
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +41,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
         acl("User:svc-ops.one", WRITE, "logs.v1"),
         acl("Group:x.1", READ, "logs.v1"),
         acl("Group:x.2", READ, "logs.v1"),
+        acl("User:svc-ops.one", READ, "raw-logs", prefixed=True),
     ]
     steps: list[tuple[int, Sequence[MetadataRecord]]] = [
         (date_ms(2026, 1, 1), [added(each) for each in first]),
@@ -58,7 +60,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def node(log: Path) -> Iterator[Node]:
-    with running_node(log, console_teams=PATTERN) as running:
+    with running_node(log, console_teams=PATTERN, console_name_teams=NAME_PATTERN) as running:
         yield running
 
 
@@ -124,7 +126,7 @@ def check_changed_rows(page: Page) -> None:
 def test_only_what_changed_is_shown(page: Page, url: str) -> None:
     page.goto(f"{url}/#since={SINCE}")
     # A DENY of what nothing allowed changes no answer.
-    expect(page.locator("table.matrix tbody tr:not(.spacer) th")).to_have_count(4)
+    expect(page.locator("table.matrix tbody tr:not(.spacer) th")).to_have_count(5)
     page.get_by_label("only changed").check()
     check_changed_rows(page)
     assert_accessible(page, "matrix-changed")
@@ -143,7 +145,7 @@ def test_only_what_changed_is_shown(page: Page, url: str) -> None:
 def test_lists_are_filtered_by_team(page: Page, url: str) -> None:
     page.goto(f"{url}/#view=changes")
     page.get_by_label("Team").fill("ops")
-    expect(page.locator(".total")).to_have_text("3 changes")
+    expect(page.locator(".total")).to_have_text("4 changes")
     page.get_by_label("Team").fill("Group:x.")
     expect(page.locator(".total")).to_have_text("2 changes")
     # Suggestions are the teams that contain the text.
@@ -192,3 +194,34 @@ def test_a_cell_opens_every_operation_that_it_shows(page: Page, url: str) -> Non
     page.locator("table.matrix tbody tr", has_text="metrics.v1").locator("td button").click()
     expect(page.locator(".result")).to_have_text("✗ DENIED")
     expect(operations).to_have_count(0)
+
+
+def test_names_are_grouped_by_their_pattern(page: Page, url: str, client: httpx.Client) -> None:
+    page.goto(url)
+    page.get_by_label("teams of names").check()
+    names = page.locator("table.matrix tbody tr:not(.spacer) th bdi")
+    expect(names).to_have_text(["every name", "logs", "metrics", "orders"])
+    logs = page.locator("table.matrix tbody tr", has=page.get_by_role("button", name="logs 2"))
+    # The prefix raw-logs also covers raw-logsa.
+    expect(logs.locator("th .outside")).to_have_attribute(
+        "title", "covers names outside the team, such as raw-logsa"
+    )
+    expect(page.locator(".legend")).to_contain_text("a prefix of the team covers names outside the team")
+    query = {"name_teams": "true", "who": "svc-ops.one"}
+    answer = client.get("/console/v1/matrix", params=query).json()
+    (at,) = [at for at, row in enumerate(answer["rows"]["items"]) if row.get("team") == "logs"]
+    assert answer["rows"]["items"][at]["outside"] == "raw-logsa"
+    read, write = (1 << answer["operations"].index(each) for each in ("READ", "WRITE"))
+    always, sometimes, _ = answer["cells"][at][0]
+    # READ on all of it; WRITE on logs.v1 only.
+    assert (always & read, always & write, sometimes & write) == (read, 0, write)
+    assert_accessible(page, "matrix-name-teams")
+    page.get_by_label("Principals with").fill("svc-ops.one")
+    expect(page.locator("table.matrix thead th")).to_have_count(2)
+    expect(logs.locator("td .hidden")).to_have_text("Read, Describe; partly Write")
+    logs.locator("td button").click()
+    expect(names).to_have_text(["logs", "logs.v1", "raw-logs*"])
+    page.reload()
+    expect(names).to_have_text(["logs", "logs.v1", "raw-logs*"])
+    page.get_by_role("navigation", name="Open team of names").get_by_role("button", name="all names").click()
+    expect(names).to_have_count(4)

@@ -119,7 +119,7 @@ def test_only_changed_rows_and_principals_have_a_changed_cell() -> None:
         ], pair
         for row in rows:
             expected = {each for each in principals if is_changed[each, row]}
-            assert changes.principals(row.key) == expected, (pair, row)
+            assert changes.principals(row) == expected, (pair, row)
 
 
 def test_a_team_cell_tells_what_all_and_what_some_members_may() -> None:
@@ -195,7 +195,7 @@ def test_rows_are_the_next_name_parts_of_all_names() -> None:
         under = rng.choice(["", *(text[: rng.randrange(len(text) + 1)] for text in texts)])
         rows = outline(keys, under)
         inside = [key for key in keys if key[0].startswith(under) and key != (under, False)]
-        assert rows[0] == ((under, False), 0)
+        assert rows[0] == Row((under, False), 0)
         assert sum(row.inside or 1 for row in rows[1:]) == len(inside)
         shown = [row.key for row in rows[1:]]
         assert shown == sorted(shown)

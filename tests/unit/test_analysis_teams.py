@@ -6,7 +6,7 @@ import pytest
 
 from authorizer.analysis.matrix.teams import PrincipalGroup, Teams
 from authorizer.api.errors import ConfigError
-from authorizer.configuration.keys.names import CONSOLE_TEAMS
+from authorizer.configuration.keys.names import CONSOLE_NAME_TEAMS, CONSOLE_TEAMS
 from authorizer.configuration.load import load_config
 from records.java_pattern import JavaPattern
 
@@ -73,6 +73,10 @@ def test_the_key_sets_the_pattern() -> None:
     config = load_config(environ={}, flags={CONSOLE_TEAMS: " User:([a-z]+)-.* "})
     assert Teams(config.console_teams).team_of("User:pay-1") == "pay"
     assert load_config(environ={}).console_teams is None
+    config = load_config(environ={}, flags={CONSOLE_NAME_TEAMS: "([a-z]+)-.*"})
+    assert Teams(config.console_name_teams).team_of("pay-1") == "pay"
+    with pytest.raises(ConfigError, match="entire names, with one group"):
+        load_config(environ={}, flags={CONSOLE_NAME_TEAMS: "[a-z]+"})
 
 
 @pytest.mark.parametrize(

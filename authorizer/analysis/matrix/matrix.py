@@ -1,9 +1,9 @@
 """Matrix: the permissions of principals on the names of one resource type, cell by cell, exact.
 
-A row is a name, or all names with a prefix. A column is a principal, or all principals without ACLs. Rows are
-an outline: names that agree up to a separator are one row, which can be opened. A cell has the operations
-that are allowed on all names of its row from every host, and those allowed on some, or from some hosts. A
-column is computed on demand, from its principal's ACLs and those for ``User:*``.
+A row is a name, all names with a prefix, or the names of a team. A column is a principal, or all principals
+without ACLs. Rows are an outline: names that agree up to a separator are one row, which can be opened. A
+cell has the operations that are allowed on all names of its row from every host, and those allowed on some,
+or from some hosts. A column is computed on demand, from its principal's ACLs and those for ``User:*``.
 """
 
 from __future__ import annotations
@@ -78,16 +78,38 @@ class Cell(NamedTuple):
     by_host: int = 0
 
 
-class Row(NamedTuple):
-    """A name, or all names with a prefix.
+@dataclass(frozen=True, slots=True, eq=False)
+class NameTeam:
+    """The names and prefixes of ACLs that are of one team (`name_teams`).
 
     Attributes:
-        key: the name or prefix.
+        name: of the team.
+        keys: the names and prefixes, sorted, without those that another one of them covers.
+    """
+
+    name: str
+    keys: Sequence[Key]
+
+
+class Row(NamedTuple):
+    """A name, all names with a prefix, or all names of a team.
+
+    Attributes:
+        key: the name or prefix; of a team unused.
         inside: number of names and prefixes below it; 0 if it cannot be opened.
+        team: the team.
+        outside: a name outside the row's team that a prefix of the row covers; None: none is known.
     """
 
     key: Key
     inside: int
+    team: NameTeam | None = None
+    outside: str | None = None
+
+    @property
+    def keys(self) -> Sequence[Key]:
+        """The names and prefixes that together are the row."""
+        return [self.key] if self.team is None else self.team.keys
 
 
 class Column:
@@ -98,16 +120,22 @@ class Column:
     def __init__(self, answers: Answers) -> None:
         self.answers = answers
         self._values_of_key = PrefixLookup(answers)
-        self._cells: dict[Key, Cell] = {}
+        self._cells: dict[Key | NameTeam, Cell] = {}
 
-    def cell(self, key: Key) -> Cell:
+    def cell(self, names: Key | NameTeam) -> Cell:
         """Return the cell of a row; cached, as a row may have many patterns."""
-        cell = self._cells.get(key)
+        cell = self._cells.get(names)
         if cell is None:
             if len(self._cells) >= _CELLS_MAXIMUM:
                 self._cells.clear()
-            cell = self._cells[key] = combine_cells(map(_cell_of, set(self._values_of_key.values(key))))
+            keys = names.keys if isinstance(names, NameTeam) else (names,)
+            values = {value for key in keys for value in self._values_of_key.values(key)}
+            cell = self._cells[names] = combine_cells(map(_cell_of, values))
         return cell
+
+    def cell_of(self, row: Row) -> Cell:
+        """Return the `cell` of a row."""
+        return self.cell(row.team or row.key)
 
 
 def combine_cells(cells: Iterable[Cell]) -> Cell:
@@ -146,7 +174,7 @@ class Matrix:
     keys: list[Key]
     principals: frozenset[str]
     cached_columns: dict[str | None, Column] = field(default_factory=dict)
-    _outlines: dict[tuple[str, str], list[Row]] = field(default_factory=dict)
+    _outlines: dict[tuple[object, ...], list[Row]] = field(default_factory=dict)
     _denials: dict[str, dict[Key, int]] = field(default_factory=dict)
 
     @classmethod
@@ -189,13 +217,13 @@ class Matrix:
         outlines = self._outlines if keys is self.keys else {}
         return Matrix(index, settings, self.resource_type, keys, principals, cached_columns, outlines)
 
-    def rows(self, under: str, containing: str) -> list[Row]:
-        """Return the `outline` of the keys; the last few are cached."""
-        rows = self._outlines.get((under, containing))
+    def rows(self, key: tuple[object, ...], rows_of: Callable[[Sequence[Key]], list[Row]]) -> list[Row]:
+        """Return the rows of the keys, by a function that ``key`` identifies; the last few are cached."""
+        rows = self._outlines.get(key)
         if rows is None:
             if len(self._outlines) >= _OUTLINES_MAXIMUM:
                 self._outlines.clear()
-            rows = self._outlines[under, containing] = outline(self.keys, under, containing)
+            rows = self._outlines[key] = rows_of(self.keys)
         return rows
 
     def columns(self, principals: Sequence[str | None]) -> list[Column]:
@@ -404,8 +432,7 @@ def outline(
     first, end = key_range(keys, under)
     inside = keys
     if containing:
-        requested = containing.casefold()
-        inside = [key for key in keys[first:end] if requested in key[0].casefold()]
+        inside = keys_with(keys[first:end], containing)
         first, end = 0, len(inside)
     rows = [Row((under, False), 0)]
     at = first
@@ -423,6 +450,12 @@ def outline(
         rows.append(Row(inside[at], 0) if count == 1 else Row((group, False), count))
         at = after
     return rows
+
+
+def keys_with(keys: Sequence[Key], text: str) -> Sequence[Key]:
+    """Return the keys that contain a text, ignoring case."""
+    requested = text.casefold()
+    return [key for key in keys if requested in key[0].casefold()] if text else keys
 
 
 def _name_part(name: str, begin: int) -> str | None:

@@ -30,13 +30,18 @@ class MatrixChanges:
             if _has_any(column)
         ]
 
-    def principals(self, names: Key) -> frozenset[str | None]:
-        """Return those with a change on some of the names; None: all principals without ACLs."""
-        return frozenset(principal for principal, column in self._columns if column.cell(names).sometimes)
+    def principals(self, row: Row) -> frozenset[str | None]:
+        """Return those with a change on some names of a row; None: all principals without ACLs."""
+        return frozenset(principal for principal, column in self._columns if column.cell_of(row).sometimes)
 
     def rows(self, rows: Sequence[Row]) -> list[Row]:
-        """Return the sorted rows with a changed cell, and the first one, which is for all of them."""
+        """Return the rows with a changed cell, and the first one, which is for all of them.
+
+        Teams come before the other rows, which are sorted.
+        """
         first, *below = rows
+        teams = [row for row in below if row.team is not None]
+        below = below[len(teams) :]
         keys = [row.key for row in below]
         numbers = {key: number for number, key in enumerate(keys)}
         changed: set[int] = set()
@@ -50,7 +55,10 @@ class MatrixChanges:
                 changed.update(numbers[key] for key in (*enclosing, (name, is_name)) if key in numbers)
                 if not is_name:
                     changed.update(_with_change(column, keys, *key_range(keys, name)))
-        return [first, *(below[number] for number in sorted(changed))]
+        changed_teams = (
+            row for row in teams if any(column.cell_of(row).sometimes for _, column in self._columns)
+        )
+        return [first, *changed_teams, *(below[number] for number in sorted(changed))]
 
 
 def _affected(before: Matrix, after: Matrix, principals: Collection[str | None]) -> list[str | None]:

@@ -27,6 +27,7 @@ from authorizer.configuration.keys.names import (
     CONSOLE_HISTORY,
     CONSOLE_LINT_RULES,
     CONSOLE_LISTENERS,
+    CONSOLE_NAME_TEAMS,
     CONSOLE_PEERS,
     CONSOLE_PEERS_CA,
     CONSOLE_PEERS_CERTIFICATE,
@@ -45,6 +46,7 @@ from authorizer.configuration.keys.names import (
     WORKERS_HANG_MS,
 )
 from authorizer.configuration.keys.values import (
+    NAME_TEAMS_ALLOWED,
     TEAMS_ALLOWED,
     address,
     aliases,
@@ -240,7 +242,18 @@ class SidecarKeys(KeyGroup):
         "must match the entire principal, with its type; it is matched in linear time, so it has no "
         "lookaheads and no backreferences. Principals that it does not match are grouped by the start of "
         "their names up to a separator, as all are if it is unset.",
-        parse=partial(team_pattern, key=CONSOLE_TEAMS),
+        parse=partial(team_pattern, key=CONSOLE_TEAMS, allowed=TEAMS_ALLOWED),
+        is_per_cluster=True,
+    )
+    console_name_teams = OptionalKey(
+        name=CONSOLE_NAME_TEAMS,
+        type_name="string",
+        allowed=NAME_TEAMS_ALLOWED,
+        doc="The team of a name (of a topic, a group, ...) in the console's matrix: the group of the "
+        "expression. It must match the entire name, or the entire prefix of an ACL, and is matched in linear "
+        "time. Names that it does not match are grouped by their start up to a separator, as all are if it "
+        "is unset.",
+        parse=partial(team_pattern, key=CONSOLE_NAME_TEAMS, allowed=NAME_TEAMS_ALLOWED),
         is_per_cluster=True,
     )
     console_lint_rules = text_key(

@@ -34,6 +34,9 @@ TEAMS_ALLOWED: Final = (
     "a Java regular expression for entire principals, with one group, which is the team, such as "
     "User:([a-z]+)[.-].*"
 )
+NAME_TEAMS_ALLOWED: Final = (
+    "a Java regular expression for entire names, with one group, which is the team, such as ([a-z]+)[.-].*"
+)
 
 
 def required_text(text: str) -> str:
@@ -48,15 +51,15 @@ def address(text: str) -> str:
     return str(ipaddress.ip_address(text.strip()))
 
 
-def team_pattern(text: str, *, key: str) -> JavaPattern:
+def team_pattern(text: str, *, key: str, allowed: str) -> JavaPattern:
     """Parse a regular expression with one group. Raises ConfigError with the reason."""
     try:
         pattern = JavaPattern.compile(required_text(text))
     except ValueError as error:
-        raise ConfigError(key, text, f"{TEAMS_ALLOWED}; {error}") from error
+        raise ConfigError(key, text, f"{allowed}; {error}") from error
     if pattern.groups != 1:
         problem = f"it has {pattern.groups} groups; write (?:...) for those that are no team"
-        raise ConfigError(key, text, f"{TEAMS_ALLOWED}; {problem}")
+        raise ConfigError(key, text, f"{allowed}; {problem}")
     return pattern
 
 

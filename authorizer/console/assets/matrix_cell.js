@@ -80,10 +80,11 @@ function operationToCheck(parts, before) {
   return shown.includes(before) || !shown.length ? before : shown[0];
 }
 
-export function Cell({ cell, denied, granted, revoked, names, inside, operation, onlyChanged, px, onOpen }) {
+export function Cell({ cell, denied, granted, revoked, names, row, inside, operation, onlyChanged, px, onOpen }) {
   const isPrinting = useIsPrinting();
   if (cell === null) {
-    const label = `${inside.toLocaleString("en")} principals are too many to aggregate: open the team`;
+    const label = row.team ? "too many names or principals to aggregate: open the row or the team"
+      : `${inside.toLocaleString("en")} principals are too many to aggregate: open the team`;
     return html`<td><button class="cell" tabindex="-1" title=${label} onClick=${() => onOpen(operation, [])}>
       <span class="hidden">${label}</span><span class="none" aria-hidden="true">…</span>
     </button></td>`;

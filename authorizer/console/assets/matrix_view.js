@@ -17,7 +17,7 @@ const HEIGHT_SHARE = 0.62;
 const HEIGHT_MINIMUM_PX = 322;
 const SEPARATORS = ".-_:/";
 
-// Breadcrumbs of the open prefix.
+// Breadcrumbs of the open prefix or team.
 function Path({ label, all, under, begin = 0, go }) {
   // A team of a pattern is one part, without a principal's type.
   const parts = begin === under.length ? [under] : [];
@@ -47,11 +47,18 @@ function Head({ head, go }) {
   </th>`;
 }
 
+// Mark of a row whose prefix covers names of other teams; with an example.
+function Outside({ name }) {
+  const label = name ? `covers names outside the team, such as ${visible(name)}` : null;
+  return html` <span class="outside" title=${label}><span aria-hidden="true">⇱</span>${label ? html`<span class="hidden">${label}</span>` : null}</span>`;
+}
+
 // What the letters and the forms of the chips mean; only of what the cells show.
 function Legend({ answer, view, time }) {
   const operations = shownOperations(answer);
   const has = (test) => answer.cells.some((row) => row.some((cell) => cell && test(cell)));
   const hasHosts = has(([always, sometimes, byHost]) => byHost & sometimes & ~always);
+  const outside = answer.rows.items.some((row) => row.outside);
   const hasDenials = answer.denied?.some((row) => row.some(Boolean));
   const example = operations[0] ?? "READ";
   return html`<div class="legend">
@@ -61,6 +68,10 @@ function Legend({ answer, view, time }) {
       <span><${Chip} operation=${example} kind="partly" /> on some names${view.teams ? ", or for some members" : ""}</span>
       ${hasHosts ? html`<span><${Chip} operation=${example} kind="hosts" /> from some hosts only</span>` : null}
       ${hasDenials ? html`<span><${Chip} operation=${example} kind="deny" /> a DENY for it, on some name or from some host</span>` : null}
+      ${view.name_teams
+        ? html`<span>A team's row: all names that its ACLs name, and all possible names with their prefixes. A click on a cell opens them.</span>`
+        : null}
+      ${outside ? html`<span><${Outside} /> a prefix of the team covers names outside the team</span>` : null}
       ${answer.granted
         ? html`<span><${Chip} operation=${example} kind="granted" /> granted <${Chip} operation=${example} kind="revoked" /> revoked
             since ${datedOffset(offsetOf(view.since), time.past)}</span>`
@@ -143,6 +154,8 @@ export function MatrixView({ view, go, time }) {
     who: view.who || null,
     teams: view.teams ? true : null,
     team: (view.teams && view.team) || null,
+    name_teams: view.name_teams ? true : null,
+    name_team: (view.name_teams && view.name_team) || null,
     at_offset: offsetOf(view.at),
     since: offsetOf(view.since),
     only_changed: onlyChanged || null,
@@ -168,8 +181,13 @@ export function MatrixView({ view, go, time }) {
     if (scrolled.current) scrolled.current.scrollLeft = 0;
     go({ ...changes, column: null }, how);
   };
-  const open = (row, { principal, inside }, operation, operations) =>
-    inside ? goToFirstColumn({ team: principal }) : go({
+  const openRow = (row) => go(row.team ? { name_team: row.team } : { under: row.text });
+  const open = (row, { principal, inside }, operation, operations) => {
+    if (row.team && row.inside) return openRow(row);
+    if (inside) return goToFirstColumn({ team: principal });
+    // The names of the open team are listed already: show them for this principal.
+    if (row.team) return goToFirstColumn({ who: principal });
+    return go({
       view: "ask",
       principal: principal ?? "User:anyone",
       anyone: null,
@@ -180,6 +198,7 @@ export function MatrixView({ view, go, time }) {
       operation,
       operations: operations.length > 1 ? operations.join(",") : null,
     });
+  };
   // Rendered once per answer, because cells are slow to render.
   const tableOf = (answer, { rows, columns: who } = answer) => html`<table class="matrix" role="grid" data-offset=${answer.end_offset - 1}>
       <thead>
@@ -193,13 +212,13 @@ export function MatrixView({ view, go, time }) {
       <tbody>
         <tr class="spacer" aria-hidden="true"><td style=${{ height: `${rows.first * ROW_PX}px` }}></td></tr>
         ${rows.items.map(
-          (row, at) => html`<tr key=${`${row.text}\n${row.is_name}`}>
-            <th scope="row" tabindex=${row.inside ? null : "-1"} onDblClick=${row.inside ? () => go({ under: row.text }) : null}>
+          (row, at) => html`<tr key=${`${row.team ?? ""}\n${row.text}\n${row.is_name}`}>
+            <th scope="row" tabindex=${row.inside ? null : "-1"} onDblClick=${row.inside ? () => openRow(row) : null}>
               ${row.inside
-                ? html`<button class="open" tabindex="-1" onClick=${() => go({ under: row.text })}>
-                    <bdi>${nameOf(row)}</bdi> <small>${row.inside.toLocaleString("en")}</small>
+                ? html`<button class="open" tabindex="-1" onClick=${() => openRow(row)}>
+                    <bdi>${nameOf(row)}</bdi> <small>${row.inside.toLocaleString("en")}</small>${row.outside ? html`<${Outside} name=${row.outside} />` : null}
                   </button>`
-                : html`<bdi>${nameOf(row)}</bdi>`}
+                : html`<bdi>${nameOf(row)}</bdi>${row.outside ? html`<${Outside} name=${row.outside} />` : null}`}
             </th>
             <${Pad} count=${who.first} px=${px} />
             ${who.items.map(
@@ -211,6 +230,7 @@ export function MatrixView({ view, go, time }) {
                 revoked=${answer.revoked?.[at][column]}
                 names=${answer.operations}
                 onlyChanged=${onlyChanged}
+                row=${row}
                 inside=${each.inside}
                 operation=${view.operation ?? "READ"}
                 px=${px}
@@ -233,7 +253,7 @@ export function MatrixView({ view, go, time }) {
   return html`<section aria-label="Matrix">
     <form class="filters" onSubmit=${(event) => event.preventDefault()}>
       <label>Resources
-        <select value=${view.type} onChange=${(event) => goToFirstColumn({ type: event.target.value, under: null })}>
+        <select value=${view.type} onChange=${(event) => goToFirstColumn({ type: event.target.value, under: null, name_team: null })}>
           ${TYPES.map((each) => html`<option value=${each}>${title(each)}</option>`)}
         </select>
       </label>
@@ -247,6 +267,10 @@ export function MatrixView({ view, go, time }) {
       </label>
       <label><input type="checkbox" checked=${Boolean(view.teams)}
         onChange=${(event) => goToFirstColumn({ teams: event.target.checked ? "yes" : null, team: null })} /> by team</label>
+      ${time?.has_name_teams
+        ? html`<label><input type="checkbox" checked=${Boolean(view.name_teams)}
+            onChange=${(event) => go({ name_teams: event.target.checked ? "yes" : null, name_team: null, under: null })} /> teams of names</label>`
+        : null}
       ${offsetOf(view.since) === null
         ? null
         : html`<label><input type="checkbox" checked=${onlyChanged}
@@ -255,6 +279,10 @@ export function MatrixView({ view, go, time }) {
     ${view.under
       ? html`<${Path} label="Open rows" all="all names" under=${view.under}
           go=${(under) => go({ under })} />`
+      : null}
+    ${view.name_teams && view.name_team
+      ? html`<${Path} label="Open team of names" all="all names" under=${view.name_team} begin=${view.name_team.length}
+          go=${(team) => go({ name_team: team })} />`
       : null}
     ${view.teams && view.team
       ? html`<${Path} label="Open columns" all="all principals" under=${view.team} begin=${view.team.includes(":") ? view.team.indexOf(":") + 1 : view.team.length}

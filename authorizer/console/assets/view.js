@@ -10,7 +10,7 @@ const SHARED = ["view", "at", "since", "zone"];
 const FILTERS = ["who", "team", "containing", "only_type", "only_operation", "everyone", "first"];
 // The parameters of each view; a link has no others.
 const PARAMETERS = {
-  matrix: ["type", "under", "containing", "who", "teams", "team", "changed", "column", "operation"],
+  matrix: ["type", "under", "containing", "who", "teams", "team", "name_teams", "name_team", "changed", "column", "operation"],
   ask: ["principal", "anyone", "operation", "type", "name", "prefix", "host", "operations", "who", "team", "sort", "first"],
   compare: ["with", "changes", "everything", "cluster", "effect", ...FILTERS],
   changes: ["order", "effect", "temporary", ...FILTERS],

@@ -115,6 +115,7 @@ function literalText(name) {
 }
 
 export function nameOf(row) {
+  if (row.team) return visible(row.team);
   if (row.is_name) return visible(literalText(row.text)) || "(the empty name)";
   return row.text ? `${visible(row.text)}*` : "every name";
 }

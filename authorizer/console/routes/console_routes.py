@@ -94,6 +94,7 @@ class ConsoleRoutes:
         self.node_status = NodeStatus(node, context.peers)
         self._other_clusters = context.other_clusters
         self._teams = Teams(node.config.console_teams)
+        self._name_teams = Teams(node.config.console_name_teams)
         self._states = StateCache(node, compute_first_view)
         self.prefetch = self._states.prefetch
         self.close = self._states.close
@@ -133,6 +134,7 @@ class ConsoleRoutes:
                 "may_alter": caller.may_alter(),
                 "refusal": self._node.refusal,
                 "has_teams": self._teams.pattern is not None,
+                "has_name_teams": self._name_teams.pattern is not None,
                 "cluster": request.scope["state"].get("prefix", "").removeprefix(CLUSTERS_PATH) or None,
                 "clusters": list(self._other_clusters),
                 **state_offset_json(ready_state(self._node)),
@@ -175,7 +177,7 @@ class ConsoleRoutes:
             before = None
             if query.since is not None:
                 before = self._states.matrix(self._states.state_at(query.since), resource_type)
-            return window(query, matrix, before, only, self._teams)
+            return window(query, matrix, before, only, self._teams, self._name_teams)
 
         return await self._respond(compute, is_past=query.at_offset is not None or query.since is not None)
 

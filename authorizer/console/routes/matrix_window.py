@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, Final
 
 from authorizer.analysis.matrix.matrix import Cell, Row, combine_cells, outline, sorted_distinct
 from authorizer.analysis.matrix.matrix_changes import MatrixChanges
+from authorizer.analysis.matrix.name_teams import rows_by_team
 from authorizer.analysis.matrix.teams import PrincipalGroup, Teams
+from authorizer.analysis.request_space.name_space import NAME_SPACES
 from authorizer.console.routes.queries import MatrixQuery
 from authorizer.engine.index.masks import OPERATIONS
 
@@ -16,9 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from authorizer.analysis.matrix.matrix import Column, Matrix
+    from authorizer.analysis.request_space.name_space import Key
 
 #: Maximum number of principals that a window aggregates by team: with a million ACLs it takes seconds.
 MEMBERS_MAXIMUM: Final = 200
+#: Maximum number of names and prefixes in a team's row, times the principals in a window.
+NAMES_MAXIMUM: Final = 200_000
 #: Operations by bit, as in `analysis.request_space.host_answers`.
 _OPERATIONS: Final = [operation.name for operation in OPERATIONS]
 
@@ -28,11 +33,16 @@ _FIRST_VIEW: Final = MatrixQuery(rows=60, columns=24)
 
 def compute_first_view(matrix: Matrix) -> None:
     """Compute the page's first view of a matrix, which caches its columns and rows."""
-    window(_FIRST_VIEW, matrix, None, None, Teams())
+    window(_FIRST_VIEW, matrix, None, None, Teams(), Teams())
 
 
 def window(
-    query: MatrixQuery, matrix: Matrix, before: Matrix | None, only: str | None, teams: Teams
+    query: MatrixQuery,
+    matrix: Matrix,
+    before: Matrix | None,
+    only: str | None,
+    teams: Teams,
+    name_teams: Teams,
 ) -> dict[str, Any]:
     """Return a window of a matrix, optionally compared with another one.
 
@@ -42,20 +52,22 @@ def window(
         before: the matrix of the state to compare with.
         only: the only principal that the caller may see; None: all.
         teams: the teams of principals.
+        name_teams: the teams of names.
     """
     named = [only] if only is not None else _named(query, matrix, before, teams)
     heads = _heads(query, named, teams, is_all=only is None)
-    rows = _rows(query, matrix, before, only)
+    rows = _rows(query, matrix, before, only, name_teams)
     if query.only_changed and before is not None:
         changed = MatrixChanges(before, matrix, [each for head in heads for each in _principals(head)])
         rows = changed.rows(rows)
-        principals = changed.principals(rows[0].key)
+        principals = changed.principals(rows[0])
         heads = [each for each in heads if not principals.isdisjoint(_principals(each))]
     visible_rows = rows[query.row : query.row + query.rows]
     visible_heads = heads[query.column : query.column + query.columns]
     members = _members(visible_heads)
     # In one call, so that the slow part, the rights of all principals, is computed once.
     all_members = [principal for each in members if each is not None for principal in each]
+    cells_of = partial(_cells, visible_rows, len(all_members))
     for each in (matrix, before):
         if each is not None:
             each.columns(all_members)
@@ -69,13 +81,15 @@ def window(
             "first": query.column,
             "items": [_head_json(each, matrix) for each in visible_heads],
         },
-        "cells": _cells(visible_rows, [None if each is None else matrix.columns(each) for each in members]),
+        "cells": cells_of([None if each is None else matrix.columns(each) for each in members]),
     }
     if only is None:
         # A caller without Describe sees its decisions, but no ACL, such as a DENY that decides nothing.
         result["denied"] = [
             [
-                0 if each is None else reduce(or_, (matrix.denied(one, row.key) for one in each))
+                0
+                if each is None or _is_too_large(row, len(all_members))
+                else reduce(or_, (matrix.denied(one, key) for one in each for key in row.keys))
                 for each in members
             ]
             for row in visible_rows
@@ -84,7 +98,7 @@ def window(
         pairs = [None if each is None else matrix.changes_since(before, each) for each in members]
         for index, direction in enumerate(("granted", "revoked")):
             changes = [None if each is None else [pair[index] for pair in each] for each in pairs]
-            result[direction] = _cells(visible_rows, changes)
+            result[direction] = cells_of(changes)
     return result
 
 
@@ -129,26 +143,51 @@ def _members(heads: Sequence[PrincipalGroup | None]) -> list[Sequence[str | None
     return found
 
 
-def _rows(query: MatrixQuery, matrix: Matrix, before: Matrix | None, only: str | None) -> list[Row]:
+def _rows(
+    query: MatrixQuery, matrix: Matrix, before: Matrix | None, only: str | None, name_teams: Teams
+) -> list[Row]:
+    def rows_of(keys: Sequence[Key]) -> list[Row]:
+        under, containing = query.under, query.containing
+        if not query.name_teams:
+            return outline(keys, under, containing)
+        space = NAME_SPACES[matrix.resource_type]
+        return rows_by_team(keys, name_teams, space, team=query.name_team, under=under, containing=containing)
+
     if only is not None:
         (column,) = matrix.columns([only])
-        return outline(column.answers.keys, query.under, query.containing)
+        return rows_of(column.answers.keys)
     if before is None or before.keys == matrix.keys:
-        return matrix.rows(query.under, query.containing)
-    return outline(sorted_distinct(matrix.keys + before.keys), query.under, query.containing)
+        return matrix.rows((query.name_teams, query.name_team, query.under, query.containing), rows_of)
+    return rows_of(sorted_distinct(matrix.keys + before.keys))
 
 
-def _cells(rows: Sequence[Row], columns: Sequence[Sequence[Column] | None]) -> list[list[Cell | None]]:
+def _is_too_large(row: Row, principals: int) -> bool:
+    return row.team is not None and len(row.keys) * principals > NAMES_MAXIMUM
+
+
+def _cells(
+    rows: Sequence[Row], principals: int, columns: Sequence[Sequence[Column] | None]
+) -> list[list[Cell | None]]:
     """The permissions of all principals of a column, and of some of them."""
     return [
-        [None if each is None else combine_cells(column.cell(row.key) for column in each) for each in columns]
+        [
+            None
+            if each is None or _is_too_large(row, principals)
+            else combine_cells(column.cell_of(row) for column in each)
+            for each in columns
+        ]
         for row in rows
     ]
 
 
 def _row_json(row: Row) -> dict[str, Any]:
     text, is_name = row.key
-    return {"text": text, "is_name": is_name, "inside": row.inside}
+    found = {"text": text, "is_name": is_name, "inside": row.inside}
+    if row.team is not None:
+        found["team"] = row.team.name
+    if row.outside is not None:
+        found["outside"] = row.outside
+    return found
 
 
 def _head_json(head: PrincipalGroup | None, matrix: Matrix) -> dict[str, Any]:

@@ -27,6 +27,7 @@ class MatrixQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         under: prefix of the open row.
         containing, who: text in the names of rows; text in the principals of columns.
         teams: group principals by team; ``team`` is the open one, or the open common start of principals.
+        name_teams: group names by team; ``name_team`` is the open one.
         at_offset, since: the shown state; the state that it is compared with.
         only_changed: only rows and columns with a changed cell.
         row, rows, column, columns: first index and number of rows and columns.
@@ -38,6 +39,8 @@ class MatrixQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     who: str = ""
     teams: bool = False
     team: str = ""
+    name_teams: bool = False
+    name_team: str = ""
     at_offset: AtOffset | None = None
     since: AtOffset | None = None
     only_changed: bool = False
