@@ -19,10 +19,6 @@ def code_to_name(kind: type[IntEnum], code: int) -> str:
 
 
 def code_from_name(kind: type[IntEnum], text: str) -> int:
-    """The inverse of ``code_to_name``.
-
-    Raises:
-        ValueError: neither a name nor a number.
-    """
+    """The inverse of ``code_to_name``. Raises ValueError: neither a name nor a number."""
     known = kind.__members__.get(text)
     return int(text) if known is None else known.value

@@ -34,11 +34,7 @@ class ControlType(IntEnum):
 
 
 def decode_control_key(key: bytes | None) -> tuple[int, int]:
-    """(type, version) of a control record.
-
-    Raises:
-        DecodeError: not a control record's key.
-    """
+    """(type, version) of a control record. Raises DecodeError: not a control record's key."""
     if key is None or len(key) < _KEY_BYTES:
         raise DecodeError(f"a control record's key has {_KEY_BYTES} bytes, this one {len(key or b'')}")
     version = int.from_bytes(key[:2], "big", signed=True)
@@ -68,11 +64,7 @@ def snapshot_footer_value() -> bytes:
 
 
 def snapshot_header_timestamp_ms(record: ControlRecord) -> int:
-    """The timestamp in a snapshot header.
-
-    Raises:
-        DecodeError: not a snapshot header.
-    """
+    """The timestamp in a snapshot header. Raises DecodeError: not a snapshot header."""
     if record.type != ControlType.SNAPSHOT_HEADER:
         raise DecodeError(f"expected a snapshot header, found {describe_control(record)[0]}")
     return int(describe_control(record)[1]["lastContainedLogTimestamp"])

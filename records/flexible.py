@@ -114,22 +114,14 @@ class MessageReader:
             self.take(size, f"tagged field {tag}")
 
     def finish(self) -> None:
-        """Check that no bytes are left.
-
-        Raises:
-            DecodeError: some are.
-        """
+        """Check that no bytes are left. Raises DecodeError: some are."""
         left = len(self.data) - self.at
         if left:
             raise DecodeError(f"{left} bytes are left over", position=self.position)
 
 
 def append_signed(out: bytearray, value: int, size: int, what: str) -> None:
-    """An int8, int16, int32 or int64.
-
-    Raises:
-        EncodeError: ``value`` does not fit into ``size`` bytes.
-    """
+    """An int8, int16, int32 or int64. Raises EncodeError: ``value`` does not fit into ``size`` bytes."""
     try:
         out += value.to_bytes(size, "big", signed=True)
     except OverflowError as error:
@@ -144,11 +136,7 @@ def append_uuid(out: bytearray, value: bytes, what: str) -> None:
 
 
 def append_string(out: bytearray, value: str, what: str) -> None:
-    """A compact string.
-
-    Raises:
-        EncodeError: too long, or it has a lone surrogate, which UTF-8 cannot hold.
-    """
+    """A compact string. Raises EncodeError: too long, or it has a lone surrogate, which UTF-8 cannot hold."""
     try:
         encoded = value.encode("utf-8")
     except UnicodeEncodeError as error:

@@ -38,11 +38,7 @@ def uuid_to_string(value: bytes) -> str:
 
 
 def uuid_from_string(text: str) -> Uuid:
-    """Parse Kafka's 22 characters.
-
-    Raises:
-        DecodeError: not 22 characters of URL-safe base64.
-    """
+    """Parse Kafka's 22 characters. Raises DecodeError: not 22 characters of URL-safe base64."""
     if not _TEXT.fullmatch(text):
         raise DecodeError(f"`{text[:80]}` is not a Kafka id: expected 22 characters of URL-safe base64")
     return Uuid(base64.urlsafe_b64decode(text + "=="))

@@ -27,11 +27,7 @@ WILDCARD_PRINCIPAL: Final = str(EVERYONE)
 
 
 def parse_kafka_principal(text: str) -> KafkaPrincipal:
-    """Split at the first colon, as Kafka does.
-
-    Raises:
-        ValueError: no colon; the message is Kafka's.
-    """
+    """Split at the first colon, as Kafka does. Raises ValueError: no colon; the message is Kafka's."""
     principal_type, colon, name = text.partition(":")
     if not colon:
         raise ValueError(f"expected a string in format principalType:principalName but got {text}")

@@ -1,7 +1,4 @@
-"""Valid names of topics.
-
-Source: org.apache.kafka.common.internals.Topic.
-"""
+"""Valid names of topics. Source: org.apache.kafka.common.internals.Topic."""
 
 from __future__ import annotations
 

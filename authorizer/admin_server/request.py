@@ -111,11 +111,7 @@ def schema_of(name: str, version: int, kind: EntityType) -> Any:
 
 
 def read_key(frame: bytes) -> tuple[int, int, int]:
-    """API key, version and correlation id of a frame.
-
-    Raises:
-        DecodeError: the frame is too short.
-    """
+    """API key, version and correlation id of a frame. Raises DecodeError: the frame is too short."""
     if len(frame) < _HEADER_START_BYTES:
         raise DecodeError(f"a request of {len(frame)} bytes has no header", position=0)
     reader = MessageReader(frame)

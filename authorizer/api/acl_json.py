@@ -50,11 +50,7 @@ def content_texts(content: AclContent) -> tuple[str, str, str, str, str, str, st
 
 
 def content_from_json(acl: Mapping[str, str]) -> AclContent:
-    """Parse ``content_json``.
-
-    Raises:
-        KeyError, ValueError: not the JSON of an ACL.
-    """
+    """Parse ``content_json``. Raises KeyError, ValueError: not the JSON of an ACL."""
     return (
         code_from_name(ResourceType, acl["resourceType"]),
         acl["resourceName"],

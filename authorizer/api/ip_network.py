@@ -86,11 +86,7 @@ def address_text(bits: int, number: int) -> str:
 
 
 def read_network(text: str) -> Network:
-    """Parse a host with a slash.
-
-    Raises:
-        ValueError: not a network; the message is Commons Net's.
-    """
+    """Parse a host with a slash. Raises ValueError: not a network; the message is Commons Net's."""
     return _ipv6(text) if ":" in text else _ipv4(text)
 
 

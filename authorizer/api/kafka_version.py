@@ -100,11 +100,7 @@ KAFKA_VERSIONS_ALLOWED: Final = f"one of {', '.join(KafkaVersion)}"
 
 
 def parse_kafka_version(value: object) -> KafkaVersion | None:
-    """The release of a configuration value; None if it is empty.
-
-    Raises:
-        ConfigError: not a known release.
-    """
+    """The release of a configuration value; None if it is empty. Raises ConfigError: not a known release."""
     text = "" if value is None else str(value).strip()
     try:
         return KafkaVersion(text) if text else None

@@ -101,11 +101,7 @@ class ClusterCredentials:
         self._loaded_from: tuple[LogIdentity, int] | None = None
 
     def require(self) -> Mapping[str, ScramCredential]:
-        """Return the credentials by their ids. Thread-safe.
-
-        Raises:
-            RejectionError: they are not loaded.
-        """
+        """Return the credentials by their ids. Thread-safe. Raises RejectionError: they are not loaded."""
         value = self._value
         if value is None:
             raise RejectionError(

@@ -118,11 +118,7 @@ def credential_id(user: str, mechanism: str) -> str:
 
 
 def require_user(user: str) -> str:
-    """Return the name of a user.
-
-    Raises:
-        ValueError: it cannot be one, or cannot be on a line of its own.
-    """
+    """Return the name of a user. Raises ValueError: it cannot be one, or cannot be on a line of its own."""
     if not user or not user.isprintable() or user != user.strip() or user.startswith("#"):
         raise ValueError("a user name is printable, without spaces around it and without # as its beginning")
     if user == ANONYMOUS.name:

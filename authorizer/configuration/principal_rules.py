@@ -62,11 +62,7 @@ class PrincipalRule:
 
 
 def parse_principal_rules(text: str, *, key: str) -> tuple[PrincipalRule, ...]:
-    """Parse rules, in order.
-
-    Raises:
-        ConfigError: an invalid rule, pattern or replacement.
-    """
+    """Parse rules, in order. Raises ConfigError: an invalid rule, pattern or replacement."""
     rules: list[PrincipalRule] = []
     for found in _SPLITTER.finditer(text.strip()):
         parsed = _PARSER.match(found[1])

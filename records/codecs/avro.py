@@ -80,11 +80,7 @@ class AvroCodec:
             self._writers[_header(parsed)] = _record_name(schema), parsed
 
     def encode(self, record: AclRecord) -> bytes:
-        """Encode a value of a topic log.
-
-        Raises:
-            EncodeError: a field that the schema cannot hold.
-        """
+        """Encode a value of a topic log. Raises EncodeError: a field that the schema cannot hold."""
         if len(record.id) != UUID_BYTES:
             raise EncodeError(f"id has {len(record.id)} bytes, not {UUID_BYTES}")
         name, fields = type(record).__name__, _fields(record)

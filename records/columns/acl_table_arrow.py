@@ -32,11 +32,7 @@ ACL_SCHEMA: Final = pa.schema(
 
 
 def to_arrow(table: AclTable) -> pa.RecordBatch:
-    """Convert to rows of ACL_SCHEMA.
-
-    Raises:
-        UnicodeEncodeError: a text has a lone surrogate.
-    """
+    """Convert to rows of ACL_SCHEMA. Raises UnicodeEncodeError: a text has a lone surrogate."""
     columns: dict[str, pa.Array] = {
         "id": pa.FixedSizeBinaryArray.from_buffers(
             pa.binary(UUID_BYTES), len(table), [None, pa.py_buffer(table.ids)]
@@ -75,11 +71,7 @@ def id_bytes(ids: pa.Array) -> memoryview:
 
 
 def text_column(column: pa.ChunkedArray) -> TextColumn:
-    """The texts of a column of strings without nulls.
-
-    Raises:
-        UnicodeDecodeError: one is not UTF-8.
-    """
+    """The texts of a column of strings without nulls. Raises UnicodeDecodeError: one is not UTF-8."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     dictionaries: list[pa.StringArray] = []

@@ -30,11 +30,7 @@ def dictionary_encoded(rows: Sequence[pa.StringArray]) -> tuple[pa.StringArray, 
 
 
 def string_array(texts: Sequence[str]) -> pa.StringArray:
-    """Convert texts to an Arrow array.
-
-    Raises:
-        UnicodeEncodeError: one has a lone surrogate.
-    """
+    """Convert texts to an Arrow array. Raises UnicodeEncodeError: one has a lone surrogate."""
     encoded = [text.encode() for text in texts]
     bounds = np.zeros(len(encoded) + 1, np.int32)
     np.cumsum([*map(len, encoded)], out=bounds[1:])

@@ -42,11 +42,7 @@ class TextColumn:
 
     @property
     def strings(self) -> Any:
-        """The distinct texts as an Arrow array.
-
-        Raises:
-            UnicodeEncodeError: one has a lone surrogate.
-        """
+        """The distinct texts as an Arrow array. Raises UnicodeEncodeError: one has a lone surrogate."""
         if isinstance(self.distinct, tuple):
             from records.columns.arrow_arrays import string_array  # noqa: PLC0415
 

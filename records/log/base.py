@@ -192,11 +192,7 @@ class MetadataLog(Protocol):
         """
 
     def checkpoints(self) -> Sequence[CheckpointId]:
-        """Kafka's current snapshots of this log, oldest first.
-
-        Raises:
-            LogError: the log cannot be read.
-        """
+        """Kafka's current snapshots of this log, oldest first. Raises LogError: the log cannot be read."""
 
     def checkpoint_bytes(self, checkpoint: CheckpointId) -> bytes:
         """Content of the file of one of ``checkpoints``, unchecked.

@@ -42,11 +42,7 @@ class SnapshotBatches:
         return self._encoded([snapshot_footer_value()], ControlType.SNAPSHOT_FOOTER)
 
     def records(self, records: Iterable[FeatureLevelRecord | AccessControlEntryRecord]) -> Iterator[bytes]:
-        """The batches of these records.
-
-        Raises:
-            EncodeError: a record that the format cannot hold.
-        """
+        """The batches of these records. Raises EncodeError: a record that the format cannot hold."""
         values: list[bytes] = []
         values_bytes = 0
         for record in records:

@@ -57,11 +57,7 @@ class SnapshotRef:
 
 
 def cluster_directory(cluster_id: str) -> str:
-    """The name of a cluster's directory.
-
-    Raises:
-        SnapshotError: the id is empty.
-    """
+    """The name of a cluster's directory. Raises SnapshotError: the id is empty."""
     if not cluster_id:
         raise SnapshotError("a log without a cluster id cannot be in a snapshot store")
     encoded = quote(cluster_id, safe="", errors="surrogatepass").replace("~", "%7E")

@@ -54,11 +54,7 @@ _CHANGES: Final = pa.schema([field.with_nullable(field.name != "id") for field i
 
 
 def encode_part(rows: AclTable) -> bytes:
-    """A Parquet file with these rows.
-
-    Raises:
-        EncodeError: a text with a lone surrogate.
-    """
+    """A Parquet file with these rows. Raises EncodeError: a text with a lone surrogate."""
     return _encoded(_arrow_table(rows))
 
 

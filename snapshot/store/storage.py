@@ -76,11 +76,7 @@ class Storage:
         return [name for name, info in self._list(directory) if info["type"] == "directory"]
 
     def read(self, path: str) -> bytes:
-        """Read the complete file.
-
-        Raises:
-            FileNotFoundError: it does not exist.
-        """
+        """Read the complete file. Raises FileNotFoundError: it does not exist."""
         with self._translated("read", path):
             data: bytes = self._fs.cat_file(self._absolute(path))
             return data

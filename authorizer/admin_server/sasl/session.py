@@ -167,11 +167,7 @@ class SaslSession:
         return HandshakeResult(0, self._mechanisms)
 
     async def authenticate(self, auth_bytes: bytes) -> AuthenticateResult:
-        """Process a SaslAuthenticate request.
-
-        Raises:
-            SaslStateError: close the connection.
-        """
+        """Process a SaslAuthenticate request. Raises SaslStateError: close the connection."""
         if self._state is _State.COMPLETE:
             return AFTER_LOGIN
         try:

@@ -35,11 +35,7 @@ def line_error(problem: str, path: str, number: int) -> DecodeError:
 
 
 def parse_json_object(line: bytes) -> dict[str, Any]:
-    """Parse the JSON object in a line.
-
-    Raises:
-        DecodeError: the line is not a JSON object in UTF-8.
-    """
+    """Parse the JSON object in a line. Raises DecodeError: the line is not a JSON object in UTF-8."""
     try:
         # Decoded here, because json would guess UTF-16 from the first bytes.
         payload = json.loads(line.decode("utf-8-sig"))

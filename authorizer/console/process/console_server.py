@@ -65,11 +65,7 @@ class ConsoleServer:
         self._app: BaseApp | None = None
 
     def serve(self, node: Node) -> NoReturn:
-        """Answer for a started node until a signal.
-
-        Raises:
-            LogError: the log cannot be used (Node.reach).
-        """
+        """Answer for a started node until a signal. Raises LogError: the log cannot be used (Node.reach)."""
         peers = WorkerFanout(self._worker, SingleNode(node))
         app = SidecarApp(
             node, self._authenticator, self._load, RequestMetrics(), peers.of(DEFAULT_CLUSTER), self._console

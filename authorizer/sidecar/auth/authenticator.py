@@ -70,11 +70,7 @@ class Authenticator:
     """Identifies the callers of a sidecar's requests. Implements ``CallerCache``."""
 
     def __init__(self, config: Config, clock: Clock | None = None) -> None:
-        """Load the files.
-
-        Raises:
-            ConfigError: a file is invalid, or PyJWT is needed and not installed.
-        """
+        """Load the files. Raises ConfigError: a file is invalid, or PyJWT is needed and not installed."""
         self._clock = clock or SystemClock()
         self._key = secrets.token_bytes(32)
         self._cache: dict[bytes, _CachedCaller] = {}

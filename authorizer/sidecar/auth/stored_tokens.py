@@ -160,11 +160,7 @@ class StoredTokens:
         return stored
 
     def principal_of(self, token: str) -> KafkaPrincipal:
-        """Whose token it is.
-
-        Raises:
-            RefusalError: nobody's.
-        """
+        """Whose token it is. Raises RefusalError: nobody's."""
         return self.verify(token, self.find(token)).principal
 
 
@@ -180,11 +176,7 @@ def _sha256(token: str) -> bytes:
 
 
 def token_principal(text: str) -> KafkaPrincipal:
-    """Whom a token may stand for.
-
-    Raises:
-        ValueError: it cannot be one, or cannot be on a line of its own.
-    """
+    """Whom a token may stand for. Raises ValueError: it cannot be one, or cannot be on a line of its own."""
     principal = parse_kafka_principal(text)
     if not (principal.principal_type and principal.name) or not text.isprintable() or text != text.strip():
         raise ValueError("a principal is written Type:name, such as User:gateway")

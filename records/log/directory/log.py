@@ -418,11 +418,7 @@ class DirectoryLog(LogDefaults):
 
 
 def directory_of(url: str | Path) -> Path:
-    """The absolute path of the URL of a directory log.
-
-    Raises:
-        LogUrlError: not a local directory.
-    """
+    """The absolute path of the URL of a directory log. Raises LogUrlError: not a local directory."""
     if isinstance(url, str) and url[: len(SCHEME)].lower() == SCHEME:
         rest = url[len(SCHEME) :]
         if rest.startswith("//"):

@@ -23,11 +23,7 @@ class PolledUrl:
 
 
 def parse_polled_url(url: str) -> PolledUrl:
-    """Parse a URL.
-
-    Raises:
-        LogError: the text has what is wrong, and the form of a valid URL.
-    """
+    """Parse a URL. Raises LogError: the text has what is wrong, and the form of a valid URL."""
     if url[: len(SCHEME)].lower() != SCHEME:
         raise LogError(f"`{url}` is not a cluster's brokers: write {FORM}")
     servers, _, directory = url[len(SCHEME) :].partition("/")

@@ -93,11 +93,7 @@ class Session:
         return self._connection is not None and self._fetch_version >= requests.FETCH_COMMIT_NOTICE_VERSION
 
     def connect(self) -> str:
-        """The cluster's id, from any controller.
-
-        Raises:
-            LogError: as ``fetch``.
-        """
+        """The cluster's id, from any controller. Raises LogError: as ``fetch``."""
         if self.cluster_id is None:
             unreachable: set[Address] = set()
             while self.cluster_id is None:

@@ -21,11 +21,7 @@ class QuorumUrl:
 
 
 def parse_quorum_url(url: str) -> QuorumUrl:
-    """Parse a URL.
-
-    Raises:
-        LogError: the text has what is wrong, and the form of a valid URL.
-    """
+    """Parse a URL. Raises LogError: the text has what is wrong, and the form of a valid URL."""
     if url[: len(SCHEME)].lower() != SCHEME:
         raise LogError(f"`{url}` is not a quorum: write {_FORM}")
     servers, _, rest = url[len(SCHEME) :].partition("/")

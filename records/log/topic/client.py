@@ -77,11 +77,7 @@ class ClientErrors:
 
 
 class ClientSettings:
-    """The settings of each kind of client.
-
-    Raises:
-        LogError: a key that the user cannot set.
-    """
+    """The settings of each kind of client. Raises LogError: a key that the user cannot set."""
 
     def __init__(
         self, where: TopicUrl, client: Mapping[str, str], errors: Callable[[KafkaError], None]

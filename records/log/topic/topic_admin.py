@@ -197,11 +197,7 @@ def describe_topic(admin: TopicAdmin) -> TopicDescription:
 
 
 def check_topic(where: TopicUrl, topic: TopicDescription) -> None:
-    """Check that the topic can be a log.
-
-    Raises:
-        LogError: the setting that prevents it, and the way out.
-    """
+    """Check that the topic can be a log. Raises LogError: the setting that prevents it, and the way out."""
     if topic.partitions != 1:
         raise LogError(
             f"{where.text}: the topic has {topic.partitions} partitions, and a log is one: records of "

@@ -47,11 +47,7 @@ def transaction_headers(transaction_id: str, count: int) -> list[bytes]:
 
 
 def parse_transaction_header(value: bytes | None) -> tuple[bytes, int, int]:
-    """(transaction id, index, count).
-
-    Raises:
-        DecodeError: it is invalid.
-    """
+    """(transaction id, index, count). Raises DecodeError: it is invalid."""
     parts = (value or b"").split(b":")
     if len(parts) == 3 and parts[1].isdigit() and parts[2].isdigit():
         index, count = int(parts[1]), int(parts[2])

@@ -23,11 +23,7 @@ class TopicUrl:
 
 
 def parse_topic_url(url: str) -> TopicUrl:
-    """Parse a URL.
-
-    Raises:
-        LogError: it is invalid; the text has the form of such a URL.
-    """
+    """Parse a URL. Raises LogError: it is invalid; the text has the form of such a URL."""
     if url[: len(SCHEME)].lower() != SCHEME:
         raise LogError(f"`{url}` is not a topic: write {FORM}")
     servers, _, topic = url[len(SCHEME) :].partition("/")

@@ -146,11 +146,7 @@ def read_coverage(storage: Storage, cluster_id: str) -> Coverage | None:
 
 
 def put_coverage(storage: Storage, coverage: Coverage) -> None:
-    """Write the file, replacing an existing one.
-
-    Raises:
-        SnapshotError: it cannot be written.
-    """
+    """Write the file, replacing an existing one. Raises SnapshotError: it cannot be written."""
     storage.put(_path(coverage.cluster_id), msgspec.json.encode(coverage) + b"\n")
 
 

@@ -103,11 +103,7 @@ class CountFiles:
         return {end for end, _ in self._files(COUNTS, cluster_id)}
 
     def append(self, batch: Sequence[CountRows]) -> None:
-        """Write the rows of one batch.
-
-        Raises:
-            SnapshotError: a file cannot be written.
-        """
+        """Write the rows of one batch. Raises SnapshotError: a file cannot be written."""
         for rows in batch:
             if rows.cluster_id not in self._swept:
                 self._sweep(rows)

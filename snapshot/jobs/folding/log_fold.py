@@ -120,11 +120,7 @@ class LogFold:
     """The fold of one log."""
 
     def __init__(self, plan: LogPlan) -> None:
-        """Read the plan's base.
-
-        Raises:
-            SnapshotError: the base is damaged, or the store cannot be read.
-        """
+        """Read the plan's base. Raises SnapshotError: the base is damaged, or the store cannot be read."""
         self._plan = plan
         self._storage = Storage(plan.store_url)
         self._state = StoredState.read(self._storage, plan.base, plan.shards)

@@ -60,11 +60,7 @@ SESSION_CONF: Final[Mapping[str, str]] = {
 
 
 def require_delta(spark: SparkSession) -> None:
-    """Check that the session can read and write Delta's tables.
-
-    Raises:
-        SparkJobError: it cannot.
-    """
+    """Check that the session can read and write Delta's tables. Raises SparkJobError: it cannot."""
     extensions = str(spark.conf.get(EXTENSIONS, "")).split(",")
     if EXTENSION not in extensions or not has_class(spark, EXTENSION):
         raise SparkJobError(

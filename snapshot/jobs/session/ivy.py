@@ -204,11 +204,7 @@ def java_command() -> str:
 
 
 def ivy_jar() -> Path:
-    """Ivy's jar in the pyspark wheel.
-
-    Raises:
-        SparkJarsError: pyspark is not installed.
-    """
+    """Ivy's jar in the pyspark wheel. Raises SparkJarsError: pyspark is not installed."""
     spec = find_spec("pyspark")
     folders = list(spec.submodule_search_locations or []) if spec else []
     found = [jar for folder in folders for jar in sorted(Path(folder, "jars").glob("ivy-*.jar"))]
