@@ -1,12 +1,8 @@
 """Kafka's ACL vocabulary with its wire codes.
 
 Source: org.apache.kafka.common.acl.*, common.resource.*, kafka.security.authorizer.AclEntry (supported
-operations). Rules of this file:
-
-- ``from_code`` never raises: a code that this build does not know becomes UNKNOWN, as in Kafka.
-- A filter's ``matches`` follows Kafka's code exactly.
-- Values are immutable and independent of logs, ids and offsets. They are msgspec Structs, which are created
-  in a tenth of a dataclass's time: a gateway creates some for each request, a listing one for each ACL.
+operations). ``from_code`` never raises: a code that this build does not know becomes UNKNOWN, as in Kafka.
+Values are msgspec Structs, which are created in a tenth of a dataclass's time.
 """
 
 from __future__ import annotations

@@ -68,8 +68,6 @@ class RecordBatch(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         base_offset: offset of its first record when it was written.
         last_offset: last offset that it covers (compaction may have removed the record).
-        size_bytes: of the batch, with its header.
-        position: of the batch in its file.
         epoch: leader epoch under which it was appended; -1: not appended by a leader yet.
         covered: the bytes that the CRC covers.
     """

@@ -1,12 +1,7 @@
 """Decodes the records of one batch, one by one.
 
-Source: DefaultRecord; RecordsIterator for KRaft's records. Rules of this file:
-
-- Offsets increase within a batch and stay within the range of its header.
-- A batch is complete here: truncation inside it is a DecodeError, never a TruncatedRecordError, which a log
-  would take for its truncated tail.
-- Errors have the offset of the record, or of the batch if that is unknown, and the byte position in the file;
-  for compressed records the position of their batch.
+Source: DefaultRecord; RecordsIterator for KRaft's records. A batch is complete here: truncation inside it is
+a DecodeError, never a TruncatedRecordError, which a log would take for its truncated tail.
 """
 
 from __future__ import annotations
@@ -99,7 +94,6 @@ class _Content(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         data: the records begin at ``start``.
         origin: position of ``data`` in the file; None for compressed records.
-        batch_position: of the batch in the file.
     """
 
     data: bytes

@@ -1,27 +1,5 @@
 """Errors of the records layer, and the root of every error that aclog raises.
 
-    AclogError
-    +-- RecordError                      something about one record or batch
-    |   +-- DecodeError                  invalid bytes or text
-    |   |   +-- TruncatedRecordError     the input ends inside a record or batch
-    |   |   +-- ChecksumMismatchError    a batch with a wrong CRC-32C
-    |   |   +-- UnsupportedVersionError  a record version or magic that this build does not know
-    |   +-- EncodeError                  a value that the format cannot hold
-    +-- LogError                         something about a log
-        +-- LogMovedError                the log does not end at the offset that an append requires
-        +-- LogUrlError                  a text that is not the URL of a log
-        +-- LogNotFoundError             no log at that URL, or another one
-        |   +-- LogMissingError          nothing is there, so a log can be created
-        +-- LogLockedError               another process is the writer
-        +-- LogReadOnlyError             a broker's log, or opened for reading
-        +-- LogCorruptError              a damaged log file, beyond a truncated tail
-        +-- LogStorageError              the operating system, the disk or the cluster failed or refused
-        |   +-- LogUnreachableError      the cluster does not answer now
-        |   +-- LogRefusedError          the cluster denies access
-        |   +-- LogOutcomeUnknownError   an append may or may not be in the log
-        |   +-- LogHeldUpError           an open transaction hides committed records
-        +-- OffsetOutOfRangeError        an offset below the log's start or beyond its end
-
 Decoder invariant (fuzzed): any input results in a value or a DecodeError.
 """
 
@@ -164,8 +142,6 @@ class OffsetOutOfRangeError(LogError):
     """An offset that the log does not hold.
 
     Attributes:
-        offset: the requested one.
-        start: first offset in the log.
         end: one past the last offset in the log.
     """
 

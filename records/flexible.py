@@ -22,7 +22,6 @@ class MessageReader:
     """Reads the fields of a message in order; every method moves `at`.
 
     Attributes:
-        data: the message.
         at: index of the next byte in ``data``.
         origin: position of ``data`` in the input, for errors.
     """

@@ -87,8 +87,6 @@ class JavaPattern:
     """A pattern.
 
     Attributes:
-        text: as written.
-        groups: their number.
         group_numbers: numbers of the named groups.
         is_for_ascii: whether Java's answer for text that is not ASCII depends on its version.
         backtracks: whether Java may match it in exponential time: it repeats a part that has repetitions or

@@ -24,7 +24,6 @@ class LazyRecords(Sequence[LogRecord]):
     """At least one record, in offset order; objects are created on access. Immutable.
 
     Attributes:
-        offsets: of the first and the last of them.
         has_markers: whether one of them begins, ends or aborts a metadata transaction.
     """
 
@@ -49,9 +48,7 @@ class LogBatch(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         base_offset: offset of its first record when it was written.
         end_offset: one past the last offset that it covers (compaction may have removed records).
-        epoch: leader epoch under which it was appended.
         timestamp_ms: greatest timestamp in the batch.
-        size_bytes: as stored or transmitted.
         records: in offset order; control records are only in control batches.
     """
 

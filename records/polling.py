@@ -47,11 +47,8 @@ class PeriodicThread:
     ) -> None:
         """Prepare the thread.
 
-        Args:
-            name: of the thread.
-            work: returns the seconds until its next run; an exception ends the thread.
-            delay_s: seconds until the first run.
-            on_close: runs last, in the thread.
+        ``work`` returns the seconds until its next run; an exception ends the thread. ``on_close`` runs last,
+        in the thread.
         """
         self._work = work
         self._delay_s = delay_s

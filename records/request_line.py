@@ -87,9 +87,7 @@ class RequestLine(NamedTuple):
     """The content of one line.
 
     Attributes:
-        decisions: their number.
         first_ms: since the epoch; a time without a zone counts as UTC. None if the line has none.
-        last_ms: the same for the last one.
         is_sampled: others like it were left out.
     """
 

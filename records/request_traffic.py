@@ -60,8 +60,6 @@ class Coverage:
     """How much of the requested window is known.
 
     Attributes:
-        lines: number of lines read.
-        requests: decisions in the window.
         outside: lines of requests before or after it.
         untimed: lines of requests without a time; left out if there is a window.
         other: lines that are not about requests.
@@ -69,7 +67,6 @@ class Coverage:
         bad_lines: the first of these, each with the reason.
         sampled: lines that represent others which were left out.
         first_ms: of the requests in the window, since the epoch; None while none has a time.
-        last_ms: the same for the last one.
     """
 
     lines: int = 0
@@ -164,13 +161,7 @@ class TrafficReader:
         return len(self.traffic.counts) + len(self._tails)
 
     def read(self, lines: Iterable[bytes], name: str, number: int | None = None) -> None:
-        """Parse more lines; a line that cannot be parsed is reported with its file and number.
-
-        Args:
-            lines: with or without line ends.
-            name: of the file.
-            number: of the first line; None: unknown.
-        """
+        """Parse more lines; a line that cannot be parsed is reported with its file and number."""
         coverage, decisions = self.traffic.coverage, self._decisions
         tail_of, second_of = self._tails.get, self._seconds_ms.get
         since_ms = -inf if self._window.since_ms is None else self._window.since_ms

@@ -57,9 +57,6 @@ class Transaction(Generic[_T]):
     """State machine of the transactions of one log: hides the items of an open one until it ends.
 
     An item is the caller's unit: a record, with or without its offset.
-
-    Attributes:
-        is_open: whether a transaction is open.
     """
 
     __slots__ = ("_hidden", "is_open")

@@ -85,8 +85,6 @@ class Core:
         phase: ``step`` expects Recovered in RECOVERING, and else a read from ``position``.
         position: offset of the next record to apply.
         ready: whether decisions may use ``published``.
-        reason: why not.
-        published: the last published image, if any.
         log_end_time_ms: the last time at which the log ended at the applied offset (I10).
     """
 

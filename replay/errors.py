@@ -1,14 +1,4 @@
-"""Errors of the replay layer.
-
-AclogError
-+-- ReplayError
-    +-- LogGapError             the log no longer starts at 0, and no snapshot covers what is missing
-    +-- LogDivergedError        the log does not continue the applied state (I11)
-    +-- LogChangedError         the log was truncated, trimmed or replaced while it was read
-    +-- InvariantError          the log, or this program, contradicts its own rules
-    +-- OffsetUnavailableError  the state at the requested offset cannot be built
-    +-- ReplayClosedError       the loader was closed, or never started
-"""
+"""Errors of the replay layer, below AclogError of records.errors."""
 
 from __future__ import annotations
 

@@ -19,10 +19,8 @@ class LoadedSnapshot:
     """A state from which replay can continue.
 
     Attributes:
-        image: the state, with its provenance.
         log_end_time_ms: the last time, since the epoch, at which its end offset was the log's end; None where
             that is not recorded (Kafka's checkpoints).
-        origin: its name, for people.
     """
 
     image: AclsImage
@@ -35,13 +33,10 @@ class Recovered:
     """Start of a replay, for Phase.RECOVERING.
 
     Attributes:
-        identity: the log.
-        snapshot: the newest usable one, or None.
         log_start: first offset that the log holds.
         high_watermark: read before anything else: loading began here (I4).
         now_ms: time of that read.
         removal_retention_ms: how long the log retains removals (I10); None if it does not compact.
-        refused: why newer snapshots were not usable.
     """
 
     identity: LogIdentity
@@ -128,7 +123,6 @@ class Reload:
     """Count and log that the state will be rebuilt (I10, I11).
 
     Attributes:
-        reason: why.
         lost: the last published image may be no state of the log: give it to no further publisher.
     """
 

@@ -33,7 +33,6 @@ class LoadResult:
     """A state, and what it was built from.
 
     Attributes:
-        image: the state.
         origin: start of the replay: a snapshot's name, or ``the log's start``.
         manifest: of the records replayed from there on.
         refused: why newer snapshots could not be used.

@@ -21,12 +21,9 @@ class LoaderManifest(msgspec.Struct, frozen=True, kw_only=True):
     """Fields of both kinds.
 
     Attributes:
-        identity: of the log.
         provenance: of the image; always the end of a batch, outside any metadata transaction.
         batches: read from the log for this update.
         records: in these batches, of all types.
-        size_bytes: of these batches.
-        counts: changes of the state by these records.
         high_watermark: of the log, after the batches were read.
         log_end_time_ms: the latest known time, since the epoch, at which the log ended
             with this image (I10).

@@ -15,16 +15,11 @@ class LoaderMetrics:
     """Totals since the loader was created, except ``last_publish_ms``.
 
     Attributes:
-        batches: applied and published.
         records: in these batches, of all types.
-        size_bytes: of these batches.
         fold: changes of the state by the records (I8).
-        publishes: images given to publishers.
         last_publish_ms: duration of the last one, from the read until every publisher had it.
         apply_errors: errors that made the node not ready: undecodable or impossible records (I7), a log that
             is missing or has a gap at its start. A retry with the same error is not counted.
-        read_errors: the log was unreachable.
-        gaps: in the offsets (I6).
         reloads: rebuilt states (I10, I11), without the first load.
         offset_regressions: reloads that published a lower offset than before (I11).
         snapshots_loaded: first loads and reloads that began at a snapshot.
@@ -50,15 +45,7 @@ class LoaderMetrics:
 
 @dataclass(slots=True)
 class SnapshotMetrics:
-    """Counters of the snapshot generator.
-
-    Attributes:
-        written: snapshots.
-        failed: attempts.
-        last_end_offset: of the last one written, None before.
-        last_write_ms: duration of that write.
-        last_written_ms: time of that write, in milliseconds since the epoch.
-    """
+    """Counters of the snapshot generator. Times are in milliseconds since the epoch."""
 
     written: int = 0
     failed: int = 0

@@ -67,13 +67,8 @@ class SnapshotGenerator:
     ) -> None:
         """Wait for the first update.
 
-        Args:
-            sink: target of the snapshots.
-            keep: minimum number of complete snapshots that the sink retains.
-            bytes_between: bytes of the log after which a snapshot is due.
-            interval_ms: time after which one is due if the state is new; 0: never.
-            close_wait_s: how long ``close`` waits for a write.
-            clock: default: the system's.
+        A snapshot is due after ``bytes_between`` bytes of the log, or after ``interval_ms`` if the state is
+        new (0: never). ``close`` waits up to ``close_wait_s`` for a write.
         """
         self.metrics = SnapshotMetrics()
         self._sink = sink

@@ -22,10 +22,8 @@ class SnapshotOffer:
 
     Attributes:
         end_offset: last contained offset + 1.
-        epoch: leader epoch of the last contained batch.
         log_end_time_ms: the last time, since the epoch, at which its end offset was the log's end; None where
             that is not recorded.
-        origin: its name, for messages.
         load: reads and checks it; raises SnapshotError if it is invalid.
         problem: why it cannot be used, if known already.
         empty_tail: how many offsets just below the end offset hold no record (Provenance).

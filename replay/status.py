@@ -18,17 +18,12 @@ class LoaderStatus:
         identity: of the log that the last published image is of; None before the first. The log itself may
             have another one already, when it was replaced.
         end_offset: of the last published image, None before the first.
-        epoch: leader epoch of its last batch.
-        acl_count: ACLs in it.
-        digest: of them (I12).
-        phase: what replay is doing.
         position: offset of the next record to be applied; beyond ``end_offset`` while nothing is published.
         high_watermark: of the log at the last read, None before the first.
         lag_records: distance of the published image to the high watermark; None before the first read.
         lag_ms: how long the published image has not been known to be current; 0 if it is. Before the
             first read, the age of the loader.
         ready: whether decisions may be made.
-        reason: why not; None when ready.
         error: the last failure without a later success, also while ready.
     """
 

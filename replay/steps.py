@@ -85,7 +85,6 @@ class Beginning:
     Attributes:
         image: the state; empty at the log's start.
         origin: a snapshot's name, or ``the log's start``.
-        end: the log's high watermark, where the steps end.
     """
 
     image: AclsImage

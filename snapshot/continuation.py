@@ -29,10 +29,7 @@ def reason_too_old(
 ) -> str | None:
     """Why the log may have deleted removals that were written since (I10).
 
-    Args:
-        log_end_time_ms: the last time at which the state's end was the log's end; None if not recorded.
-        now_ms: the current time of the same clock.
-        removal_retention_ms: retention of removals in the log; None if it keeps all.
+    ``removal_retention_ms`` is None if the log keeps all.
     """
     if removal_retention_ms is None:
         return None

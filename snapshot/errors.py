@@ -1,30 +1,4 @@
-"""Errors of the snapshot layer, below AclogError of records.errors.
-
-SnapshotError
-+-- SnapshotMissingError
-+-- SnapshotCorruptError
-+-- SnapshotUnsupportedError
-+-- SnapshotForeignError      (I9)
-+-- SnapshotRefusedError      (I13)
-+-- SnapshotStoreMissingError
-+-- SnapshotStoreUnavailableError
-
-SparkJobError
-+-- SparkArchiveError
-+-- SparkConnectError
-+-- SparkJarsError
-+-- SparkBusyError
-+-- LogsFailedError
-+-- PlotUnsupportedError
-+-- CheckpointForeignError    (I9)
-+-- CheckpointClaimedError
-
-HistoryError
-+-- HistoryMissingError
-+-- HistoryRangeError
-+-- HistoryQueryError
-+-- HistoryForeignError
-"""
+"""Errors of snapshots, Spark jobs and histories, below AclogError of records.errors."""
 
 from __future__ import annotations
 

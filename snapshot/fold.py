@@ -247,12 +247,7 @@ class Fold:
     ) -> _Mask:
         """Mask of the ACLs that are in force in the end; counts the effects (I8).
 
-        Args:
-            ids: of ACLs.
-            hashes: of these ACLs.
-            numbers: of these ACLs; _BEFORE for an ACL that was in force before, at most one for each id.
-            removed: ids of removal records.
-            removal_numbers: of these removals.
+        The number _BEFORE is that of an ACL that was in force before, at most one for each id.
         """
         all_numbers = np.concatenate([numbers, removal_numbers])
         high, low = _words(np.concatenate([ids, removed]))

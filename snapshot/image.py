@@ -27,7 +27,6 @@ class Provenance(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         end_offset: last contained offset + 1, also the snapshot id (MetadataProvenance.java).
-        epoch: leader epoch of the last contained batch.
         timestamp_ms: timestamp of the last contained record, 0 when there is none.
         empty_tail: number of offsets just below the end offset that hold no record: in a topic those of
             transaction markers and aborted records, which may have later epochs than the last record.
@@ -63,7 +62,6 @@ class AclsImage(msgspec.Struct, eq=False, gc=False):
     Attributes:
         columns: the base. A row is in force if its id is not in ``changes``.
         changes: by id, what differs from ``columns``: an ACL in force, or None for a removed row.
-        count: number of ACLs in force.
         metadata: the log's other metadata at that offset; neither counted nor in the digest.
     """
 
@@ -142,13 +140,8 @@ class AclsImage(msgspec.Struct, eq=False, gc=False):
     ) -> AclsImage:
         """The next image, for AclsDelta.
 
-        Args:
-            changes: ids and their new content, or None if removed.
-            put: further ACLs to add or replace, with distinct ids that are not in ``changes``.
-            count: number of ACLs in the next image.
-            digest: of the next image.
-            provenance: of the next image.
-            metadata: of the next image.
+        ``changes``: by id the new content, None if removed. ``put``: further ACLs to add or replace, with
+        distinct ids that are not in ``changes``.
         """
         columns, merged = self.columns, self.changes
         step = len(changes) + len(put)

@@ -19,7 +19,6 @@ class StreamedAnswer:
     """A response after its header, in parts that are encoded when the client has read those before.
 
     Attributes:
-        size: of all parts, in bytes.
         memory: what the parts that are not encoded yet hold, in bytes.
         parts: encoded by a thread, one at a time.
     """
@@ -34,10 +33,6 @@ class Api:
     """One request of Kafka's protocol.
 
     Attributes:
-        key: ApiKeys id.
-        schema: name of the request in kio's schemas.
-        min_version: oldest version.
-        max_version: newest version.
         answer: returns the values of the response, or the response in parts.
         error: values of the response that has an error for everything that was requested.
         is_change: it changes something, so its answer is sent also when many others wait to be read.

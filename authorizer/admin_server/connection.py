@@ -59,15 +59,7 @@ class _ClosingError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controls:
-    """What the connections of a node share.
-
-    Attributes:
-        limits: of all nodes of the server.
-        in_flight: admits the requests of the node.
-        quota: of its principals.
-        metrics: of its requests.
-        closed_lines: throttles the log lines of closed connections.
-    """
+    """What the connections of a node share."""
 
     limits: AdminLimits
     in_flight: RequestSlots

@@ -52,9 +52,6 @@ class AdminLimits(Collector):
         idle_s: a connection without a request for this long is closed.
         request_s: time from the first byte of a request to its last.
         unread_s: time in which a client must read each part of its answer.
-        request_bytes: maximum size of a request.
-        refused: number of closed connections by limit.
-        connections: limits the connections.
     """
 
     def __init__(self, config: Config) -> None:
@@ -79,10 +76,6 @@ class AdminLimits(Collector):
 
     def hold(self, count: int, of_connection: int) -> None:
         """Count bytes that arrived, until ``release``.
-
-        Args:
-            count: how many.
-            of_connection: all bytes that the connection holds.
 
         Raises:
             LimitExceededError: there are too many; they are counted nevertheless.

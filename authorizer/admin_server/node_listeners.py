@@ -76,11 +76,6 @@ class _BoundListener:
 class NodeListeners:
     """Binds its listeners when it is created, and answers between ``open`` and ``stop``.
 
-    Attributes:
-        cluster: of the node, in a fleet.
-        config: of the node, at the start.
-        collectors: metrics of the node's requests and logins.
-
     Raises:
         ConfigError: a listener cannot be served safely, or an address cannot be bound.
     """
@@ -92,14 +87,7 @@ class NodeListeners:
         reserved: Iterator[socket.socket] | None = None,
         quota_memory: mmap | None = None,
     ) -> None:
-        """Bind the listeners.
-
-        Args:
-            config: of the node.
-            limits: of all nodes of the server.
-            reserved: the sockets (``reserve_listener``), if the supervisor of several processes has them.
-            quota_memory: shared with the node's other processes, as for RequestQuota.
-        """
+        """Bind the listeners; ``reserved``: their sockets, if a supervisor has them."""
         self.cluster = config.cluster
         self.config = config
         self._advertised = config.advertised_admin_listeners()

@@ -38,13 +38,7 @@ class Session(msgspec.Struct, kw_only=True):
     """What is known of a connection.
 
     Attributes:
-        listener: where it was accepted.
-        security_protocol: of the listener.
         is_of_controllers: controller.listener.names has the listener.
-        address: of the client, as Java prints it.
-        principal: who sends the requests.
-        software: name and version of the client, as ApiVersions said.
-        client_id: of the last request whose header was read.
         sasl: states of the authentication; None on a listener without SASL.
         forwarder: who forwarded the request; None for the client's own connection.
     """
@@ -73,9 +67,7 @@ class AdminRequest(msgspec.Struct):
     """One request.
 
     Attributes:
-        header: key, version, correlation id and client id.
         body: an entity of kio's schemas.
-        session: of the connection.
         remote_s: how long it waited for replay, as its handler measured.
         throttle_ms: for how long its connection is muted after the response, because of a quota.
     """

@@ -57,13 +57,7 @@ class AdminServer:
         reserved: Sequence[socket.socket] | None = None,
         quota_memory: Sequence[mmap] | None = None,
     ) -> None:
-        """Bind the listeners.
-
-        Args:
-            config: has the listeners and the limits.
-            reserved: their sockets (``reserve_listener``), if the supervisor of several processes has them.
-            quota_memory: memory that the processes share for the quotas of each cluster with listeners.
-        """
+        """Bind the listeners; ``reserved``: their sockets, if a supervisor has them."""
         self.pulse = LoopPulse()
         self._limits = AdminLimits(config)
         self._listeners: list[NodeListeners] = []
@@ -86,10 +80,8 @@ class AdminServer:
     def start(self, node: Node, opening: Mapping[Endpoint, Future[None]] | None = None) -> Self:
         """Start to answer requests for ``node``.
 
-        Args:
-            node: decides and writes.
-            opening: for each endpoint a future that is done when it may accept (``Node.start``). Without one
-                a listener of controllers accepts before this returns, the others when the node is loaded.
+        ``opening``: for each endpoint a future that is done when it may accept (``Node.start``). Without one
+        a listener of controllers accepts before this returns, the others when the node is loaded.
         """
         (listeners,) = self._listeners
         collectors: list[Collector] = [self._limits, *listeners.collectors]

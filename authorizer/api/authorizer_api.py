@@ -142,7 +142,6 @@ class Action(msgspec.Struct, frozen=True, gc=False):
     """An operation on a resource, and the level of its audit line.
 
     Attributes:
-        operation: the operation.
         resource_pattern: the resource; only LITERAL patterns can be authorized.
         resource_reference_count: number of times the request names the resource.
         log_if_allowed: whether an allowed action is logged at DEBUG; otherwise at TRACE.
@@ -161,7 +160,6 @@ class AclCreateResult:
     """Outcome for one binding.
 
     Attributes:
-        exception: None on success.
         record: the record that was written; None if an equal ACL existed, or on failure.
     """
 
@@ -184,8 +182,6 @@ class AclBindingDeleteResult:
     """Outcome for one ACL that a filter matched.
 
     Attributes:
-        acl_binding: the ACL.
-        exception: None on success.
         record: the ACL with its id, and with codes that have no known name.
     """
 

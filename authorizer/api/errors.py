@@ -1,35 +1,5 @@
 """Kafka's exceptions, with Kafka's class and error-code names (KIP-50, KIP-504, KIP-801).
 
-Below AclogError of records.errors:
-
-AuthorizerError
-+-- ApiError                          errors with which a broker answers a client
-|   +-- AuthorizerNotReadyError       AUTHORIZER_NOT_READY: not loaded yet; never a DENIED (I4)
-|   +-- InvalidRequestError           INVALID_REQUEST: an invalid binding or filter
-|   |   +-- InvalidAclError, InvalidOperationError, InvalidPrincipalError, InvalidResourceError
-|   +-- AuthorizationError            KIP-50: base of the same four
-|   +-- NotControllerError            NOT_CONTROLLER: this node cannot write
-|   +-- UnsupportedLevelError         UNSUPPORTED_VERSION: the log's metadata.version has no such ACLs
-|   +-- ClusterAuthorizationError     CLUSTER_AUTHORIZATION_FAILED: the cluster does not let this node write
-|   +-- SecurityDisabledError         SECURITY_DISABLED: the cluster has no authorizer
-|   +-- PolicyViolationError          POLICY_VIOLATION: too many records in one operation
-|   +-- OperationTimedOutError        REQUEST_TIMED_OUT: outcome of a write unknown, or nothing written
-|   +-- PlanOutdatedError             INVALID_REQUEST: the ACLs that a plan was made on have changed
-|   +-- MassRemovalError              INVALID_REQUEST: a plan removes a larger share of the ACLs than it may
-|   +-- UnknownServerError            UNKNOWN_SERVER_ERROR
-+-- SidecarError                      errors of requests to a sidecar (authorizer.client)
-|   +-- SidecarUnavailableError       not ready, overloaded or down; a retry may succeed
-|   |   +-- SidecarUnreachedError     no connection
-|   |   +-- SidecarOutcomeUnknownError  no response to a change; it may be in the log
-|   +-- SidecarRefusedError           401, 403: the caller is unknown or not authorized
-|   +-- SidecarRequestError           another 4xx: the request is invalid
-|   +-- SidecarDefectError            500: the sidecar's log has the reason
-|   +-- SidecarAnswerError            the response is not from an aclog node
-+-- PlanUnreadableError               a file that is not a plan, or was modified
-+-- ConfigError                       a configuration value that stops the start
-+-- RestartNeededError                keys that only a restart can change
-+-- UnsupportedPythonError            a Python without its GIL
-
 Kafka never adopted the four errors of KIP-50 and answers InvalidRequestException in each case. Here each case
 has its own class with that name and code. Class names end in Error; ``kafka_name`` is the Java class.
 """
@@ -251,9 +221,7 @@ class ConfigError(AuthorizerError):
     """A configuration value that stops the start.
 
     Attributes:
-        key: the configuration key.
         value: the configured value; hidden if it is a secret.
-        allowed: the allowed values.
         where: the file and the line of the value; empty if they are not known.
     """
 

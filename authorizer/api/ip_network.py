@@ -33,13 +33,7 @@ _CACHE_SIZE: Final = 1 << 12
 
 
 class Network(NamedTuple):
-    """The addresses that share a prefix of bits; a single address if the prefix has all bits.
-
-    Attributes:
-        bits: number of bits of an address, 32 or 128.
-        length: number of bits of the prefix.
-        prefix: the prefix as a number.
-    """
+    """The addresses that share a prefix of bits; a single address if the prefix has all bits."""
 
     bits: int
     length: int

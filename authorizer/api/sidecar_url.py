@@ -22,9 +22,6 @@ class SidecarUrl(NamedTuple):
 
     Attributes:
         base: what a path is appended to; without a slash at the end.
-        host: None for a Unix socket.
-        is_https: whether the connection uses TLS.
-        socket_path: of a Unix socket, else None.
     """
 
     base: str

@@ -193,12 +193,7 @@ class ClusterCredentials:
 
 
 class CredentialFold:
-    """The credentials of a log below an offset. Raises DecodeError and LogError; then it is of no use.
-
-    Attributes:
-        position: offset of the next record.
-        credentials: by id.
-    """
+    """The credentials of a log below an offset. Raises DecodeError and LogError; then it is of no use."""
 
     def __init__(self, position: int = 0, epoch: int = -1) -> None:
         """Begin without credentials at an offset; ``epoch``: of the batch before it."""

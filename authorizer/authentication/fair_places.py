@@ -106,10 +106,7 @@ class FairExecutor:
     async def run(self, address: str, check: Callable[[], _Result], *, is_over_limit: bool) -> _Result:
         """What ``check`` returns, from a thread.
 
-        Args:
-            address: whose turn it takes.
-            check: does the work.
-            is_over_limit: whether the turn comes after those of all other addresses.
+        ``is_over_limit``: the turn comes after those of all other addresses.
 
         Raises:
             NoPlaceError: too many wait.

@@ -40,12 +40,6 @@ class Issuer:
     def __init__(self, config: Config, jwks: str, clock: Clock, *, changed: Callable[[], None]) -> None:
         """Load its keys if they are in a file; ``key_set.start`` begins to reload them.
 
-        Args:
-            config: has the other keys of authentication.
-            jwks: file or URL of the keys.
-            clock: limits how often keys are fetched.
-            changed: called in a thread after the keys were replaced.
-
         Raises:
             ConfigError: the file is invalid, or PyJWT is not installed.
         """
@@ -77,11 +71,6 @@ class Issuer:
         self, token: str, address: str, is_over_limit: Callable[[], bool]
     ) -> tuple[KafkaPrincipal, float, KeySet]:
         """Return a token's principal, its end (seconds since the epoch) and the keys that verified it.
-
-        Args:
-            token: the JSON Web Token.
-            address: of the client; addresses take turns.
-            is_over_limit: whether the address sent too many invalid ones.
 
         Raises:
             RejectionError: it is not valid, or the queue is full.

@@ -45,7 +45,6 @@ class RejectionError(AclogError):
     """A caller is rejected.
 
     Attributes:
-        reason: why.
         message: for people; printable ASCII without quotes, and nothing of the request's.
         retry_after_s: when to try again, if that may help.
     """

@@ -30,9 +30,7 @@ class ReloadingValue(Generic[_Value]):
     """The newest valid value.
 
     Attributes:
-        name: in logs and metrics.
         value: None until the first success.
-        failures: number of failed loads.
         failure: error of the last load, if it failed.
     """
 
@@ -41,11 +39,8 @@ class ReloadingValue(Generic[_Value]):
     ) -> None:
         """Create it without a value.
 
-        Args:
-            name: in logs and metrics.
-            load: returns the value; None if it has not changed since the last call. Raises ConfigError.
-            every_s: interval of the loads.
-            changed: called after ``value`` was replaced.
+        ``load`` returns the value, None if it has not changed since the last call, or raises ConfigError.
+        ``changed`` is called after ``value`` was replaced.
         """
         self.name = name
         self.value: _Value | None = None

@@ -40,10 +40,6 @@ class ScramCredential:
     """What Kafka stores of a user's password (ScramCredential).
 
     Attributes:
-        user: the principal's name.
-        mechanism: ``SCRAM-SHA-256`` or ``SCRAM-SHA-512``.
-        iterations: of PBKDF2.
-        salt: of PBKDF2.
         stored_key: verifies the client.
         server_key: proves to the client that the server knows the credential.
     """

@@ -47,14 +47,7 @@ _Entry = TypeVar("_Entry", bound=SecretEntry)
 
 
 class SecretsFile(Generic[_Entry]):
-    """The format of a file and the operations on it.
-
-    Args:
-        key: the configuration key of the file, for errors.
-        name: of an entry, such as ``token``.
-        command: creates a file.
-        entry_type: of the entries.
-    """
+    """The format of a file and the operations on it; ``name`` is that of an entry, such as ``token``."""
 
     def __init__(self, key: str, name: str, command: str, entry_type: type[_Entry]) -> None:
         self._key = key

@@ -22,9 +22,7 @@ class _Shell(NamedTuple):
     """Completion of one shell.
 
     Attributes:
-        script: click's class for the script.
         home, default_home: variable that names the directory of user files, and the default directory.
-        file: path of the script below that directory.
         next_step: what the user has to do next; ``{file}`` and ``{directory}`` of the script are replaced.
         path: command that adds a directory to the PATH, if the script calls aclog by name; None if it calls
             the command as typed.

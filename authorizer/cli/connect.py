@@ -50,10 +50,7 @@ class _Way:
     """One way to follow the cluster.
 
     Attributes:
-        url: of the log.
         acl_count: None if it does not work.
-        cluster_id: None if it does not work.
-        release: of the brokers; None if unknown.
         has_brokers: whether brokers decide by these ACLs, with settings that they do not tell.
         problem: why it does not work, and the way out.
     """

@@ -293,7 +293,6 @@ class WriteAttempt:
 
     Attributes:
         appends: whether an append has begun; from then on errors state whether it was written.
-        written: text about written changes; empty if nothing was written.
     """
 
     appends: bool = False

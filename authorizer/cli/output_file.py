@@ -33,12 +33,7 @@ _FORMATS: Final = {suffix: form for form, suffixes in _SUFFIXES.items() for suff
 
 
 class OutputFile(click.Path):
-    """The type of an option that names a file to write; ``Command`` adds --force to the command.
-
-    Args:
-        form: the format of ``_SUFFIXES``; None if another option chooses it.
-        settings: of click.Path.
-    """
+    """The type of an option that names a file to write; ``Command`` adds --force to the command."""
 
     def __init__(self, form: str | None = None, *, dir_okay: bool = False, allow_dash: bool = False) -> None:
         super().__init__(dir_okay=dir_okay, allow_dash=allow_dash, path_type=Path)

@@ -31,14 +31,7 @@ _COMPARED_MAX: Final = 2000
 def request_notes(
     state: AuthorizerState | None, principal: KafkaPrincipal, action: Action, *, is_allowed: bool
 ) -> tuple[str, ...]:
-    """Return the notes about a request.
-
-    Args:
-        state: the state that decided; None if its ACLs are not known here.
-        principal: the caller.
-        action: the request.
-        is_allowed: its result.
-    """
+    """Return the notes about a request; ``state`` is None if its ACLs are not known here."""
     pattern = action.resource_pattern
     parts = [
         principal_note(state, principal, is_allowed=is_allowed),

@@ -56,10 +56,7 @@ def flag_of(parameter: str) -> str:
 
 
 def only_resource(given: Mapping[str, Any]) -> tuple[ResourceType, str]:
-    """The type and name of the resource that options name.
-
-    Args:
-        given: values by parameter; None, or False for --cluster, if the option is not given.
+    """The type and name of the resource that options name; None, or False for --cluster: not given.
 
     Raises:
         click.UsageError: the options name no resource or several, or an empty name. Kafka's authorizer

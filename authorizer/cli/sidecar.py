@@ -60,13 +60,10 @@ def sidecar_client(
 ) -> Iterator[Client]:
     """A client of the sidecar at ``url``, with the credentials that the command was given.
 
-    Args:
-        url: ``http://HOST:PORT``, https or ``unix:PATH``.
-        timeout_s: for each call.
-        names_caller: send the credentials; the owner of a log needs none on the socket in its directory.
-
     Raises:
         Failure: the URL is not valid, a file has no token or certificate, or others could read the token.
+
+    Without ``names_caller`` none are sent: the owner of a log needs none on the socket in its directory.
     """
     import ssl
 

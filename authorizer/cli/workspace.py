@@ -57,7 +57,6 @@ class Workspace:
     """A log and perhaps a snapshot store, not opened yet.
 
     Attributes:
-        config: names the log and the store.
         is_store_from_option: whether --snapshots named the store, rather than a file for several commands.
     """
 

@@ -29,7 +29,6 @@ class Credentials:
     """Credentials of the caller, and authorities that it trusts.
 
     Attributes:
-        token: bearer token.
         ca_file: PEM file of the authorities trusted to sign the sidecar's certificate; the system's if None.
         certificate_file: PEM file of the caller's certificate and key, for mutual TLS.
     """

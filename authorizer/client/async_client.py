@@ -62,13 +62,7 @@ class AsyncClient(ClientBase):
     async def decide(
         self, request: AuthorizationRequest, *, min_offset: int | None = None, at_offset: int | None = None
     ) -> Decision:
-        """Return one decision.
-
-        Args:
-            request: what to decide.
-            min_offset: decide on a state with all records below it, such as the offset of a change.
-            at_offset: decide on the state after the record at this offset, if the node still holds it.
-        """
+        """As ``Client.decide``."""
         [decision] = await self.decide_all([request], min_offset=min_offset, at_offset=at_offset)
         return decision
 
@@ -79,13 +73,7 @@ class AsyncClient(ClientBase):
         min_offset: int | None = None,
         at_offset: int | None = None,
     ) -> list[Decision]:
-        """Return a decision for each request, in order.
-
-        Each 5,000 that the cache does not have are decided on one state.
-
-        Raises:
-            SidecarRefusedError: the caller may not send one of the requests; there is no decision then.
-        """
+        """As ``Client.decide_all``."""
         batch = self._batch(requests, min_offset, at_offset)
         try:
             for missing in batch.missing():
@@ -95,15 +83,7 @@ class AsyncClient(ClientBase):
         return batch.decisions()
 
     async def ask(self, call: calls.Call[_T], timeout_s: float | None = None) -> _T:
-        """Send a call of ``authorizer.client.calls`` to the sidecar, never to the cache; return its value.
-
-        Args:
-            call: what to send.
-            timeout_s: instead of the client's timeout.
-
-        Raises:
-            SidecarOutcomeUnknownError: a change was sent and not answered; it may be in the log.
-        """
+        """As ``Client.ask``."""
         deadline_s, rules = self._deadline_and_retries(timeout_s)
         return await tenacity.AsyncRetrying(**rules)(self._attempt, call, deadline_s)
 

@@ -91,10 +91,6 @@ class Client(ClientBase):
     def ask(self, call: calls.Call[_T], timeout_s: float | None = None) -> _T:
         """Send a call of ``authorizer.client.calls`` to the sidecar, never to the cache; return its value.
 
-        Args:
-            call: what to send.
-            timeout_s: instead of the client's timeout.
-
         Raises:
             SidecarOutcomeUnknownError: a change was sent and not answered; it may be in the log.
         """

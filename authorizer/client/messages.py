@@ -38,9 +38,7 @@ class Decision(msgspec.Struct, frozen=True):
     """The answer to an AuthorizationRequest.
 
     Attributes:
-        is_allowed: True for ALLOWED.
         rule: SuperUser, MatchingAcl, DefaultAllow or DefaultDeny; UNAVAILABLE if no sidecar decided.
-        reason: half a sentence.
         offset: end offset of the state that decided (last contained offset + 1); None if none did.
         acl: the ACL that decided, if one did and the request has ``explain``.
     """

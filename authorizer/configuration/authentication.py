@@ -29,11 +29,6 @@ def require_complete_authentication(
 ) -> None:
     """Refuse incomplete settings of an issuer, and listeners that would answer no caller.
 
-    Args:
-        values: of all keys, by their names.
-        listeners: the sidecar's listeners.
-        admin_listeners: those of Kafka's protocol, where certificates and SASL identify clients.
-
     Raises:
         ConfigError: names the missing key.
     """

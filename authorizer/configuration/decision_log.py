@@ -46,7 +46,6 @@ class DestinationSettings:
 
     Attributes:
         location: a file's path; a topic's name or URL; empty for stdout.
-        text: as configured.
     """
 
     kind: DestinationKind

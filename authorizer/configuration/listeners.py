@@ -137,11 +137,6 @@ def require_distinct(
 def require_served(endpoints: Sequence[Endpoint], *, key: str, allow_plaintext: bool) -> None:
     """Refuse listeners that the sidecar cannot serve, or not safely.
 
-    Args:
-        endpoints: the listeners.
-        key: the key that named them.
-        allow_plaintext: allow PLAINTEXT also beyond loopback addresses.
-
     Raises:
         ConfigError: a listener with SASL, or PLAINTEXT beyond loopback.
     """
@@ -166,12 +161,6 @@ def require_admin_served(
     endpoints: Sequence[Endpoint], *, http_names: Container[str], key: str, allow_plaintext: bool
 ) -> None:
     """Refuse listeners of Kafka's protocol that cannot be served, or not safely.
-
-    Args:
-        endpoints: the listeners.
-        http_names: names of the HTTP listeners; TLS settings belong to a listener's name.
-        key: the key that named them.
-        allow_plaintext: allow listeners without encryption also beyond loopback addresses.
 
     Raises:
         ConfigError: a Unix socket, a name twice, or no encryption beyond loopback.

@@ -89,9 +89,6 @@ class ConfigInputs:
 
     Attributes:
         path: a Java properties file; None for none.
-        file: keys and texts of that file.
-        environment: keys and texts from variables.
-        flags: keys and texts from the command line.
         cluster: the cluster of a fleet whose configuration results; None: the process's.
     """
 
@@ -149,16 +146,13 @@ class Config(ConfigKeys):
         early_start_listeners: names of listeners that accept connections before the log is loaded.
         listeners: the sidecar's listeners; ``served_listeners`` checks whether it can serve them.
         listeners_key: the key that named them, for errors.
-        admin_listeners: those of Kafka's protocol; ``served_admin_listeners`` checks them.
         process_admin_listeners: those of all clusters of the process.
-        console_listeners: names of listeners with the console.
         broker_log: the metadata log of the broker whose own file was read, if it was one.
         kafka: settings for the Kafka client, without ``aclog.kafka.``; they may contain secrets.
         decision_log_kafka: the same of ``aclog.decision.log.kafka.``.
         unused_client_keys: keys of ``command_config`` that have no effect here.
         properties: every key and text as merged, for ``Authorizer.configure``; they may contain secrets.
         sources: the source of each of them: ``file``, ``environment``, ``flag`` or ``put``.
-        inputs: what the configuration was computed from.
     """
 
     early_start_listeners: frozenset[str]

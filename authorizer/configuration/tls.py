@@ -73,14 +73,11 @@ class TlsSettings:
 
     Attributes:
         identity: the server's private key and its certificate chain.
-        password_key: the configuration key of ``password``, for errors.
-        password: of the private key, if it is encrypted.
         authorities: authorities of admitted clients; None only if ``client_auth`` is none.
         client_auth: ``none``, ``requested`` or ``required``.
         protocols: the versions of TLS, the oldest first.
         name_rules: map a subject to a principal's name.
         spiffe_rules: map a SPIFFE id to a principal's name; empty if SPIFFE ids are ignored.
-        spiffe_required: refuse certificates without a SPIFFE id.
     """
 
     identity: PemSource

@@ -1,8 +1,7 @@
-"""Acceptor: accepts the connections of a socket, and counts them from then on.
+"""Acceptor: accepts the connections of a socket, and counts them from then on, also during TLS handshakes.
 
-The servers of asyncio and uvloop call a protocol only after the TLS handshake, so they would not count a
-client that never completes one. Acceptor counts a connection from its acceptance until it is closed. It
-closes a connection beyond the limits immediately, without a handshake.
+The servers of asyncio and uvloop call a protocol only after the handshake, so they would not count a client
+that never completes one.
 """
 
 from __future__ import annotations
@@ -47,15 +46,7 @@ class Acceptor:
         make_protocol: Callable[[Admission], asyncio.Protocol],
         tls: ssl.SSLContext | None,
     ) -> None:
-        """Start to accept.
-
-        Args:
-            listening: the listening socket.
-            listener: of the socket.
-            limiter: counts and limits connections.
-            make_protocol: creates the protocol of an admitted connection.
-            tls: the context of a listener with TLS.
-        """
+        """Start to accept."""
         self._loop = asyncio.get_running_loop()
         self._listening = listening
         self._listener = listener

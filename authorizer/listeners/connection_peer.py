@@ -38,8 +38,6 @@ class Peer:
     """The other end of one connection.
 
     Attributes:
-        listener: of the connection.
-        principal: of the peer.
         is_proxy: it is a trusted proxy: it may send other clients' addresses and other Host headers.
         refusal: why all of its requests are rejected; None for most peers.
     """

@@ -56,11 +56,9 @@ class Listener:
     """The configuration of a listener, as requests need it.
 
     Attributes:
-        name: as configured.
         url: without a slash at the end.
         early_start: decides for super users before the node is ready (KIP-801).
         is_local: the socket in the log's directory, where everything is allowed (``binding``).
-        tls: None without TLS.
         unix_principals: callers at a Unix socket, by ``uid:NUMBER`` and ``gid:NUMBER``.
         proxies: addresses of trusted proxies.
         names: allowed names in Host headers, in lower case, in addition to loopback names.
@@ -68,7 +66,6 @@ class Listener:
         public_origin: ``SCHEME://HOST[:PORT]`` of the public URL, if that is configured.
         carries_tokens: the connection is protected, so that clients may send tokens.
         requires_authentication: User:ANONYMOUS is rejected.
-        has_console: serves the console.
     """
 
     name: str

@@ -57,9 +57,6 @@ class ListenerContext(ssl.SSLContext):
     """The context for the event loop; it delegates each new connection to the newest context.
 
     Attributes:
-        listener_name: name of the listener.
-        reloads: number of successful reloads.
-        failed_reloads: number of failed reloads.
         is_failing: whether the current files are unusable.
         failed_handshakes: clients without a valid certificate, or without TLS.
         expires_s: first expiry in the current chain, in seconds since the epoch; None if unknown.

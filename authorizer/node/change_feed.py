@@ -66,7 +66,6 @@ class RetainedChanges:
     Attributes:
         generation: number of reloads so far.
         start: changes after this end offset are complete.
-        end: end offset of the newest state.
         changes: in order; between them no ACL changed.
     """
 

@@ -49,8 +49,6 @@ class Member:
     Attributes:
         name: in paths of requests.
         reconfiguration: its settings, also without a node.
-        node: None while it is not open.
-        reason: why there is no node.
     """
 
     def __init__(self, name: str, config: Config) -> None:
@@ -77,10 +75,7 @@ class Fleet:
     """The nodes of several clusters in one process.
 
     Attributes:
-        config: the process's settings at the start.
         reconfiguration: the process's present settings.
-        members: by name, in the order of the configuration.
-        collector: metrics of all nodes.
         metrics: metrics of all nodes and of the process, for ``prometheus_client.generate_latest``.
         serve_started: a context for each node that has started, entered with the futures of ``Node.start``
             and left before the node is closed; to be set before ``start``.
@@ -99,12 +94,7 @@ class Fleet:
     ) -> None:
         """Prepare all members; ``start`` opens them.
 
-        Args:
-            config: the process's settings.
-            audit: the audit log of all nodes.
-            clusters: settings of the clusters, by default those of ``config``.
-            writer: returns a cluster's remote writer, if another process writes all logs (``Node.open``); by
-                default this process writes them.
+        ``writer`` returns a cluster's remote writer, if another process writes all logs (``Node.open``).
         """
         self.config = config
         self.reconfiguration = Reconfiguration(config)

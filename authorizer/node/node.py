@@ -81,9 +81,6 @@ class NodeStatus:
     Attributes:
         identity: of the log that the state is of; before the first load of the log itself, and None until its
             cluster has answered.
-        log_url: of the log.
-        end_offset: last applied offset + 1.
-        epoch: leader epoch of the last applied batch.
         high_watermark: of the log at the last poll; None before the first poll.
         uncommitted_from: from this offset on the last complete batch counts as the last committed one (files
             of a broker); None: nowhere.
@@ -91,8 +88,6 @@ class NodeStatus:
         lag_ms: time since the node was last known to be up to date; 0 if it is.
         freshness: age of the log's data; None if each poll queries the cluster.
         ready: whether decisions may be trusted.
-        not_ready_reason: for people; None if ready.
-        acl_count: ACLs in force, by id.
         digest: of these ACLs, 32 hexadecimal digits (I12).
         writable: whether this node can create and remove ACLs.
     """
@@ -117,17 +112,10 @@ class Node:
     """A running node; ``open`` returns one. Thread-safe.
 
     Attributes:
-        config: the present settings.
-        reconfiguration: changes settings while the node runs.
-        log: the metadata log.
         authorizer: decisions, listings and writes (KIP-504).
-        recent_states: states before the current one.
         permissions_digest: digest of the effective permissions, computed on request.
-        changes: feed of the changes of ACLs.
         loader: replay; publishers may be added to it.
-        audit: the audit log.
         mutator: changes of ACLs, without authorization.
-        collector: metrics of the node.
         metrics: metrics of the node and the process, for ``prometheus_client.generate_latest``.
     """
 
@@ -271,11 +259,8 @@ class Node:
     def start(self, server_info: AuthorizerServerInfo | None = None) -> Mapping[Endpoint, Future[None]]:
         """Start to replay. Call once.
 
-        Args:
-            server_info: the server's endpoints; by default those of the configuration.
-
-        Returns:
-            For each endpoint a future that is done when it may accept connections (KIP-504).
+        Returns for each endpoint of ``server_info`` (by default the configuration's) a future that is done
+        when it may accept connections (KIP-504).
         """
         if server_info is None:
             identity = self._identity()

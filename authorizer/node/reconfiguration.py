@@ -93,9 +93,7 @@ class Reconfiguration:
     def reload(self, by: str, clusters: Sequence[Reconfiguration] = ()) -> list[Change]:
         """Apply the file's present content, and drop the values of ``put``.
 
-        Args:
-            by: originator of the change, for the log.
-            clusters: the settings of a fleet's clusters, if these are the process's; changed atomically.
+        ``by`` is the originator, for the log; ``clusters`` of a fleet are changed atomically.
 
         Raises:
             ConfigError: there is no file, or a value in it is not allowed; nothing has changed.
@@ -127,10 +125,7 @@ class Reconfiguration:
     def put(self, texts: Mapping[str, str | None], by: str, *, is_trial: bool = False) -> list[Change]:
         """Set dynamic keys over all other sources; None drops the value of an earlier ``put``.
 
-        Args:
-            texts: by key.
-            by: originator of the change, for the log.
-            is_trial: return the changes without making them.
+        ``is_trial``: return the changes without making them.
 
         Raises:
             ConfigError: a value is not allowed; nothing has changed.

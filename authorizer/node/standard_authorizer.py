@@ -70,8 +70,6 @@ class StandardAuthorizer:
     """Decides by the ACLs of the replayed state. Thread-safe.
 
     Attributes:
-        name: as a Publisher.
-        metrics: counts of decisions.
         initial_load: done when the node is ready for the first time.
     """
 
@@ -84,12 +82,9 @@ class StandardAuthorizer:
         mutator: AclMutator | None = None,
         of_brokers: bool = False,
     ) -> None:
-        """Without ``mutator`` ACLs cannot be changed here.
+        """Without ``mutator`` ACLs cannot be changed here; ``audit`` is by default one at INFO.
 
-        Args:
-            audit: by default one at INFO.
-            mutator: changes ACLs.
-            of_brokers: whether a cluster's brokers decide by the same ACLs, with their own settings.
+        ``of_brokers``: a cluster's brokers decide by the same ACLs, with their own settings.
         """
         self._of_brokers = of_brokers
         self.metrics = DecisionCounts()
@@ -226,10 +221,7 @@ class StandardAuthorizer:
     ) -> Decision:
         """Decide an action with its reason, counted and audited as in ``authorize``; raises the same.
 
-        Args:
-            context: the principal and its host.
-            action: the operation and its resource.
-            state: a state of this authorizer, for several decisions on one; the current one if None.
+        ``state``: a state of this authorizer, for several decisions on one; the current one if None.
         """
         state = self._state if state is None else state
         return self.answer(context, action, state).decision()

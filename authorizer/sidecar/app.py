@@ -64,18 +64,7 @@ class SidecarApp(BaseApp):
         cluster: str = DEFAULT_CLUSTER,
         other_clusters: Mapping[str, Member] = MappingProxyType({}),
     ) -> None:
-        """Create the handlers and their routes.
-
-        Args:
-            node: has the state on which requests are decided.
-            authenticator: identifies callers.
-            load: limits concurrent requests and their memory.
-            requests: counts and times requests.
-            peers: all workers, if there are several.
-            groups: creates additional routes, such as the console's.
-            cluster: the node's cluster in a fleet.
-            other_clusters: the other members of the fleet, by name.
-        """
+        """Create the handlers and their routes; ``groups`` create additional ones, such as the console's."""
         super().__init__(authenticator, load, requests)
         states = RequestStates(node, load)
         acls, of_node, configs = (

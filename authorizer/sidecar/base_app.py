@@ -65,8 +65,6 @@ class BaseApp(Application):
 
     Attributes:
         authenticator: identifies the caller before a handler is called.
-        load: limits concurrent requests and their memory.
-        requests: counts and times requests.
         inline_endpoints: answered by the protocol, by the path as a request line has it.
     """
 

@@ -66,15 +66,7 @@ class FleetApp(BaseApp):
         peers: WorkerFanout | None = None,
         groups: RouteGroupFactory | None = None,
     ) -> None:
-        """Create the handlers and their routes.
-
-        Args:
-            fleet: the clusters.
-            authenticator: identifies callers.
-            load: limits concurrent requests and their memory.
-            peers: all workers, if there are several.
-            groups: creates additional routes, such as the console's.
-        """
+        """Create the handlers and their routes; ``groups`` create additional ones, such as the console's."""
         super().__init__(authenticator, load, RequestMetrics())
         self._metrics_text = MetricsText(self._collected, load.rendering)
         self._fleet = fleet

@@ -48,10 +48,7 @@ class NodeContext:
     """What the routes of one node may use.
 
     Attributes:
-        node: provides the current state and the log.
-        acls: applies plans.
         peers: the other workers of the sidecar, if there are any.
-        cluster: the node's cluster in a fleet.
         other_clusters: the other members of the fleet, by name.
     """
 

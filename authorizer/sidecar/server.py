@@ -75,12 +75,7 @@ class _BoundListener:
 
 
 class Companion(Protocol):
-    """Another server of the same process, with an event loop of its own.
-
-    Attributes:
-        addresses: ``HOST:PORT`` of its listeners.
-        pulse: of its event loop.
-    """
+    """Another server of the same process, with an event loop of its own."""
 
     addresses: list[str]
     pulse: LoopPulse
@@ -104,13 +99,7 @@ class Sidecar:
     def __init__(
         self, config: Config, worker: Worker | None = None, groups: RouteGroupFactory | None = None
     ) -> None:
-        """Bind the listeners.
-
-        Args:
-            config: has the listeners and the limits.
-            worker: this process, if several processes share the listeners.
-            groups: creates additional routes, such as the console's.
-        """
+        """Bind the listeners; ``worker``: this process, if several processes share them."""
         self._config = config
         self._groups = groups
         self._worker = worker

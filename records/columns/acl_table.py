@@ -77,7 +77,6 @@ class AppliedAcl(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     """An ACL in force, with the offset and time of its record.
 
     Attributes:
-        record: the ACL.
         offset: of its log record; None: it is from a KRaft checkpoint, whose records have no log offsets.
         timestamp_ms: of its log record or its checkpoint record.
     """

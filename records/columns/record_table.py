@@ -73,14 +73,9 @@ class RecordTable:
         keys: Values | None = None,
         is_unread: Mask | None = None,
     ) -> None:
-        """Decode the plain values.
+        """Decode the plain values; ``keys`` if they have a meaning.
 
-        Args:
-            values: of each record.
-            offsets: of each record.
-            timestamps_ms: of each record.
-            keys: of each record, if keys have a meaning.
-            is_unread: rows to skip, as the positions of their values are invalid.
+        ``is_unread``: rows to skip, as the positions of their values are invalid.
         """
         self._values = values
         self.offsets, self.timestamps_ms = offsets, timestamps_ms

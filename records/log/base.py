@@ -64,9 +64,7 @@ class TrailingBytes:
     """Bytes after the last complete batch of a log.
 
     Attributes:
-        path: of the last segment.
         position: of the first of them in the segment.
-        size_bytes: their number.
         offset: the next one of the log.
         still_s: seconds since the last write to the segment, by the machine's clock.
         is_being_written: whether a writer seems to be at work; else a writer was killed there, a copy ends
@@ -88,8 +86,6 @@ class Freshness:
     Attributes:
         age_ms: since the last answer; None: there was none.
         refresh_ms: interval of polls.
-        polls: number of answered polls since the log was opened.
-        failures: number of polls that failed or whose answer was rejected.
         error: of the last poll; None: it succeeded.
     """
 

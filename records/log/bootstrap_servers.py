@@ -32,12 +32,7 @@ def are_bootstrap_servers(text: str) -> bool:
 
 
 def parse_bootstrap_servers(url: str, servers: str, form: str) -> tuple[Address, ...]:
-    """Parse at least one server.
-
-    Args:
-        url: that contains them, for errors.
-        servers: ``HOST:PORT[,HOST:PORT...]``.
-        form: of such a URL, for errors.
+    """Parse ``HOST:PORT[,HOST:PORT...]``; errors name the ``url`` and the ``form`` of such a URL.
 
     Raises:
         LogError: an invalid server.

@@ -49,12 +49,7 @@ _TOKEN_KEYS: Final = (
 
 
 class ClientKeys:
-    """Names keys as they are in the user's files.
-
-    Args:
-        file: a client.properties; empty without one.
-        java_keys: its keys, by the names of settings; the other settings are ``aclog.kafka.*``.
-    """
+    """Names keys as they are in the user's files: ``java_keys`` by setting; others are ``aclog.kafka.*``."""
 
     def __init__(self, file: str = "", java_keys: Mapping[str, str] = _NO_KEYS) -> None:
         self._file = file

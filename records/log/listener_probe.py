@@ -23,13 +23,7 @@ _TIMEOUT_S: Final = 3.0
 
 
 def tls_mismatch(address: Address, *, has_tls: bool, setting: str) -> str | None:
-    """Explain that only one side uses TLS; None: both do or do not, or the port does not answer.
-
-    Args:
-        address: of the port.
-        has_tls: whether the failed connection used TLS.
-        setting: key of that setting.
-    """
+    """Explain that only one side uses TLS; None: both do or do not, or the port does not answer."""
     if has_tls and speaks_kafka_unencrypted(address):
         return (
             f"{address} is a port without TLS: name a port with TLS, or set {setting} to PLAINTEXT or "

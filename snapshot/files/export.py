@@ -45,11 +45,7 @@ def export_image(
 ) -> None:
     """Write the state to ``path``, replacing an existing file.
 
-    Args:
-        image: the state.
-        path: of the file.
-        export_format: of the file.
-        raw_cells: in CSV, do not mark texts that a spreadsheet would run as formulas.
+    ``raw_cells``: in CSV, do not mark texts that a spreadsheet would run as formulas.
 
     Raises:
         EncodeError: text that is not valid Unicode.

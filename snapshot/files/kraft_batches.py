@@ -21,10 +21,7 @@ BATCH_BYTES_MAX: Final = 1024 * 1024
 class SnapshotBatches:
     """Encodes one file's batches with consecutive offsets.
 
-    Args:
-        offset: of the first record.
-        epoch: in the header of every batch.
-        timestamp_ms: of every record; that of the last log record in the snapshot.
+    All records have the timestamp of the snapshot's last log record.
     """
 
     def __init__(self, *, epoch: int, timestamp_ms: int, offset: int = 0) -> None:

@@ -180,14 +180,7 @@ def _decode(data: bytes, end_offset: int, epoch: int) -> AclsImage:
 
 
 class _Content:
-    """Content of a checkpoint.
-
-    Attributes:
-        tables: its ACLs.
-        metadata: its other records.
-        timestamp_ms: of its header; None: not read yet.
-        has_footer: whether the footer was read.
-    """
+    """Content of a checkpoint."""
 
     def __init__(self) -> None:
         self.tables: list[AclTable] = []

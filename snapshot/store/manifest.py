@@ -99,22 +99,7 @@ SnapshotFile = SnapshotPart | ChangePart | MetadataFile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotManifest:
-    """The manifest's fields; see the module.
-
-    Attributes:
-        identity: the log.
-        provenance: the position in that log.
-        log_end_time_ms: the last time, since the epoch, at which its end offset was the log's end (I10).
-        gap_until: if beyond the end offset, the log may never have had this state, but the state can be
-            continued (I6).
-        count: number of ACLs.
-        count_by_resource_type: the same by resource type code.
-        digest: of all ACLs (I12).
-        features: feature levels at that offset.
-        brokers: feature levels that the registered brokers' binaries support, by broker id.
-        parts: the files that hold ACLs.
-        metadata: the metadata file, if there is one.
-    """
+    """The manifest's fields; see the module."""
 
     identity: LogIdentity
     provenance: Provenance

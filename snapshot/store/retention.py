@@ -42,14 +42,9 @@ def retain(
     written: SnapshotRef,
     now_s: float,
 ) -> None:
-    """Remove what the rules above allow.
+    """Remove what the rules above allow; ``statuses`` of all stored snapshots of one log, oldest first.
 
-    Args:
-        storage: of the store.
-        statuses: all stored snapshots of one log, oldest first.
-        keep: minimum number of complete ones to retain; 1 or more.
-        written: the snapshot just written; always retained.
-        now_s: seconds since the epoch, by the clock that the files' times are compared with.
+    ``written`` was just written, and is always retained. ``now_s`` is by the clock of the files' times.
 
     Raises:
         SnapshotError: a file could not be removed.

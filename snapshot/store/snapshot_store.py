@@ -65,11 +65,6 @@ KEEP_DEFAULT: Final = 3
 class SnapshotStore:
     """Snapshots below ``url``: a local path, ``file:``, or another scheme of the installed fsspec packages.
 
-    Args:
-        url: the store; it need not exist before the first write.
-        rows_per_part: see ROWS_PER_PART.
-        clock_s: seconds since the epoch; retention compares the files' times with it.
-
     Raises:
         SnapshotError: an unknown scheme, or its package is not installed.
     """

@@ -39,15 +39,8 @@ def write_snapshot(
 ) -> SnapshotManifest:
     """Write the complete snapshot.
 
-    Args:
-        storage: of the store.
-        ref: names the snapshot.
-        image: its state.
-        identity: its log.
-        log_end_time_ms: the last time at which the image's end offset was the log's end.
-        rows_per_part: see ROWS_PER_PART.
-        commit: puts the manifest and returns the stored one. That may be of another, faster attempt; the
-            parts of this one are then removed.
+    ``commit`` puts the manifest and returns the stored one. That may be of another, faster attempt; the parts
+    of this one are then removed.
 
     Raises:
         SnapshotRefusedError: the image's digest or count does not match its content; nothing was written.

@@ -30,12 +30,7 @@ _NO_NODE: Final = -1
 
 
 class ApiVersionsHandler:
-    """Answers with the served requests.
-
-    Attributes:
-        api: of this request.
-        served: all requests; set before the first one is answered.
-    """
+    """Answers with the served requests; ``served`` is set before the first one is answered."""
 
     def __init__(self, cluster: ClusterNode) -> None:
         self._cluster = cluster

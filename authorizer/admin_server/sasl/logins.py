@@ -63,12 +63,7 @@ _Credentials = dict[str, ScramCredential]
 
 
 class SaslLogins:
-    """Those of one server; on its event loop only.
-
-    Attributes:
-        clock: of all times.
-        metrics: counts logins.
-    """
+    """Those of one server; on its event loop only."""
 
     def __init__(self, config: Config, clock: Clock, metrics: LoginMetrics) -> None:
         """Load the file of credentials and the issuer's keys.

@@ -14,7 +14,6 @@ class SaslStep(NamedTuple):
     """What one message of a client leads to.
 
     Attributes:
-        response: the message to send.
         principal: of the client, once the exchange is complete.
         expires_at_ms: when its token expires, since the epoch; None if it has none.
     """

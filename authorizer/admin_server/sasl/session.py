@@ -101,10 +101,6 @@ class SaslSession:
     def check_request(self, api_key: int, name: str) -> None:
         """Check that a request may be processed in this state.
 
-        Args:
-            api_key: of the request.
-            name: of the API, such as DescribeAcls; Kafka's errors have the name of its enum.
-
         Raises:
             SaslStateError: close the connection; if the login has failed by this request, after an answer
                 with ILLEGAL_SASL_STATE.

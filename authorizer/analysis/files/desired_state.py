@@ -61,9 +61,7 @@ class DesiredStateFile(NamedTuple):
     """A parsed file.
 
     Attributes:
-        path: for errors.
         steps: the changes; None if the file is a desired state.
-        acls: the desired state.
     """
 
     path: str

@@ -38,7 +38,6 @@ class AclPeriods(NamedTuple):
     """ACLs, and the offsets between which each was in force.
 
     Attributes:
-        begins: inclusive.
         ends: exclusive; beyond every offset while in force.
     """
 
@@ -56,13 +55,7 @@ class AclPeriods(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """Bounds of an analysis. A unit of work takes some 10 µs.
-
-    Attributes:
-        work: of all changes.
-        change_work: of one change.
-        classes: of one change.
-    """
+    """Bounds of an analysis. A unit of work takes some 10 µs."""
 
     work: int = 5_000_000
     change_work: int = 100_000
@@ -73,7 +66,6 @@ class AccessStep(NamedTuple):
     """What the change at one offset granted and revoked.
 
     Attributes:
-        offset: of the change.
         principals: of the changed ACLs, sorted.
         changes: the classes; if principals are omitted, those of principals without related ACLs.
         omitted_principals: number of principals that were not analysed; all that have no related ACLs count

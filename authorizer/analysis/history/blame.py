@@ -208,8 +208,6 @@ class Change(NamedTuple):
     """The effect of one record.
 
     Attributes:
-        offset: of the record.
-        timestamp_ms: of the record, since the epoch; negative if it has none.
         acl: the ACL that is in force now, or is not any more.
         replaced: the ACL that it replaced.
     """
@@ -222,12 +220,7 @@ class Change(NamedTuple):
 
 
 class NewRelease(NamedTuple):
-    """The rules of another release apply, because brokers registered or left.
-
-    Attributes:
-        offset, timestamp_ms: as in `Change`.
-        version, previous: as VersionInForce.label.
-    """
+    """The rules of another release apply, because brokers registered or left."""
 
     offset: int
     timestamp_ms: int

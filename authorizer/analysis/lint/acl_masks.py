@@ -28,22 +28,13 @@ class AclMasks:
     """The masks of some ACLs by resource type, principal, host and pattern.
 
     Attributes:
-        numbers: the ACLs.
         patterns: their patterns; each principal and host has its own.
     """
 
     def __init__(
         self, rows: PatternRows, acls: DecidingRows, numbers: Numbers, wildcard: int, *, by_host: bool = True
     ) -> None:
-        """Arrange ACLs.
-
-        Args:
-            rows: all ACLs.
-            acls: the same, with their hosts.
-            numbers: the arranged ACLs.
-            wildcard: the code of ``User:*``.
-            by_host: whether ACLs for different hosts are apart.
-        """
+        """Arrange the ACLs with ``numbers``; ``by_host``: ACLs for different hosts are apart."""
         self._rows = rows
         self._acls = acls
         self._wildcard = wildcard

@@ -35,9 +35,6 @@ class DecidingRows:
     Attributes:
         keys: by row, the key of its pattern (see `patterns.PatternRows`).
         last_keys: by row, the last key that its pattern covers; an array.
-        masks: by row, the mask of its operation.
-        hosts: by row, the code of its host.
-        host_codes: the same as an array.
         wider: by host, the networks that contain it.
         narrower: by network, the hosts and networks in it.
         networks: by host, its network or address; empty if no host is a network.

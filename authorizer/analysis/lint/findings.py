@@ -47,10 +47,6 @@ class Finding(NamedTuple):
     """A finding about one ACL.
 
     Attributes:
-        rule: see the module.
-        acl: the ACL.
-        ids: all ids of the ACL.
-        reason: a text.
         by: the other ACLs that are the reason.
         is_removable: whether it can be removed together with the other removable ACLs.
         is_defect: whether it is a defect; else it is information.
@@ -79,7 +75,6 @@ class FoundRow(NamedTuple):
     """A finding without its ACL and its proof, which `Lint.finding` adds: few of many are shown.
 
     Attributes:
-        rule: see the module.
         row: the row of the ACL in `Lint.acls`.
         removable: with the proof; None if the rule does not make an ACL removable.
     """
@@ -96,7 +91,6 @@ class Lint:
         acls: the set without repeats.
         removable: the ACLs that can be removed together, without those that the rules accept, and without
             DENYs that are information only.
-        accepted: how many findings the rules accept.
     """
 
     def __init__(

@@ -78,8 +78,6 @@ class RemovableAcl:
     """An ACL that can be removed. Its proof is computed when it is read: few of many are shown.
 
     Attributes:
-        row: its row in the table.
-        rule: see `RemovalRule`.
         is_independent: whether it can be removed first; if not, ``by`` is an ALLOW to remove before it.
     """
 
@@ -114,12 +112,9 @@ class RemovableAcl:
 def find_removable(
     table: AclTable, settings: AuthorizerSettings, keeps: Callable[[RemovableAcl], bool] = lambda _: False
 ) -> list[RemovableAcl]:
-    """Return all ACLs that can be removed together.
+    """Return all ACLs that can be removed together, of a table without repeats.
 
-    Args:
-        table: the ACLs, without repeats.
-        settings: the super users, and the answer where no ACL covers a name.
-        keeps: called for each removable ACL; the ACL is kept if it returns True.
+    ``keeps`` is called for each removable ACL; the ACL is kept if it returns True.
     """
     return list(_Search(table, settings, keeps))
 
@@ -566,13 +561,7 @@ class _Search:
 def _removable_by_others(
     masks: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], around: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
-    """Which ALLOWs are removable if those of a pattern are removed in order, and the masks of all others.
-
-    Args:
-        masks: of ACLs, by pattern.
-        starts: by pattern.
-        around: by ACL, the masks of broader ACLs.
-    """
+    """Which ALLOWs are removable if those of a pattern are removed in order, and the masks of all others."""
     is_removable, other_masks = np.zeros(len(masks), np.bool_), around.copy()
     sizes = np.diff(starts, append=len(masks))
     # The ACLs with the same position in their patterns, at a time.

@@ -51,9 +51,6 @@ class LintRules:
     """See the module.
 
     Attributes:
-        principal_types: the types that a principal can have.
-        off: the disabled rules.
-        accepted: the accepted ACLs.
         is_strict: whether findings of `INFORMATIVE` rules are defects, too.
     """
 

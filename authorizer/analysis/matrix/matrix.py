@@ -160,9 +160,6 @@ class Matrix:
     """See the module; of one state.
 
     Attributes:
-        index: the index of the state.
-        settings: the settings that decide.
-        resource_type: the type of the rows.
         keys: every name and prefix of an ACL, sorted as in `name_map`.
         principals: the principals with ACLs for the type, and super users.
         cached_columns: the computed columns; None: that of all principals without ACLs.
@@ -190,11 +187,7 @@ class Matrix:
         """Return the matrix of another state, which shares the unchanged columns, keys and outlines.
 
         Each part has its own condition: settings and ``User:*`` for columns, then principals, names, keys.
-
-        Args:
-            index: the index of that state.
-            settings: its settings.
-            changes: the changes between the two states, in either direction; None: compare the states.
+        ``changes`` are those between the two states, in either direction; None: compare the states.
         """
         if changes is None:
             changes = changes_between(self.index, index)

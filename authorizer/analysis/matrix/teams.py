@@ -21,9 +21,7 @@ class PrincipalGroup(NamedTuple):
 
     Attributes:
         name: of the team; else the common start of the principals; of a single one the principal.
-        members: its principals, sorted.
         is_team: whether the pattern names it.
-        is_one: whether it is one principal by itself.
     """
 
     name: str

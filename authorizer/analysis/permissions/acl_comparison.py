@@ -26,12 +26,7 @@ _NUMBERS_MAX: Final = 1 << 63
 
 
 class ChangedAcls(NamedTuple):
-    """The rows that only one of two tables has; equal ACLs under two ids count once.
-
-    Attributes:
-        removed: only in the first table.
-        added: only in the second table.
-    """
+    """The rows that only one of two tables has; equal ACLs under two ids count once."""
 
     removed: AclTable
     added: AclTable

@@ -92,13 +92,9 @@ class EffectivePermissions:
         *,
         check_cancelled: Callable[[], None] = never_cancelled,
     ) -> Self:
-        """Compute them from ACLs by column.
+        """Compute them from ACLs by column, for ``principals`` (None: all) and the wildcard.
 
-        Args:
-            table: the ACLs.
-            settings: super users, and the answer where no ACL covers a name.
-            principals: only these, and the wildcard; None: all.
-            check_cancelled: called for each principal; an exception that it raises ends the computation.
+        ``check_cancelled`` is called for each principal; an exception that it raises ends the computation.
         """
         wildcard = _wildcard_answers(table, settings)
         chosen = table if principals is None else of_principals(table, principals)

@@ -48,7 +48,6 @@ class PlanOrigin(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fie
     """The log that a plan is for, and the offset at which it was created.
 
     Attributes:
-        log: the name of the log, for users.
         cluster_id, topic_id: the identity of the log; without a topic if a cluster's brokers were queried.
         end_offset: of the state for which the plan was created; None if brokers were queried.
     """
@@ -63,8 +62,6 @@ class AclPlan(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
     """See the module; encoded as JSON it is the plan file.
 
     Attributes:
-        version: of the format.
-        origin: the log.
         super_users, allow_everyone, kafka_version: the settings of the effective permissions.
         digest: of the ACLs for which the plan was created (I12), hexadecimal.
         permissions_before, permissions_after: semantic digests, hexadecimal.
@@ -259,16 +256,7 @@ def _digests(
     check_cancelled: Callable[[], None],
     known_digest: SemanticDigest | None = None,
 ) -> tuple[str, str]:
-    """The semantic digests of two tables, hexadecimal; several if the release is unknown and releases differ.
-
-    Args:
-        before: the ACLs before.
-        after: the ACLs after.
-        settings: the settings; without a release if it is unknown.
-        principals: the principals whose ACLs differ.
-        check_cancelled: an exception that it raises ends the computation.
-        known_digest: the digest of ``before``, if it has been computed.
-    """
+    """Two tables' semantic digests, hexadecimal; several if the release is unknown and releases differ."""
     settings_by_rules = settings.for_each_possible_release(
         has_networks=any(has_network_host(each).any() for each in (before, after))
     )
@@ -332,9 +320,7 @@ class PlanResult:
     """Outcome of a plan. A log applies it completely or not at all; a cluster may apply a part of it.
 
     Attributes:
-        exception: None on success.
         removed: the removed ACLs, once for each id.
-        added: the added ACLs.
         acl_count: the number of ACLs in force before; None if a node of an earlier release answered.
     """
 
@@ -367,8 +353,5 @@ class PlanMutator(AclMutator, Protocol):
     def apply_plan(self, plan: AclPlan, max_removed_percent: int | None = None) -> Future[PlanResult]:
         """Apply a plan completely or not at all, if the effective permissions have not changed; authorized.
 
-        Args:
-            plan: the plan.
-            max_removed_percent: the largest share of the ACLs that it may remove; None: as configured
-                (aclog.plan.max.removed.percent).
+        ``max_removed_percent`` of the ACLs may be removed; None: aclog.plan.max.removed.percent.
         """

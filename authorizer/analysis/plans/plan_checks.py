@@ -30,13 +30,7 @@ ALL_PERCENT: Final = 100
 
 
 class PlanCounts(NamedTuple):
-    """How many ACLs a plan removes and adds; equal ACLs under several ids count each.
-
-    Attributes:
-        acls: ACLs in force before the plan.
-        to_remove: ACLs that it removes.
-        to_add: ACLs that it adds.
-    """
+    """How many ACLs a plan removes and adds; equal ACLs under several ids count each."""
 
     acls: int
     to_remove: int
@@ -91,8 +85,6 @@ class PlanWarning(NamedTuple):
     Attributes:
         kind: for programs.
         text: for users.
-        principal: the affected principal.
-        acl: the added ACL, if the warning is about one.
     """
 
     kind: Literal["deny-everybody", "cluster-alter", "last-allow", "denied-traffic"]

@@ -38,7 +38,6 @@ class OtherAcls(NamedTuple):
 
     Attributes:
         acls: at most _MAXIMUM ACLs; equal ones under several ids once.
-        is_complete: whether these are all.
     """
 
     acls: list[AccessControlEntryRecord]

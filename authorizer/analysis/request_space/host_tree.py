@@ -171,13 +171,7 @@ def _name(node: _Node, around: int, found: dict[str, int]) -> None:
 
 
 class AddressMask(NamedTuple):
-    """The effect of one ACL on the addresses of a network.
-
-    Attributes:
-        network: the addresses.
-        mask: the operations.
-        number: the number of the ACL.
-    """
+    """The effect of one ACL on the addresses of a network."""
 
     network: Network
     mask: int

@@ -24,7 +24,6 @@ class MinimalCover(NamedTuple):
 
     Attributes:
         acls: their positions.
-        groups: number of groups of needs without an ACL in common.
         inexact_groups: number of groups for which fewer ACLs may suffice.
     """
 

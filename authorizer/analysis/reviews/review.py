@@ -95,12 +95,9 @@ class Review(NamedTuple):
     """The result; ACLs are sorted by content.
 
     Attributes:
-        unused: the ACLs that could be removed.
-        retained: the ACLs to keep.
         changed_decisions: requests with another result now.
         by_acls: requests that were allowed, and that needed ACLs allow now.
         by_super_users, by_default: requests that were allowed without an ACL.
-        denied: requests that were denied.
         cover: the search for the fewest ACLs; None: ``retained`` are the narrowest.
     """
 
@@ -122,14 +119,10 @@ def review(
     minimizes_count: bool = False,
     on_progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Review:
-    """Compare the ACLs of ``table``, which are those of ``state``, with traffic.
+    """Compare the ACLs of ``table``, which are those of ``state``, with the traffic of a window.
 
-    Args:
-        table: the ACLs.
-        state: their state.
-        traffic: the requests of a window.
-        minimizes_count: keep as few ACLs as possible, instead of the narrowest.
-        on_progress: called with the number of processed and of all distinct requests.
+    ``minimizes_count``: keep as few ACLs as possible, instead of the narrowest. ``on_progress`` gets the
+    number of processed and of all distinct requests.
     """
     acls = _Acls(table)
     requests_seen = _Requests(acls, state)

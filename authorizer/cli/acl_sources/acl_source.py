@@ -21,9 +21,6 @@ class AclSet(NamedTuple):
     """The ACLs of a source at one state.
 
     Attributes:
-        name: of the source, as the user gave it.
-        image: the ACLs.
-        cluster_id: of the log; None if unknown.
         origin: the log for which plans are made; None for a source that is not a target.
         is_own: whether the log is managed by aclog, so that no broker decides by these ACLs.
         editing_command: the command that changes the ACLs, see ``editing_commands``.

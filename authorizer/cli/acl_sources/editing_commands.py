@@ -24,13 +24,9 @@ def acls_command(flags: Sequence[str]) -> tuple[str, ...]:
 def editing_commands(
     url: str, flags: Sequence[str], *, is_writable: bool, is_of_cluster: bool
 ) -> list[tuple[str, ...]]:
-    """The commands that can change the ACLs of a log.
+    """The commands that can change the ACLs of a log, which ``flags`` of `aclog acls` name.
 
-    Args:
-        url: of the log.
-        flags: options of `aclog acls` that name it.
-        is_writable: whether `aclog acls` can write there.
-        is_of_cluster: whether brokers decide by its ACLs, so that Kafka's tool changes them.
+    ``is_of_cluster``: brokers decide by its ACLs, so that Kafka's tool changes them.
     """
     commands = [acls_command(flags)] if is_writable else []
     if is_of_cluster:

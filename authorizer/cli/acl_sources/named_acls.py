@@ -41,7 +41,6 @@ class NamedAcls:
     """An AclSource by its name: a log, LOG@OFFSET, a snapshot store, a node, a cluster, a plan or a file.
 
     Attributes:
-        cluster_id: chooses among the clusters of a store.
         is_node: whether the name can only be a node's.
         has_store: whether the name is the log of the workspace, which may start from its snapshot store.
     """

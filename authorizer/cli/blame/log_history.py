@@ -30,8 +30,6 @@ class NamedHistory(HistorySource[Step], Protocol):
     """A history source, described for people.
 
     Attributes:
-        name: as the user gave it.
-        origin: what it begins with.
         begin: offset of its first record. Earlier records are unknown, unless ``is_complete``.
         end: one past its last offset.
         is_complete: whether nothing came before it.

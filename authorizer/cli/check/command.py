@@ -223,11 +223,8 @@ class _AnswerQuality(NamedTuple):
     """Facts that limit an answer.
 
     Attributes:
-        uncommitted_from: as of MetadataLog.
-        age_ms: maximum age of the ACLs of a polled cluster; None for other logs and for past states.
         is_polled: whether the ACLs are answers of brokers, which do not tell when each was written.
         source: name of a set of ACLs without offsets.
-        commands: those that can change the ACLs of a log or of a set.
         has_misses_of_others: whether near misses with other principals are shown.
     """
 

@@ -22,13 +22,7 @@ _COMMAND_LABELS: Final = ("to allow it", "or in Kafka")
 
 
 def decision_line(explanation: Explanation, at_offset: int | None = None, source: str | None = None) -> str:
-    """One line: ``DENIED by DefaultDeny at end offset 281: User:a READ on TOPIC:LITERAL:t from 10.0.0.1``.
-
-    Args:
-        explanation: of one decision.
-        at_offset: the record whose state was asked for, if one was.
-        source: name of a set of ACLs without offsets; None for a log.
-    """
+    """One line: ``DENIED by DefaultDeny at end offset 281: User:a READ on TOPIC:LITERAL:t from 10.0.0.1``."""
     decision = explanation.decision
     state = _state(explanation, at_offset, source)
     return f"{_result(decision)} by {decided_by(decision)} {state}: {_request(explanation)}"
@@ -46,14 +40,8 @@ def explanation_lines(
 ) -> Iterator[str]:
     """The lines of an explanation; each ACL has its offset and id.
 
-    Args:
-        explanation: of one decision.
-        columns: where to wrap; None for a pipe, which gets one line for each item.
-        commands: those that can change the ACLs, see ``editing_commands``.
-        at_offset: as of ``decision_line``.
-        uncommitted_from: ACLs from this offset on are marked; None: all ACLs are known to be committed.
-        host_assumed: whether the host is an assumption.
-        source: name of a set of ACLs without offsets; None for a log.
+    ``columns``: where to wrap; None for a pipe, which gets one line for each item. ACLs from
+    ``uncommitted_from`` on are marked. ``source``: name of a set of ACLs without offsets; None for a log.
     """
     decision = explanation.decision
     yield f"{_result(decision)} by {decision.rule.value} {_state(explanation, at_offset, source)}"

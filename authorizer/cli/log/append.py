@@ -148,7 +148,6 @@ class _Plan:
 
     Attributes:
         batches: arguments of ``append_batches``: records, and timestamp (None: the time of the append).
-        record_count: number of records in all batches.
     """
 
     def __init__(self, batch_size: int, *, skip_others: bool, to_topic: bool) -> None:

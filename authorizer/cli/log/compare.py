@@ -52,7 +52,6 @@ class Comparison:
     """Two states: at one offset of one log, or at the ends of two logs.
 
     Attributes:
-        other: name of the other source, for people.
         end_offset, other_end_offset: of the two states.
         digest, other_digest: of all their ACLs (I12).
         differences: ACL by ACL; None if only the digest of the other source is known.
@@ -110,14 +109,9 @@ def compare(
     at_offset: int | None,
     client: Mapping[str, str],
 ) -> Comparison:
-    """Compare a log with what a URL names.
+    """Compare a log with what ``other`` names: ``http://...`` of a node, a log, or a snapshot store.
 
-    Args:
-        log: open.
-        sources: snapshots to start from, for speed, and for a log whose start was trimmed.
-        other: ``http://...`` of a node, a log, or a snapshot store.
-        at_offset: compare the states after this record; None for the last offset that both have.
-        client: settings of the Kafka client, for another log in a topic.
+    ``at_offset``: compare the states after this record; None for the last offset that both have.
 
     Raises:
         click.UsageError: ``at_offset`` is given for a node.

@@ -44,9 +44,7 @@ class AllowedPrincipals(NamedTuple):
     """The answers of a report.
 
     Attributes:
-        answers: by row and operation.
         rows: number of rows with an answer for any operation; fewer have one for each.
-        rows_total: number of rows.
         lines: the classes of each answer as the console's page shows them.
     """
 

@@ -51,14 +51,8 @@ class Report:
     """The content of a report.
 
     Attributes:
-        source: the state and the changes that led to it.
-        scope: what the report is restricted to.
-        made_ms: time of creation.
-        version: the release whose rules apply.
         state, before: the complete state, and the state that it is compared with.
         meaning: the effective permissions within the scope.
-        teams: the teams of principals.
-        matrices: a matrix for each resource type.
         acls: the ACLs that concern the scope, in Kafka's order.
         findings: lint findings by ACL id; None: not computed.
         decision_changes: classes of requests whose decision changed.

@@ -37,7 +37,6 @@ class MatrixRow(NamedTuple):
     """A row of the matrix.
 
     Attributes:
-        key: the name or prefix.
         is_key: whether an ACL has this name or prefix; else the row groups others.
     """
 
@@ -49,8 +48,6 @@ class MatrixTable:
     """The matrix of one resource type.
 
     Attributes:
-        resource_type: type of the rows.
-        super_users: from the settings.
         principals: None for all that are not named, then the principals with a column.
         rows: in order, a prefix before its names.
     """

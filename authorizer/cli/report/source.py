@@ -27,12 +27,8 @@ class Source(NamedTuple):
     """The state of a report.
 
     Attributes:
-        name: as the user gave it.
         flags: options that name it in commands.
-        image: the state.
-        cluster_id: None if unknown.
         uncommitted_from: records from this offset on may be uncommitted; None: all are committed.
-        before: the earlier state that it is compared with.
         states: each later state, up to ``image``.
         history: the known states up to ``image``; None: not read.
     """

@@ -32,12 +32,7 @@ LABEL_WIDTH: Final = 9
 
 
 class Report(NamedTuple):
-    """The differences of two sets.
-
-    Attributes:
-        settings: of each set.
-        labels: of the decisions of each set.
-    """
+    """The differences of two sets."""
 
     sets: tuple[AclSet, AclSet]
     changed: ChangedAcls

@@ -73,14 +73,7 @@ class AclsById:
 
 
 class _Grouped:
-    """Rows grouped by the values of a column.
-
-    Args:
-        rows: row numbers.
-        codes: values of these rows in the column.
-        name_of: returns the name of a code.
-        directory_of: returns the directory of the rows with one value.
-    """
+    """Rows grouped by the values of a column."""
 
     def __init__(
         self,

@@ -14,7 +14,6 @@ class Leaf(NamedTuple):
 
     Attributes:
         text: for people; may contain any character.
-        value: for JSON.
     """
 
     text: str

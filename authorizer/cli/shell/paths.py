@@ -44,7 +44,6 @@ class Component(NamedTuple):
     """One name of a path, or a pattern of names.
 
     Attributes:
-        name: the name; empty for a pattern.
         pattern: of RE2, which is linear in the length of a name; None for one name.
     """
 
@@ -95,10 +94,6 @@ def unfinished_word(line: str) -> str:
 
 def parse_path(text: str, here: Sequence[str] = ()) -> list[Component]:
     """The components of a typed path, from the root on.
-
-    Args:
-        text: absolute, or relative to ``here``.
-        here: the working directory.
 
     Raises:
         BadPathError: a group of alternatives has no end or is in another group.

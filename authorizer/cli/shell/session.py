@@ -42,13 +42,7 @@ _COLUMNS_NAMES_MAX: Final = 10_000
 
 
 class Session:
-    """Runs commands on a tree.
-
-    Args:
-        browser: the tree.
-        as_json: one object on a line, instead of text.
-        columns: of the screen, for ls; None for a name on each line.
-    """
+    """Runs commands on a tree; ``columns`` of the screen are for ls, None for a name on each line."""
 
     def __init__(self, browser: Browser, *, as_json: bool, columns: int | None = None) -> None:
         self._browser = browser
@@ -145,8 +139,6 @@ class Entry(NamedTuple):
     """A node that a command prints.
 
     Attributes:
-        names: the path from the root.
-        node: the node.
         depth: number of names below the typed path.
         start: the typed path.
     """

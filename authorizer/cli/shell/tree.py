@@ -1,11 +1,4 @@
-"""The root directory: the contents of an image, and ``/image`` in the form of kafka-metadata-shell.
-
-/acl          by id, by principal, by resource (acl_nodes)
-/features     levels by name
-/cluster      brokers: the levels of metadata.version that they support
-/topics       ids by name
-/image        the paths of kafka-metadata-shell for which the image has data (kafka_node)
-"""
+"""The root directory: the contents of an image, and ``/image`` in the form of kafka-metadata-shell."""
 
 from __future__ import annotations
 

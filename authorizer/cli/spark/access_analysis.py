@@ -32,7 +32,6 @@ class SettingsAnalysis:
 
     Attributes:
         settings: super users, allow.everyone.if.no.acl.found, and the release if it is configured.
-        bounds: of one range; None: the default ones.
     """
 
     settings: AuthorizerSettings

@@ -64,13 +64,7 @@ _ONE_TRY: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A requirement that is not met.
-
-    Attributes:
-        what: the thing and what is wrong with it.
-        why: the cause, or what does not work without it.
-        fix: what to do.
-    """
+    """A requirement that is not met."""
 
     what: str
     why: str
@@ -82,9 +76,7 @@ class Diagnosis:
     """The result of the checks.
 
     Attributes:
-        driver: versions on this machine.
         executors: what the executors have; empty if Spark does not run.
-        findings: in the order of the checks.
     """
 
     driver: dict[str, str | None]
@@ -251,10 +243,7 @@ def check_archive(found: Diagnosis, archive: Path) -> bool:
 def check_access(found: Diagnosis, what: str, probe: Callable[[], float | None]) -> bool:
     """Probe a location, and compare its clock with this machine's; returns whether it can be used.
 
-    Args:
-        found: takes the findings.
-        what: the option and its location.
-        probe: writes an object, and returns its time in seconds since the epoch; None if unknown.
+    ``probe`` writes an object, and returns its time in seconds since the epoch; None if unknown.
     """
     before_s = time.time()
     try:

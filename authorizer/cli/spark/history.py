@@ -88,13 +88,7 @@ class _Query(SparkFlags):
         text_of: Callable[[Mapping[str, Any]], str],
         summary_of: Callable[[int, Answer], str],
     ) -> None:
-        """Query the history in a Spark session, and print the rows that pass the filter, in order.
-
-        Args:
-            found_in: the query.
-            text_of: the text of a row.
-            summary_of: the text about the number of printed rows.
-        """
+        """Query the history in a Spark session, and print the rows that pass the filter, in order."""
         if (self.resource_type is None) != (self.resource_name is None):
             raise click.UsageError("--resource-type and --resource-name must be given together")
         if self.remote is not None and (

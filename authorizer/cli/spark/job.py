@@ -39,15 +39,7 @@ _CHECKPOINTS: Final = ".checkpoints"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRun:
-    """The state of a command that its jobs use.
-
-    Attributes:
-        spark: the session.
-        settings: of the job.
-        on_batch: takes each batch's report.
-        metrics: those that are served.
-        control: for ``run_job``.
-    """
+    """The state of a command that its jobs use."""
 
     spark: Any
     settings: JobSettings
@@ -61,14 +53,10 @@ class Job:
     """A job that a command runs.
 
     Attributes:
-        name: JobSink.name; also names its default checkpoint.
-        option: the option that names ``home``.
         home: where the job writes; the default checkpoint is below it.
         store: where the states of its batches are stored.
         refused: what ``home`` must not hold already.
-        start: runs it to its end.
         finish: called when all jobs of the command have ended.
-        keep: number of complete snapshots of each log to keep; None for the configured number.
         conf: settings of Spark that the job needs; ``--conf`` overrides them.
         is_home_in_spark: Spark itself, not only fsspec, reads or writes below ``home``.
     """

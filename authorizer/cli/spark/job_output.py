@@ -18,14 +18,7 @@ if TYPE_CHECKING:
 
 
 class JobOutput:
-    """The lines of one job.
-
-    Args:
-        job: its name.
-        home: where it writes.
-        as_json: print JSON lines.
-        is_once: the job ends by itself: then its batches are progress, and the summary is the output.
-    """
+    """The lines of one job. If ``is_once``, its batches are progress, and the summary is the output."""
 
     def __init__(self, job: str, home: str, *, as_json: bool, is_once: bool) -> None:
         self.job = job

@@ -43,13 +43,7 @@ def local_path(location: str) -> Path | None:
 
 
 def require_output(option: str, location: str, refused: Container[str] = ()) -> None:
-    """Raise Failure if a job cannot write to a local path, or must not.
-
-    Args:
-        option: that names the location.
-        location: a path or URL.
-        refused: what the directory must not hold.
-    """
+    """Raise Failure if a job cannot write to a local path, or if it holds what ``refused`` names."""
     path = local_path(location)
     if path is None:
         return

@@ -206,7 +206,6 @@ class Sets:
     """The ACLs of each cluster of a fleet, or the only set.
 
     Attributes:
-        by_cluster: names of the sets.
         only: loaded before Spark starts, so that a missing one is reported soon; None: a fleet.
     """
 

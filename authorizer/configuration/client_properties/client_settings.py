@@ -145,7 +145,6 @@ class JavaClientSettings:
     Attributes:
         settings: by librdkafka's names; they hold secrets.
         java_keys: the file's keys, by the names of the settings that they decide.
-        log_url: of the cluster that the file names; None if it names none.
         unused_keys: names of keys that have no effect here, to be reported.
     """
 

@@ -23,9 +23,7 @@ _OCTAL: Final = "01234567"
 class LoginModule:
     """One entry of a JAAS configuration.
 
-    Attributes:
-        name: simple name of the Java class.
-        options: texts by name; they hold secrets.
+    The options hold secrets.
     """
 
     name: str

@@ -34,16 +34,13 @@ class ConfigKey(Generic[_T]):
     """The single definition of a key, for reading, validation and docs/configuration.md.
 
     Attributes:
-        name: in the file.
         type_name: for people: ``string``, ``list``, ``int``, ...
         default: as text of a file; None means unset.
         allowed: for people and for ConfigError.
-        doc: its purpose, in full sentences.
         parse: converts the text to the value; raises ValueError if it is not allowed.
         environment: whether a variable sets it: ``listeners`` leaves its variable to ``aclog.listeners``.
         is_dynamic: whether a running node accepts a new value (``reconfiguration``).
         is_per_cluster: whether each cluster of a fleet may have a different value (``clusters``).
-        attribute: its name in the group.
     """
 
     name: str

@@ -63,7 +63,6 @@ class History(NamedTuple):
 
     Attributes:
         states: in order; between two of them no ACL changed.
-        end: the end offset of the last state.
         origin: why nothing is known before the first state, for users.
         is_complete: whether nothing came before the first state.
         progress: offsets scanned, and offsets in all; None after the scan.
@@ -113,12 +112,8 @@ class HistoryScan:
     ) -> None:
         """Create it without states.
 
-        Args:
-            open_log: opens a reader of the log.
-            sources: returns the snapshots of the log.
-            pause: called often during a scan; it may wait for requests in progress.
-            read_stored: returns the stored states before a state.
-            on_error: receives the error that ends a scan, and the offset before which nothing is known.
+        ``pause`` is called often during a scan; it may wait for requests in progress. ``on_error`` receives
+        the error that ends a scan, and the offset before which nothing is known.
         """
         self._on_error = on_error
         self._open_log = open_log

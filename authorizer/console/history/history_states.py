@@ -29,13 +29,7 @@ _ACL_RECORDS: Final = (AccessControlEntryRecord, RemoveAccessControlEntryRecord)
 
 
 class Change(NamedTuple):
-    """The change of one ACL by one step.
-
-    Attributes:
-        before: the ACL before; None if it was not in force.
-        after: the ACL after; None if it is not in force.
-        offset: of the last record that changed it; None if unknown.
-    """
+    """The change of one ACL by one step."""
 
     before: AppliedAcl | None
     after: AppliedAcl | None
@@ -54,8 +48,6 @@ class HistoryState(NamedTuple):
         image: the state; it ends where the step ends.
         timestamp_ms: time of the step's last record, since the epoch; 0 for the first known state.
         changes: from the previous state; None if they are too many to retain.
-        added: number of ACLs added or replaced.
-        removed: number of ACLs removed.
         unknown_from: offset of the first missing record before the step (I6); None if none is missing.
         brokers: broker registrations in the step; they may change the release whose rules apply.
         first_record: offset of the step's first record; None if unknown. A batch becomes visible atomically
@@ -89,7 +81,6 @@ class StoredStates(NamedTuple):
     Attributes:
         states: in order, before the joined state.
         joined: the state that they lead to, with its changes.
-        origin: description of the first state, for users.
         is_complete: whether nothing came before the first state.
     """
 

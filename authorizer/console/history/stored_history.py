@@ -59,11 +59,6 @@ class _Row(NamedTuple):
 def read_stored_states(output: str, identity: LogIdentity, joined: HistoryState) -> StoredStates:
     """Return the stored states before a known state of the log.
 
-    Args:
-        output: the job's output, a path or a URL of fsspec.
-        identity: the log.
-        joined: the known state.
-
     Raises:
         HistoryMissingError: no history of this log is stored.
         SnapshotError: it cannot be read, or is damaged.

@@ -62,9 +62,6 @@ class ProxiedRequest(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         path: in a fleet with the prefix ``/clusters/NAME``.
-        headers: as the client sent them.
-        listener: name of the listener that received it.
-        principal: the caller.
         address: the client's address; None for a Unix socket.
         is_proxy: whether the peer is a trusted proxy.
     """

@@ -80,13 +80,7 @@ _LISTINGS_MAXIMUM: Final = 4
 
 
 class ConsoleRoutes:
-    """The handlers of one node.
-
-    Attributes:
-        node_status: handles the requests of the page's node view.
-        prefetch: computes the first page (``StateCache.prefetch``).
-        close: stops background work (``StateCache.close``).
-    """
+    """The handlers of one node."""
 
     def __init__(self, context: NodeContext) -> None:
         node = context.node

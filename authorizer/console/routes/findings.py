@@ -34,9 +34,7 @@ class Findings(NamedTuple):
     """The findings of a state.
 
     Attributes:
-        lint: the state.
         found: all findings, by rule, without their proofs: only those of a page are computed.
-        accepted: those that the rules accept, and why.
     """
 
     lint: Lint

@@ -44,15 +44,9 @@ def window(
     teams: Teams,
     name_teams: Teams,
 ) -> dict[str, Any]:
-    """Return a window of a matrix, optionally compared with another one.
+    """Return a window of a matrix, optionally compared with the matrix ``before``.
 
-    Args:
-        query: selects rows and columns.
-        matrix: the matrix of the displayed state.
-        before: the matrix of the state to compare with.
-        only: the only principal that the caller may see; None: all.
-        teams: the teams of principals.
-        name_teams: the teams of names.
+    ``only``: the only principal that the caller may see; None: all.
     """
     named = [only] if only is not None else _named(query, matrix, before, teams)
     heads = _heads(query, named, teams, is_all=only is None)

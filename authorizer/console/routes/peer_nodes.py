@@ -64,13 +64,7 @@ class PeerState(msgspec.Struct, frozen=True):
 
 
 class PeerNode(msgspec.Struct, frozen=True):
-    """One node's result.
-
-    Attributes:
-        verdict: whether it agrees with this node.
-        why: the reason, as a sentence.
-        state: its answer; None if there is none.
-    """
+    """One node's result."""
 
     url: str
     verdict: Verdict

@@ -23,7 +23,6 @@ class MatrixQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A window of the matrix.
 
     Attributes:
-        type: resource type.
         under: prefix of the open row.
         containing, who: text in the names of rows; text in the principals of columns.
         teams: group principals by team; ``team`` is the open one, or the open common start of principals.
@@ -75,7 +74,6 @@ class AclFilter(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         team: of the principal; or the start of principals without a team.
         type, operation: resource type; operation.
         everyone: only what holds for every principal.
-        first: index of the first line.
     """
 
     who: str = ""
@@ -104,7 +102,6 @@ class LintQuery(AclFilter, kw_only=True):
         rule, severity: only those of one rule, and of one severity.
         can_go: only those about removable ACLs.
         accepted: those that the rules accept, instead of the others.
-        at_offset: the state; None: the current one.
     """
 
     rule: Rule | None = None
@@ -119,7 +116,6 @@ class ChangesQuery(ListFilter, kw_only=True):
     """ACL changes between two states.
 
     Attributes:
-        after: the first state.
         until: the second state; None: the current one.
         oldest_first: the order; else the newest first.
         temporary: only changes of ACLs that the period ends with as it began (`temporary_acls`).
@@ -154,7 +150,6 @@ class PlanQuery(ListFilter, kw_only=True):
         add, remove: ACLs to add, and ACLs to remove as they are listed.
         text: input of `aclog plan`, instead of ``add`` and ``remove``.
         everything: if the text is a set of ACLs, remove all others.
-        at_offset: the state to change.
         to_apply: return the plan itself, too.
         added_first, removed_first: index of the first listed ACL of each kind.
     """
@@ -190,11 +185,8 @@ class AllowedQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     Attributes:
         operation: name of the operation; ``ANY``: each class has all of its operations.
-        type: resource type.
         name: one name, or with ``prefix`` the prefix of all names.
         principal: the principal; empty: list all that are allowed.
-        at_offset: the state.
-        who: text in the principals of the classes.
         team: their team; classes of every principal are of each team.
         first, count: the page of classes.
     """

@@ -50,13 +50,7 @@ class ConsoleRouteGroup:
         page: Callable[[Request], Response],
         close: Callable[[], None] = lambda: None,
     ) -> None:
-        """Group routes.
-
-        Args:
-            routes: all but ``/``.
-            page: answers a browser at ``/``.
-            close: stops background work.
-        """
+        """Group routes: all but ``/``, where ``page`` answers a browser; ``close`` stops background work."""
         self.routes = routes
         self._page = page
         self.close = close

@@ -53,8 +53,6 @@ class AuditLine(msgspec.Struct, gc=False):
         offset: end offset of the state that decided.
         caller: the sender of a request over HTTP; ``caller_host`` is its address.
         client_id: of a request of Kafka's protocol that has one; ``correlation_id`` is the request's number.
-        cluster: the cluster of a fleet.
-        timestamp: of the decision, in UTC.
     """
 
     principal: str

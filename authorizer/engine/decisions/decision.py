@@ -64,12 +64,7 @@ class DecidedAction(msgspec.Struct, gc=False):
     Instances may wait in a queue by the thousand, so the garbage collector does not track them.
 
     Attributes:
-        state: the state that decided.
-        context: the caller.
-        action: the request.
-        level: the level in the audit log.
         answer: the bits of the request that matching ACLs have; 0: no ACL matches.
-        result: the result.
         cover: the cover of the name for the principal.
         wildcard_cover: the cover of the name for ``User:*``.
         cached_decision: the decision, once it has been computed.

@@ -62,16 +62,7 @@ def deciding_acl(
     *,
     denied: bool,
 ) -> AppliedAcl:
-    """Return the matching ACL that Kafka names: the first DENY, else the last ALLOW.
-
-    Args:
-        index: of the state that decided.
-        context: of the request.
-        action: of the request; at least one ACL matches it.
-        cover: the cover of the name for the principal.
-        wildcard_cover: the cover of the name for ``User:*``.
-        denied: the result.
-    """
+    """Return the ACL that Kafka names: the first DENY, else the last ALLOW; at least one matches."""
     end = 0 if denied else -1
     request_bits = REQUEST_BITS[action.operation] & (DENY_BITS if denied else ALLOW_BITS)
     if not request_bits:

@@ -95,10 +95,7 @@ def verdict(
 ) -> tuple[bool, Rule]:
     """Rules 4 to 6. Return whether the request is allowed, and by which rule.
 
-    Args:
-        matching: the ACLs that match in every field.
-        is_covered: whether any ACL of any principal covers the resource.
-        allow_everyone: allow.everyone.if.no.acl.found.
+    ``matching`` match in every field; ``is_covered``: any ACL of any principal covers the resource.
     """
     permissions = [allows(record) for record in matching]
     if permissions:

@@ -43,7 +43,6 @@ class AuthorizerSettings:
     """The configuration that decisions depend on.
 
     Attributes:
-        super_users: the super users, as ``Type:name``.
         allow_everyone: ``allow.everyone.if.no.acl.found``: a resource without ACLs is open to all.
         kafka_version: the configured release, whose rules apply; None: the log has it, or it is unknown.
         cluster: the name of the cluster in a fleet, for audit lines; None: there is no fleet.
@@ -132,7 +131,6 @@ class AuthorizerState(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         index: the ACLs; ``index.image.provenance`` has their end offset.
         is_ready: whether all required records have been replayed, without an error (I4, I7).
-        not_ready_reason: a text for users, while ``is_ready`` is false.
     """
 
     index: AclIndex

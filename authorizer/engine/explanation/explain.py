@@ -35,10 +35,7 @@ class Explanation:
     """One decision, explained.
 
     Attributes:
-        context: the caller.
-        action: the request.
         decision: the result, its rule, and the deciding ACL with its id and offset.
-        end_offset: of the state that decided: last contained offset + 1.
         reason: a clause; two if other hosts have the other result.
         also_matched: the other ACLs that matched in every field, in the order of Kafka's scan.
         near_misses: ACLs of the opposite effect that failed on one field, the closest first.

@@ -53,9 +53,7 @@ class NearMiss:
     """An ACL that failed on one field.
 
     Attributes:
-        acl: with its id and offset.
         field: the name of that field in AccessControlEntryRecord's JSON.
-        value: the ACL's value.
         requested: the value that would have matched.
     """
 

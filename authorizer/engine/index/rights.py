@@ -1,13 +1,6 @@
 """Rights: one principal's ACLs for the names of one resource type, as the covers of each name.
 
-There are three kinds:
-
-    MaterializedRights  everything is built: a decision is one look-up, or one bisection
-    ChangedRights       materialized rights with a few changed patterns
-    RowRights           nothing is built: look-ups in the rows, for principals with few requests
-
-Each returns the list of covers of any name. MaterializedRights link the lists of
-literal names in advance:
+MaterializedRights link the lists of literal names in advance:
 
     literals  orders -> r, carts -> {host: w}      by_name   orders -> r | p, carts -> {host: w | p, *: p}
     prefixes  "" -> p                         ==>  ranges  "" -> p
@@ -220,15 +213,7 @@ class RowRights:
         resource_type: int,
         lengths: Sequence[int],
     ) -> None:
-        """Create them.
-
-        Args:
-            rows: the rows.
-            principal: its code.
-            changed: the leaves that differ from the rows.
-            resource_type: the type.
-            lengths: of all prefixes of the type, longest first.
-        """
+        """Create them; ``lengths`` of all prefixes of the type, longest first."""
         self._rows = rows
         self._principal = principal
         self._changed = changed

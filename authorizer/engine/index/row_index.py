@@ -79,7 +79,6 @@ class RowIndex:
     """See the module. Immutable.
 
     Attributes:
-        columns: the columns of the rows.
         networks: whether the hosts of ACLs may be networks.
         may_have_networks: whether any host has the form of a network.
         unknown_code_counts: for each resource type, how many ACLs have an unknown code (pattern_keys).

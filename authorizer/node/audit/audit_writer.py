@@ -51,7 +51,6 @@ class AuditWriter(AuditLog):
 
     Attributes:
         max_lines: maximum length of the queue; 0 to write each line before its decision is answered.
-        decision_log: receives the same decisions, if there is one.
     """
 
     __slots__ = (

@@ -83,7 +83,6 @@ class DecisionLog:
 
     Attributes:
         level: decisions at this level of the audit log or above become events.
-        destinations: of the events.
         dropped: number of decisions that a rule ``drop`` discarded.
         sampled_out: number of decisions that a rule ``1/N`` discarded.
         lost: number of decisions that did not fit into the audit writer's queue.

@@ -47,8 +47,6 @@ class Destination(ABC):
 
     Attributes:
         name: as configured, without a secret: for metrics and log lines.
-        written: number of written events.
-        lost: number of lost events.
         reason: why the last lost event was lost, for people.
     """
 

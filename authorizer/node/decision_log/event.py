@@ -38,13 +38,10 @@ class DecisionData(msgspec.Struct, gc=False):
     """The request, the decision and its reason.
 
     Attributes:
-        level: the decision's level in the audit log.
         acl: the ACL that decided, in the form of ``acl_json``; null if none did.
-        offset: end offset of the state that decided.
         caller, caller_host: principal and address of the sender of a request over HTTP.
         request_id: the caller's id of its request (X-Request-ID).
         client_id, correlation_id: of a request of Kafka's protocol that has a client id.
-        cluster: name of the cluster, for a fleet.
         count: number of decisions in the event; more than one if repeats are folded.
         last_time: time of the last of them, in UTC.
         last_offset: end offset of the state of the last of them.
@@ -92,14 +89,7 @@ class DecisionEvent(msgspec.Struct, gc=False):
 
 
 def decision_event(decided: DecidedAction, principal: str, source: str, interval: int) -> DecisionEvent:
-    """Return the event of one decision; this computes the decision's reason.
-
-    Args:
-        decided: the decision.
-        principal: the principal of the request, as text.
-        source: CloudEvents' ``source``.
-        interval: N, for one event in N decisions.
-    """
+    """Return the event of one decision in ``interval``; this computes the decision's reason."""
     context, action, decision = decided.context, decided.action, decided.decision()
     pattern = action.resource_pattern
     time, offset = datetime.fromtimestamp(decided.decided_s, UTC), decided.state.end_offset

@@ -126,12 +126,10 @@ def plan_deletion(
 ) -> Change[AclDeleteResult]:
     """Decide a removal.
 
-    Args:
-        acls: all ACLs in force once everything appended so far is replayed; read more than once.
-        filters: select the ACLs to remove.
-
     Raises:
         InvalidRequestError: the removal would write more than RECORDS_PER_OPERATION_MAX records.
+
+    ``acls`` are all in force once everything appended so far is replayed; read more than once.
     """
     removed: dict[Uuid, RemoveAccessControlEntryRecord] = {}
     results: list[AclDeleteResult] = []

@@ -110,7 +110,6 @@ class RemoteWriter(PlanMutator, Protocol):
     """Changes a node's ACLs in another process, which writes the log.
 
     Attributes:
-        writable: whether that process can change them.
         visible: set by the node before the first change; returns a future that is done when everything below
             an end offset is visible in this node.
     """

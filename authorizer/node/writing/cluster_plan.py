@@ -42,7 +42,6 @@ class ClusterPlan:
 
     Attributes:
         records: empty, because they are unknown before their replay.
-        acl_count: number of ACLs in force.
         to_remove, to_add: remaining changes, in order.
     """
 

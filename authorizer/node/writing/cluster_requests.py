@@ -98,14 +98,10 @@ def carry_out(
     in_part: str,
     on_progress: Callable[[int], None] | None = None,
 ) -> None:
-    """Create, then remove.
+    """Create, DENYs first, then remove, DENYs last.
 
-    Args:
-        requests: to the cluster.
-        to_add: DENYs first.
-        to_remove: DENYs last.
-        in_part: note for the error if some changes may be in force.
-        on_progress: called with the number of finished changes.
+    ``in_part``: note for the error if some changes may be in force. ``on_progress`` gets the number of
+    finished changes.
 
     Raises:
         ApiError: the cluster refuses an ACL.

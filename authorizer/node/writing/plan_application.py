@@ -42,15 +42,6 @@ def apply_plan(
 ) -> Change[PlanResult]:
     """Decide the records to append to the log with this identity, whose state is ``image``.
 
-    Args:
-        plan: the plan.
-        image: the present state.
-        identity: of the log.
-        random_uuid: for ids whose UUIDv5 is in use.
-        hosts: as in `validate_binding`.
-        max_removed_percent: maximum share of the ACLs that the plan may remove.
-        check_cancelled: called often; its error ends the check.
-
     Raises:
         MassRemovalError: the plan removes more than that.
         PlanOutdatedError: the plan is for another log or other effective permissions.

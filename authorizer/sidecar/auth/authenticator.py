@@ -110,10 +110,7 @@ class Authenticator:
     ) -> KafkaPrincipal | None:
         """Return the caller if that needs no verification; None: use ``caller``. On the event loop only.
 
-        Args:
-            authorization: value of the request's only Authorization header; None if there is none.
-            connection: the connection's principal.
-            listener: of the connection.
+        ``authorization``: value of the request's only Authorization header; None if there is none.
         """
         if authorization is None:
             if listener.requires_authentication and connection == ANONYMOUS:

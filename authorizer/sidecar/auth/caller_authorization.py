@@ -35,7 +35,6 @@ class Caller(msgspec.Struct, gc=False):
     """The caller of one request; its rights are decided on the request's state.
 
     Attributes:
-        origin: where the request comes from.
         request_name: its name in the audit log; one word.
     """
 

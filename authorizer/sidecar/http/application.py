@@ -33,11 +33,9 @@ class InlineEndpoint:
     """An endpoint that the protocol answers without ASGI.
 
     Attributes:
-        app: the application of the endpoint's node.
         answer: returns the JSON of a 200 for the body of a POST; None if the request must wait and needs
             ASGI. ``app`` makes a response of what it raises.
         path: of the endpoint in ``app``.
-        counted: counts the requests that are answered with 200.
     """
 
     app: Application
@@ -50,8 +48,6 @@ class Application(ABC):
     """ASGI 3 application of a sidecar.
 
     Attributes:
-        authenticator: identifies callers.
-        requests: counts and times requests.
         inline_endpoints: by the path as a request line has it.
     """
 

@@ -24,7 +24,6 @@ class HttpError(AclogError):
     """A response other than 200.
 
     Attributes:
-        code: for programs; it has the HTTP status.
         message: for people: what failed, why, and what to do.
         headers: in addition to Content-Type, in lower case.
     """

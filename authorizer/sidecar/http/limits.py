@@ -74,12 +74,9 @@ class LoadLimiter(Collector):
     """Counts and limits the load of a process.
 
     Attributes:
-        config: the current limits.
         is_late: whether requests are rejected because the event loop is late.
         waiting: requests that are queued on their connections.
         refused: number of rejections by limit.
-        rendering: locked while metrics are rendered.
-        connections: limits the connections.
         other_loop: of another server of the process, if there is one.
     """
 

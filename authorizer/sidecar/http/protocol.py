@@ -133,7 +133,6 @@ class _Message:
     Attributes:
         url: as the request line has it.
         headers: of the head, with names in lower case; without trailers.
-        has_head: whether the head is complete.
         offers_upgrade: whether it is parsed again without its ``Upgrade`` header.
         endpoint: the inline endpoint of its path, if its head allows an inline answer.
         inline: its headers by name, if it has an inline endpoint; none of _INLINE_HEADERS is repeated.

@@ -34,12 +34,7 @@ def method_label(method: str) -> str:
 
 
 class Requests:
-    """Requests of one method and endpoint with one status.
-
-    Attributes:
-        count: of all requests.
-        durations: of the timed requests.
-    """
+    """Requests of one method and endpoint with one status."""
 
     __slots__ = ("count", "durations")
 

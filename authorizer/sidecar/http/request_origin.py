@@ -24,8 +24,6 @@ class Origin:
     """Where one request comes from.
 
     Attributes:
-        listener: of the connection.
-        principal: the caller.
         address: the client's, in the form of ACL hosts; empty for a Unix socket.
         request_id: the client's id of the request (X-Request-ID).
     """

@@ -63,10 +63,7 @@ class AuthzenAliases:
 
     Attributes:
         subjects: principal types, by their aliases.
-        resources: resource types.
-        actions: operations.
         action_aliases: operations, by their aliases alone.
-        addresses: of clients.
     """
 
     subjects: Mapping[str, str]

@@ -1,12 +1,7 @@
 """A decision as AuthZEN's JSON: ``decision``, and in ``context`` the reason and the offset.
 
-    {"decision": bool, "context": {"rule", "offset", "end_offset", "reason"[, "notes"][, "acl",
-     "written_at_offset"]}}
-
 ``end_offset`` is that of the state that decided; ``offset`` is the same number, by its earlier name.
-``notes`` are there where a denial rests on what is not known (decisions.notes). ``acl`` is the one that
-decided, where one did and was looked for; ``written_at_offset`` is the offset of the log record that wrote
-it, null for an ACL from a checkpoint.
+``notes`` name what is not known and could change a denial.
 """
 
 from __future__ import annotations
@@ -45,13 +40,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def decision_json(decided: DecidedAction, encoded: tuple[bytes, ...], *, explained: bool) -> bytes:
-    """Encode a decision; its ACL is looked for if ``explained``.
-
-    Args:
-        decided: the decision.
-        encoded: ``encoded_decisions_at`` of the state that decided.
-        explained: whether the answer has the deciding ACL.
-    """
+    """Encode a decision; its ACL is looked for if ``explained``."""
     by_super_user, allowed, denied, allowed_by_default, denied_by_default = encoded
     if decided.answer:
         text = allowed if decided.result is _ALLOWED else denied

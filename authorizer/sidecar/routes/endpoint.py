@@ -31,9 +31,7 @@ class Endpoint:
 
     Attributes:
         methods: without HEAD, which comes with GET.
-        handler: name of the method.
         answer: types of a 200's body; empty: not described.
-        description: of the 200.
         request: type of the body of a request, or of the query of a GET; None: neither.
         in_query: ``request`` is the query of every method.
         status: of a success; any but 200 has no body.
@@ -41,7 +39,6 @@ class Endpoint:
         required: members of ``request`` that are required although the type has a default for them.
         headers: schemas of request headers, by name.
         errors: codes in addition to those of every endpoint.
-        media_type: of a 200's body.
         not_ready: type of the body of a 503 that is not an error.
     """
 

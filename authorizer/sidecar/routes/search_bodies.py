@@ -23,7 +23,6 @@ class PageToken(msgspec.Struct, array_like=True, frozen=True):
     """See the module.
 
     Attributes:
-        end_offset: of the state.
         after: the last result that was given; None before the first.
         search: see ``search_id``.
     """

@@ -37,14 +37,7 @@ _SCOPE: Final = InstrumentationScope("aclog")
 def metrics_data(
     metric_families: Iterable[prometheus_client.Metric], resource: Resource, *, since_ns: int, now_ns: int
 ) -> MetricsData:
-    """All metrics, collected now.
-
-    Args:
-        metric_families: those of a registry.
-        resource: the attributes of the process.
-        since_ns: when the counters were zero, in nanoseconds since the epoch.
-        now_ns: now.
-    """
+    """All metrics, collected now; ``since_ns``: when the counters were zero, since the epoch."""
     metrics = [_metric(family, since_ns, now_ns) for family in metric_families if family.samples]
     scope = ScopeMetrics(scope=_SCOPE, metrics=metrics, schema_url="")
     return MetricsData([ResourceMetrics(resource=resource, scope_metrics=[scope], schema_url="")])

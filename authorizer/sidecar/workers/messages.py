@@ -16,7 +16,6 @@ class Listening(NamedTuple):
 
     Attributes:
         urls: of HTTP.
-        writable: whether its node can change ACLs.
         other_urls: of other protocols.
     """
 

@@ -19,8 +19,6 @@ class ConsoleStatus(NamedTuple):
     """Status of the console's process.
 
     Attributes:
-        is_up: it answers.
-        restarts: number of restarts.
         reason: why it does not run; None also while it starts.
     """
 

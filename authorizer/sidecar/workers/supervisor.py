@@ -118,7 +118,6 @@ class Supervisor:
     """Must be created in a process without threads; ``run`` forks it.
 
     Attributes:
-        directory: of the workers' sockets.
         settings: of all workers: the process's under DEFAULT_CLUSTER, and each cluster's by name.
 
     Raises:
@@ -133,11 +132,9 @@ class Supervisor:
     ) -> None:
         """Reserve the addresses.
 
-        Args:
-            config: has the number of workers, and their listeners.
-            work: runs in each worker's process until that ends. It gets the current ``settings``, and a
-                descriptor that is closed when the supervisor dies.
-            explain: turns a worker's exception into an error for users.
+        ``work`` runs in each worker's process until that ends. It gets the current ``settings``, and a
+        descriptor that is closed when the supervisor dies. ``explain`` turns a worker's exception into an
+        error for users.
         """
         self._work = work
         self._explain = explain

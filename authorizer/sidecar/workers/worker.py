@@ -30,14 +30,10 @@ class Worker:
 
     Attributes:
         number: from 0; the console's process has the number ``count``.
-        count: number of workers.
-        has_console: whether there is a process for the console.
-        directory: of the workers' sockets.
         reserved: the sockets of the listeners, in the order of the configuration.
         reserved_admin: the same of the listeners of Kafka's protocol.
         quota_memory: memory that the workers share for the quotas of Kafka's protocol, for each cluster.
         writable: whether the writer can change ACLs; known once it listens.
-        pipe: to the supervisor.
         heartbeats: memory shared with the supervisor: a counter of event loop iterations for each worker.
     """
 

@@ -47,12 +47,7 @@ _families_of: Final = msgspec.msgpack.Decoder(list[Family]).decode
 
 
 class WorkerFanout:
-    """Belongs to one worker or to the console's process; used on its event loop only.
-
-    Attributes:
-        counts: this process's metrics.
-        settings: of all workers.
-    """
+    """Belongs to one worker or to the console's process; used on its event loop only."""
 
     def __init__(self, worker: Worker, nodes: HostedNodes) -> None:
         self._worker = worker

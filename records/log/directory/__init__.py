@@ -1,13 +1,5 @@
 """file:DIR: a log in Kafka's segment format: a broker's directory, or one that aclog writes.
 
-    files          names of files, listing a directory, durable writes, OSError -> LogError
-    segments       segment files: bytes, headers, sparse index
-    reader         complete batches in offset order                 tail    end of a broker's log
-    committed      committed end of a broker's log, asked from its cluster
-    identity       cluster id and topic id                          high_watermark, leader_epochs, writer_lock
-    creation, recovery, appender, writer                            an aclog-managed log with one writer
-    log            DirectoryLog, the MetadataLog made of these
-
 Committed, in an aclog-managed log: a write is synced to the segment, then recorded in ``high-watermark``.
 Then it is acknowledged, and readers see it. A broker's directory has no such file: see tail.py.
 """

@@ -67,7 +67,6 @@ class Appender:
 
     Attributes:
         epoch: leader epoch that the caller encodes into batches.
-        end_offset: one past the last committed offset.
     """
 
     def __init__(

@@ -33,11 +33,6 @@ class CommittedEnd:
     def __init__(self, url: str, cluster_id: str, client: Mapping[str, str]) -> None:
         """Check the settings; does not connect.
 
-        Args:
-            url: of the log, for errors.
-            cluster_id: of the log; brokers of another cluster are rejected.
-            client: ``aclog.kafka.*`` without that prefix, with ``bootstrap.servers``.
-
         Raises:
             LogError: an invalid setting, or another cluster's id.
         """

@@ -58,13 +58,7 @@ def write_leader_epochs(path: Path, epochs: Sequence[EpochStart]) -> None:
 
 
 def begin_epoch(path: Path, end_offset: int, last_epoch: int) -> int:
-    """Begin the next leader epoch at the log's end; returns it.
-
-    Args:
-        path: the checkpoint file.
-        end_offset: end of the log, where the epoch begins.
-        last_epoch: the greatest epoch of the log's batches; 0: there are none.
-    """
+    """Begin the next leader epoch at the log's end; returns it. ``last_epoch`` 0: there are no batches."""
     epochs = read_leader_epochs(path)
     # Epochs without records are replaced, so that the file does not grow with each opening.
     with_records = [entry for entry in epochs if entry.start_offset < end_offset]

@@ -41,11 +41,9 @@ class _Cursor:
 
 
 class SegmentReader:
-    """Reads the segments as of their last refresh. Not thread-safe.
+    """Reads the segments as of their last refresh by the caller. Not thread-safe.
 
-    Args:
-        segments: refreshed by the caller.
-        is_managed: whether the log is aclog-managed, and so has all offsets below its high watermark.
+    ``is_managed``: the log is aclog-managed, and so has all offsets below its high watermark.
     """
 
     def __init__(self, segments: Segments, *, is_managed: bool) -> None:

@@ -50,13 +50,7 @@ _RECORD_BYTES: Final = 32
 
 
 class PollStore:
-    """One thread saves; the other methods are thread-safe.
-
-    Attributes:
-        log: the stored polls.
-        is_writable: whether this process saves the polls.
-        digest: of the answer that was saved last.
-    """
+    """One thread saves; the other methods are thread-safe."""
 
     def __init__(self, directory: Path, log: DirectoryLog, *, is_writable: bool) -> None:
         """Take an open log; a writable one is replayed once."""

@@ -55,14 +55,9 @@ class Brokers:
         *,
         cluster_id: str | None = None,
     ) -> None:
-        """Send nothing yet.
+        """Send nothing yet; once ``closing`` is set, no request is sent.
 
-        Args:
-            url: for errors.
-            servers: brokers, in the order of attempts.
-            settings: of connections; they may name the cluster.
-            closing: once set, no request is sent.
-            cluster_id: expected id; None: that of the settings, or any.
+        ``cluster_id``: expected id; None: that of the settings, or any.
         """
         self.cluster_id = cluster_id or settings.cluster_id
         self._servers = servers

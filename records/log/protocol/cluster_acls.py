@@ -31,10 +31,6 @@ class ClusterAcls:
     def __init__(self, bootstrap_servers: str, client: Mapping[str, str]) -> None:
         """Check the settings; does not connect.
 
-        Args:
-            bootstrap_servers: ``HOST:PORT[,HOST:PORT...]``.
-            client: ``aclog.kafka.*`` without that prefix.
-
         Raises:
             LogError: invalid servers or settings.
         """

@@ -30,12 +30,7 @@ if TYPE_CHECKING:
 
 
 class ClusterErrors:
-    """Factory of the errors about one cluster.
-
-    Args:
-        url: of the log.
-        settings: of the connections.
-    """
+    """Factory of the errors about one cluster."""
 
     def __init__(self, url: str, settings: ProtocolSettings) -> None:
         self._url = url

@@ -37,7 +37,6 @@ class Connection:
     """Open from the start; ``abort`` may be called from any thread, the rest from one.
 
     Attributes:
-        address: of the server.
         api: versions of each API, and the levels of metadata.version that its binary supports.
     """
 

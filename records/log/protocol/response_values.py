@@ -31,7 +31,6 @@ class DescribedAcls:
     """Response to DescribeAcls.
 
     Attributes:
-        digest: of the response's bytes.
         acls: None: unchanged since the response with this digest.
     """
 

@@ -50,12 +50,7 @@ class MalformedResponseError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ResponseDecoder(Generic[_T]):
-    """How a response is decoded.
-
-    Attributes:
-        schema: kio's class.
-        read: reads the body.
-    """
+    """How a response is decoded."""
 
     schema: type[Any]
     read: Callable[[MessageReader], _T]
@@ -104,7 +99,6 @@ class ApiVersions:
     """Response to ApiVersions.
 
     Attributes:
-        ranges: first and last version by API key.
         supported: the levels of metadata.version that the binary supports; None if it does not say.
         metadata_version: the level that the cluster has; None if it has none yet, or does not say.
     """
@@ -150,8 +144,6 @@ class DescribedQuorum(NamedTuple):
     """The quorum of the metadata log; -1: not known.
 
     Attributes:
-        leader_epoch: of the leader.
-        high_watermark: as the leader knows it.
         controllers: listeners of the voters (KIP-853); empty if the voters are configured statically.
     """
 

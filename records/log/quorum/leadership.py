@@ -25,7 +25,6 @@ class Leadership:
 
     Attributes:
         epoch: the newest that any response named; 0 at first, which no leader has.
-        node_id: of the leader, if known.
     """
 
     def __init__(self, bootstrap: Sequence[Address]) -> None:

@@ -60,13 +60,9 @@ class Session:
         errors: ClusterErrors,
         closing: threading.Event,
     ) -> None:
-        """Send nothing yet.
+        """Send nothing yet; once ``closing`` is set, all waits end.
 
-        Args:
-            controllers: the first to ask.
-            settings: of connections; by default the first controller that answers determines the cluster.
-            errors: factory of errors.
-            closing: once set, all waits end.
+        By default the first controller that answers determines the cluster.
         """
         self.cluster_id = settings.cluster_id
         self._leadership = Leadership(controllers)

@@ -29,14 +29,7 @@ _WITHOUT_REASON: Final = (KafkaError._MSG_TIMED_OUT, KafkaError._PURGE_QUEUE, Ka
 class AsyncTopicProducer:
     """A producer for one topic. Thread-safe.
 
-    Args:
-        where: the topic, which must exist.
-        client: client settings, by librdkafka's names.
-        headers: of each message.
-
     Attributes:
-        delivered: number of acknowledged messages.
-        lost: number of dropped messages.
         reason: of the last drop.
 
     Raises:

@@ -55,10 +55,6 @@ class ClientErrors:
     """The last error of the clients' connections, which is the reason of a timeout.
 
     Attributes:
-        last: None: there was none.
-        has_tls: whether the clients' settings ask for TLS.
-        mechanism: of SASL; None if the settings have none.
-        username: of a login by password; None if the settings have none.
         keys: of the settings, as the user wrote them.
     """
 

@@ -32,18 +32,14 @@ _T = TypeVar("_T")
 
 
 class ExactlyOnceProducer:
-    """One writer of one topic.
+    """One writer of one topic, ``kafka://HOST:PORT[,HOST:PORT...]/TOPIC``, with librdkafka's settings.
 
-    Args:
-        url: ``kafka://HOST:PORT[,HOST:PORT...]/TOPIC``.
-        name: of the writer. A new writer of the same name fences the previous one.
-        client: client settings, by librdkafka's names.
+    A new writer of the same name fences the previous one.
 
     Raises:
         LogNotFoundError: there is no such topic.
         LogError: an invalid setting.
-        LogUnreachableError, LogRefusedError: the cluster does not answer, or denies access; ``append`` raises
-            them too.
+        LogUnreachableError, LogRefusedError: the cluster does not answer, or denies access (``append``, too).
     """
 
     def __init__(self, url: str, *, name: str, client: Mapping[str, str]) -> None:

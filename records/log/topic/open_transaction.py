@@ -37,7 +37,6 @@ class OpenTransaction:
     """The transaction that determines the last stable offset.
 
     Attributes:
-        first_offset: of its first record.
         since_ms: time of that record, since the epoch.
         owner: its producer; None: unknown.
     """
@@ -81,15 +80,7 @@ class OpenTransaction:
 
 
 class OpenTransactions:
-    """Finds the open transaction that blocks readers. Not thread-safe.
-
-    Args:
-        where: the topic.
-        settings: of the clients.
-        admin: finds the leader and the brokers.
-        topic_errors: translates errors.
-        is_closed: checked while waiting.
-    """
+    """Finds the open transaction that blocks readers. Not thread-safe."""
 
     def __init__(
         self,

@@ -69,13 +69,6 @@ _NOWHERE: Final = _Anchor(0, 0, is_known=False)
 class TopicReader:
     """Reads partition 0 of a topic. Not thread-safe.
 
-    Args:
-        where: for errors.
-        settings: of the clients.
-        admin: reports the log's start and end.
-        topic_errors: translates errors.
-        is_closed: checked while waiting.
-
     Attributes:
         compared_epoch: of the leader whose log contains all records read so far; None: no read has reached
             the end. Thread-safe.

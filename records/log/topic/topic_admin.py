@@ -45,17 +45,7 @@ class LogEnd:
 
 
 class TopicAdmin:
-    """Queries of one topic. Thread-safe.
-
-    Args:
-        settings: of the client.
-        topic: its name.
-        topic_errors: translates errors.
-        is_closed: checked while waiting for an answer.
-
-    Raises:
-        LogError: see TopicErrors; every method raises it.
-    """
+    """Queries of one topic; every method raises LogError (TopicErrors). Thread-safe."""
 
     def __init__(
         self,
@@ -256,7 +246,6 @@ class TopicSettings:
     """Settings of a new topic.
 
     Attributes:
-        replication_factor: number of copies of the log.
         min_insync_replicas: number of copies that must have a write before it is acknowledged.
         delete_retention_ms: how long a removal remains in the log. Nodes and snapshots older than half of it
             start from the beginning of the log (I10).
@@ -326,11 +315,6 @@ def create_topic(
 ) -> LogIdentity:
     """Create the topic at ``kafka://HOST:PORT[,...]/TOPIC``; returns the log's identity.
 
-    Args:
-        url: of the topic.
-        client: settings for the Kafka clients (``aclog.kafka.*`` without that prefix).
-        settings: of the topic; None: defaults.
-
     Raises:
         LogError: it exists already; fewer brokers than copies; Kafka refused.
         LogUnreachableError, LogRefusedError: the cluster does not answer, or denies access.
@@ -346,11 +330,6 @@ def create_topic(
 
 def matching_topics(bootstrap_servers: str, pattern: JavaPattern, client: Mapping[str, str]) -> list[str]:
     """Names that match completely, sorted, without Kafka's internal topics.
-
-    Args:
-        bootstrap_servers: ``HOST:PORT[,HOST:PORT...]``.
-        pattern: of names.
-        client: settings for the Kafka client: ``aclog.kafka.*`` without that prefix.
 
     Raises:
         LogError: invalid servers or client settings.

@@ -81,10 +81,7 @@ class NoLeaderError(LogUnreachableError):
 class TopicErrors:
     """Translates errors about one topic.
 
-    Args:
-        where: the topic.
-        errors: last errors of the connections.
-        remedy: what to do if the topic does not exist; empty: it is a log's, so `aclog log create` is.
+    ``remedy``: what to do if the topic does not exist; empty: it is a log's, so `aclog log create` is.
     """
 
     def __init__(self, where: TopicUrl, errors: ClientErrors, *, remedy: str = "") -> None:

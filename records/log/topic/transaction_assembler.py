@@ -80,9 +80,6 @@ class TransactionAssembler:
         position: start of the first batch.
         epoch: of the record before it, if known.
         uncommitted_end: returns the log's end, committed or not, after the last added records were fetched.
-
-    Attributes:
-        ready_bytes: of the records that ``take`` would return.
     """
 
     def __init__(self, position: int, epoch: int, uncommitted_end: Callable[[], int]) -> None:

@@ -32,8 +32,6 @@ class TransactionOwner:
     """A producer with an open transaction.
 
     Attributes:
-        producer_id: as the leader of the topic knows it.
-        producer_epoch: the same.
         transactional_id: None: no coordinator lists it for this principal.
         timeout_ms: after which its coordinator aborts it; None: unknown.
     """
@@ -50,13 +48,6 @@ def find_owner(
     """The producer whose transaction begins at ``first_offset``; None: it cannot be found.
 
     Raises nothing: the message about the transaction is useful without it.
-
-    Args:
-        admin: of the topic.
-        url: of the log, for errors.
-        topic: its name.
-        first_offset: of the transaction.
-        client: settings of the Kafka clients, by librdkafka's names.
     """
     try:
         from records.log.protocol.cluster_errors import ClusterErrors  # noqa: PLC0415

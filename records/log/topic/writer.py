@@ -45,15 +45,7 @@ _UNKNOWN: Final = "it is not known whether the records were written"
 
 
 class TopicWriter:
-    """Writes to partition 0 of a topic. Thread-safe: operations are written one after the other.
-
-    Args:
-        where: for errors.
-        settings: of the client.
-        topic_errors: translates errors.
-        message_bytes_max: of the topic.
-        is_closed: checked while waiting.
-    """
+    """Writes to partition 0 of a topic. Thread-safe: operations are written one after the other."""
 
     def __init__(
         self,

@@ -71,13 +71,6 @@ def history_files(storage: Storage, cluster_id: str) -> Iterator[HistoryFile]:
 def write_changes(storage: Storage, cluster_id: str, start: int, end: int, changes: pa.Table) -> None:
     """Write the files of a batch, replacing those of an earlier attempt.
 
-    Args:
-        storage: of OUTPUT.
-        cluster_id: the log's.
-        start: the batch's first offset.
-        end: its end.
-        changes: from ``change_table.net_changes``.
-
     Raises:
         SnapshotError: a file cannot be written.
     """

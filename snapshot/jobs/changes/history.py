@@ -67,7 +67,6 @@ class Answer:
         rows: lazy. Compute them soon, because the job that writes the history removes old states.
         after_offset: for changes, the exclusive lower bound of their offsets; None for ACLs in force.
         at_offset: the last offset that counts; -1: none.
-        notes: hints for readers of the result.
     """
 
     rows: DataFrame

@@ -81,9 +81,7 @@ class CountRows:
     """The rows of one batch and log for both tables.
 
     Attributes:
-        cluster_id: the log's.
         start: the first offset whose records are counted; earlier ones are in the tables.
-        end: the batch's end.
         date: of the last record below the end, UTC: the partition of all rows.
         after: number of ACLs of each kind at the end; only kinds with ACLs.
         counts: rows of COUNTS_SCHEMA. A kind whose ACLs were all removed has a row with 0.

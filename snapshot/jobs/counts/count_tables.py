@@ -1,12 +1,4 @@
-"""The count tables as DataFrames, and their aggregation by time windows.
-
-    read_counts           cluster_id, date, end_offset, time, KIND, count     at the end of every batch
-    read_count_deltas     cluster_id, date, end_offset, minute, KIND, delta   by the records' own minutes
-    by_window             cluster_id, window_start, window_end, last_minute, KIND, delta
-                                                                              the sum of deltas by window
-
-KIND is the columns of count_rows.AclKind. Only committed rows are read.
-"""
+"""The committed rows of the count tables as DataFrames, and their aggregation by time windows."""
 
 from __future__ import annotations
 
@@ -60,11 +52,6 @@ def read_count_deltas(spark: SparkSession, output: str, table_format: TableForma
 
 def by_window(deltas: DataFrame, window: timedelta, by: Sequence[str] = _KINDS) -> DataFrame:
     """The deltas of each window in which a count changed; ``last_minute`` is that of the last change.
-
-    Args:
-        deltas: from read_count_deltas.
-        window: a multiple of a minute; windows start at multiples of it since the epoch.
-        by: the columns of the kind to group by.
 
     Raises:
         SparkJobError: the window is not a multiple of a minute.

@@ -1,8 +1,6 @@
 """The counts job: numbers of ACLs by cluster and kind, after every batch and over time.
 
-OUTPUT/state            the states of the batches: a snapshot store, and the job's commit
-OUTPUT/counts           see count_rows
-OUTPUT/counts_by_time
+``OUTPUT/state`` is a snapshot store of the batches' states, and the job's commit; the tables: see count_rows.
 """
 
 from __future__ import annotations
@@ -44,14 +42,8 @@ def run_counts(
 ) -> None:
     """Run the job; see run_job.
 
-    Args:
-        spark: the session; for Delta with session.delta.SESSION_CONF.
-        settings: of the job; the store is always ``OUTPUT/state``.
-        output: directory of the tables, a URL that both Hadoop and fsspec support, or a local path.
-        on_batch: called after each batch.
-        table_format: of the tables.
-        add_metrics: called with the metric of the counts, if it is to be served (serve_metrics).
-        control: see run_job.
+    The store is always ``OUTPUT/state``. ``add_metrics`` gets the metric of the counts, if it is to be
+    served.
 
     Raises:
         CheckpointClaimedError: another job uses the checkpoint, or has taken it over.

@@ -74,14 +74,6 @@ def plot_counts(
 ) -> None:
     """Plot the tables below ``output``, including earlier runs.
 
-    Args:
-        spark: reads the tables.
-        output: of the counts job.
-        path: of the plot, a local file; the extension is the format, see require_plotting.
-        window: see read_lines.
-        table_format: of the tables.
-        names: display names by cluster id; default: the id.
-
     Raises:
         PlotUnsupportedError: see require_plotting.
         SparkJobError: there are no counts.

@@ -27,21 +27,14 @@ class LogPlan:
     """The work of one batch on one log. Sent to the executors.
 
     Attributes:
-        identity: the log.
         has_ranges: its rows are ranges (sources.schema).
         client: client settings of the log's cluster, for tasks that read ranges; may hold secrets.
         start: first offset of Spark's batch; its changes begin here.
-        end: end offset of the new state.
-        provenance: of that state.
         log_end_time_ms: for its manifest (I10).
-        shards: number of parts.
         attempt: part of the names of the batch's files; unique to each attempt.
-        store_url: the snapshot store.
         base: the stored state onto which the records from its end on are folded; None: the empty one.
         before: a stored state that cannot be continued, because the log may have deleted removals since
             (I10): the batch's changes are the difference between it and the rebuilt state.
-        wants_changes: see JobSink.
-        wants_count_deltas: see JobSink.
     """
 
     identity: LogIdentity
@@ -112,14 +105,8 @@ class LogSummary(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         parts: the files of its state.
-        digest: of its ACLs, 32 hexadecimal digits (I12).
-        features: all feature levels.
         brokers: feature levels that the registered brokers' binaries support, by broker id.
-        metadata: the metadata file.
-        records: number of records read, without control records.
-        counts: effects of the records.
         acl_counts: all its ACLs, by kind.
-        count_deltas: if the plan wants them.
     """
 
     parts: list[SnapshotPart]
@@ -135,13 +122,7 @@ class LogSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogResult:
-    """The result of a batch for one log: its parts are written, its manifest is not.
-
-    Attributes:
-        plan: of the batch.
-        manifest: to be put.
-        summary: of the fold.
-    """
+    """The result of a batch for one log: its parts are written, its manifest is not."""
 
     plan: LogPlan
     manifest: SnapshotManifest

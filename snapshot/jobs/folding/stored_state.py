@@ -71,9 +71,6 @@ class _StoredPart:
     """A part that holds one shard's rows.
 
     Attributes:
-        part: as the manifest names it.
-        data: its bytes.
-        table: its rows.
         is_current: mask of the rows that are not superseded by its changes file.
     """
 

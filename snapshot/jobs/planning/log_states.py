@@ -44,9 +44,6 @@ class NextState:
     """The base and the provenance of a batch's state.
 
     Attributes:
-        base: see LogPlan.
-        before: see LogPlan.
-        provenance: of the new state.
         log_end_time_ms: the last time at which the batch's end was known to be the log's end, or a time since
             which no removal was deleted unseen (I10).
     """
@@ -62,8 +59,6 @@ class LogBacklog:
     """The records of one log that its stored states do not have when a batch begins.
 
     Attributes:
-        cluster_id: the log's.
-        start: first offset of the batch.
         log_end: end offset of the log; the batch may end before it.
         oldest_ms: time of the first record of the batch; None if it has none that can be read.
         next_ms: time of the first record after the batch; None if there is none that can be read.
@@ -77,13 +72,7 @@ class LogBacklog:
 
 
 class LogStates:
-    """One log and its stored states, for one job's driver. Not thread-safe.
-
-    Args:
-        followed: the log.
-        store: the snapshot store.
-        clock_ms: since the epoch.
-    """
+    """One log and its stored states, for one job's driver. Not thread-safe."""
 
     def __init__(
         self,

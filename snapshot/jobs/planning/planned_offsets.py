@@ -35,12 +35,7 @@ _NOTHING: Final = "-"
 
 @dataclass(frozen=True, slots=True)
 class PlannedEnds:
-    """The ends of one batch.
-
-    Attributes:
-        timestamp_ms: when the batch was planned, since the epoch.
-        ends: end offset by cluster id, of the logs in the batch.
-    """
+    """The ends of one batch."""
 
     timestamp_ms: int
     ends: Mapping[str, int]
@@ -51,7 +46,6 @@ class PlannedOffsets:
     """The offset ranges of one batch.
 
     Attributes:
-        timestamp_ms: when it was planned, since the epoch.
         ranges: [start, end) by cluster id; only ranges that are not empty.
     """
 

@@ -46,13 +46,8 @@ class Owner(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
     Attributes:
         checkpoint_id: the same in all epochs of a checkpoint.
-        epoch: the file's number.
         job: unique id of the claim.
-        host: of the job's driver.
-        process: its number there.
         started_ms: when the job claimed the checkpoint, since the epoch of time.
-        renewal: number of the last renewal.
-        is_ended: the job has ended by itself.
     """
 
     checkpoint_id: str
@@ -76,8 +71,7 @@ class CheckpointClaim:
         checkpoint: URL or local path.
         take_over: do not wait for an owner on an object store; it ends when it finds this claim.
         stop: ends the waiting.
-        renewal_s: see RENEWAL_S.
-        stale_s: see STALE_S.
+        renewal_s, stale_s: see RENEWAL_S and STALE_S.
 
     Raises:
         CheckpointClaimedError: another job uses the checkpoint.

@@ -38,10 +38,6 @@ class Executor:
     """An interpreter on a host that ran a task.
 
     Attributes:
-        host: its name.
-        interpreter: path of Python.
-        python: version of Python.
-        java: version of the executor's Java.
         aclog: version of aclog; None if it is not installed as a package.
         import_errors: of MODULES.
         store_errors: by the store's URL.
@@ -63,12 +59,6 @@ def executors(
     timeout_s: float = TIMEOUT_S,
 ) -> list[Executor]:
     """Run a task for each core that Spark has now, and return what they found, without duplicates.
-
-    Args:
-        spark: the session.
-        stores: URLs for fsspec; each task probes all.
-        modules: each task imports all.
-        timeout_s: how long to wait for the tasks.
 
     Raises:
         SparkJobError: tasks cannot run; with the interpreter, and the host where it is known.

@@ -43,8 +43,6 @@ class _Failure:
     """The last failure of a log.
 
     Attributes:
-        text: of its error.
-        pause_s: from the failure to the next try.
         retry_at_s: time of the next try, of time.monotonic.
     """
 

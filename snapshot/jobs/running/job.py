@@ -108,13 +108,8 @@ class LogReport:
     """The effect of a batch on one log.
 
     Attributes:
-        cluster_id: the log's.
-        start: first offset of the batch.
-        end: end offset of the new state.
-        count: ACLs in force.
         digest: of them, 32 hexadecimal digits.
         records: number of records read, without control records.
-        counts: effects of the records.
         is_read_again: the log was read from before the batch, because no later state could be continued.
     """
 

@@ -49,15 +49,8 @@ _TASKS_PER_CORE: Final = 4
 class MicroBatches:
     """Runs the micro-batches of one job, on the driver.
 
-    Args:
-        settings: of the job.
-        sink: its outputs.
-        first_offsets: of the job.
-        states: of each log, by cluster id.
-        offsets: of the query's current batch.
-        claim: of the job's checkpoint.
-        on_batch: called with each batch that changed a state or its end offset.
-        observer: takes the backlog of each log in a batch.
+    ``on_batch`` is called with each batch that changed a state or its end offset; ``observer`` takes the
+    backlog of each log in a batch.
     """
 
     def __init__(

@@ -97,13 +97,6 @@ def serve_metrics(
 ) -> Iterator[JobMetrics]:
     """Serve ``/metrics`` while the block runs. Start the jobs' queries in the block.
 
-    Args:
-        spark: the session of the queries.
-        logs: the followed logs.
-        jobs: names of the jobs (JobSink.name).
-        port: 0 for any free one.
-        host: the address to listen on.
-
     Raises:
         SparkJobError: the port is in use or not permitted.
     """
@@ -156,7 +149,6 @@ class _LogProgress:
 
     Attributes:
         end: offset up to which the job has stored, and published, its results.
-        log_end: end offset of the log at the last plan.
         oldest_s: time of the record at ``end``, or when the lag was seen; None: there is no lag.
         next_s: ``oldest_s`` when the running batch is done; None as there.
     """
@@ -176,13 +168,7 @@ class _LogProgress:
 
 
 class QueryProgress(JobObserver):
-    """The progress of one job's query over ``logs``, as metrics.
-
-    Args:
-        logs: of the job.
-        job: its name.
-        clock_s: since the epoch.
-    """
+    """The progress of one job's query over ``logs``, as metrics."""
 
     wants_backlogs = True
 

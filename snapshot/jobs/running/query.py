@@ -56,7 +56,6 @@ class RunControl:
         starting: held by a job from the registration of its data source, which fails where two do it at a
             time, until its query has made its first batch, or found nothing to do. Spark gives a Python
             process ten seconds to start, which several at a time need more often.
-        observer: of this job.
     """
 
     stop: threading.Event = field(default_factory=threading.Event)
@@ -73,11 +72,7 @@ class RunControl:
 def run_together(jobs: Sequence[Callable[[RunControl], None]]) -> bool:
     """Run jobs at the same time until all end; a failed one, SIGINT or SIGTERM stops the others.
 
-    Args:
-        jobs: each is called in its own thread, with the ``control`` for run_job.
-
-    Returns:
-        True if they ended by themselves; False: a signal stopped them.
+    Each runs in its own thread. Returns False if a signal stopped them.
 
     Raises:
         Exception: the first error of a job.

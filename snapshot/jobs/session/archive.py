@@ -48,11 +48,9 @@ class ArchiveManifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
     """What an archive was made from.
 
     Attributes:
-        format: of the archive.
         python: version without the patch level; the interpreter that compiled packages fit.
         platform: as sysconfig.get_platform.
         pyspark: version on the machine that made the archive.
-        packages: version by name.
         code_digest: SHA-256 of aclog's modules. Two builds of one version may differ.
     """
 
@@ -65,11 +63,7 @@ class ArchiveManifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
 
 
 def write_archive(file: IO[bytes], additional: Iterable[str] = ()) -> ArchiveManifest:
-    """Write an archive of this interpreter's packages.
-
-    Args:
-        file: of the archive.
-        additional: installed packages beside those of aclog's extras, such as a file system for fsspec.
+    """Write an archive of this interpreter's packages, and of ``additional`` installed ones.
 
     Raises:
         SparkArchiveError: a package is not installed, or its files are unknown.

@@ -52,11 +52,7 @@ class Jar:
 def jar_directory(default: Path, variable: str, jars: Sequence[Jar], what: str) -> Path:
     """The directory that holds exactly these jars; downloads them if needed, with progress on stderr.
 
-    Args:
-        default: the directory; created or replaced if needed.
-        variable: environment variable that names another directory, which is never replaced.
-        jars: all jars.
-        what: name of the jars in messages: `Kafka 4.3.1`.
+    ``default`` is created or replaced if needed; the directory that ``variable`` names is never replaced.
 
     Raises:
         SparkJarsError: the jars cannot be downloaded, or have other checksums.

@@ -65,14 +65,11 @@ class PinnedJars:
     """Jars that fit the pinned Spark.
 
     Attributes:
-        name: what they are.
-        version: of the main jar.
         needed_by: what needs them: the subject of a sentence.
         folder: below aclog's cache directory, with a directory for each version.
         variable: environment variable with the path of a directory.
         package: for --packages, with which Spark downloads them.
         part: of the names of the main jar and of its package.
-        jars: all of them.
     """
 
     name: str

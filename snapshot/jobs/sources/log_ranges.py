@@ -51,13 +51,7 @@ class LogRanges:
     """
 
     def __init__(self, url: str, identity: LogIdentity | None, client: Mapping[str, str]) -> None:
-        """Open the log.
-
-        Args:
-            url: of the log.
-            identity: the expected log; None: any.
-            client: client settings of its cluster.
-        """
+        """Open the log."""
         self._log = open_ranged(url, identity, client)
         self._url = url
         self.identity = self._log.identity

@@ -339,13 +339,7 @@ def _named(url: str, kafka: Mapping[str, str]) -> FollowedLog:
 
 
 class NamedLogs:
-    """Logs by their URLs, and the topics of a pattern, of a job in which one may fail.
-
-    Args:
-        urls: of logs, whose clusters may differ.
-        kafka: as resolve_logs.
-        pattern: of topics.
-    """
+    """Logs by their URLs, and the topics of a pattern, of a job in which one may fail."""
 
     def __init__(
         self,

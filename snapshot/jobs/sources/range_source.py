@@ -58,14 +58,9 @@ def read_ranges_stream(
     starting_offset: int,
     isolates_logs: bool = False,
 ) -> DataFrame:
-    """A stream of a log from an offset on.
+    """A stream of a directory's or a quorum's log from an offset on, for a checkpoint without offsets.
 
-    Args:
-        spark: the session.
-        log: of a directory or a quorum.
-        max_offsets: limit of one micro-batch; None: no limit.
-        starting_offset: for a checkpoint without offsets.
-        isolates_logs: an error of the log while a batch is planned is a LogsFailedError, which names it.
+    ``isolates_logs``: an error of the log while a batch is planned is a LogsFailedError, which names it.
     """
     _register(spark)
     stream = (

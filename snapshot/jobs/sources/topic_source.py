@@ -41,14 +41,10 @@ def read_topics_stream(
     starting_offsets: Mapping[str, int],
     kafka_options: Mapping[str, str],
 ) -> DataFrame:
-    """One streaming source of topics of one cluster.
+    """One streaming source of topics of one cluster, with the same bootstrap servers.
 
-    Args:
-        spark: the session.
-        logs: one or more, with the same bootstrap servers.
-        max_offsets: limit of one micro-batch over all topics; counts offsets, of which some hold no row.
-        starting_offsets: of each topic, for a new checkpoint; a topic that joins later starts at 0.
-        kafka_options: the user's settings of the connector; see connector_options.
+    ``max_offsets`` of one micro-batch over all topics; some hold no row. A topic that joins later starts at
+    0.
 
     Raises:
         LogError: a setting that the connector does not have.

@@ -53,13 +53,10 @@ class AccessAnalysis(Protocol):
     def rows(
         self, table: AclTable, begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], first: int
     ) -> Iterator[dict[str, Any]]:
-        """Yield rows of access_changes without cluster_id, topic_id, month and time.
+        """Yield rows of access_changes without cluster_id, topic_id, month and time, from ``first`` on.
 
-        Args:
-            table: the ACLs.
-            begins: the offset from which each was in force, inclusive; -1: before any offset.
-            ends: the offset at which it ended, exclusive, or NO_END.
-            first: the first offset whose change is analysed.
+        Each ACL was in force from ``begins``, inclusive (-1: before any offset), to ``ends``, exclusive, or
+        NO_END.
         """
 
 
@@ -68,11 +65,7 @@ def access_rows(
 ) -> DataFrame:
     """Rows of access_changes. One task analyses a cluster's range, as one task folds it.
 
-    Args:
-        changes: as for rows.change_rows, of these ranges.
-        periods: rows of acl_in_force, up to the ends of the ranges.
-        ranges: the begin and the end of each cluster.
-        analysis: runs on executors.
+    ``changes`` as for rows.change_rows, of these ranges; ``periods``: rows of acl_in_force, up to their ends.
     """
     periods = periods.where(reduce(or_, map(_overlaps, ranges.items()), F.lit(False)))
     principals = changes.select("cluster_id", F.explode(F.array("before.principal", "after.principal")))

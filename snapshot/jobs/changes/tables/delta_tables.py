@@ -59,12 +59,6 @@ _RETRY_S: Final = 0.5
 class DeltaHistory:
     """The tables of one history.
 
-    Args:
-        spark: the session, with Delta.
-        output: directory of the history, a URL that both Hadoop and fsspec support, or a local path.
-        analysis: of access_changes.
-        claim: of the job's checkpoint.
-
     Raises:
         SparkJobError: the tables are incomplete.
         SnapshotError: the history cannot be read.

@@ -32,8 +32,6 @@ class TableMaintenance(NamedTuple):
     """The effect on one table.
 
     Attributes:
-        table: its name.
-        deleted: number of rows that retention deleted.
         merged: number of small files that were replaced.
         written: number of files that replace them.
         files: number of data files afterwards, without those that only older versions have.

@@ -33,12 +33,10 @@ class Publication(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fi
     """One step of all tables.
 
     Attributes:
-        format_version: of this file.
         writer: the id of Delta's transactions, chosen once for all tables.
         number: their version, from 1 on.
         begins: the end of each cluster's rows before it; a cluster without one has no rows.
         ends: the end of each cluster's rows after it.
-        is_complete: all tables have it.
     """
 
     format_version: int = _FORMAT_VERSION

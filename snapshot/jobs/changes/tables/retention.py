@@ -21,13 +21,7 @@ if TYPE_CHECKING:
 
 
 class Retention:
-    """What a history's tables need not keep.
-
-    Args:
-        spark: the session, with Delta.
-        output: directory of the history.
-        before: the first time whose states must remain.
-    """
+    """What a history's tables need not keep: states before the time ``before``."""
 
     def __init__(self, spark: SparkSession, output: str, before: datetime) -> None:
         self._spark = spark

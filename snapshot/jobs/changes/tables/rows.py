@@ -71,13 +71,10 @@ def period_rows(changes: DataFrame, intervals: DataFrame | None) -> DataFrame:
 
 
 def count_rows(changes: DataFrame, intervals: DataFrame | None, counts: DataFrame | None) -> DataFrame:
-    """Rows of acl_counts.
+    """Rows of acl_counts, for ``changes`` as of change_rows.
 
-    Args:
-        changes: as for change_rows, of a range.
-        intervals: as for period_rows, with ``begin_offset`` and ``begin_time``; they count
-            at the offset before.
-        counts: the rows of the table below the range; None if it has none.
+    ``intervals`` as for period_rows, with ``begin_offset`` and ``begin_time``; they count at the offset
+    before. ``counts``: the rows of the table below the range; None if it has none.
     """
     deltas = [
         changes.where(F.col(side).isNotNull()).select(
