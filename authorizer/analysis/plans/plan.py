@@ -48,6 +48,7 @@ class PlanOrigin(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fie
     """The log that a plan is for, and the offset at which it was created.
 
     Attributes:
+        log: the name of the log, for users.
         cluster_id, topic_id: the identity of the log; without a topic if a cluster's brokers were queried.
         end_offset: of the state for which the plan was created; None if brokers were queried.
     """
@@ -62,6 +63,8 @@ class AclPlan(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
     """See the module; encoded as JSON it is the plan file.
 
     Attributes:
+        version: of the format.
+        origin: the log.
         super_users, allow_everyone, kafka_version: the settings of the effective permissions.
         digest: of the ACLs for which the plan was created (I12), hexadecimal.
         permissions_before, permissions_after: semantic digests, hexadecimal.
