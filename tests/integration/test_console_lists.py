@@ -12,10 +12,14 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from authorizer.analysis.history.temporary_access import temporary_changes
 from authorizer.analysis.permissions.acl_comparison import ChangedAcls
 from authorizer.analysis.permissions.decision_changes import decision_changes_of_states
+from authorizer.analysis.permissions.request_class_text import describe_class
+from authorizer.engine.decisions.state import AuthorizerSettings
 from authorizer.node.node import Node
 from records.acl import AclOperation, ResourceType
+from records.columns.acl_table import AclTable, AppliedAcl
 from records.entries import MetadataRecord
 from support.console_page import LOOKS, ColorScheme, assert_accessible, console_page, printed_text
 from support.dated_logs import added, date_ms, removed, write_dated_log
@@ -139,6 +143,42 @@ def test_every_page_of_filtered_classes_equals_the_library(
     )
 
 
+def test_what_was_granted_and_revoked_again_equals_the_library(
+    page: Page, url: str, client: httpx.Client
+) -> None:
+    page.goto(f"{url}/#view=compare&since=0")
+    within = page.get_by_role("region", name="Within the period")
+    # A DENY of what nothing allowed gave no request another answer.
+    line = within.locator("li")
+    expect(line).to_have_count(1)
+    expect(line).to_contain_text("granted and revoked again User:payments.svc0")
+    expect(line).to_contain_text(f"since offset {MANY}, 2026-02-01")
+    expect(line).to_contain_text(f"until offset {MANY + 6}, 2026-04-01")
+    acls = {each: AppliedAcl(added(each), None, 0) for each in (*PAYMENTS, *OTHER)}
+    steps: list[list[tuple[AppliedAcl | None, AppliedAcl | None]]] = [
+        [(None, each) for each in acls.values()],
+        [(acls[PAYMENTS[0]], None), (acls[OTHER[3]], None)],
+    ]
+    found = temporary_changes(AclTable.of([]), steps, AuthorizerSettings())
+    answer = client.get("/console/v1/temporary", params={"since": 0}).json()
+    assert [each["what"] for each in answer["temporary"]] == [
+        describe_class(change.request_class) for change in found
+    ]
+    exported = json.loads(_saved(page, "JSON of what was temporary"))
+    assert [(each["since"], each["until"]) for each in exported] == [
+        ("2026-02-01T00:00:00.000Z", "2026-04-01T00:00:00.000Z")
+    ]
+    page.get_by_label("Principals with").fill("batch")
+    expect(within).to_contain_text("No class of requests had another answer in between only.")
+    page.get_by_label("Principals with").fill("")
+    within.get_by_role("button", name="check at its begin").click()
+    expect(page.locator(".result")).to_have_text("✓ ALLOWED")
+    page.go_back()
+    # Within a shorter period it was only revoked.
+    page.goto(f"{url}/#view=compare&since={MANY}")
+    expect(within).to_contain_text("No class of requests had another answer in between only.")
+
+
 def test_pasted_changes_have_pages(page: Page, url: str) -> None:
     lines = "\n".join(
         f"--add --allow-principal User:new{number} --operation Read --topic t{number}"
@@ -206,8 +246,8 @@ def test_the_printed_matrix_has_all_rows_and_columns(page: Page, url: str) -> No
     "query", ["operation=FLY", "type=SHOE", "effect=both", "first=-1", "count=5001", "everyone=maybe"]
 )
 def test_invalid_filters_are_reported(client: httpx.Client, query: str) -> None:
-    for path in ("changes", "flips"):
-        response = client.get(f"/console/v1/{path}?{query}")
+    for path in ("changes?", "flips?", "temporary?since=0&"):
+        response = client.get(f"/console/v1/{path}{query}")
         assert response.status_code == httpx.codes.BAD_REQUEST
         assert query.partition("=")[0] in response.json()["detail"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, Self, TypeVar
 
 from authorizer.analysis.permissions.acl_comparison import has_network_host
 from authorizer.analysis.permissions.effective_permissions import EffectivePermissions, never_cancelled
@@ -45,11 +45,16 @@ class DecisionChange(NamedTuple):
 
     @property
     def releases(self) -> str | None:
-        """The releases with the change, as text: ``from Kafka 4.4 on``; None: all."""
-        if self.version is None:
-            return None
-        newest = f"Kafka {NEWEST.value}"
-        return f"from {newest} on" if self.version is NEWEST else f"before {newest}"
+        """The releases with the change, as text; None: all."""
+        return describe_releases(self.version)
+
+
+def describe_releases(version: KafkaVersion | None) -> str | None:
+    """Return the releases with the rules of a version: ``from Kafka 4.4 on``; None: all."""
+    if version is None:
+        return None
+    newest = f"Kafka {NEWEST.value}"
+    return f"from {newest} on" if version is NEWEST else f"before {newest}"
 
 
 def decide_changes(
@@ -163,6 +168,23 @@ def decision_changes_for(
             for each in (before, after)
         )
         found.append(list(decision_changes_between(*permissions, check_cancelled=check_cancelled)))
+    return common_changes(rule_sets, found)
+
+
+class _OfRelease(Protocol):
+    def _replace(self, *, version: KafkaVersion | None) -> Self: ...
+
+
+_ChangeT = TypeVar("_ChangeT", bound=_OfRelease)
+
+
+def common_changes(
+    rule_sets: Sequence[AuthorizerSettings], found: Sequence[list[_ChangeT]]
+) -> list[_ChangeT]:
+    """Return the changes by all possible rules, then those of one release, which they name.
+
+    ``found``: the changes by each of the ``rule_sets``.
+    """
     if len(found) == 1:
         return found[0]
     in_all = set(found[0]).intersection(*found[1:])

@@ -74,6 +74,18 @@ def subtract(answer: Answer, other: Answer) -> Answer:
     return _by_host({host: one & ~two for host, (one, two) in named if host}, mask & ~other_mask)
 
 
+@lru_cache(1 << 12)
+def unite(answer: Answer, other: Answer) -> Answer:
+    """Return what one of two answers allows."""
+    (_, (mask, other_mask)), *named = masks_by_host(answer, other)
+    return _by_host({host: one | two for host, (one, two) in named if host}, mask | other_mask)
+
+
+def mask_from(answer: Answer, host: str) -> int:
+    """Return the operations that an answer allows to a host."""
+    return answer if isinstance(answer, int) else mask_at(host, dict(answer[1]), answer[0])
+
+
 def intersect(answer: Answer, operation: AclOperation) -> Answer:
     """Return the answer for one operation only."""
     bit = OPERATION_BITS[operation]

@@ -8,6 +8,7 @@ import { NO_CHANGE, contentOf, refusalOf } from "./change.js";
 import { ListFilters, filtersOf } from "./list_filters.js";
 import { DecisionChangeList, PAGE, viewOfRequest } from "./decision_changes.js";
 import { PlanSummary } from "./plan_summary.js";
+import { TemporaryChanges } from "./temporary_changes.js";
 import { ErrorMessage } from "./error_message.js";
 import { numberOf, offsetOf, urlOffset } from "./view.js";
 import { datedOffset, stateAndTime, visible } from "./words.js";
@@ -57,7 +58,8 @@ function States({ view, go, time }) {
   return html`<p>From ${datedOffset(since, time.past)} to ${at === null ? `now (${stateAndTime(time)})` : datedOffset(at, time.past)}:</p>
     ${answer && error ? html`<${ErrorMessage} error=${error} />` : null}
     ${answer
-      ? html`<${DecisionChangeList} answer=${answer} labels=${[before, after]} buttons=${buttons} paged=${paged} />`
+      ? html`<${DecisionChangeList} answer=${answer} labels=${[before, after]} buttons=${buttons} paged=${paged} />
+          ${time.facts ? null : html`<${TemporaryChanges} view=${view} go=${go} time=${time} />`}`
       : html`<${Pending} error=${error} />`}`;
 }
 

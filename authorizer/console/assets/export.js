@@ -51,8 +51,8 @@ export function isoDate(ms) {
   return ms > 0 ? new Date(ms).toISOString() : "";
 }
 
-// `rowOf`: the cells of a line by column. `endOffset`: of the shown state, so that the link stays with it.
-export function Exports({ send, path, query, list, name, rowOf, endOffset, part = PART }) {
+// `rowOf`: the cells of a line by column. `what`: names the list, if the view has two. `endOffset`: of the shown state, so that the link stays with it.
+export function Exports({ send, path, query, list, name, what, rowOf, endOffset, part = PART }) {
   const [state, setState] = useState({ busy: false, error: null });
   const saved = (extension, type, text) => async () => {
     setState({ busy: true, error: null });
@@ -64,11 +64,12 @@ export function Exports({ send, path, query, list, name, rowOf, endOffset, part 
       setState({ busy: false, error });
     }
   };
+  const labelOf = (format) => (what ? `${format} of ${what}` : null);
   const fragment = new URLSearchParams(location.hash.slice(1));
   fragment.set("at", urlOffset(endOffset));
   return html`<span class="exports">Export
-    <button disabled=${state.busy} onClick=${saved("csv", "text/csv", csv)}>CSV</button>
-    <button disabled=${state.busy} onClick=${saved("json", "application/json", (rows) => JSON.stringify(rows, null, 1))}>JSON</button>
+    <button aria-label=${labelOf("CSV")} disabled=${state.busy} onClick=${saved("csv", "text/csv", csv)}>CSV</button>
+    <button aria-label=${labelOf("JSON")} disabled=${state.busy} onClick=${saved("json", "application/json", (rows) => JSON.stringify(rows, null, 1))}>JSON</button>
     <a href=${`#${fragment}`}>link to this state</a>
     ${state.busy ? html`<span role="status">Exporting…</span>` : null}
     ${state.error ? html`<${ErrorMessage} error=${state.error} />` : null}

@@ -30,7 +30,7 @@ export function TeamFilter({ team, onChange }) {
 }
 
 export function ListFilters({ view, go, time, hasEffect = true, children }) {
-  const set = (name) => (value) => go({ [name]: value, first: null }, { replace: true });
+  const set = (name) => (value) => go({ [name]: value, first: null, temporary_first: null }, { replace: true });
   const typed = (name) => (event) => set(name)(event.target.value);
   const titled = (names) => names.map((each) => [each, title(each)]);
   return html`<form class="filters" onSubmit=${(event) => event.preventDefault()}>

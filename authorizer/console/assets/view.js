@@ -12,7 +12,7 @@ const FILTERS = ["who", "team", "containing", "only_type", "only_operation", "ev
 const PARAMETERS = {
   matrix: ["type", "under", "containing", "who", "teams", "team", "name_teams", "name_team", "changed", "column", "operation"],
   ask: ["principal", "anyone", "operation", "type", "name", "prefix", "host", "operations", "who", "team", "sort", "first"],
-  compare: ["with", "changes", "everything", "cluster", "effect", ...FILTERS],
+  compare: ["with", "changes", "everything", "cluster", "effect", "temporary_first", ...FILTERS],
   changes: ["order", "effect", "temporary", ...FILTERS],
   acls: ["text", "lint", "first"],
   findings: ["rule", "severity", "accepted", ...FILTERS],

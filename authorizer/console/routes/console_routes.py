@@ -47,8 +47,10 @@ from authorizer.console.routes.queries import (
     MatrixQuery,
     NamesQuery,
     PastStatesQuery,
+    TemporaryQuery,
 )
 from authorizer.console.routes.route_group import APPLY_PATH, PLAN_PATH
+from authorizer.console.routes.temporary_changes import TemporaryChanges
 from authorizer.console.threads import ComparisonScheduler, run_in_console_thread
 from authorizer.engine.decisions.listing import list_acls
 from authorizer.sidecar.base_app import not_ready_error
@@ -95,6 +97,7 @@ class ConsoleRoutes:
         self._comparisons = ComparisonScheduler()
         self._plans = PlanRoutes(node, self._states, self._comparisons, context.acls, self._teams)
         self._last_comparison: Comparison | None = None
+        self._temporary = TemporaryChanges()
         self._findings = FindingsCache(node.config.console_lint_rules)
         self._allowed = AllowedRoutes(self._states, self._teams, self._caller, self._respond)
         self._listings: OrderedDict[tuple[int, str], tuple[AclIndex, Listing]] = OrderedDict()
@@ -108,6 +111,7 @@ class ConsoleRoutes:
             "/console/v1/names": self.names,
             "/console/v1/changes": self.changes,
             "/console/v1/flips": self.decision_changes,
+            "/console/v1/temporary": self.temporary_changes,
             "/console/v1/acls": self.acls,
             "/console/v1/findings": self.findings,
             "/console/v1/lint": self.lint,
@@ -222,6 +226,20 @@ class ConsoleRoutes:
         await self._states.wait_for_first_part()
         with self._states.request_in_progress():
             return json_response(await self._comparisons.run(request, compare))
+
+    async def temporary_changes(self, request: Request) -> Response:
+        """GET: the classes of requests that were granted and revoked again between two states."""
+        query = decode_query(request.scope["query_string"], TemporaryQuery)
+        self._caller(request).require_on_cluster(AclOperation.DESCRIBE)
+
+        def find(check_cancelled: Callable[[], None]) -> dict[str, Any]:
+            ends = self._states.state_at(query.since), self._states.state_at(query.at_offset)
+            history = self._states.history()
+            return self._temporary.page(history, *ends, query, self._teams, check_cancelled)
+
+        await self._states.wait_for_first_part()
+        with self._states.request_in_progress():
+            return json_response(await self._comparisons.run(request, find))
 
     def _state_of(self, cluster: str, request: Request) -> AuthorizerState:
         """The current state of another cluster of the fleet; requires Describe there, too."""

@@ -13,6 +13,7 @@ from records.principal import WILDCARD_PRINCIPAL
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from authorizer.analysis.history.temporary_access import TemporaryChange
     from authorizer.analysis.matrix.teams import Teams
     from authorizer.analysis.permissions.decision_changes import DecisionChange
     from authorizer.console.history.history_states import Change, HistoryState
@@ -75,7 +76,7 @@ class ChangeFilter(AclRecordFilter):
         is_among = self._among is None or record.content in self._among
         return has_effect and is_among and self.selects_acl(record)
 
-    def selects_decision(self, change: DecisionChange) -> bool:
+    def selects_decision(self, change: DecisionChange | TemporaryChange) -> bool:
         """Return whether a class of requests matches; names are searched as they are listed.
 
         A class of every principal is one of each team.

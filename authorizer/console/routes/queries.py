@@ -143,6 +143,19 @@ class DecisionChangesQuery(ListFilter, kw_only=True):
     count: LineCount = 200
 
 
+class TemporaryQuery(ListFilter, kw_only=True):
+    """Classes of requests that were granted and revoked again between two states, or the reverse.
+
+    Attributes:
+        since: the first state.
+        at_offset: the second state; None: the current one.
+    """
+
+    since: AtOffset
+    at_offset: AtOffset | None = None
+    count: LineCount = 200
+
+
 class PlanQuery(ListFilter, kw_only=True):
     """The effect of ACL changes; the filter is for the decision changes.
 

@@ -29,6 +29,7 @@ _GET_PATHS: Final = (
     "/console/v1/names",
     "/console/v1/changes",
     "/console/v1/flips",
+    "/console/v1/temporary",
     "/console/v1/acls",
     "/console/v1/findings",
     "/console/v1/lint",
