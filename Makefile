@@ -1,7 +1,7 @@
 # aclog: every command of the project; `make help` lists them.
 #
 # The environment is .venv. Plain venv and pip put uv there, and uv the rest, every file by its hash: first what aclog
-# runs with (deploy/requirements.lock, which the image has too), then Spark (requirements/run.lock), then what checks
+# runs with (requirements/base.lock), then Spark and snapshot stores (requirements/run.lock), then what checks
 # and tests it (requirements/dev.lock has all).
 # Stamps in it are newer than the locks and pyproject.toml, so a second run is offline and takes no time.
 
@@ -22,7 +22,8 @@ GO_PROGRAMS_STAMP := $(VENV)/.go-programs
 # The interpreter for .venv: the first of these that runs and is 3.11 or newer. `make PYTHON=/path/to/python` decides.
 PYTHON ?= python3.14 python3.13 python3.12 python3.11 python3
 
-# `make run SPARK=no` needs no Java, and leaves out the 450 MB of Spark. A later target that needs Spark adds it.
+# `make run SPARK=no` needs no Java, and leaves out Spark, Parquet and S3: 580 MB. A later target
+# adds what it needs.
 SPARK := yes
 $(if $(filter-out yes no,$(SPARK)),$(error SPARK=$(SPARK) is neither yes nor no))
 
@@ -71,7 +72,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: $(if $(filter no,$(SPARK)),$(BASE_STAMP),$(STAMP)) ## Set up what running needs, then aclog quickstart on an example log; SPARK=no: without Spark and Java
+run: $(if $(filter no,$(SPARK)),$(BASE_STAMP),$(STAMP)) ## Set up what running needs, then aclog quickstart on an example log; SPARK=no: without Spark, Java and snapshot stores
 	@$(SAY) 'aclog quickstart'
 	@exec $(BIN)/aclog quickstart $(if $(filter no,$(SPARK)),--no-spark)
 
@@ -79,9 +80,9 @@ run: $(if $(filter no,$(SPARK)),$(BASE_STAMP),$(STAMP)) ## Set up what running n
 setup: $(TOOLS_STAMP) $(JARS_STAMP) ## Set up what running and the tests need; afterwards all works offline
 
 # Unless make goes on to Spark, Java is not asked for.
-$(BASE_STAMP): requirements/setup.lock deploy/requirements.lock pyproject.toml
+$(BASE_STAMP): requirements/setup.lock requirements/base.lock pyproject.toml
 	$(if $(filter no,$(SPARK)),,$(require_java))
-	@$(SAY) 'making $(VENV) and installing uv: 20 MB to fetch'
+	@$(SAY) 'making $(VENV) and installing uv: 18 MB to fetch'
 	@for candidate in $(PYTHON); do \
 	    if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 	        python="$$candidate"; break; \
@@ -93,21 +94,21 @@ $(BASE_STAMP): requirements/setup.lock deploy/requirements.lock pyproject.toml
 	fi; \
 	"$$python" -m venv $(VENV)
 	@$(PIP) --quiet install --require-hashes --requirement requirements/setup.lock
-	@$(SAY) 'installing what aclog runs with, without Spark: 110 MB to fetch the first time, 0.5 GB on disk'
-	$(call install,deploy/requirements.lock)
+	@$(SAY) 'installing what aclog runs with, without Spark and snapshot stores: 42 MB to fetch the first time, 0.25 GB on disk'
+	$(call install,requirements/base.lock)
 	@$(UV) --quiet pip install --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@rm -rf $(UV_CACHE)
 	@touch $@
 
 $(STAMP): $(BASE_STAMP) requirements/run.lock
 	$(require_java)
-	@$(SAY) 'installing Spark: 490 MB to fetch the first time, 1.1 GB on disk, 3 GB while at it'
+	@$(SAY) 'installing Spark and snapshot stores: 580 MB to fetch the first time, 1.1 GB on disk, 3 GB while at it'
 	$(call install,requirements/run.lock)
 	@rm -rf $(UV_CACHE)
 	@touch $@
 
 $(TOOLS_STAMP): $(STAMP) requirements/dev.lock
-	@$(SAY) 'installing what checks and tests aclog: 100 MB to fetch the first time, 0.4 GB on disk'
+	@$(SAY) 'installing what checks and tests aclog: 190 MB to fetch the first time, 0.4 GB on disk'
 	$(call install,requirements/dev.lock)
 	@rm -rf $(UV_CACHE)
 	@touch $@
@@ -207,6 +208,7 @@ lock: ## Write all lock files anew, with newer versions where pyproject.toml all
 	@$(COMPILE) pyproject.toml --all-extras --group dev --output-file requirements/dev.lock
 	@$(COMPILE) --group setup --constraints requirements/dev.lock --output-file requirements/setup.lock
 	@$(COMPILE) pyproject.toml --all-extras --constraints requirements/dev.lock --output-file requirements/run.lock
+	@$(COMPILE) pyproject.toml --extra kafka --extra kraft --extra oidc --extra otel --constraints requirements/dev.lock --output-file requirements/base.lock
 	@$(COMPILE) --group bench --constraints requirements/dev.lock --output-file requirements/bench.lock
 	@$(COMPILE) --group site --constraints requirements/dev.lock --output-file requirements/site.lock
 	@$(COMPILE) pyproject.toml --extra kafka --extra oidc --extra otel --extra s3 --extra snapshots --constraints requirements/dev.lock --output-file deploy/requirements.lock

@@ -22,18 +22,19 @@ _OF_EXTRA: Final = re.compile(
 
 
 @contextmanager
-def importing_extra(extra: str, package: str, need: str, error_type: type[AclogError]) -> Iterator[None]:
-    """Context for imports of a package of an extra; ``need`` says what it is for.
+def importing_extra(extra: str, user: str, error_type: type[AclogError], *packages: str) -> Iterator[None]:
+    """Context for imports of packages of an extra; ``user`` names what needs them.
 
     Raises:
-        AclogError: of ``error_type``, with the command that installs the package.
+        AclogError: of ``error_type``, with the command that installs the extra's packages.
     """
     try:
         yield
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != package:
+        package = (error.name or "").partition(".")[0]
+        if package not in packages:
             raise
-        raise error_type(f"{need}: {install_command(extra)}") from error
+        raise error_type(f"{user} needs {package.replace('_', '-')}: {install_command(extra)}") from error
 
 
 def install_command(extra: str) -> str:

@@ -19,15 +19,12 @@ import msgspec
 from fastavro.read import SchemaResolutionError
 from fastavro.schema import SchemaParseException, fingerprint, parse_schema, to_parsing_canonical_form
 
+from records.codecs.avro_header import HEADER_BYTES, MAGIC
 from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
 from records.errors import DecodeError, EncodeError, TruncatedRecordError, UnsupportedVersionError
 from records.ids import UUID_BYTES, Uuid
 
 Schema = dict[str, Any]
-
-MAGIC: Final = b"\xc3\x01"
-#: Bytes before the body.
-HEADER_BYTES: Final = 10
 
 # Avro has no int8.
 _CODES: Final = frozenset(("resourceType", "patternType", "operation", "permissionType"))
@@ -182,10 +179,6 @@ def _header(schema: Schema) -> bytes:
 
 
 _CODEC: Final = AvroCodec()
-
-#: The first bytes of values with the current schemas.
-ACL_HEADER: Final = _header(_parsed(ACCESS_CONTROL_ENTRY_SCHEMA))
-REMOVE_HEADER: Final = _header(_parsed(REMOVE_ACCESS_CONTROL_ENTRY_SCHEMA))
 
 
 def encode(record: AclRecord) -> bytes:

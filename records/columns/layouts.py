@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from records.codecs.avro import ACL_HEADER, HEADER_BYTES, REMOVE_HEADER
+from records.codecs.avro_header import ACL_HEADER, HEADER_BYTES, REMOVE_HEADER
 from records.codecs.kraft import FRAME_VERSION, RECORD_VERSION
 from records.codecs.kraft_cluster_records import IGNORED_VERSIONS
 from records.columns.values import Fields, Layout, Values

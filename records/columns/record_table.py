@@ -13,15 +13,16 @@ remove the ACL of their key.
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from records.codecs.avro_header import MAGIC
 from records.codecs.kraft import FRAME_VERSION
 from records.columns.acl_table import AclTable
 from records.columns.arrow_arrays import dictionary_encoded
-from records.columns.layouts import KeyIds, frame_fields
+from records.columns.layouts import KeyIds, avro_fields, frame_fields
 from records.columns.text_column import TextColumn
 from records.columns.values import texts
 from records.entries import TRANSACTION_MARKERS, OtherRecord, RemoveAccessControlEntryRecord
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
 
     from records.columns.values import Fields, Ints, Mask, Values
     from records.entries import MetadataRecord
-
-# The first byte of an Avro value. Not imported from records.codecs.avro, which is loaded on demand.
-_AVRO: Final = 0xC3
 
 
 class RecordTable:
@@ -174,14 +172,12 @@ def _plain_fields(values: Values, is_unread: Mask) -> tuple[bool, Fields]:
     has_value = (values.ends > values.starts) & ~is_unread
     if values.is_null is not None:
         has_value &= ~values.is_null
-    is_frame, is_avro = has_value & (firsts == FRAME_VERSION), has_value & (firsts == _AVRO)
+    is_frame, is_avro = has_value & (firsts == FRAME_VERSION), has_value & (firsts == MAGIC[0])
     is_framed = bool(is_frame.sum() >= is_avro.sum())
     is_plain = is_frame if is_framed else is_avro
     is_unread |= ~is_plain if values.is_null is None else ~is_plain & ~values.is_null
     if is_framed:
         return True, frame_fields(values, np.flatnonzero(is_plain))
-    from records.columns.layouts import avro_fields  # noqa: PLC0415
-
     return False, avro_fields(values, np.flatnonzero(is_plain))
 
 

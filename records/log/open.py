@@ -196,8 +196,8 @@ def _committed_end(url: str, cluster_id: str, client: Mapping[str, str]) -> Comm
 
 
 def _kafka_extra() -> AbstractContextManager[None]:
-    return importing_extra("kafka", "confluent_kafka", "a topic needs confluent-kafka", LogError)
+    return importing_extra("kafka", "a topic", LogError, "confluent_kafka", "fastavro")
 
 
 def _kraft_extra() -> AbstractContextManager[None]:
-    return importing_extra("kraft", "kio", "Kafka's protocol needs kio", LogError)
+    return importing_extra("kraft", "Kafka's protocol", LogError, "kio")

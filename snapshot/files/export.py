@@ -17,16 +17,15 @@ import csv
 import io
 from typing import IO, TYPE_CHECKING
 
-import fastavro
 import msgspec
 
 from records.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from records.code_names import code_to_name
 from records.codecs import json
-from records.codecs.avro import ACCESS_CONTROL_ENTRY_SCHEMA
 from records.entries import AccessControlEntryRecord, FeatureLevelRecord
 from records.errors import EncodeError
 from records.ids import uuid_to_string
+from records.install_command import importing_extra
 from snapshot.digest import DIGEST_BITS, digest_to_string
 from snapshot.errors import SnapshotError
 from snapshot.files.atomic_file import atomic_write
@@ -49,7 +48,7 @@ def export_image(
 
     Raises:
         EncodeError: text that is not valid Unicode.
-        SnapshotError: the file cannot be written.
+        SnapshotError: the file cannot be written, or fastavro is not installed.
     """
     records = sorted((acl.record for acl in image), key=lambda record: (record.content, record.id))
     try:
@@ -70,6 +69,10 @@ def export_image(
 
 
 def _write_avro(file: IO[bytes], image: AclsImage, records: list[AccessControlEntryRecord]) -> None:
+    with importing_extra("avro", "an Avro file", SnapshotError, "fastavro"):
+        import fastavro  # noqa: PLC0415 - of an extra
+
+        from records.codecs.avro import ACCESS_CONTROL_ENTRY_SCHEMA  # noqa: PLC0415
     provenance = image.provenance
     fastavro.writer(
         file,

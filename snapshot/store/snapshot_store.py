@@ -39,12 +39,12 @@ from snapshot.store.layout import (
     cluster_directory,
     parse_cluster_directory,
 )
-from snapshot.store.storage import Storage
 from snapshot.store.stored import SkippedSnapshot, SnapshotState, SnapshotStatus, StoredSnapshot
 
-with importing_extra("snapshots", "pyarrow", "a snapshot store needs pyarrow", SnapshotError):
+with importing_extra("snapshots", "a snapshot store", SnapshotError, "pyarrow", "fsspec"):
     from snapshot.store.reading import read_manifest, read_part, read_snapshot
     from snapshot.store.retention import WRITING_S, remove_partless_manifest, retain
+    from snapshot.store.storage import Storage
     from snapshot.store.writing import ROWS_PER_PART, write_snapshot
 
 if TYPE_CHECKING:

@@ -36,7 +36,10 @@ from support.data import real_log
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = {"aclog", "authorizer", "records", "replay", "snapshot"}
-OF_EXTRAS = {"confluent_kafka", "cryptography", "kio", "matplotlib", "pandas", "pyarrow", "pyspark", "s3fs"}
+OF_EXTRAS = {
+    "confluent_kafka", "cryptography", "fastavro", "fsspec", "kio", "matplotlib",
+    "pandas", "pyarrow", "pyspark", "s3fs",
+}  # fmt: skip
 
 
 IMPORTS = """
@@ -137,7 +140,7 @@ def test_the_public_api_is_imported_from_aclog(installed: Path) -> None:
     assert done.returncode == 0, done.stderr
     modules = set(json.loads(done.stdout))
     assert modules >= PACKAGES
-    assert not modules & (OF_EXTRAS | {"fsspec", "starlette", "uvicorn"})
+    assert not modules & (OF_EXTRAS | {"starlette", "uvicorn"})
 
 
 def test_no_command_needs_an_extra_for_its_help(installed: Path) -> None:
@@ -167,13 +170,15 @@ def test_a_long_log_has_the_same_acls_without_arrow(installed: Path, many_acls: 
     assert ours.stdout == with_arrow.stdout
 
 
-def test_the_quickstart_runs_and_proposes_no_snapshot(installed: Path, tmp_path: Path) -> None:
+def test_the_quickstart_runs_and_says_what_snapshots_need(installed: Path, tmp_path: Path) -> None:
     """It starts a node and the sidecar with its console, writes ACLs and asks over HTTP."""
     made = tmp_path / "quickstart"
     done = run(installed / "aclog", "quickstart", "--no-spark", "--exit", "--directory", made)
     assert done.returncode == 0, done.stdout + done.stderr
     assert '{"decision":true' in done.stdout
     assert "snapshot create" not in done.stdout
+    assert "A snapshot store needs pyarrow: " in done.stdout
+    assert "'pyarrow>=20'" in done.stdout
     assert SNAPSHOT_STORE not in (made / "quickstart.properties").read_text("latin-1")
 
 
@@ -194,6 +199,35 @@ def test_a_command_that_needs_a_store_says_how_to_install_it(
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("Error: a snapshot store needs pyarrow: ")
     assert "'pyarrow>=20'" in done.stderr
+
+
+def test_an_avro_file_says_how_to_install_its_writer(installed: Path, tmp_path: Path) -> None:
+    """The other formats need nothing."""
+    log = real_log("kraft-small")
+    avro, jsonl = tmp_path / "acls.avro", tmp_path / "acls.jsonl"
+    done = run(installed / "aclog", "snapshot", "export", "--log", log, "--format", "avro", "--output", avro)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("Error: an Avro file needs fastavro: ")
+    assert "'fastavro>=1.11'" in done.stderr
+    assert not list(tmp_path.iterdir())
+    done = run(
+        installed / "aclog", "snapshot", "export", "--log", log, "--format", "jsonl", "--output", jsonl
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_topic_says_how_to_install_its_client(installed: Path) -> None:
+    done = run(installed / "aclog", "acls", "--list", "--log", "kafka://127.0.0.1:9/acls")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("Error: a topic needs confluent-kafka: ")
+    assert "'fastavro>=1.11'" in done.stderr
+
+
+def test_the_base_install_is_small(wheel: Path) -> None:
+    """The goal is 120 MB by pip, which also compiles bytecode: then it takes a third more."""
+    packages = sum(path.size or 0 for each in base_distributions() for path in each.files or ())
+    ours = sum(member.file_size for member in zipfile.ZipFile(wheel).infolist())
+    assert packages + ours < 92_000_000
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from records.batch import decode_batch, encode_batch
 from records.codecs import avro, json, kraft
+from records.codecs.avro_header import ACL_HEADER
 from records.columns.record_table import RecordTable
 from records.columns.values import Values
 from records.compression import Compression, decompress
@@ -169,7 +170,7 @@ def test_any_bytes_give_an_avro_value_or_an_error(index: int, tail: bytes) -> No
 @example(b"\x04\x00\x06\x00\x00\x06\x06")
 @example(b"\x04\x02t\x06\x02u\x02*\x06\x06\x00")
 def test_any_bytes_after_the_id_give_an_avro_acl_or_an_error(tail: bytes) -> None:
-    assert have_same_outcome(avro.decode, avro.ACL_HEADER + bytes(16) + tail, VALUE)
+    assert have_same_outcome(avro.decode, ACL_HEADER + bytes(16) + tail, VALUE)
 
 
 @given(st.text() | st.binary())

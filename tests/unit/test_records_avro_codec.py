@@ -15,6 +15,7 @@ from records.codecs.avro import (
     AvroCodec,
     Schema,
 )
+from records.codecs.avro_header import ACL_HEADER, HEADER_BYTES, REMOVE_HEADER
 from records.entries import AccessControlEntryRecord, AclRecord, RemoveAccessControlEntryRecord
 from records.errors import DecodeError, EncodeError, TruncatedRecordError, UnsupportedVersionError
 from records.ids import Uuid
@@ -71,6 +72,13 @@ def test_the_bytes_of_a_value() -> None:
     assert avro.encode(ACL) == bytes.fromhex(ACL_HEX)
     assert avro.decode(bytes.fromhex(ACL_HEX)) == ACL
     assert avro.decode(memoryview(bytes.fromhex(ACL_HEX))) == ACL
+
+
+def test_the_constant_headers_are_those_of_the_schemas() -> None:
+    """Columns find Avro values by them, also where fastavro is not installed."""
+    fields = {"id": ID}
+    assert single_object(REMOVE_ACCESS_CONTROL_ENTRY_SCHEMA, fields)[:HEADER_BYTES] == REMOVE_HEADER
+    assert avro.encode(ACL)[:HEADER_BYTES] == ACL_HEADER
 
 
 def test_the_fingerprint_is_little_endian() -> None:

@@ -31,6 +31,7 @@ from records.acl import (
     ResourcePatternFilter,
     ResourceType,
 )
+from records.install_command import install_command
 from records.principal import ANONYMOUS, KafkaPrincipal
 
 if TYPE_CHECKING:
@@ -141,6 +142,8 @@ def say_commands(directory: Path, url: str, *, has_snapshots: bool) -> None:
     _say_aclog("log", "dump", "--log", log, "--from", 80)
     if has_snapshots:
         _say_aclog("snapshot", "create", "--config", config)
+    else:
+        say(f"A snapshot store needs pyarrow: {install_command('snapshots')}")
 
 
 def say_spark_commands(directory: Path) -> None:

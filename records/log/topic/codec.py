@@ -14,7 +14,8 @@ from __future__ import annotations
 import binascii
 from typing import TYPE_CHECKING, Final
 
-from records.codecs.avro import MAGIC, decode, encode
+from records.codecs.avro import decode, encode
+from records.codecs.avro_header import MAGIC
 from records.codecs.kraft import FRAME_VERSION, decode_frame
 from records.columns.batches import COLUMNS_FROM
 from records.entries import AccessControlEntryRecord, MetadataRecord, RemoveAccessControlEntryRecord

@@ -141,7 +141,7 @@ def driver_path() -> str:
 
 def _distributions(additional: Iterable[str]) -> dict[str, Distribution]:
     """The installed distributions of aclog, its extras and the additional ones, with what they require."""
-    with importing_extra("spark", "packaging", "aclog spark pack", SparkArchiveError):
+    with importing_extra("spark", "aclog spark pack", SparkArchiveError, "packaging"):
         from packaging.requirements import Requirement  # noqa: PLC0415 - of an extra
         from packaging.utils import canonicalize_name  # noqa: PLC0415
 
