@@ -76,7 +76,7 @@ def test_the_bytes_of_a_value() -> None:
 
 def test_the_constant_headers_are_those_of_the_schemas() -> None:
     """Columns find Avro values by them, also where fastavro is not installed."""
-    fields = {"id": ID}
+    fields: dict[str, object] = {"id": ID}
     assert single_object(REMOVE_ACCESS_CONTROL_ENTRY_SCHEMA, fields)[:HEADER_BYTES] == REMOVE_HEADER
     assert avro.encode(ACL)[:HEADER_BYTES] == ACL_HEADER
 
