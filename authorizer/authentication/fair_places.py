@@ -42,11 +42,11 @@ class FairSlots:
     def place(self, address: str, *, is_over_limit: bool) -> Iterator[asyncio.Future[None]]:
         """A place until the end of the block.
 
-        The future is done when its turn has come (``call_next``); it raises NoPlaceError when the place was
+        The future is done when its turn has come (``call_next``); it raises NoSlotError when the place was
         given to another address.
 
         Raises:
-            NoPlaceError: there is none for this address.
+            NoSlotError: there is none for this address.
         """
         line, network = self._indebted if is_over_limit else self._good, client_network(address)
         if self._used >= self._size:
@@ -109,7 +109,7 @@ class FairExecutor:
         ``is_over_limit``: the turn comes after those of all other addresses.
 
         Raises:
-            NoPlaceError: too many wait.
+            NoSlotError: too many wait.
         """
         if self._free:
             self._free -= 1

@@ -48,6 +48,3 @@ __all__ = [
     "SidecarUnreachedError",
     "calls",
 ]
-
-#: Earlier name, until the next minor release.
-Question = AuthorizationRequest

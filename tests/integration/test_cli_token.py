@@ -36,7 +36,7 @@ def test_a_token_is_printed_once_and_its_hash_stored(tmp_path: Path) -> None:
     token = made.stdout.strip()
     assert stat.S_IMODE(tokens.stat().st_mode) == 0o600
     assert token.rpartition("_")[2] not in tokens.read_text()
-    assert StoredTokens(TOKENS_FILE.read(tokens)).principal_of(token) == GATEWAY
+    assert StoredTokens(TOKENS_FILE.read(tokens)).verify(token).principal == GATEWAY
 
     token_id = token.split("_")[1]
     listed = aclog_token("list", "--file", tokens)
@@ -53,10 +53,10 @@ def test_a_token_is_printed_once_and_its_hash_stored(tmp_path: Path) -> None:
 
 def test_without_a_file_the_line_is_printed() -> None:
     token, line = aclog_token("create", "--principal", "User:gateway").stdout.splitlines()
-    assert StoredTokens([StoredToken.parse(line)]).principal_of(token) == GATEWAY
+    assert StoredTokens([StoredToken.parse(line)]).verify(token).principal == GATEWAY
     as_json = json.loads(aclog_token("create", "--principal", "User:gateway", "--json").stdout)
     stored = StoredTokens([StoredToken.parse(as_json["line"])])
-    assert stored.principal_of(as_json["token"]) == GATEWAY
+    assert stored.verify(as_json["token"]).principal == GATEWAY
 
 
 @pytest.mark.parametrize(

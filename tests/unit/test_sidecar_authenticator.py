@@ -21,6 +21,7 @@ from authorizer.authentication import issuer
 from authorizer.authentication import reloading_value as followed
 from authorizer.authentication.failure_rate_limit import FAILURES_MAX
 from authorizer.authentication.key_set import KeySet
+from authorizer.authentication.oidc import OidcTokens
 from authorizer.authentication.rejection import Reason, RejectionError
 from authorizer.configuration.load import load_config
 from authorizer.listeners.listener import Listener
@@ -34,7 +35,6 @@ from records.principal import ANONYMOUS, KafkaPrincipal
 from support.issuer import AUDIENCE, ISSUER, key_set, key_set_server, public_jwk
 from support.issuer import token as issued
 from support.nodes import SOON_S
-from support.slow_tokens import slow_token
 from support.waiting import wait_until
 
 GATEWAY = KafkaPrincipal("User", "gateway")
@@ -194,26 +194,21 @@ def test_a_token_checked_during_a_reload_is_not_cached(
 ) -> None:
     """The check began on the old file; what it found must not outlive that."""
     path = stored[0]
-    token, in_file = slow_token(GATEWAY)
+    token, in_file = new_token(GATEWAY)
     TOKENS_FILE.put(path, in_file)
-    begun, go_on = threading.Event(), threading.Event()
     matches = StoredToken.matches
 
-    def slow(self: StoredToken, token: str) -> bool:
-        begun.set()
-        go_on.wait(SOON_S)
-        return matches(self, token)
-
     async def run(authenticator: Authenticator) -> None:
-        monkeypatch.setattr(StoredToken, "matches", slow)
-        check = asyncio.create_task(caller_of(authenticator, bearer(token)))
-        await asyncio.to_thread(begun.wait, SOON_S)
         before = authenticator._cache
-        TOKENS_FILE.remove(path, in_file.id)
-        while authenticator._cache is before:  # noqa: ASYNC110 - another thread's
-            await asyncio.sleep(0.01)
-        go_on.set()
-        assert await check == GATEWAY
+
+        def slow(self: StoredToken, token: str) -> bool:
+            TOKENS_FILE.remove(path, in_file.id)
+            wait_until(lambda: authenticator._cache is not before)  # another thread reloads
+            return matches(self, token)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(StoredToken, "matches", slow)
+            assert await caller_of(authenticator, bearer(token)) == GATEWAY
         assert await caller_of(authenticator, bearer(token)) is Reason.UNKNOWN_TOKEN
 
     with authenticating(tokens_file=path) as authenticator:
@@ -315,7 +310,7 @@ def test_wrong_tokens_are_429_from_an_address_that_sent_too_many(
 def test_a_valid_token_is_accepted_from_an_indebted_address(stored: tuple[Path, str, StoredToken]) -> None:
     """Seen before or not, of each kind: it cannot be locked out by who shares its address."""
     path, token, _ = stored
-    slow, in_file = slow_token(OF_CERTIFICATE)
+    slow, in_file = new_token(OF_CERTIFICATE)
     TOKENS_FILE.put(path, in_file)
     keys = path.with_name("keys.json")
     keys.write_bytes(key_set("one"))
@@ -355,7 +350,7 @@ def test_a_change_of_the_file_invalidates_only_changed_tokens(stored: tuple[Path
     """Else all the others would be new again, each time that one is made or revoked."""
     path, token, in_file = stored
     renamed_token, renamed = new_token(OF_CERTIFICATE)
-    slow, slow_in_file = slow_token(OF_CERTIFICATE)
+    slow, slow_in_file = new_token(OF_CERTIFICATE)
     TOKENS_FILE.put(path, renamed)
     TOKENS_FILE.put(path, slow_in_file)
     keys = path.with_name("keys.json")
@@ -397,25 +392,24 @@ def test_a_change_of_the_file_invalidates_only_changed_tokens(stored: tuple[Path
 def test_equal_tokens_are_checked_once_and_queue_places_are_shared(
     stored: tuple[Path, str, StoredToken], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of slow checks; what needs none, or is known, waits for nothing meanwhile."""
+    """Of an issuer; a token of the file waits for nothing meanwhile."""
     path, quick, _ = stored
-    (token, in_file), (other, other_in_file) = slow_token(GATEWAY), slow_token(OF_CERTIFICATE)
-    TOKENS_FILE.put(path, in_file)
-    TOKENS_FILE.put(path, other_in_file)
+    keys = path.with_name("keys.json")
+    keys.write_bytes(key_set("one"))
+    token, other = issued(jti="a"), issued(jti="b")
     checked: list[str] = []
     go_on = threading.Event()
-    matches = StoredToken.matches
+    verify = OidcTokens.verify
 
-    def held(self: StoredToken, token: str) -> bool:
-        if self.is_slow:
-            checked.append(token)
-            go_on.wait(SOON_S)
-        return matches(self, token)
+    def held(self: OidcTokens, token: str, keys: KeySet) -> tuple[KafkaPrincipal, float]:
+        checked.append(token)
+        go_on.wait(SOON_S)
+        return verify(self, token, keys)
 
     async def run(authenticator: Authenticator) -> None:
-        monkeypatch.setattr(StoredToken, "matches", held)
-        # An id that was found out, with secrets that are guesses, all from one address.
-        guesses = [f"{token[:-4]}{number:04}" for number in range(20)]
+        monkeypatch.setattr(OidcTokens, "verify", held)
+        # Signatures that are guesses, all from one address.
+        guesses = [f"{token[:-44]}{number:04}{token[-40:]}" for number in range(20)]
         flood = [asyncio.create_task(caller_of(authenticator, bearer(guess))) for guess in guesses]
         same = [
             asyncio.create_task(caller_of(authenticator, bearer(other), of=origin(address="10.0.0.2")))
@@ -426,15 +420,15 @@ def test_equal_tokens_are_checked_once_and_queue_places_are_shared(
         assert await caller_of(authenticator) == ANONYMOUS
         same[0].cancel()
         go_on.set()
-        assert set(await asyncio.gather(*same[1:])) == {OF_CERTIFICATE}
+        assert set(await asyncio.gather(*same[1:])) == {GATEWAY}
         assert checked.count(other) == 1
         answers = await asyncio.gather(*flood)
         # Two are checked, four wait, one of which made room for the other address.
         assert answers.count(Reason.BUSY) == 15
-        assert answers.count(Reason.UNKNOWN_TOKEN) == 5
+        assert answers.count(Reason.SIGNATURE) == 5
 
-    monkeypatch.setattr(module, "SLOTS", 4)
-    with authenticating(tokens_file=path) as authenticator:
+    monkeypatch.setattr(issuer, "_SLOTS", 4)
+    with authenticating(tokens_file=path, oidc_jwks=keys) as authenticator:
         running(run(authenticator))
 
 
@@ -443,7 +437,7 @@ def test_a_hanging_fetch_of_keys_delays_no_token_with_a_known_key(
 ) -> None:
     """Neither one of the file nor one of the issuer's; and those who wait for keys share places, too."""
     path, token, _ = stored
-    slow, in_file = slow_token(OF_CERTIFICATE)
+    slow, in_file = new_token(OF_CERTIFICATE)
     TOKENS_FILE.put(path, in_file)
     fetched: list[str] = []
     hangs, go_on = threading.Event(), threading.Event()

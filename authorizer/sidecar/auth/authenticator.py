@@ -3,9 +3,9 @@
 - A verified token costs a keyed hash and a look-up. The cache is bounded, contains no token, and drops an
   entry when it expires, when its line of the tokens file is changed or removed, or when the issuer's keys
   change.
-- A token of the file is verified on the event loop with one SHA-256. An issuer's token, and one with a slow
-  hash, is verified in a thread. The queue for threads is bounded and shared fairly by address
-  (``fair_places``). Each of the two kinds has its own queue; fetching an issuer's keys blocks neither.
+- A token of the file is verified on the event loop with one SHA-256. An issuer's token is verified in a
+  thread (``issuer``). The queue for threads is bounded and shared fairly by address; fetching keys blocks
+  neither.
 - A valid token is accepted, however many invalid ones came from its address (``failure_rate_limit``).
 - A header that is not a valid bearer token is rejected, never ignored: its sender intends to authenticate.
 """
@@ -20,12 +20,11 @@ import threading
 from functools import partial
 from math import ceil, inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from authorizer.authentication.failure_rate_limit import FailureRateLimit
-from authorizer.authentication.fair_places import FairExecutor, NoSlotError
 from authorizer.authentication.issuer import Issuer
-from authorizer.authentication.rejection import Reason, RejectionError, busy_error
+from authorizer.authentication.rejection import Reason, RejectionError
 from authorizer.authentication.reloading_value import FILE_POLL_INTERVAL_S, FileReader, ReloadingValue
 from authorizer.configuration.keys.names import AUTH_TOKENS_FILE
 from authorizer.sidecar.auth.challenge import http_error
@@ -36,7 +35,7 @@ from records.principal import ANONYMOUS, KafkaPrincipal
 from replay.clock import SystemClock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from authorizer.authentication.key_set import KeySet
     from authorizer.configuration.load import Config
@@ -50,12 +49,6 @@ _TOKEN_BYTES_MAX: Final = 16 * 1024
 
 #: Cached tokens; beyond them the oldest entry is dropped.
 CACHE_MAX: Final = 10_000
-#: Of the verification of slow hashes: threads, and queued requests.
-_THREADS: Final = 2
-SLOTS: Final = 256
-
-
-_Result = TypeVar("_Result")
 
 
 class _CachedCaller(NamedTuple):
@@ -75,7 +68,6 @@ class Authenticator:
         self._key = secrets.token_bytes(32)
         self._cache: dict[bytes, _CachedCaller] = {}
         self._checks: dict[bytes, asyncio.Future[_CachedCaller]] = {}
-        self._slow_checks = FairExecutor(_THREADS, SLOTS, "aclog-stored-tokens")
         # Protects the replacement of the cache: each reloading value has a thread.
         self._cache_lock = threading.Lock()
         self._failures = FailureRateLimit()
@@ -101,7 +93,6 @@ class Authenticator:
         """Stop reloading. Idempotent."""
         for each in self._reloading_values():
             each.close()
-        self._slow_checks.close()
         if self._issuer is not None:
             self._issuer.close()
 
@@ -189,7 +180,8 @@ class Authenticator:
         cache = self._cache
         stored = None if self._tokens is None else self._tokens.value
         if stored is not None and (self._issuer is None or token.startswith(TOKEN_PREFIX)):
-            seen = await self._check_stored(token, stored, address)
+            entry = stored.verify(token)
+            seen = _CachedCaller(entry.principal, inf, entry)
         elif self._issuer is not None:
             is_over_limit = partial(self._is_indebted, address)
             principal, until_s, keys = await self._issuer.verify(token, address, is_over_limit)
@@ -205,18 +197,6 @@ class Authenticator:
             del cache[next(iter(cache))]
         cache[digest] = seen
         return seen
-
-    async def _check_stored(self, token: str, tokens: StoredTokens, address: str) -> _CachedCaller:
-        entry = tokens.find(token)
-        verify = partial(tokens.verify, token, entry)
-        stored = await self._run_check(self._slow_checks, address, verify) if entry.is_slow else verify()
-        return _CachedCaller(stored.principal, inf, stored)
-
-    async def _run_check(self, checks: FairExecutor, address: str, check: Callable[[], _Result]) -> _Result:
-        try:
-            return await checks.run(address, check, is_over_limit=self._is_indebted(address))
-        except NoSlotError:
-            raise busy_error() from None
 
     def _is_indebted(self, address: str) -> bool:
         return self._failures.wait_s(address, self._clock.monotonic_s()) > 0

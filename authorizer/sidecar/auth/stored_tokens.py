@@ -6,13 +6,9 @@ line of the file is
     PRINCIPAL:ID$sha256$HASH
 
 where HASH is the SHA-256 of the token, in base64 without padding. A slow hash is not needed, because 256
-random bits cannot be guessed at any speed; and a fast hash cannot be used for a denial of service. Lines of
-earlier versions are supported:
-
-    PRINCIPAL:ID$scrypt$ln=14,r=8,p=1$SALT$HASH
-
-with scrypt's parameters as in the PHC string format (ln is the logarithm of N). Principals may hold colons:
-what follows the last one is the hash. Empty lines and those that begin with ``#`` are comments.
+random bits cannot be guessed at any speed; and a fast hash cannot be used for a denial of service.
+Principals may hold colons: what follows the last one is the hash. Empty lines and those that begin with ``#``
+are comments.
 """
 
 from __future__ import annotations
@@ -34,64 +30,16 @@ if TYPE_CHECKING:
 
 TOKEN_PREFIX: Final = "aclog_"  # noqa: S105 - no password
 _TOKEN: Final = re.compile(r"aclog_([0-9a-f]{16})_([A-Za-z0-9_-]{43})", re.ASCII)
-_HASH: Final = re.compile(
-    r"([0-9a-f]{16})\$"
-    r"(?:sha256|scrypt\$ln=(\d{1,2}),r=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/]{22,86}))"
-    r"\$([A-Za-z0-9+/]{43})",
-    re.ASCII,
-)
+_HASH: Final = re.compile(r"([0-9a-f]{16})\$sha256\$([A-Za-z0-9+/]{43})", re.ASCII)
 _SECRET_BYTES: Final = 32
-_HASH_BYTES: Final = 32
-#: What a hash may ask for: 128 * N * r bytes of memory, and p times that much work.
-_MEMORY_MAX: Final = 64 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class ScryptCost:
-    """RFC 7914's parameters; N is 2 to the power of ``ln``.
-
-    The default is what earlier versions wrote: 16 MiB and some ten milliseconds for each check.
-    """
-
-    ln: int = 14
-    r: int = 8
-    p: int = 1
-
-    def __post_init__(self) -> None:
-        if not (self.ln and self.r and 1 <= self.p <= 4 and 128 * (self.r << self.ln) <= _MEMORY_MAX):
-            raise ValueError(
-                f"scrypt with ln={self.ln},r={self.r},p={self.p}: 128 * 2^ln * r is at most 64 MiB, p 4"
-            )
-
-    def hash(self, token: str, salt: bytes) -> bytes:
-        """Hash a token; slow, without the interpreter's lock."""
-        return hashlib.scrypt(
-            token.encode(),
-            salt=salt,
-            n=1 << self.ln,
-            r=self.r,
-            p=self.p,
-            maxmem=2 * _MEMORY_MAX,
-            dklen=_HASH_BYTES,
-        )
 
 
 @dataclass(frozen=True, slots=True)
 class StoredToken:
-    """A token as its file has it.
-
-    Attributes:
-        principal: whose token it is.
-        id: the part of the token that is no secret.
-        scrypt: the cost of its hash; None for SHA-256.
-        salt: of scrypt; empty for SHA-256.
-        hash: of the whole token.
-    """
+    """A token as its file has it; ``hash`` is that of the complete token."""
 
     principal: KafkaPrincipal
     id: str
-    scrypt: ScryptCost | None
-    salt: bytes
     hash: bytes
 
     @classmethod
@@ -101,29 +49,15 @@ class StoredToken:
         matched = _HASH.fullmatch(hash_text)
         if not colon or matched is None:
             raise ValueError("not PRINCIPAL:ID$sha256$HASH; `aclog token create` writes it")
-        token_id, ln, r, p, salt, digest = matched.groups()
-        scrypt = None if ln is None else ScryptCost(int(ln), int(r), int(p))
-        return cls(
-            token_principal(principal), token_id, scrypt, _from_base64(salt or ""), _from_base64(digest)
-        )
+        return cls(token_principal(principal), matched[1], _from_base64(matched[2]))
 
     def line(self) -> str:
         """As it is in the file, without a line's end."""
-        cost = self.scrypt
-        kind = (
-            "sha256" if cost is None else f"scrypt$ln={cost.ln},r={cost.r},p={cost.p}${_to_base64(self.salt)}"
-        )
-        return f"{self.principal}:{self.id}${kind}${_to_base64(self.hash)}"
-
-    @property
-    def is_slow(self) -> bool:
-        """Whether a check of it takes a thread's time."""
-        return self.scrypt is not None
+        return f"{self.principal}:{self.id}$sha256${_to_base64(self.hash)}"
 
     def matches(self, token: str) -> bool:
         """Whether it is this token, in a time that does not depend on how alike they are."""
-        found = _sha256(token) if self.scrypt is None else self.scrypt.hash(token, self.salt)
-        return compare_digest(found, self.hash)
+        return compare_digest(_sha256(token), self.hash)
 
 
 class StoredTokens:
@@ -134,41 +68,26 @@ class StoredTokens:
         # An unknown id takes as long as a known one.
         self._unmatchable = new_token(ANONYMOUS)[1]
 
-    def find(self, token: str) -> StoredToken:
-        """The entry that a token must match: the one with its id, or one that no token matches.
-
-        Raises:
-            RefusalError: this is no token of aclog.
-        """
-        matched = _TOKEN.fullmatch(token)
-        if matched is None:
-            raise RejectionError(Reason.MALFORMED, "this is no token of aclog: it is cut off or changed")
-        return self._by_id.get(matched[1], self._unmatchable)
-
     def contains(self, stored: StoredToken) -> bool:
         """Whether the file has this entry, unchanged."""
         return self._by_id.get(stored.id) == stored
 
-    def verify(self, token: str, stored: StoredToken) -> StoredToken:
-        """``stored``, which ``find`` returned for ``token``, once the token was found to match it.
-
-        Raises:
-            RefusalError: it does not.
-        """
+    def verify(self, token: str) -> StoredToken:
+        """The entry of a token. Raises RejectionError: it is malformed or unknown."""
+        matched = _TOKEN.fullmatch(token)
+        if matched is None:
+            raise RejectionError(Reason.MALFORMED, "this is no token of aclog: it is cut off or changed")
+        stored = self._by_id.get(matched[1], self._unmatchable)
         if not stored.matches(token) or stored is self._unmatchable:
             raise RejectionError(Reason.UNKNOWN_TOKEN, "the token is not known here, or was revoked")
         return stored
-
-    def principal_of(self, token: str) -> KafkaPrincipal:
-        """Whose token it is. Raises RefusalError: nobody's."""
-        return self.verify(token, self.find(token)).principal
 
 
 def new_token(principal: KafkaPrincipal) -> tuple[str, StoredToken]:
     """A token that has never been, and its entry in the file."""
     token_id = secrets.token_hex(8)
     token = f"{TOKEN_PREFIX}{token_id}_{secrets.token_urlsafe(_SECRET_BYTES)}"
-    return token, StoredToken(principal, token_id, None, b"", _sha256(token))
+    return token, StoredToken(principal, token_id, _sha256(token))
 
 
 def _sha256(token: str) -> bytes:
@@ -195,4 +114,4 @@ def _from_base64(text: str) -> bytes:
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except binascii.Error as error:
-        raise ValueError(f"salt and hash are base64 ({error})") from error
+        raise ValueError(f"the hash is base64 ({error})") from error
