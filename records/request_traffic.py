@@ -17,10 +17,10 @@ from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from records.errors import DecodeError
-from records.request_line import BEGIN, TIME, RequestLines
+from records.request_line import BEGIN, TIME, RequestLines, event_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from records.request_line import Logged, RequestLine
 
@@ -100,15 +100,24 @@ class Coverage:
             self.spans(other.first_ms, other.last_ms)
 
 
+class Span(NamedTuple):
+    """The first and the last time of equal requests, in milliseconds since the epoch; both are inclusive."""
+
+    first_ms: int
+    last_ms: int
+
+
 @dataclass(slots=True)
 class Traffic:
     """See the module.
 
     Attributes:
         counts: number of decisions by request and result.
+        spans: of the same, without those whose lines have no time.
     """
 
     counts: dict[Logged, int] = field(default_factory=dict)
+    spans: dict[Logged, Span] = field(default_factory=dict)
     coverage: Coverage = field(default_factory=Coverage)
 
     @property
@@ -120,11 +129,19 @@ class Traffic:
         """Add the traffic of other lines."""
         self.coverage.add(other.coverage)
         for logged, decisions in other.counts.items():
-            self.count(logged, decisions)
+            self.count(logged, decisions, other.spans.get(logged))
 
-    def count(self, logged: Logged, decisions: int) -> None:
+    def count(self, logged: Logged, decisions: int, span: Span | None = None) -> None:
         """Add decisions of one request whose lines are already counted."""
         self.counts[logged] = self.counts.get(logged, 0) + decisions
+        if span is not None:
+            first_ms, last_ms = self.spans.get(logged, span)
+            self.spans[logged] = Span(min(first_ms, span.first_ms), max(last_ms, span.last_ms))
+
+    def event_lines(self) -> Iterator[bytes]:
+        """Yield one decision event for each of ``counts``, in order; they do not say what is a sample."""
+        for logged, decisions in sorted(self.counts.items()):
+            yield event_line(logged, decisions, *self.spans.get(logged, (None, None)))
 
 
 class _Form(NamedTuple):
@@ -155,6 +172,8 @@ class TrafficReader:
         # By the number of a tail.
         self._logged: list[Logged] = []
         self._decisions: list[int] = []
+        self._first_ms: list[float] = []
+        self._last_ms: list[float] = []
 
     def __len__(self) -> int:
         """Return the size of the cache: different requests, and lines."""
@@ -163,6 +182,7 @@ class TrafficReader:
     def read(self, lines: Iterable[bytes], name: str, number: int | None = None) -> None:
         """Parse more lines; a line that cannot be parsed is reported with its file and number."""
         coverage, decisions = self.traffic.coverage, self._decisions
+        tail_first_ms, tail_last_ms = self._first_ms, self._last_ms
         tail_of, second_of = self._tails.get, self._seconds_ms.get
         since_ms = -inf if self._window.since_ms is None else self._window.since_ms
         until_ms = inf if self._window.until_ms is None else self._window.until_ms
@@ -183,6 +203,8 @@ class TrafficReader:
                 outside += 1
                 continue
             decisions[tail] += 1
+            tail_last_ms[tail] = max(tail_last_ms[tail], at_ms)
+            tail_first_ms[tail] = min(tail_first_ms[tail], at_ms)
             first_ms = min(first_ms, at_ms)
             last_ms = max(last_ms, at_ms)
         coverage.lines += count
@@ -193,10 +215,11 @@ class TrafficReader:
     def settle(self) -> Traffic:
         """Return the traffic of all lines so far."""
         traffic = self.traffic
-        for logged, decisions in zip(self._logged, self._decisions, strict=True):
+        counted = zip(self._logged, self._decisions, self._first_ms, self._last_ms, strict=True)
+        for logged, decisions, first_ms, last_ms in counted:
             if decisions:
                 traffic.coverage.requests += decisions
-                traffic.count(logged, decisions)
+                traffic.count(logged, decisions, Span(int(first_ms), int(last_ms)))
         self._decisions[:] = [0] * len(self._decisions)
         return traffic
 
@@ -219,18 +242,20 @@ class TrafficReader:
     def _count(self, line: RequestLine) -> None:
         coverage, window = self.traffic.coverage, self._window
         first_ms, last_ms = line.first_ms, line.last_ms
+        span = None
         if first_ms is None or last_ms is None:
             if window.is_bounded:
                 coverage.untimed += 1
                 return
         elif window.has(first_ms, last_ms):
             coverage.spans(first_ms, last_ms)
+            span = Span(first_ms, last_ms)
         else:
             coverage.outside += 1
             return
         coverage.sampled += line.is_sampled
         coverage.requests += line.decisions
-        self.traffic.count(line.logged, line.decisions)
+        self.traffic.count(line.logged, line.decisions, span)
 
     def _remember(self, line: bytes, found: RequestLine) -> None:
         """Cache the head and the tail of one of Kafka's lines."""
@@ -245,10 +270,14 @@ class TrafficReader:
         if form != self._form or max(len(self._tails), len(self._seconds_ms)) >= _REMEMBERED_MAX:
             self.settle()
             self._form = form
-            for each in (self._tails, self._seconds_ms, self._logged, self._decisions):
+            self._tails.clear()
+            self._seconds_ms.clear()
+            for each in (self._logged, self._decisions, self._first_ms, self._last_ms):
                 each.clear()
         self._seconds_ms[line[:start]] = found.first_ms - int(line[start : start + _MS_DIGITS])
         if line[end:] not in self._tails:
             self._tails[line[end:]] = len(self._logged)
             self._logged.append(found.logged)
             self._decisions.append(0)
+            self._first_ms.append(inf)
+            self._last_ms.append(-inf)

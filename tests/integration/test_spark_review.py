@@ -132,7 +132,10 @@ def test_the_result_equals_the_commands(
     plain.write_bytes("".join(f"{each}\n" for each in lines[:2000]).encode() + b"not UTF-8: \xff\n")
     packed.write_bytes(gzip.compress("\n".join(lines[2000:]).encode()))
     args = ("--requests", plain, packed, "--acls", acls, *window)
-    of_command, of_spark = answer("review", *args), answer("spark", "review", *args)
+    requests = [tmp_path / name for name in ("of-command.jsonl", "of-spark.jsonl")]
+    of_command = answer("review", *args, "--distinct", requests[0])
+    of_spark = answer("spark", "review", *args, "--distinct", requests[1])
+    assert requests[0].read_bytes() == requests[1].read_bytes() != b""
     bad_lines = [each[-1].pop("badLines") for each in (of_command, of_spark)]
     assert all(map(len, bad_lines))
     assert of_command == of_spark
@@ -160,9 +163,7 @@ def test_a_fleet_is_reviewed(spark: SparkSession, acls: Path, tmp_path: Path) ->
     by_column = aclog(
         *("spark", "review", "--requests", logs, "--cluster-column", "cluster"),
         *sets,
-        "--changes",
-        plans,
-        "--json",
+        *("--changes", plans, "--distinct", tmp_path / "requests", "--json"),
     )
     assert by_column.exit_code == 1, by_column.output
     assert "lines of cluster other skipped: no --acls names its ACLs" in " ".join(by_column.stderr.split())
@@ -174,6 +175,7 @@ def test_a_fleet_is_reviewed(spark: SparkSession, acls: Path, tmp_path: Path) ->
         for each in (wanted[-1], of_cluster[-1]):
             del each["badLines"]
         assert of_cluster == [{"cluster": cluster, **each} for each in wanted]
+        assert (tmp_path / "requests" / f"{cluster}.jsonl").read_bytes().count(b"aclog.decision.v1")
         planned = [json.loads(line) for line in (plans / f"{cluster}.jsonl").read_text().splitlines()]
         assert planned == [each for each in wanted if "acl" in each and "review" not in each]
     by_pattern = answer("spark", "review", "--requests", logs, "--cluster-pattern", "cluster=(.+?)/", *sets)

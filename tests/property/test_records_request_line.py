@@ -277,3 +277,16 @@ def test_lines_read_together_give_the_sum_of_single_lines(lines: list[bytes], wi
     reader.read(lines[7:], "log")
     assert reader.settle() == read_one_by_one(lines, window)
     assert reader.settle() == read_one_by_one(lines, window)
+
+
+@given(some_lines)
+def test_the_event_of_each_distinct_request_is_read_as_its_lines_are(lines: list[bytes]) -> None:
+    """So that a later review can take them in place of the lines, together with newer lines."""
+    traffic = read_one_by_one(lines, Window())
+    again = read_one_by_one([*traffic.event_lines()], Window())
+    assert (again.counts, again.spans) == (traffic.counts, traffic.spans)
+    assert again.coverage.requests == traffic.coverage.requests
+    assert (again.coverage.first_ms, again.coverage.last_ms) == (
+        traffic.coverage.first_ms,
+        traffic.coverage.last_ms,
+    )

@@ -13,6 +13,7 @@ from authorizer.cli.failure import ExitCode
 from authorizer.cli.options import completes, progress_option
 from authorizer.cli.output_file import OutputFile
 from authorizer.cli.reviews.options import (
+    DISTINCT_HELP,
     limit_option,
     review_set,
     window_of,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     help="Also write the ACLs to be removed as changes for `aclog plan`: JSON lines, as `aclog diff --json` "
     "prints them.",
 )
+@click.option("--distinct", type=OutputFile("JSON"), metavar="FILE", help=DISTINCT_HELP.format("it"))
 @limit_option
 @set_source_options
 @progress_option
@@ -54,6 +56,7 @@ def review_command(
     until: datetime | None,
     fewest: bool,
     changes: Path | None,
+    distinct: Path | None,
     limit: int,
     as_json: bool,
 ) -> None:
@@ -78,6 +81,7 @@ def review_command(
 
     \b
     Examples:
+      aclog review --requests requests.jsonl kafka-authorizer.log --log DIR --distinct requests-2.jsonl
       aclog review --requests /var/log/kafka/kafka-authorizer.log* --log DIR --config server.properties
       aclog review --requests decisions.jsonl.gz --acls http://127.0.0.1:8180 --changes removals.jsonl
       zcat logs/*.gz | aclog review --requests - --acls file:DIR@281 --since 2026-11-01 --json
@@ -89,10 +93,12 @@ def review_command(
     acls, settings = load_set()
     traffic = read_requests((*first, *more), window)
     found = review_set(acls, settings, traffic, fewest=fewest)
-    report = Report(acls, found, traffic.coverage, window)
+    report = Report(acls, found, traffic, window)
     print_report(report, as_json=as_json, limit=limit)
     if changes is not None:
         report.write_changes(changes)
         note_next_steps(changes)
+    if distinct is not None:
+        report.write_requests(distinct)
     if found.unused:
         raise click.exceptions.Exit(ExitCode.NO)

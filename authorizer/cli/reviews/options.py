@@ -40,6 +40,13 @@ window_options: Final = shared(
 )
 
 
+#: Of the option --distinct of both commands.
+DISTINCT_HELP: Final = (
+    "Also write the requests as decision events, one for equal requests, with their number and the times of "
+    "the first and last: --requests takes {} again, together with newer lines, and the console shows when "
+    "rights were last used (aclog.console.requests)."
+)
+
 limit_option: Final = click.option(
     "--limit",
     type=click.IntRange(min=0),

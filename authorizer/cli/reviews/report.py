@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from authorizer.cli.acl_sources.acl_source import AclSet
     from records.entries import AccessControlEntryRecord
     from records.request_line import Request
-    from records.request_traffic import Coverage, Window
+    from records.request_traffic import Traffic, Window
 
 _Item = TypeVar("_Item")
 
@@ -45,7 +45,7 @@ class Report(NamedTuple):
 
     acls: AclSet
     found: Review
-    coverage: Coverage
+    traffic: Traffic
     window: Window
     cluster: str | None = None
 
@@ -61,7 +61,7 @@ class Report(NamedTuple):
             yield of_cluster | line
 
     def _lines(self) -> Iterator[dict[str, Any]]:
-        found, coverage = self.found, self.coverage
+        found, coverage = self.found, self.traffic.coverage
         yield from self.changes()
         for each in found.unused:
             yield {"review": "unneeded", "id": uuid_to_string(each.acl.id), "why": each.reason}
@@ -163,8 +163,13 @@ class Report(NamedTuple):
             for line in self.changes():
                 file.write(json_line(line))
 
+    def write_requests(self, path: Path) -> None:
+        """Write the distinct requests as decision events."""
+        with output_file(path) as file:
+            file.writelines(self.traffic.event_lines())
+
     def _print_coverage(self) -> None:
-        coverage = self.coverage
+        coverage = self.traffic.coverage
         span = f"{_time(coverage.first_ms) or 'unknown'} to {_time(coverage.last_ms) or 'unknown'}"
         print_fact(
             "window", f"{span}: {coverage.requests:,} requests in {coverage.lines:,} lines", _LABEL_WIDTH

@@ -15,6 +15,7 @@ from authorizer.cli.options import completes, config_option, json_option, log_op
 from authorizer.cli.output_file import OutputFile
 from authorizer.cli.rendering.output import note, shown
 from authorizer.cli.reviews.options import (
+    DISTINCT_HELP,
     LOGGING_HINT,
     limit_option,
     review_set,
@@ -96,6 +97,12 @@ if TYPE_CHECKING:
     help="Also write the ACLs to be removed as changes for `aclog plan`: a file; of a fleet a directory, "
     "with CLUSTER.jsonl for each.",
 )
+@click.option(
+    "--distinct",
+    type=OutputFile("JSON", dir_okay=True),
+    metavar="PATH",
+    help=f"{DISTINCT_HELP.format('them')} A file, or a directory as of --changes.",
+)
 @limit_option
 @credentials_options
 @config_option
@@ -115,6 +122,7 @@ def review_command(
     fewest: bool,
     sources: tuple[str, ...],
     changes: Path | None,
+    distinct: Path | None,
     limit: int,
     as_json: bool,
     **spark_flags: Any,
@@ -150,7 +158,11 @@ def review_command(
         for report in _reports(counted_lines(spark, source, window), sets, window, fewest=fewest):
             print_report(report, as_json=as_json, limit=limit)
             if changes is not None:
-                _write_changes(report, changes)
+                path = _path_of(report, changes)
+                report.write_changes(path)
+                note_next_steps(path)
+            if distinct is not None:
+                report.write_requests(_path_of(report, distinct))
             found.append(report.found)
     if not found:
         raise Failure(
@@ -189,16 +201,15 @@ def _reports(
             continue
         acls = sets.load(cluster) if sets.only is None else sets.only
         found = review_set(acls, sets.settings, traffic, fewest=fewest)
-        yield Report(acls, found, traffic.coverage, window, cluster if sets.only is None else None)
+        yield Report(acls, found, traffic, window, cluster if sets.only is None else None)
 
 
-def _write_changes(report: Report, path: Path) -> None:
-    """Write the removals to a file; of a cluster of a fleet to its file in a directory."""
-    if report.cluster is not None:
-        path.mkdir(parents=True, exist_ok=True)
-        path /= f"{cluster_directory(report.cluster)}.jsonl"
-    report.write_changes(path)
-    note_next_steps(path)
+def _path_of(report: Report, path: Path) -> Path:
+    """The file to write; of a cluster of a fleet a file in the directory."""
+    if report.cluster is None:
+        return path
+    path.mkdir(parents=True, exist_ok=True)
+    return path / f"{cluster_directory(report.cluster)}.jsonl"
 
 
 @dataclass(frozen=True, slots=True)

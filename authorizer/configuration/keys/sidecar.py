@@ -32,6 +32,7 @@ from authorizer.configuration.keys.names import (
     CONSOLE_PEERS_CA,
     CONSOLE_PEERS_CERTIFICATE,
     CONSOLE_PEERS_TOKEN,
+    CONSOLE_REQUESTS,
     CONSOLE_TEAMS,
     DESCRIBE_PRINCIPALS,
     LISTENERS,
@@ -261,6 +262,13 @@ class SidecarKeys(KeyGroup):
         "a file of rules as of `aclog lint --rules`, in TOML",
         "The rules of the findings in the console and in `aclog report`. The console lists findings that the "
         "file accepts apart, and does not count them. The file is read again when it changes.",
+        is_per_cluster=True,
+    )
+    console_requests = text_key(
+        CONSOLE_REQUESTS,
+        "a file as of `aclog review --requests`, such as one that `aclog review --distinct` writes",
+        "Requests of an authorizer's log: the console shows with each right when it was last used. The file "
+        "is read again when it changes; it has at most 256 MB.",
         is_per_cluster=True,
     )
     console_peers = ConfigKey(

@@ -42,6 +42,21 @@ function Since({ since, view, go, isFile }) {
       : null}`;
 }
 
+// When the requests of a class were last allowed, in the lines of the reviewed log.
+function LastUsed({ at, isAllowed }) {
+  if (!isAllowed) return "";
+  return at ? timeOf(at) : html`<span>not in these requests</span>`;
+}
+
+// What the column "Last used" is taken from.
+function Window({ lastUsed }) {
+  const { error, first, last, requests, sampled, not_understood: bad } = lastUsed;
+  if (error) return html`<p class="notice error">No last use is shown. ${visible(error)}</p>`;
+  return html`<p class="notice">Last used: in ${count(requests, "request", "requests")} from ${timeOf(first)} to ${timeOf(last)}.${sampled
+      ? " They are a sample: other requests are not known."
+      : ""}${bad ? ` ${count(bad, "line was", "lines were")} not understood.` : ""}</p>`;
+}
+
 function Class({ item, hasOperations, view, go, isFile }) {
   const { witness } = item;
   const request = { principal: witness.principal, name: witness.name, host: witness.host, prefix: null, anyone: null };
@@ -52,6 +67,7 @@ function Class({ item, hasOperations, view, go, isFile }) {
     <td data-label="Names" class="plain"><${Names} names=${item.names} total=${item.names_total} /></td>
     <td data-label="Hosts" class="plain">${visible(item.hosts)}</td>
     <td data-label="Since when" class="plain since-when">${"since" in item ? html`<${Since} ...${{ since: item.since, view, go, isFile }} />` : null}</td>
+    ${"last_used" in item ? html`<td data-label="Last used" class="plain"><${LastUsed} at=${item.last_used} isAllowed=${item.allowed} /></td>` : null}
     <td data-label="By" class="why">${item.other_acls.length ? "for example the request below: " : ""}<bdi>${decisionText(item.decision)}</bdi>${item.other_acls.length
         ? html`; other requests of this class by ${item.other_acls_complete ? "" : "at least "}${item.other_acls.length} more ACLs:
             <ul class="acls">${item.other_acls.map((each) => html`<li><bdi>${aclText(each)}</bdi></li>`)}</ul>`
@@ -64,6 +80,7 @@ function Class({ item, hasOperations, view, go, isFile }) {
 
 const SORTS = {
   who: ["Principal", (one, other) => (one.who < other.who ? -1 : Number(one.who > other.who))],
+  used: ["Last used", (one, other) => (other.last_used ?? 0) - (one.last_used ?? 0)],
   since: ["Since when", (one, other) => (other.since?.end_offset ?? 0) - (one.since?.end_offset ?? 0)],
 };
 
@@ -74,11 +91,12 @@ function Head({ name, view, go }) {
   </th>`;
 }
 
-function rowOf({ allowed, who, operations, names, hosts, decision, other_acls: others, since, witness }) {
+function rowOf({ allowed, who, operations, names, hosts, decision, other_acls: others, since, last_used: used, witness }) {
   return {
     allowed, who, operations,
     names: names.map((each) => `${each.text}${each.is_name ? "" : "*"}`).join(" "), hosts,
     since: since?.known ? isoDate(since.timestamp) : "", sinceOffset: since?.known ? since.end_offset - 1 : "",
+    ...(used === undefined ? {} : { lastUsed: used ? isoDate(used) : "" }),
     ...aclColumns(decision.acl), otherAcls: others.length,
     exampleName: witness.name, exampleHost: witness.host, examplePrincipal: witness.principal, exampleOperation: witness.operation,
   };
@@ -98,6 +116,7 @@ export function AllowedView({ access, view, go, time }) {
   const hasOperations = access.operation === ANY;
   const summaries = hasOperations && answer.summary !== "none" ? {} : SUMMARIES;
   const [style, summary] = summaries[answer.summary] ?? [];
+  const hasUse = Boolean(answer.last_used && !answer.last_used.error);
   const isPaged = answer.total > PAGE;
   const classes = SORTS[view.sort] ? [...answer.classes].sort(SORTS[view.sort][1]) : answer.classes;
   const revoked = {
@@ -127,13 +146,14 @@ export function AllowedView({ access, view, go, time }) {
       ${isPaged ? html`<${Pager} first=${first} size=${PAGE} total=${answer.total} onFirst=${(to) => go({ first: to })}
         command="aclog who-can --csv, and the export of this list, have all" />` : null}
     </div>
+    ${answer.last_used ? html`<${Window} lastUsed=${answer.last_used} />` : null}
     ${view.sort && isPaged ? html`<p class="notice">Sorted within this page; an export has all.</p>` : null}
     <div class="scroll" tabindex="0" role="region" aria-label="Classes">
       <table class="list">
         <thead><tr>
           <th scope="col">Answer</th><${Head} name="who" view=${view} go=${go} />
           ${hasOperations ? html`<th scope="col">Operations</th>` : null}<th scope="col">Names</th>
-          <th scope="col">Hosts</th><${Head} name="since" view=${view} go=${go} /><th scope="col">By</th>
+          <th scope="col">Hosts</th><${Head} name="since" view=${view} go=${go} />${hasUse ? html`<${Head} name="used" view=${view} go=${go} />` : null}<th scope="col">By</th>
         </tr></thead>
         <tbody class="classes">
           ${classes.map((each) => html`<${Class} ...${{ item: each, hasOperations, view, go, isFile: Boolean(time?.facts) }} />`)}

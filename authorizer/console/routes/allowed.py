@@ -24,6 +24,7 @@ from authorizer.analysis.request_space.name_map import NameMap
 from authorizer.analysis.request_space.name_space import NAME_SPACES
 from authorizer.api.acl_json import acl_json
 from authorizer.console.history.history_json import state_offset_json
+from authorizer.console.history.last_used import LastUsedFile
 from authorizer.console.history.since_when import AnswerAges
 from authorizer.console.routes.queries import AllowedQuery
 from authorizer.engine.index.masks import EVERYTHING
@@ -75,12 +76,14 @@ class AllowedRoutes:
         teams: Teams,
         caller_of: Callable[[Request], Caller],
         respond: Callable[..., Coroutine[Any, Any, Response]],
+        requests_file: str | None,
     ) -> None:
         """``caller_of``: authenticates; ``respond``: runs a function in a thread and returns its response."""
         self._states = states
         self._teams = teams
         self._caller_of = caller_of
         self._respond = respond
+        self._requests_file = None if requests_file is None else LastUsedFile(requests_file)
         self._lock = threading.Lock()
         self._ages: tuple[tuple[AclsImage, AclsImage, ResourceType], AnswerAges] | None = None
         self._lists: OrderedDict[tuple[AclIndex, _Access], list[RequestClass]] = OrderedDict()
@@ -121,6 +124,8 @@ class AllowedRoutes:
                 requests = [each for _, each in page]
                 for line, since in zip(lines, self._since(state, access, requests), strict=True):
                     line["since"] = since
+                if self._requests_file is not None:
+                    answer["last_used"] = _add_last_used(self._requests_file, state, page, lines)
             return answer | {"total": len(classes), "first": query.first, "classes": lines}
 
         return await self._respond(compute, is_past=sees_all)
@@ -193,6 +198,23 @@ def _access_of(query: AllowedQuery) -> _Access:
         kind = "begin with" if query.prefix else "have the name"
         raise invalid_request(f"no {resource_type.name} can {kind} `{query.name}`")
     return _Access(resource_type, names, operation)
+
+
+def _add_last_used(
+    file: LastUsedFile,
+    state: AuthorizerState,
+    page: Sequence[tuple[bool, RequestClass]],
+    lines: Sequence[dict[str, Any]],
+) -> dict[str, Any]:
+    """Add to the allowed classes when they were last used; return the window of the file, or its error."""
+    try:
+        last_used = file.read()
+    except ValueError as error:
+        return {"error": str(error)}
+    networks = state.settings.with_version_of(state.index.image).networks
+    for (is_allowed, requests), line in zip(page, lines, strict=True):
+        line["last_used"] = last_used.of(requests, networks) if is_allowed else None
+    return last_used.window_json()
 
 
 def class_json(

@@ -99,7 +99,9 @@ class ConsoleRoutes:
         self._last_comparison: Comparison | None = None
         self._temporary = TemporaryChanges()
         self._findings = FindingsCache(node.config.console_lint_rules)
-        self._allowed = AllowedRoutes(self._states, self._teams, self._caller, self._respond)
+        self._allowed = AllowedRoutes(
+            self._states, self._teams, self._caller, self._respond, node.config.console_requests
+        )
         self._listings: OrderedDict[tuple[int, str], tuple[AclIndex, Listing]] = OrderedDict()
 
     def handlers(self) -> Mapping[str, Callable[[Request], Awaitable[Response]]]:

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from records.acl import AclOperation, ResourceType
 from records.request_line import Logged, Request
-from records.request_traffic import Coverage, Traffic, TrafficReader
+from records.request_traffic import Coverage, Span, Traffic, TrafficReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from records.request_traffic import Window
 
-_COUNTED: Final = "origin string, what string, text string, times long"
+_COUNTED: Final = "origin string, what string, text string, times long, first_ms long, last_ms long"
 #: Separates a cluster's id from a file's URL; occurs in neither.
 _CLUSTER_END: Final = "\0"
 #: Distinct requests and lines that a task buffers before it returns them.
@@ -57,12 +57,16 @@ class CountedLines(NamedTuple):
         what: ``request``: decisions on one request; ``coverage``: batches of lines with equal coverage.
         text: the Logged or the Coverage as JSON.
         times: the count.
+        first_ms: of the decisions, since the epoch; None if their lines have no time.
+        last_ms: the same for the last one.
     """
 
     cluster: str
     what: Literal["request", "coverage"]
     text: str
     times: int
+    first_ms: int | None
+    last_ms: int | None
 
 
 def counted_lines(spark: SparkSession, source: LineSource, window: Window) -> Iterator[CountedLines]:
@@ -76,7 +80,9 @@ def counted_lines(spark: SparkSession, source: LineSource, window: Window) -> It
     cluster = F.col("origin")
     if source.cluster_pattern is not None:
         cluster = F.regexp_extract(cluster, source.cluster_pattern, 1)
-    counted = counted.groupBy(cluster.alias("cluster"), "what", "text").agg(F.sum("times"))
+    counted = counted.groupBy(cluster.alias("cluster"), "what", "text").agg(
+        F.sum("times"), F.min("first_ms"), F.max("last_ms")
+    )
     if source.cluster_column is not None or source.cluster_pattern is not None:
         counted = counted.repartition("cluster").sortWithinPartitions("cluster")
     for row in counted.toLocalIterator(prefetchPartitions=True):
@@ -88,7 +94,10 @@ def traffic_of(rows: Iterable[CountedLines]) -> Traffic:
     traffic = Traffic()
     for row in rows:
         if row.what == "request":
-            traffic.count(_logged(row.text), row.times)
+            span = None
+            if row.first_ms is not None and row.last_ms is not None:
+                span = Span(row.first_ms, row.last_ms)
+            traffic.count(_logged(row.text), row.times, span)
         else:
             traffic.coverage.add(msgspec.json.decode(row.text, type=Coverage), row.times)
     return traffic
@@ -133,14 +142,16 @@ def _lines(spark: SparkSession, source: LineSource) -> DataFrame:
 
 def _rows(readers: dict[str, TrafficReader]) -> pa.RecordBatch:
     """The counts, as rows of _COUNTED."""
-    rows: list[tuple[str, str, str, int]] = []
+    rows: list[tuple[str, str, str, int, int | None, int | None]] = []
     for origin, reader in readers.items():
         traffic = reader.settle()
         # json.dumps escapes to ASCII: a name may have half a surrogate pair.
-        rows += ((origin, "request", json.dumps(each), times) for each, times in traffic.counts.items())
-        rows.append((origin, "coverage", msgspec.json.encode(traffic.coverage).decode(), 1))
+        for each, times in traffic.counts.items():
+            span = traffic.spans.get(each, (None, None))
+            rows.append((origin, "request", json.dumps(each), times, *span))
+        rows.append((origin, "coverage", msgspec.json.encode(traffic.coverage).decode(), 1, None, None))
     names = [column.partition(" ")[0] for column in _COUNTED.split(", ")]
-    types = (pa.string(), pa.string(), pa.string(), pa.int64())
+    types = (pa.string(), pa.string(), pa.string(), pa.int64(), pa.int64(), pa.int64())
     columns = zip(*rows, strict=True) if rows else [()] * len(types)
     return pa.RecordBatch.from_arrays([*map(pa.array, columns, types)], names=names)
 
