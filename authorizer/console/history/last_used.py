@@ -125,8 +125,8 @@ class LastUsedFile:
 def _read(path: str, size: int) -> Traffic:
     if size > _FILE_BYTES_MAX:
         raise ValueError(
-            f"{size:,} bytes are too many for a page (at most {_FILE_BYTES_MAX:,}): `aclog review --distinct` "
-            "writes one line for equal requests"
+            f"{size:,} bytes are too many for a page (at most {_FILE_BYTES_MAX:,}): `aclog review "
+            "--distinct` writes one line for equal requests"
         )
     reader = TrafficReader(Window())
     with Path(path).open("rb") as file:
